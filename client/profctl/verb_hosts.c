@@ -24,7 +24,7 @@ static const char *hosts_remark(const char *what, const char *text, char out[96]
 
 static void hosts_print(const struct rows *rows)
 {
-    printf("%-24s %-32s %-12s %-18s %8s %-12s %-32s %s\n", "HOST", "IDENTITY", "TENANT", "LAST SEGMENT", "LAG",
+    printf("%-24s %-32s %-12s %-18s %8s %-12s %-32s %s\n", "HOST", "IDENTITY", "TENANT", "LAST UPLOAD", "LAG",
            "VERSION", "MACHINE-ID", "REMARKS");
     for (size_t i = 0; i < rows_count(rows); i++) {
         const char *version = rows_text(rows, i, "version"), *machine = rows_text(rows, i, "machine_id");
@@ -32,7 +32,7 @@ static void hosts_print(const struct rows *rows)
 
         printf("%-24s %-32s %-12s %-18s %7" PRIu64 "s %-12s %-32s %s%s\n", rows_text(rows, i, "name"),
                rows_text(rows, i, "identity"), rows_text(rows, i, "tenant"),
-               hosts_time(rows_text(rows, i, "last_segment"), last), rows_number(rows, i, "lag_seconds"),
+               hosts_time(rows_text(rows, i, "last_upload"), last), rows_number(rows, i, "lag_seconds"),
                *version ? version : "-", *machine ? machine : "-",
                hosts_remark("two machines with one identity, seen ", rows_text(rows, i, "two_machines_seen"), copied),
                hosts_remark("restored ", rows_text(rows, i, "restored"), restored));

@@ -171,12 +171,12 @@ static void relay_print(const struct state *s)
                url, amount_uploads(r, "accepted"), amount_uploads(r, "acknowledged"), amount_uploads(r, "sealed"),
                amount_uploads(r, "open"));
         if (amount_uploads(r, "withdrawn")) {
-            printf(" + deleted or set apart before they were sent %" PRIu64, amount_uploads(r, "withdrawn"));
+            printf(" + withdrawn %" PRIu64, amount_uploads(r, "withdrawn"));
         }
         puts("");
         show_bytes((uint64_t)json_integer_value(json_object_get(r, "kept_bytes")), kept, sizeof kept);
         show_age_of(oldest ? oldest : "", now, age, sizeof age);
-        printf("unsent   %s%s; acknowledged segments kept %s\n", oldest ? "the oldest was begun " : "nothing",
+        printf("unsent   %s%s; acknowledged uploads kept %s\n", oldest ? "the oldest upload was begun " : "nothing",
                oldest ? age : "", kept);
         if (amount_uploads(r, "not_counted")) {
             printf("LOST     uploads %" PRIu64 ": the centre did not count them; see the journal\n",
@@ -187,7 +187,7 @@ static void relay_print(const struct state *s)
             show_age_of(heard ? heard : "", now, age, sizeof age);
             printf("CENTRE   %s: %s\n", age, error);
         } else if (!heard) {
-            puts("CENTRE   profd-relay has not asked for segments since the daemon's start");
+            puts("CENTRE   profd-relay has not connected since the daemon's start");
         }
     }
     json_decref(status);
@@ -205,10 +205,10 @@ static void centre_print(const struct state *s)
                       disputed = json_integer_value(json_object_get(c, "disputed_builds"));
         char age[32];
         show_age_of(last ? last : "", (int64_t)time(NULL), age, sizeof age);
-        printf("centre   hosts %" JSON_INTEGER_FORMAT ", uploads counted %" PRIu64 ", segments %" JSON_INTEGER_FORMAT
+        printf("centre   hosts %" JSON_INTEGER_FORMAT ", uploads counted %" PRIu64 ", received in %" JSON_INTEGER_FORMAT
                "%s%s\n",
                json_integer_value(json_object_get(c, "hosts")), amount_uploads(c, "counted"),
-               json_integer_value(json_object_get(c, "segments")), last ? ", the last " : "", last ? age : "");
+               json_integer_value(json_object_get(c, "received")), last ? ", the last " : "", last ? age : "");
         if (disputed) {
             printf("disputed %" PRId64
                    " %s: hosts have different symbols of a build-id, and the first name its functions; "
@@ -219,7 +219,7 @@ static void centre_print(const struct state *s)
             printf("CENTRE   stored sums that cannot be read: %" PRId64 "; see profctl verify\n", damaged);
         }
         if (quarantined) {
-            printf("CENTRE   segments that could not be read: %" PRId64 "; see the journal\n", quarantined);
+            printf("CENTRE   uploads of hosts that could not be read: %" PRId64 "; see the journal\n", quarantined);
         }
     }
     json_decref(status);

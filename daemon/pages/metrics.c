@@ -251,7 +251,7 @@ void metrics_format(const struct pages_numbers *n, const struct store_totals *to
 
 static void metrics_relay(const struct relay_counts *n, const struct store_relay *r, struct buffer *out)
 {
-    metrics_head(out, "relay_uploads", "gauge", "Uploads accepted since relay was configured, by where they are.");
+    metrics_head(out, "relay_uploads", "gauge", "Uploads accepted since relay was configured, by state.");
     buffer_add_format(
         out,
         "profd_relay_uploads{state=\"acknowledged\"} %" PRIu64 "\nprofd_relay_uploads{state=\"withdrawn\"} %" PRIu64
@@ -259,47 +259,47 @@ static void metrics_relay(const struct relay_counts *n, const struct store_relay
         r->acknowledged.uploads, r->withdrawn.uploads, r->sealed.uploads, r->open.uploads);
     metrics_value(out, "relay_uploads_not_counted", "gauge", "Uploads acknowledged and not counted by the centre.",
                   r->rejected.uploads);
-    metrics_value(out, "relay_open_segments", "gauge", "Segments that are not sealed.", r->open_segments);
-    metrics_value(out, "relay_sealed_segments", "gauge", "Segments that are sealed and not acknowledged.",
+    metrics_value(out, "relay_outgoing_open", "gauge", "Outgoing uploads that are not sealed.", r->open_segments);
+    metrics_value(out, "relay_outgoing_sealed", "gauge", "Outgoing uploads that are sealed and not acknowledged.",
                   r->sealed_segments);
-    metrics_value(out, "relay_kept_bytes", "gauge", "Bytes of acknowledged segments that are kept.", r->kept_bytes);
+    metrics_value(out, "relay_kept_bytes", "gauge", "Bytes of kept acknowledged uploads.", r->kept_bytes);
     metrics_value(out, "relay_oldest_timestamp_seconds", "gauge",
-                  "When the oldest segment that is not acknowledged was opened; 0: there is none.",
+                  "When the oldest unacknowledged outgoing upload was opened; 0: none.",
                   (uint64_t)(r->oldest / 1000000000));
-    metrics_value(out, "relay_fetched_total", "counter", "Segments given to profd-relay.", n->fetched);
+    metrics_value(out, "relay_fetched_total", "counter", "Outgoing uploads given to profd-relay.", n->fetched);
     metrics_value(out, "relay_error", "gauge", "1: profd-relay could not reach the centre.", n->error[0] != 0);
 }
 
 static void metrics_centre(const struct centre_counts *n, const struct store_centre *c, struct buffer *out)
 {
-    metrics_value(out, "centre_hosts", "gauge", "Hosts that have ever arrived.", c->hosts);
-    metrics_value(out, "centre_series", "gauge", "Series of each host in the current or previous hour.", c->series);
-    metrics_value(out, "centre_host_detail", "gauge", "0: of some hosts, only totals are kept by host.", c->detail);
-    metrics_value(out, "centre_uploads_total", "counter", "Uploads in segments that were counted.", c->counted.uploads);
-    metrics_value(out, "centre_last_segment_timestamp_seconds", "gauge", "When a segment came last; 0: none has.",
+    metrics_value(out, "centre_hosts", "gauge", "Hosts that have ever connected.", c->hosts);
+    metrics_value(out, "centre_series", "gauge", "Series of all hosts in the current or previous hour.", c->series);
+    metrics_value(out, "centre_host_detail", "gauge", "0: only totals are stored for some hosts.", c->detail);
+    metrics_value(out, "centre_uploads_total", "counter", "Counted uploads of processes.", c->counted.uploads);
+    metrics_value(out, "centre_last_upload_timestamp_seconds", "gauge", "When the latest upload arrived; 0: never.",
                   (uint64_t)(c->last / 1000000000));
     if (n->interval_ms) {
-        metrics_head(out, "centre_interval_seconds", "gauge", "Interval in which each host comes once.");
+        metrics_head(out, "centre_interval_seconds", "gauge", "Interval in which each host connects once.");
         buffer_add_text(out, "profd_centre_interval_seconds ");
         buffer_add_shortest(out, (double)n->interval_ms / 1000);
         buffer_add_char(out, '\n');
     }
     metrics_value(out, "centre_damaged_sums", "gauge", "Stored sums that cannot be read and were put aside.",
                   c->damaged);
-    metrics_value(out, "centre_quarantined", "gauge", "Segments that could not be read.", c->quarantined);
-    metrics_value(out, "centre_arrivals_total", "counter", "Arrivals of hosts.", n->arrived);
+    metrics_value(out, "centre_quarantined", "gauge", "Uploads of hosts that could not be read.", c->quarantined);
+    metrics_value(out, "centre_arrivals_total", "counter", "Batches of hosts.", n->arrived);
     metrics_head(out, "centre_objects_total", "counter", "Parsed objects that hosts sent, by result.");
     buffer_add_format(out,
                       "profd_centre_objects_total{result=\"stored\"} %" PRIu64
                       "\nprofd_centre_objects_total{result=\"refused\"} %" PRIu64 "\n",
                       n->objects_stored, n->objects_refused);
-    metrics_head(out, "centre_segments_total", "counter", "Segments answered, by result.");
+    metrics_head(out, "centre_received_total", "counter", "Uploads of hosts that were answered, by result.");
     buffer_add_format(out,
-                      "profd_centre_segments_total{result=\"counted\"} %" PRIu64
-                      "\nprofd_centre_segments_total{result=\"repeat\"} %" PRIu64
-                      "\nprofd_centre_segments_total{result=\"put-aside\"} %" PRIu64
-                      "\nprofd_centre_segments_total{result=\"conflict\"} %" PRIu64
-                      "\nprofd_centre_segments_total{result=\"refused\"} %" PRIu64 "\n",
+                      "profd_centre_received_total{result=\"counted\"} %" PRIu64
+                      "\nprofd_centre_received_total{result=\"repeat\"} %" PRIu64
+                      "\nprofd_centre_received_total{result=\"put-aside\"} %" PRIu64
+                      "\nprofd_centre_received_total{result=\"conflict\"} %" PRIu64
+                      "\nprofd_centre_received_total{result=\"refused\"} %" PRIu64 "\n",
                       n->segments.counted, n->segments.again, n->segments.put_aside, n->segments.conflicts,
                       n->segments.refused);
 }

@@ -159,15 +159,15 @@ static void add_families(const struct host_rows *r, struct buffer *out)
         const char *name, *type, *help;
         bool (*get)(const struct host_row *h, int64_t now, double *out);
     } families[] = {
-        {"host_lag_seconds", "gauge", "Time since the host arrived last.", get_lag},
+        {"host_lag_seconds", "gauge", "Time since the host last connected.", get_lag},
         {"host_backlog_seconds", "gauge",
-         "Age of the host's oldest segment that was not acknowledged, when it arrived last; absent if it does not "
-         "say or has not arrived since the start.",
+         "Age of the host's oldest unacknowledged upload when it last connected; absent if it does not state it or has "
+         "not connected since the start.",
          get_backlog},
-        {"host_last_segment_timestamp_seconds", "gauge", "When a segment of the host came last.", get_delivered},
-        {"host_refusals_total", "counter", "Arrivals and segments of the host that were refused since start.",
+        {"host_last_upload_timestamp_seconds", "gauge", "When the latest upload of the host arrived.", get_delivered},
+        {"host_refusals_total", "counter", "Batches and uploads of the host that were refused since start.",
          get_refusals},
-        {"host_two_machines", "gauge", "1: two machines came as this host within a day.", get_two}};
+        {"host_two_machines", "gauge", "1: two machines connected as this host within a day.", get_two}};
 
     for (size_t f = 0; f < sizeof families / sizeof *families; f++) {
         add_head(out, families[f].name, families[f].type, families[f].help);
@@ -191,14 +191,14 @@ static void add_segments(const struct host_rows *r, struct buffer *out)
 {
     static const char *const results[] = {"counted", "repeat", "put-aside", "conflict"};
 
-    add_head(out, "host_segments_total", "counter",
-             "Segments of the host that were acknowledged since start, by result.");
+    add_head(out, "host_received_total", "counter",
+             "Uploads of the host that were acknowledged since start, by result.");
     for (uint32_t i = 0; i < r->count; i++) {
         const struct delivery_counts *n = &r->rows[i].counts->segments;
         const uint64_t values[] = {n->counted, n->again, n->put_aside, n->conflicts};
 
         for (size_t k = 0; k < sizeof values / sizeof *values; k++) {
-            buffer_add_text(out, "profd_host_segments_total{");
+            buffer_add_text(out, "profd_host_received_total{");
             buffer_add_text(out, r->rows[i].labels);
             buffer_add_text(out, ",result=\"");
             buffer_add_text(out, results[k]);

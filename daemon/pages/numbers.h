@@ -31,11 +31,11 @@ struct object_counts {
     size_t readers_gone; /* processes that read executables, have ended, and are not started again yet */
 };
 
-/* What the relay has done and said. */
+/* The work and the errors of the relay. */
 struct relay_counts {
     uint64_t fetched;
     int64_t heard;   /* ns: the latest FETCH; 0: none since the start */
-    char error[256]; /* that it brought: why the centre could not be reached; "": it could */
+    char error[256]; /* of this FETCH: why the centre could not be reached; "": none */
 };
 
 struct delivery_counts {
@@ -56,7 +56,7 @@ struct host_counts {
     struct delivery_counts segments;
     uint32_t tenant;  /* of its latest arrival */
     uint64_t refused; /* arrivals */
-    int64_t backlog;  /* ns: age of its oldest segment that was not acknowledged, when it arrived last; -1: unknown */
+    int64_t backlog;  /* ns: age of its oldest unacknowledged upload when it last connected; -1: unknown */
     bool relabelled;  /* the log has said that it sends another label `host` */
 };
 

@@ -43,10 +43,10 @@ static json_t *status_make_relay(const struct status_setup *setup, const struct 
     json_object_set_new(out, "withdrawn", status_make_amount(&r->withdrawn));
     json_object_set_new(out, "sealed", status_make_amount(&r->sealed));
     json_object_set_new(out, "open", status_make_amount(&r->open));
-    status_add_number(out, "open_segments", r->open_segments);
-    status_add_number(out, "sealed_segments", r->sealed_segments);
-    status_add_number(out, "unreadable_segments", r->unreadable_segments);
-    status_add_number(out, "kept_segments", r->kept_segments);
+    status_add_number(out, "outgoing_open", r->open_segments);
+    status_add_number(out, "outgoing_sealed", r->sealed_segments);
+    status_add_number(out, "outgoing_unreadable", r->unreadable_segments);
+    status_add_number(out, "outgoing_kept", r->kept_segments);
     status_add_number(out, "kept_bytes", r->kept_bytes);
     status_add_time(out, "oldest_time", r->oldest);
     status_add_time(out, "heard_time", n->relay.heard);
@@ -62,7 +62,7 @@ static json_t *status_make_centre(const struct pages_numbers *n, const struct st
     status_add_number(out, "hosts", c->hosts);
     status_add_number(out, "series", c->series);
     json_object_set_new(out, "host_detail", json_boolean(c->detail));
-    json_object_set_new(out, "segments", c->counts_segments ? json_integer((json_int_t)c->number) : json_null());
+    json_object_set_new(out, "received", c->counts_segments ? json_integer((json_int_t)c->number) : json_null());
     status_add_time(out, "last_time", c->last);
     json_object_set_new(out, "counted", status_make_amount(&c->counted));
     json_object_set_new(out, "removed", status_make_amount(&c->removed));

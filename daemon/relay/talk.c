@@ -70,8 +70,7 @@ static enum profd_status talk_take_frame(struct stream *s, int64_t wait_ms, stru
                                  f.length, LIMIT_FRAME_PAYLOAD);
     }
     if (!status && frame_fds(&f)) {
-        status = profd_error_set(e, PROFD_PROTOCOL,
-                                 "profd sent a message with descriptors, which profd-relay does not expect");
+        status = profd_error_set(e, PROFD_PROTOCOL, "profd sent a message with unexpected descriptors");
     }
     if (!status) {
         status = talk_take_body(s, &f, deadline, &body, &n, e);

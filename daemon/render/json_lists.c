@@ -275,7 +275,7 @@ static void add_host(struct buffer *out, const struct fleet_row *h, int64_t now)
     json_add_text(out, "version", h->version);
     json_add_time(out, "first_seen", h->first);
     json_add_time(out, "last_seen", h->last);
-    json_add_time(out, "last_segment", h->delivered);
+    json_add_time(out, "last_upload", h->delivered);
     json_add_count(out, "lag_seconds", now > h->last ? (uint64_t)(now - h->last) / 1000000000u : 0);
     json_add_time(out, "restored", h->restored);
     json_add_time(out, "two_machines_seen", h->two_machines);

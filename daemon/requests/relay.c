@@ -27,17 +27,17 @@ struct relay_request {
     enum profd_status status;
     struct profd_error error;
 
-    bool met; /* the centre has said what follows */
+    bool met; /* the centre has answered: the next members are known */
     bool has_centre;
     uint8_t centre[STORE_CENTRE_SIZE], incarnation[STORE_INCARNATION_SIZE];
-    uint64_t moves; /* since the start, as the relay knows it; then as it is */
+    uint64_t moves; /* since the start: as FETCH states it, then the actual number */
     uint64_t backup, after, through;
-    bool renewed;                 /* it was the current one: there is a new one now */
+    bool renewed;                 /* the epoch was the current one, and was replaced */
     struct store_verdict verdict; /* of the centre, about the database */
     uint64_t sealed;
-    bool apart;                 /* what was held counts here only */
-    struct store_relay ledger;  /* after that, before anything is sealed */
-    uint64_t again;             /* segments that a restored centre gets again */
+    bool apart;                 /* the held counts count on this host only */
+    struct store_relay ledger;  /* after store_relay_resolve, before anything is sealed */
+    uint64_t again;             /* uploads that a restored centre gets again */
     struct store_segment found; /* bytes: owned; id 0: none */
 
     struct store_acknowledgement acknowledgement;
@@ -59,7 +59,7 @@ enum profd_status relay_begin_epoch(struct store *store, uint8_t epoch[SEGMENT_E
         drawn[i] = (uint8_t)(seconds >> (24 - 8 * i));
     }
     if (getrandom(drawn + 4, sizeof drawn - 4, 0) != (ssize_t)sizeof drawn - 4) {
-        return profd_error_set(e, PROFD_IO, "there are no random numbers for the epoch of segments");
+        return profd_error_set(e, PROFD_IO, "there are no random numbers for an epoch");
     }
     status = store_relay_begin(store, drawn, now, e);
     if (!status) {
@@ -75,7 +75,7 @@ enum profd_status relay_move(struct relay_service *s, struct store *store, uint6
     return s->config.active ? relay_begin_epoch(store, s->epoch, e) : PROFD_OK;
 }
 
-/* Two machines made segments of this epoch: if it is the current one, what follows is of a new one. */
+/* Begins a new epoch if two machines have made uploads of the current one. */
 static void relay_leave_epoch(struct relay_request *r, struct store *store, const uint8_t *epoch)
 {
     struct relay_service *s = r->service;
@@ -92,7 +92,7 @@ static bool relay_take(void *context, const struct store_segment *segment)
     uint8_t *bytes = malloc(segment->size + 1);
 
     if (!bytes) {
-        r->status = profd_error_set(&r->error, PROFD_NO_MEMORY, "no memory for a segment");
+        r->status = profd_error_set(&r->error, PROFD_NO_MEMORY, "no memory for an upload");
         return false;
     }
     memcpy(bytes, segment->bytes, segment->size);
@@ -106,12 +106,13 @@ static void relay_fetch_one(struct relay_request *r, struct store *store)
     const uint64_t moves = r->moves;
 
     r->moves = r->service->moves;
-    if (!r->met) { /* the relay only says why it cannot send anything: what is open goes on growing */
+    if (!r->met) { /* the relay cannot send anything, so nothing is sealed */
         r->status = store_get_relay(store, &r->ledger, &r->error);
         return;
     }
-    if (moves != r->moves) { /* the centre that it has met may be the one before */
-        r->status = profd_error_set(&r->error, PROFD_BUSY, "this host moves to another centre: ask that one first");
+    if (moves != r->moves) { /* the relay may have asked the old centre */
+        r->status = profd_error_set(&r->error, PROFD_BUSY,
+                                    "this host was moved to another centre: connect to that centre first");
         return;
     }
     r->status = store_relay_resolve(store, &r->verdict, &r->apart, &r->error);
@@ -120,7 +121,7 @@ static void relay_fetch_one(struct relay_request *r, struct store *store)
             store_relay_meet(store, r->has_centre ? r->centre : NULL, r->incarnation, r->backup, &r->again, &r->error);
     }
     if (!r->status) {
-        /* What was held may not be so any longer. All segments are counted once in a round. */
+        /* Held counts may have been released. All outgoing uploads are counted once in a round. */
         r->status = r->through ? store_get_relay_head(store, &r->ledger, &r->error)
                                : store_get_relay(store, &r->ledger, &r->error);
     }
@@ -135,7 +136,7 @@ static void relay_fetch_one(struct relay_request *r, struct store *store)
     }
 }
 
-/* Sealing folds what waits, and so needs less space than that: it goes on although the disk is full. */
+/* Sealing folds parts and so frees space. It continues although the disk is full. */
 static void relay_fetch_run(struct store *store, const struct profd_error *full, struct writer_job *const *jobs,
                             size_t n)
 {
@@ -177,8 +178,8 @@ static void relay_log_renewed(const struct relay_request *r)
     if (r->renewed) {
         log_write(
             LOG_LEVEL_ERROR, NULL,
-            "another machine has sent uploads as this host: what follows is sent under a new epoch; give each machine "
-            "a token of its own");
+            "another machine has sent uploads as this host: further uploads get a new epoch; give each machine its "
+            "own token");
     }
 }
 
@@ -208,13 +209,13 @@ static void relay_fetch_done(struct writer_job *job)
 
     if (!r->status && r->again) {
         log_write(LOG_LEVEL_NOTICE, NULL,
-                  "the centre was restored from a backup: %" PRIu64 " segments that it had acknowledged are sent again",
-                  r->again);
+                  "the centre was restored from a backup: %" PRIu64 " acknowledged uploads are sent again", r->again);
     }
     if (!r->status && r->apart) {
-        log_write(LOG_LEVEL_NOTICE, NULL,
-                  "the centre has a later state of this host's database, which was restored from a backup: what live "
-                  "processes counted until the start counts on this host only");
+        log_write(
+            LOG_LEVEL_NOTICE, NULL,
+            "this host was restored from a backup, and the centre has a later state: counts of live processes until "
+            "the start count on this host only");
     }
     relay_log_renewed(r);
     r->service->counts.fetched += !r->status && r->found.id;
@@ -239,11 +240,10 @@ static void relay_acknowledge_done(struct writer_job *job)
 
     relay_log_renewed(r);
     if (!r->status && r->acknowledgement.outcome != STORE_SEGMENT_COUNTED) {
-        log_write(LOG_LEVEL_ERROR, NULL, "the centre did not count segment %" PRIu64 ": %s",
-                  r->acknowledgement.sequence,
+        log_write(LOG_LEVEL_ERROR, NULL, "the centre did not count upload %" PRIu64 ": %s", r->acknowledgement.sequence,
                   r->acknowledgement.outcome == STORE_SEGMENT_CONFLICT
-                      ? "another machine with this host's identity sent a segment with its key"
-                      : "it could not read it, and put it aside");
+                      ? "another machine with this host's identity sent another upload with this key"
+                      : "the centre could not read the upload, and put it aside");
     }
     relay_answer(r, &ack);
 }
@@ -267,7 +267,7 @@ enum profd_status relay_check(const struct relay_service *s, const struct conn *
 
     if (!peer->may_relay) {
         return profd_error_set(e, PROFD_FORBIDDEN,
-                               "user %u may not fetch segments; only root, the daemon's user and profd-relay may",
+                               "user %u may not fetch uploads; only root, the daemon's user and profd-relay may",
                                peer->uid);
     }
     if (!s->config.active) {
@@ -313,7 +313,7 @@ static enum profd_status relay_read_acknowledge(struct relay_request *r, const s
                                                 struct profd_error *e)
 {
     struct store_acknowledgement *a = &r->acknowledgement;
-    TRY(relay_copy(&m->epoch, "the segment's epoch", a->epoch, sizeof a->epoch, e));
+    TRY(relay_copy(&m->epoch, "the epoch", a->epoch, sizeof a->epoch, e));
     TRY(relay_copy(&m->incarnation, "the centre's incarnation", a->incarnation, sizeof a->incarnation, e));
     if (m->sequence < 1 || m->sequence > INT64_MAX || m->number < 1 || m->number > INT64_MAX) {
         return profd_error_set(e, PROFD_MALFORMED, "sequence and number of ACKNOWLEDGE must be 1 to 2^63-1");
@@ -345,7 +345,7 @@ static enum profd_status relay_put(struct relay_service *s, struct relay_request
     return PROFD_OK;
 }
 
-/* What both messages have in common: permission, and a request that is filled from the message. */
+/* Checks the permission, and makes a request from either message. */
 static enum profd_status relay_receive(struct relay_service *s, struct conn *c, struct conn_frame *f,
                                        const struct writer_job_type *type, struct profd_error *e)
 {
@@ -365,7 +365,7 @@ static enum profd_status relay_receive(struct relay_service *s, struct conn *c, 
     } else if (type == &relay_fetch_type) {
         status = relay_read_fetch(r, &m.as.fetch, e);
         s->counts.heard = loop_clock();
-        free(s->object.bytes); /* of the connection before */
+        free(s->object.bytes); /* fetched on an earlier connection */
         s->object.bytes = NULL;
         (void)snprintf(s->counts.error, sizeof s->counts.error, "%s", m.as.fetch.error);
     } else {
@@ -395,7 +395,7 @@ enum profd_status relay_service_new(const struct relay_config *config, struct re
     struct relay_service *s = calloc(1, sizeof *s);
 
     if (!s) {
-        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for what is forwarded");
+        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for the relay");
     }
     s->config = *config;
     memcpy(s->epoch, config->epoch, sizeof s->epoch);

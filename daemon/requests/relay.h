@@ -1,5 +1,5 @@
-/* FETCH and ACKNOWLEDGE: profd-relay fetches sealed segments and says which ones the centre has committed. Only it,
- * root and the daemon's user may. */
+/* FETCH and ACKNOWLEDGE: profd-relay fetches sealed outgoing uploads, and states which of them the centre has
+ * committed. Only the users root, profd-relay and that of the daemon may send these messages. */
 #ifndef PROFD_REQUESTS_RELAY_H
 #define PROFD_REQUESTS_RELAY_H
 
@@ -18,18 +18,18 @@ struct writer;
 
 /* All parts outlive the service. */
 struct relay_config {
-    bool active;                       /* segments are made */
-    uint8_t epoch[SEGMENT_EPOCH_SIZE]; /* if active: of relay_begin_epoch */
+    bool active;                       /* outgoing uploads are made */
+    uint8_t epoch[SEGMENT_EPOCH_SIZE]; /* if active: from relay_begin_epoch */
     struct conn_group *conns;
     const struct sync_config *sync;
     struct writer *writer;
 };
 
-/* Draws an epoch, of the time in seconds, so that epochs ascend, and 64 random bits, and begins it: store_relay_begin.
- * IO: there are no random numbers. */
+/* Draws an epoch and begins it (store_relay_begin). An epoch is the time in seconds, so that epochs ascend, and 64
+ * random bits. IO: there are no random numbers. */
 enum profd_status relay_begin_epoch(struct store *store, uint8_t epoch[SEGMENT_EPOCH_SIZE], struct profd_error *e);
 
-/* The host is to send to another centre: store_relay_move, and a new epoch. On the writer's thread. */
+/* Moves the host to another centre: store_relay_move, and a new epoch. On the writer's thread. */
 enum profd_status relay_move(struct relay_service *s, struct store *store, uint64_t *withdrawn, struct profd_error *e);
 
 enum profd_status relay_service_new(const struct relay_config *config, struct relay_service **out,

@@ -17,12 +17,12 @@ struct relay_object {
 struct relay_service {
     struct relay_config config;
     struct relay_counts counts;
-    uint8_t epoch[SEGMENT_EPOCH_SIZE]; /* the current one; of the writer's thread, as the next is */
+    uint8_t epoch[SEGMENT_EPOCH_SIZE]; /* the current one; epoch and moves are of the writer's thread */
     uint64_t moves;                    /* to another centre, since the start */
-    struct relay_object object;        /* the rest of which is still to be fetched */
+    struct relay_object object;        /* fetched in part */
 };
 
-/* May this peer fetch, and is anything forwarded? */
+/* FORBIDDEN: this peer may not fetch. CONFIG: nothing is forwarded. */
 enum profd_status relay_check(const struct relay_service *s, const struct conn *c, struct profd_error *e);
 
 #endif

@@ -9,7 +9,7 @@
 /* Data that was valid and cannot be read again is damaged. */
 static enum profd_status damaged(enum profd_status status, struct profd_error *e)
 {
-    return status == PROFD_OK || status == PROFD_NO_MEMORY ? status : profd_error_wrap(e, PROFD_DAMAGED, "a segment");
+    return status == PROFD_OK || status == PROFD_NO_MEMORY ? status : profd_error_wrap(e, PROFD_DAMAGED, "an upload");
 }
 
 void outgoing_amount_add(struct store_amount *to, const struct store_amount *more)

@@ -54,7 +54,7 @@ struct origin {
 
 static enum profd_status no_memory(struct profd_error *e)
 {
-    return profd_error_set(e, PROFD_NO_MEMORY, "no memory to store segments");
+    return profd_error_set(e, PROFD_NO_MEMORY, "no memory to store uploads");
 }
 
 static enum profd_status find_host(struct arriving *a, const struct store_delivery *d, struct origin *o,

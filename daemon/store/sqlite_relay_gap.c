@@ -63,7 +63,7 @@ static enum profd_status add_marks(struct store *s, int64_t from, int64_t to, in
     uint8_t epoch[SEGMENT_EPOCH_SIZE];
     from = to - from < GAP_HOURS_MOST ? from : to - GAP_HOURS_MOST + 1;
     if (getrandom(epoch, sizeof epoch, 0) != (ssize_t)sizeof epoch) {
-        return profd_error_set(e, PROFD_IO, "there are no random numbers for an epoch of segments");
+        return profd_error_set(e, PROFD_IO, "there are no random numbers for an epoch");
     }
     for (unsigned i = 0; i < 4; i++) {
         epoch[i] = (uint8_t)((uint64_t)now / 1000000000u >> (24 - 8 * i));

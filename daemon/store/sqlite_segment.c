@@ -166,9 +166,9 @@ static enum profd_status begin_sum(struct store *s, int64_t id, struct outgoing_
     *sum = (struct outgoing_sum){.arena = NULL};
     TRY(sqlite_first(s, SQL_SEGMENT_BYTES_GET, VALUES(INTEGER(id)), &q, &row, e));
     const uint8_t *bytes = row ? sqlite_blob(q, 0, &n) : NULL;
-    enum profd_status status =
-        row ? outgoing_sum_begin(sum, bytes, n, e)
-            : profd_error_set(e, PROFD_DAMAGED, "database %s: segment %lld has no bytes", s->path, (long long)id);
+    enum profd_status status = row ? outgoing_sum_begin(sum, bytes, n, e)
+                                   : profd_error_set(e, PROFD_DAMAGED, "database %s: outgoing upload %lld has no bytes",
+                                                     s->path, (long long)id);
     if (row) {
         sqlite_finish(q);
     }

@@ -573,8 +573,8 @@ static enum profd_status verify_arrivals(struct verifying *v, struct profd_error
     TRY(sqlite_find(v->s, SQL_ROLLUP_ASIDE_COUNT, NULL, 0, &aside, &found, e));
     if (aside > 0) {
         tell(v,
-             "%" PRId64 " sums of what hosts have sent cannot be read and were put aside: their hours are "
-             "marked segment-missing",
+             "%" PRId64 " sums of uploads of hosts cannot be read and were put aside: their hours are marked "
+             "upload-missing",
              aside);
     }
     if (orphan) {
@@ -629,12 +629,12 @@ static enum profd_status compare_segment(struct verifying *v, sqlite3_stmt *q, s
     struct store_amount found = {0};
     uint64_t parts = 0, stack_ticks = 0;
     struct profd_error why = {""};
-    snprintf(where, sizeof where, "segment %" PRId64, id);
+    snprintf(where, sizeof where, "outgoing upload %" PRId64, id);
     const uint8_t *bytes = sqlite_blob(q, 6, &n);
     bool readable = outgoing_measure(bytes, n, &found, &stack_ticks, &why) == PROFD_OK;
     TRY(add_parts(v, id, &found, &stack_ticks, &parts, &readable, e));
     if (!readable) {
-        tell(v, "%s cannot be read, and what it holds cannot be sent: %s", where, why.sentence);
+        tell(v, "%s cannot be read, and its counts cannot be sent: %s", where, why.sentence);
         return PROFD_OK;
     }
     compare(v, where, "parts", "row", (uint64_t)sqlite3_column_int64(q, 5), "parts", parts);
@@ -674,7 +674,7 @@ static enum profd_status verify_segments(struct verifying *v, struct profd_error
         TRY(sqlite_find(v->s, SQL_SEGMENT_ORPHAN, NULL, 0, &id, &lone, e));
     }
     if (status == PROFD_OK && lone) {
-        tell(v, "bytes or parts of segment %" PRId64 " stand alone: there is no such segment", id);
+        tell(v, "bytes or parts of outgoing upload %" PRId64 " stand alone: there is no such upload", id);
     }
     return status == PROFD_OK ? compare_all(v, e) : status;
 }

@@ -94,7 +94,7 @@ class Host:
     def settled(self):
         """Everything that was accepted is acknowledged."""
         r = self.ledger()
-        return r["acknowledged"]["calls"] == r["accepted"]["calls"] and not r["open_segments"] + r["sealed_segments"]
+        return r["acknowledged"]["calls"] == r["accepted"]["calls"] and not r["outgoing_open"] + r["outgoing_sealed"]
 
     def end(self):
         self.relay.stop()

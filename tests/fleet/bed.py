@@ -19,7 +19,7 @@ from relaying import Sender, equation  # noqa: E402,F401
 from wire import Wire  # noqa: E402
 
 ARCS = [f"{i:02x}" * 20 for i in range(1, 21)]  # builds with one arc each: a report's calls are those of an arc
-MARKS = {"restored", "segment-missing"}         # what a report says where a host's counts are missing
+MARKS = {"restored", "upload-missing"}         # what a report says where a host's counts are missing
 
 
 class Machine(Daemon):
@@ -99,7 +99,7 @@ class Host:
         """True when everything that the host accepted, and has not set apart, is acknowledged."""
         relay = self.ledger()
         return (relay["acknowledged"]["uploads"] + relay["withdrawn"]["uploads"] == relay["accepted"]["uploads"]
-                and not relay["sealed_segments"] + relay["open_segments"])
+                and not relay["outgoing_sealed"] + relay["outgoing_open"])
 
     def end_live(self):
         """The live processes end, and have been read for the last time."""

@@ -110,14 +110,14 @@ def simple(tap):
         tap.point(want == got and len(got) == 5, "the centre's report is the sum of the hosts'", difference(want, got))
         tap.point(60000 // 2 <= relays[0].wait <= 90000, "a host gets its slot", relays[0].wait)
         status = centre.json("status", "--json")["store"]["centre"]
-        tap.point(status["hosts"] == 2 and status["counted"]["uploads"] == 40 and status["segments"] > 0
+        tap.point(status["hosts"] == 2 and status["counted"]["uploads"] == 40 and status["received"] > 0
                   and status["last_time"] and status["quarantined"] == 0, "status says what came", status)
         text = centre.ctl("status").stdout
         tap.point("centre   hosts 2, uploads counted 40" in text, "so does profctl status", text)
         metrics = centre.get("/metrics")[2].decode() + a.get("/metrics")[2].decode()
-        wanted = ("profd_centre_hosts 2", "profd_centre_uploads_total 40", "profd_relay_sealed_segments 0",
+        wanted = ("profd_centre_hosts 2", "profd_centre_uploads_total 40", "profd_relay_outgoing_sealed 0",
                   'profd_relay_uploads{state="acknowledged"} 20',
-                  f'profd_centre_segments_total{{result="counted"}} {status["segments"]}')
+                  f'profd_centre_received_total{{result="counted"}} {status["received"]}')
         tap.point(all(f"\n{line}\n" in metrics for line in wanted), "and the metrics of both ends", metrics)
         groups = {r["label_host"]: r["calls"] for r in centre.json("groups", ARCS[1], "--by", "host", "--json")["rows"]}
         tap.point(groups == {g.name: sum(i for i in range(1, 21) if i % 5 == 1) for g in relays},
@@ -168,7 +168,7 @@ def refused(tap):
         got = calls_of(centre)
         tap.point(got == {ARCS[1]: (1, 1, 1), ARCS[4]: (4, 4, 4)}, "nothing of them is counted", got)
         report = json.loads(w.query(f"/api/v1/builds/{ARCS[1]}/report")[1])
-        tap.point("segment-missing" in report["provenance"]["inexact_reasons"] and not report["provenance"]["exact"],
+        tap.point("upload-missing" in report["provenance"]["inexact_reasons"] and not report["provenance"]["exact"],
                   "and the report says that something is missing", report["provenance"])
         relay.arrive(number=5)
         relay.arrive(number=3)
@@ -279,13 +279,13 @@ def restored(tap):
                   "a restored centre has another incarnation", (done.stderr, lost))
         tap.point(calls_of(centre) == before == calls_of(host) and centre.ctl("verify").returncode == 0,
                   "and gets again what it has lost, once", difference(before, calls_of(centre)))
-        tap.point("segment-missing" not in reasons(centre), "nothing is marked", reasons(centre))
+        tap.point("upload-missing" not in reasons(centre), "nothing is marked", reasons(centre))
         with contextlib.closing(sqlite3.connect(copy)) as db, db:
             db.execute("UPDATE centre SET last=last-3*86400*1000000000")
         centre.stop()
         done = run(*centre.command(), "--restore", copy)
         centre.start()
-        tap.point("segment-missing" in reasons(centre), "a backup that is older than hosts keep segments: it is marked",
+        tap.point("upload-missing" in reasons(centre), "a backup that is older than hosts keep segments: it is marked",
                   (done.stderr, reasons(centre)))
         g.settle()
         tap.point(centre.ctl("verify").returncode == 0, "verification finds nothing")

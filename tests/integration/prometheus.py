@@ -86,11 +86,11 @@ def hosts(tap):
         found = samples(text)
         host = of_host(found, "a.example")
         now = time.time()
-        tap.point(0 <= host["lag_seconds"] < LONG and abs(now - host["last_segment_timestamp_seconds"]) < LONG
+        tap.point(0 <= host["lag_seconds"] < LONG and abs(now - host["last_upload_timestamp_seconds"]) < LONG
                   and 0 <= host["backlog_seconds"] < LONG and host["refusals_total"] == 0
-                  and host["segments_total/counted"] > 0
-                  and {host[f"segments_total/{r}"] for r in ("repeat", "put-aside", "conflict")} == {0},
-                  "a host's lag, backlog, segments and refusals", host)
+                  and host["received_total/counted"] > 0
+                  and {host[f"received_total/{r}"] for r in ("repeat", "put-aside", "conflict")} == {0},
+                  "a host's lag, backlog, uploads and refusals", host)
         identity = next(h["identity"] for h in centre.json("hosts", "--json")["rows"])
         tap.point(f'identity="{identity}"' in text and 'tenant="default"' in text, "with identity and tenant")
         tap.point(found["profd_centre_interval_seconds", ""] == 7 and found["profd_hosts", 'state="listed"'] == 1,
@@ -100,11 +100,11 @@ def hosts(tap):
         checked(tap, host_text, "a host")
         known_names(tap, (text, host_text))
         of_tokens(tap, centre)
-        counts_segments(tap, centre, a)
+        counts_uploads(tap, centre, a)
         centre.stop()
         centre.start()
         again = of_host(samples(scrape(centre)), "a.example")
-        tap.point("backlog_seconds" not in again and again["segments_total/counted"] == 0 and "lag_seconds" in again,
+        tap.point("backlog_seconds" not in again and again["received_total/counted"] == 0 and "lag_seconds" in again,
                   "after a restart counters begin at 0, and what is not known is not said", again)
 
 
@@ -121,7 +121,7 @@ def of_tokens(tap, centre):
               "a token of another tenant does not see them", text["shop"])
 
 
-def counts_segments(tap, centre, host):
+def counts_uploads(tap, centre, host):
     relay = Relay(host, centre, "b.example")
     upload(host, sender_number(), 1, "b2" * 20, 5)
     relay.arrive()
@@ -130,9 +130,9 @@ def counts_segments(tap, centre, host):
         relay.deliver(found)
     relay.deliver(b"no upload")
     host = of_host(samples(scrape(centre)), "b.example")
-    tap.point(host["segments_total/put-aside"] == 1 and host["segments_total/repeat"] == 1
+    tap.point(host["received_total/put-aside"] == 1 and host["received_total/repeat"] == 1
               and host["refusals_total"] == 1, "quarantine, repeats and refusals of a host are counted", host)
-    tap.point("backlog_seconds" not in host, "a relay does not state its oldest segment: no backlog is shown", host)
+    tap.point("backlog_seconds" not in host, "a relay does not state its oldest upload: no backlog is shown", host)
 
 
 def bounded(tap):

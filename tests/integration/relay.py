@@ -93,10 +93,10 @@ def simple(tap):
                     pass
             relay = d.json("status", "--json")["store"]["relay"]
             tap.point(relay["accepted"]["uploads"] == relay["open"]["uploads"] == 30 and equation(relay)
-                      and relay["open_segments"] in (3, 6), "what is accepted is in open segments", relay)
+                      and relay["outgoing_open"] in (3, 6), "what is accepted is in open segments", relay)
             text = d.ctl("status").stdout
             tap.point("relay    to https://centre.example: accepted uploads 30 = acknowledged 0 + sealed 0 + open 30"
-                      in text and "has not asked" in text, "profctl status says so", text)
+                      in text and "profd-relay has not connected" in text, "profctl status says so", text)
             fetch(w, None, error="connection refused")
             text = d.ctl("status").stdout
             tap.point("connection refused" in text and "open 30" in text, "and why the centre is not reached", text)
@@ -107,7 +107,7 @@ def simple(tap):
         calls, uploads, ticks = centre.counted()
         tap.point(uploads == 30 and ticks == sum(calls.values()) == sum(range(1, 31)) == relay["acknowledged"]["calls"],
                   "the centre gets it all", (uploads, ticks))
-        tap.point(relay["open_segments"] == relay["sealed_segments"] == 0 and relay["oldest_time"] is None
+        tap.point(relay["outgoing_open"] == relay["outgoing_sealed"] == 0 and relay["oldest_time"] is None
                   and equation(relay), "and profd knows", relay)
         one = next(iter(centre.has.values()))[1]
         tap.point(one["uid"] == os.getuid() and one["builds"][0][1] == "/bin/made-up" and sum(one["processes"]) <= 1

@@ -451,7 +451,7 @@ def too_large(tap):
         status, said = host.once()
         sent = [len(b.get(11, [])) for b in centre.batches[before:]]
         relay = host.ledger()
-        tap.point(status == 65 and "is too large for a proxy of the centre" in said and relay["sealed_segments"] == 1
+        tap.point(status == 65 and "is too large for a proxy of the centre" in said and relay["outgoing_sealed"] == 1
                   and relay["sealed"]["uploads"] == 1 and relay["error"] in said,
                   "what is too large alone waits, and is said", (status, said, relay))
         tap.point(sum(sent) == len(centre.has) == 40 and max(sent) < 40, "the others arrive in smaller batches", sent)

@@ -98,7 +98,7 @@ class Host:
 
 
 def number_of(d):
-    return d.json("status", "--json")["store"]["centre"]["segments"]
+    return d.json("status", "--json")["store"]["centre"]["received"]
 
 
 def hosts(d):
@@ -130,12 +130,12 @@ def simple(tap):
                   and calls_of(d) == want, "a repeat changes nothing", again)
         row = hosts(d)["web-17"]
         tap.point(row["tenant"] == "default" and row["machine_id"] == "b" * 32 and row["version"] == "1"
-                  and row["last_segment"] and not row["two_machines_seen"], "the token's name is that of the host", row)
+                  and row["last_upload"] and not row["two_machines_seen"], "the token's name is that of the host", row)
         groups = {r["label_host"]: r["calls"] for r in d.json("groups", BUILDS[0], "--by", "host", "--json")["rows"]}
         tap.point(groups == {"web-17": 6}, "and its label", groups)
         metrics = d.get("/metrics")[2].decode()
         wanted = ("profd_centre_hosts 1", "profd_centre_uploads_total 5",
-                  'profd_centre_segments_total{result="counted"} 5', 'profd_centre_segments_total{result="repeat"} 5')
+                  'profd_centre_received_total{result="counted"} 5', 'profd_centre_received_total{result="repeat"} 5')
         tap.point(all(f"\n{line}\n" in metrics for line in wanted), "metrics count it", metrics)
         d.stop(signal.SIGKILL)
         d.start()

@@ -479,7 +479,7 @@ Test(store_sqlite, segment_that_is_damaged)
     struct store_relay r;
     OK(&f, store_get_relay(f.r, &r, &f.e));
     cr_assert(r.unreadable_segments == 1 && r.open.uploads == 1 && r.sealed.uploads == 1 && r.accepted.uploads == 2);
-    cr_assert(strstr(verify_all(&f), "segment 1 cannot be read"));
+    cr_assert(strstr(verify_all(&f), "outgoing upload 1 cannot be read"));
     cr_assert_not(store_get_health(f.w)->failed);
     fixture_close(&f);
 }
