@@ -1,5 +1,5 @@
-/* What was counted: histograms, arcs and stacks of one upload or of a sum, and their one encoding (DECISIONS 59).
- * The same bytes travel, are validated by decoding them, and are stored (DECISIONS 18). */
+/* Histograms, arcs and stacks of one upload or of a sum, and their encoding (DECISIONS 59). The same bytes are sent,
+ * validated by decoding, and stored (DECISIONS 18). */
 #ifndef PROFD_PROTO_COUNTS_H
 #define PROFD_PROTO_COUNTS_H
 
@@ -23,7 +23,7 @@ struct counts_geometry {
     COUNTS_GEOMETRY
 };
 
-/* The fields of the geometry as a whole, and one by one. */
+/* The fields of the geometry, as one struct and as single members. */
 #define COUNTS_WITH_GEOMETRY                                                                                           \
     union {                                                                                                            \
         struct counts_geometry geometry;                                                                               \
@@ -57,7 +57,7 @@ struct counts_tree {
 #define COUNTS_NODE_RETURN 0 /* a return address */
 #define COUNTS_NODE_PC 1     /* where the tick found the thread; has no children */
 
-/* Addresses of frames of build COUNTS_NOWHERE, which have no others. */
+/* The only addresses that frames of build COUNTS_NOWHERE may have. */
 #define COUNTS_FRAME_OUTSIDE 0    /* an address outside every known build */
 #define COUNTS_FRAME_INCOMPLETE 1 /* at depth 0, a return address: the outer frames are not known */
 
@@ -71,8 +71,8 @@ struct counts_tree {
  * Trees ascend by counts_compare_clocks, and their nodes follow each other without gaps. Nodes of a tree are in
  * preorder: depth 0 is the outermost frame, a node's depth is at most one more than that of the node before it,
  * siblings ascend by counts_compare_frames (counts_tree.h), and no two siblings are the same. node_ticks are the ticks
- * that end at this node: at a PC those of the whole stack, at a return address those of which inner frames were cut. A
- * leaf has at least one. So equal stacks have equal arrays. */
+ * that end at this node: at a PC those with exactly this stack, at a return address those with cut inner frames. A leaf
+ * has at least one tick. Therefore equal stacks have equal arrays. */
 struct counts {
     uint32_t histogram_count;
     uint32_t bin_count;
@@ -83,7 +83,7 @@ struct counts {
     uint32_t *from_build, *to_build;
     uint64_t *from, *to; /* link-time addresses: return address or call site of the caller; address in the callee */
     uint64_t *calls;
-    uint64_t *commit; /* of sorted counts: the order of each arc's first arrival */
+    uint64_t *commit; /* of sorted counts: order of each arc's first arrival */
     uint32_t *rank;
     uint32_t tree_count, node_count;
     struct counts_tree *trees;
@@ -92,7 +92,7 @@ struct counts {
     uint64_t *node_address, *node_ticks;
     bool sorted;
     bool saturated; /* some sum of ticks or calls, the totals included, stopped at 2^63−1 */
-    void *block;    /* owns all the arrays, unless they are in other memory */
+    void *block;    /* owns all arrays, unless struct counts_memory gave them */
 };
 #define COUNTS_NOWHERE UINT32_MAX
 
@@ -103,7 +103,7 @@ struct counts_shares {
     uint64_t *bins, *arcs, *nodes;
 };
 
-/* The order of stored sums: by build, low, high, bins, rate, dimension, abbreviation. 0: the same geometry. */
+/* Compares by build, low, high, bins, rate, dimension and abbreviation, the order in sums. 0: the same geometry. */
 int counts_compare_geometry(const struct counts_geometry *a, const struct counts_geometry *b);
 
 struct counts_sizes {
@@ -111,30 +111,30 @@ struct counts_sizes {
     bool sorted; /* with the order of arcs */
 };
 
-/* Takes one block for arrays of these sizes, zeroed. NO_MEMORY or OK. */
+/* Allocates one zeroed block for arrays of these sizes. NO_MEMORY or OK. */
 enum profd_status counts_init_sizes(struct counts *c, const struct counts_sizes *sizes, struct profd_error *e);
 /* The same without trees. */
 enum profd_status counts_init(struct counts *c, uint32_t histograms, uint32_t bins, uint32_t arcs,
                               struct profd_error *e);
-/* The bytes of that block. */
+/* Returns the size of this block. */
 size_t counts_weigh(const struct counts_sizes *sizes);
 /* Frees the block. Accepts a zeroed struct. */
 void counts_done(struct counts *c);
 
 /* Encodes into a new block that the caller frees. Layout (profd-protocol(7)): sizes, then a zstd frame with checksum
- * for each of arcs, histograms and stacks. What would not decode is refused. O(n) if the arcs ascend by caller, else
- * O(n) for each byte in which callers and callees differ. */
+ * for each of arcs, histograms and stacks. Counts that counts_decode would refuse are refused. O(n) if the arcs ascend
+ * by caller, else O(n) for each byte in which callers and callees differ. */
 enum profd_status counts_encode(const struct counts *c, uint8_t **out, size_t *out_size, struct profd_error *e);
-/* The shares, without what the totals say already, in an encoding of their own: most readers do not need them. */
+/* Encodes the shares separately, because most readers do not need them. Values that the totals imply are omitted. */
 enum profd_status counts_encode_shares(const struct counts *c, const struct counts_shares *shares, uint8_t **out,
                                        size_t *out_size, struct profd_error *e);
 
-/* What the head of encoded counts states: their sizes, and the bytes of all sections once they are unpacked. MALFORMED
- * or TOO_LARGE if counts_decode would refuse the head, or OK. O(1), takes no memory. */
+/* Reads the head of encoded counts: their sizes, and the bytes of all sections after decompression. MALFORMED or
+ * TOO_LARGE if counts_decode would refuse the head, or OK. O(1), allocates nothing. */
 enum profd_status counts_decode_sizes(const uint8_t *in, size_t n, struct counts_sizes *out, uint64_t *raw,
                                       struct profd_error *e);
 
-/* What of the counts is decoded; the rest is left empty without being unpacked. */
+/* The parts of the counts that are decoded. The others stay empty and are not decompressed. */
 #define COUNTS_ARCS 1u
 #define COUNTS_HISTOGRAMS 2u
 #define COUNTS_STACKS 4u
@@ -155,22 +155,22 @@ enum profd_status counts_decode_parts(const uint8_t *in, size_t n, uint32_t buil
                                       const struct counts_memory *memory, struct counts *c, struct profd_error *e);
 /* All parts, in a block of their own. */
 enum profd_status counts_decode(const uint8_t *in, size_t n, uint32_t builds, struct counts *c, struct profd_error *e);
-/* The shares of these counts, of which all parts were decoded. Likewise, but memory NULL: they are checked and *out
- * stays unchanged; all of them would take COUNTS_GROUPS numbers for each row. */
+/* Decodes the shares of counts of which all parts were decoded, like counts_decode_parts. With memory NULL the shares
+ * are only checked and *out is unchanged, because they need COUNTS_GROUPS numbers for each row. */
 enum profd_status counts_decode_shares(const struct counts *c, const uint8_t *in, size_t n,
                                        const struct counts_memory *memory, struct counts_shares *out,
                                        struct profd_error *e);
 
-/* The dimension is printable ASCII, NUL behind it up to its end; the abbreviation is printable ASCII. */
+/* True if dimension is printable ASCII followed by NULs up to its end, and abbreviation is printable ASCII. */
 bool counts_dimension_valid(const char dimension[16], char abbreviation);
 
-/* The limits of an upload (limits.h). TOO_LARGE or OK. */
+/* Checks the limits of an upload (limits.h). TOO_LARGE or OK. */
 enum profd_status counts_judge_sizes(uint64_t histograms, uint64_t bins, uint64_t arcs, struct profd_error *e);
 
-/* Every rule on one histogram but its build and first. at names it in the sentence. */
+/* Checks every rule for one histogram, except build and first. at names the histogram in the sentence. */
 enum profd_status counts_judge_histogram(const struct counts_histogram *h, uint32_t at, struct profd_error *e);
 
-/* Σ ticks and Σ calls, saturating at 2^63−1. The collector's counters (collector.h) are not ticks. */
+/* Computes Σ ticks and Σ calls, saturating at 2^63−1. The collector's counters (collector.h) are not ticks. */
 void counts_totals(const struct counts *c, uint64_t *ticks, uint64_t *calls);
 
 #endif

@@ -11,7 +11,7 @@
 
 #define UPLOAD_SENDER_SIZE 12
 
-/* A view of bytes inside the decoded message; NUL-terminated too, but may hold NULs of its own. */
+/* A view of bytes inside the decoded message. A NUL follows the bytes, which may contain further NULs. */
 struct message_bytes {
     const uint8_t *data;
     size_t size;
@@ -73,23 +73,23 @@ enum message_inexact {
     INEXACT_SAMPLED = 128,
     INEXACT_TICKS_OUTSIDE = 256,
     INEXACT_PAUSED = 512,
-    INEXACT_NOT_READ = 1024, /* of a report only: a process counts that this run of the daemon did not read yet */
+    INEXACT_NOT_READ = 1024, /* of a report only: this run of the daemon has not yet read a process that counts */
     INEXACT_LABEL_LEFT_OUT = 2048,
-    INEXACT_SHARED_BINS = 4096,     /* of a report, and of what is made from one: some self times are estimates */
-    INEXACT_SEGMENT_MISSING = 8192, /* of a report only: a segment of a host was not counted */
-    INEXACT_RESTORED = 16384,       /* of a report only: a host was restored from a backup, counts may be missing */
-    INEXACT_HOST_TOTALS = 32768,    /* of a report only: of a host that was asked for, only totals are kept */
+    INEXACT_SHARED_BINS = 4096,     /* of a report and its exports only: some self times are estimates */
+    INEXACT_SEGMENT_MISSING = 8192, /* of a report only: an upload of a host was not counted */
+    INEXACT_RESTORED = 16384,       /* of a report only: a host was restored from a backup; counts may be missing */
+    INEXACT_HOST_TOTALS = 32768,    /* of a report only: only totals are stored for the selected host */
     INEXACT_AMBIGUOUS_NAMES = 65536,
     INEXACT_LEFT_OUT = 131072,
     INEXACT_TICKS_LOST = 262144,
     INEXACT_SENT = 465919, /* the reasons that an upload may have */
     INEXACT_ALL = 524287,
 };
-/* The reasons that concern calls, and those that concern ticks: calls are exact if none of the former is set. Both
- * lists include a clock that was not accepted (the window of the counts is unknown), a saturated sum, and
- * an unobserved end. Counts of functions that a file names ambiguously may stand at another function of that name. A
- * label that was left out is in neither: the counts are complete, but that label does not select
- * them. */
+/* INEXACT_CALLS are the reasons that concern calls, INEXACT_TICKS those that concern ticks. INEXACT_BOTH are in both
+ * lists: for example a clock that was not accepted (the window of the counts is unknown), a saturated sum, an
+ * unobserved end, and ambiguous names (counts may be shown at another function of that name).
+ * A label that was left out is in neither list: the counts are complete, but the label does not
+ * select them. */
 #define INEXACT_BOTH                                                                                                   \
     ((unsigned)INEXACT_CLOCK | INEXACT_SATURATED | INEXACT_END_NOT_SEEN | INEXACT_PAUSED | INEXACT_NOT_READ |          \
      INEXACT_SEGMENT_MISSING | INEXACT_RESTORED | INEXACT_HOST_TOTALS | INEXACT_AMBIGUOUS_NAMES)
@@ -98,12 +98,12 @@ enum message_inexact {
      INEXACT_LEFT_OUT)
 #define INEXACT_TICKS                                                                                                  \
     (INEXACT_BOTH | INEXACT_TICKS_LOST | INEXACT_BINS_16_BIT | INEXACT_TICKS_OUTSIDE | INEXACT_SHARED_BINS)
-/* "threads-unknown" … for one bit, as reports show it; NULL for anything else. */
+/* Returns the name of one bit in reports, such as "threads-unknown"; NULL for any other value. */
 const char *message_inexact_name(uint32_t bit);
-/* The same bit in a sentence for people. */
+/* Returns a sentence that explains the bit. */
 const char *message_inexact_meaning(uint32_t bit);
-/* The bits of a list of names such as "caller-bucket, sampled", in n bytes that need no NUL. Unknown names are skipped.
- */
+/* Returns the bits of a list of names such as "caller-bucket, sampled". Its n bytes need no NUL. Unknown names are
+ * skipped. */
 uint32_t message_inexact_parse(const char *text, size_t n);
 
 /* One decoded message of any type; type is a frame_type. Strings and arrays live in *block. */
@@ -130,17 +130,17 @@ enum profd_status message_decode(unsigned type, const uint8_t *payload, size_t n
                                  struct profd_error *e);
 void message_done(struct message *m);
 
-/* The counts in an UPLOAD's payload before anything is decoded; size 0 if there are none, or it would be refused. A
- * view of the payload. O(fields). */
+/* Finds the counts in an UPLOAD's payload without decoding it. Returns a view of the payload; its size is 0 if there
+ * are no counts, or if the payload would be refused. O(fields). */
 struct message_bytes message_upload_counts(const uint8_t *payload, size_t n);
-/* Bytes of an UPLOAD's payload after its counts are decompressed, before anything is decoded: a few bytes may expand to
- * half a gigabyte. O(fields). */
+/* Returns the size that an UPLOAD's payload has after its counts are decompressed, without decoding it. A few bytes may
+ * expand to half a gigabyte. O(fields). */
 size_t message_upload_weight(const uint8_t *payload, size_t n);
 
-/* The body of POST /api/v1/uploads: what a host sends to a centre (Batch of profd.proto). It is no frame. */
+/* An offer of symbols in a Batch (profd.proto), the body of POST /api/v1/uploads. A Batch is not a frame. */
 struct message_offer {
     const char *build_id;
-    struct message_bytes hash; /* of the symbols that the host has; size 0: it has none */
+    struct message_bytes hash; /* of the host's symbols; size 0: the host has none */
     uint64_t size;
 };
 
@@ -156,8 +156,8 @@ struct message_batch {
     void *block; /* owns everything */
 };
 
-/* Decodes; message_batch_done frees. MALFORMED or TOO_LARGE with the rule and the value, NO_MEMORY or OK; on failure
- * *out is unchanged. Takes a little more memory than the bytes. O(n). */
+/* Decodes a Batch, which message_batch_done frees. MALFORMED or TOO_LARGE with the rule and the value, NO_MEMORY or OK;
+ * on failure *out is unchanged. Needs a little more memory than n bytes. O(n). */
 enum profd_status message_decode_batch(const uint8_t *in, size_t n, struct message_batch *out, struct profd_error *e);
 void message_batch_done(struct message_batch *b);
 

@@ -1,11 +1,11 @@
-/* The symbols that hosts have of builds, and which of them name functions at a centre: part of the contract of store.h,
- * which includes this.
+/* Symbols that hosts offer to a centre, and which of them name functions there: part of the contract of store.h, which
+ * includes this.
  *
- * A host that has sent counts of a build is asked for the hash of the parsed object that names functions there. The
- * centre takes one object of a build for each tenant: the first that a host sends. The same host may replace it. What
- * other hosts have under this build-id is kept out; if it has another hash, the build is disputed. The object that an
- * operator of the tenant has sent precedes that of the host, and ends the dispute. An object without names is kept only
- * until one with names comes. */
+ * A host that has sent counts of a build is asked for the hash of its parsed object of this build. For each tenant the
+ * centre stores the first object of a build that a host sends. Only the same host may replace it. Objects of other
+ * hosts are not used; if one has another hash, the build is disputed. An object that an operator of the tenant has sent
+ * takes precedence over that of the host, and ends the dispute. An object without names is replaced by the first one
+ * with names. */
 #ifndef PROFD_STORE_OFFERS_H
 #define PROFD_STORE_OFFERS_H
 
@@ -19,26 +19,26 @@
 #define STORE_HASH_SIZE 32
 #define STORE_OFFER_MOST 4096u                    /* objects of one host */
 #define STORE_OFFER_BYTES (UINT64_C(512) << 20)   /* of their encodings */
-#define STORE_OFFER_AGAIN INT64_C(86400000000000) /* ns: after it what is known is asked for again, */
-#define STORE_OFFER_ABSENT INT64_C(60000000000)   /* what the host lacks, */
-#define STORE_OFFER_AWAITED INT64_C(10000000000)  /* and what it has, but the centre lacks */
+#define STORE_OFFER_AGAIN INT64_C(86400000000000) /* ns until the host is asked again if its offer is known, */
+#define STORE_OFFER_ABSENT INT64_C(60000000000)   /* if the host lacks the object, */
+#define STORE_OFFER_AWAITED INT64_C(10000000000)  /* and if the centre lacks it */
 
 struct store_scope;
-/* What a host has of a build that it was asked for. Borrowed. */
+/* The object that a host has of a build. Borrowed. */
 struct store_offer {
     uint8_t host[STORE_HOST_SIZE]; /* identity */
     const char *build_id;
-    bool has;                      /* false: it has no object of the build, or none that can be used */
-    bool refused;                  /* with has=false: what it has cannot be used */
+    bool has;                      /* false: the host has no usable object of the build */
+    bool refused;                  /* with has=false: the host's object cannot be used */
     uint8_t hash[STORE_HASH_SIZE]; /* SHA-256 of the encoded object */
-    uint64_t size;                 /* of it; more than LIMIT_PARSED_OBJECT cannot be used */
+    uint64_t size;                 /* of the encoded object; one above LIMIT_PARSED_OBJECT cannot be used */
     int64_t now;                   /* ns */
 };
 struct store_offered {
     enum {
         STORE_OFFER_TAKEN,
         STORE_OFFER_UNASKED,  /* refused: the host has sent no counts of the build */
-        STORE_OFFER_TOO_MANY, /* refused: STORE_OFFER_MOST, STORE_OFFER_BYTES, the size of one */
+        STORE_OFFER_TOO_MANY, /* refused: STORE_OFFER_MOST. The next: STORE_OFFER_BYTES, or size */
         STORE_OFFER_TOO_LARGE
     } verdict;
     bool wanted; /* the host shall send the object */
@@ -53,9 +53,9 @@ struct store_senders {
 
 /* Why an object names functions, or why there is none. */
 struct store_naming {
-    uint32_t variants; /* number of different contents of the build that are stored and counted: seen */
-    bool by_operators; /* of each tenant of the sum */
-    bool apart;        /* there is none, but a tenant of the sum has one */
+    uint32_t variants; /* number of different stored contents of the build that `seen` counts */
+    bool by_operators; /* operators of each tenant of the sum have sent it */
+    bool apart;        /* no object names functions in the sum, but one does for a tenant of the sum */
     char disputed[2 * LIMIT_LABEL_VALUE + 256]; /* a clause with the names of two hosts; "": undisputed */
 };
 

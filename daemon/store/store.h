@@ -28,16 +28,16 @@
 struct store;
 struct store_filter;
 struct store_pattern;
-/* What a verb may read or remove: the data of all users, or of one. */
+/* The data that a verb may read or remove: of all users, or of one. */
 struct store_scope {
-    bool all;     /* of all users and tenants */
-    uint32_t uid; /* else of this one */
+    bool all;     /* the data of all users and tenants */
+    uint32_t uid; /* if not all: the data of this user */
 };
 /* True if the scope contains the data of this user. */
 bool store_scope_has(const struct store_scope *scope, uint32_t uid);
 /* True if it contains the data of all tenants, or of one. */
 bool store_scope_has_tenants(const struct store_scope *scope);
-/* True if both contain the same. */
+/* True if both contain the same users. */
 bool store_scope_equal(const struct store_scope *a, const struct store_scope *b);
 
 struct store_label {
@@ -74,9 +74,9 @@ struct store_upload {
     uint64_t ticks, calls, stack_ticks; /* stack_ticks: Σ over all nodes of stacks */
     uint32_t group; /* random group of its process, < 16; the same for all uploads of a process (DECISIONS 29) */
 
-    /* A harvest of a live process (DECISIONS 23): what was counted since the durable snapshot, with the new snapshot.
-     * It has no sender and sequence. If counts_size is 0, only uid and received are used besides what follows; to store
-     * a process or a reason without counts, use an encoding without counts. */
+    /* A harvest of a live process (DECISIONS 23): the counts since the durable snapshot, and the new snapshot. It has
+     * no sender and sequence. If counts_size is 0, only uid, received and the following members are used. To store a
+     * process or a reason without counts, use an encoding without counts. */
     bool live;
     uint8_t instance[STORE_INSTANCE_SIZE]; /* random; with the uid it identifies the process */
     uint64_t base;           /* generation of the snapshot from which the difference was computed; 0: there was none */
@@ -88,19 +88,19 @@ struct store_upload {
     const uint8_t *parents; /* instances of the processes that count this one among their children, one after the other,
                                if no earlier harvest named them. They must be of the same user or of user 0 */
     size_t parent_count;
-    int64_t since; /* ns: of all that was counted before then, nothing is in it; 0: none of it can have been forwarded
-                      by a later state of this database */
-    bool told;     /* this harvest makes the sums inexact by itself: no child is missing any more */
+    int64_t since; /* ns: it contains no counts from before this time; 0: a later state of this database cannot have
+                      forwarded any of them */
+    bool told;     /* the reasons of this harvest already make the sums inexact: no child counts as missing any more */
 };
 
-/* Limit of the ranges of sequences that are stored above a sender's contiguous mark. An upload that would add one range
- * more gets STORE_TOO_MANY_GAPS. It is not stored and its id remains new, so a retry after the missing uploads is
- * counted once. */
+/* Limit of the ranges of sequences that are stored above a sender's contiguous mark. An upload that would exceed it
+ * gets STORE_TOO_MANY_GAPS. It is not stored and its id remains new, so a retry after the missing uploads is counted
+ * once. */
 #define STORE_ID_RANGES 1024u
-/* STALE: a harvest of which base is not the stored generation. The caller must read the snapshot again. A harvest that
- * is OVER_SHARE stays in the memory of its process and is stored by a later one; until then the instance counts as not
- * read (STORE_UNREAD), so its reports are not exact. A harvest without ticks and calls never exceeds the share, because
- * it may state why something is not exact. All of these but STORED have stored nothing. */
+/* Only STORED has stored anything. STALE: base of a harvest is not the stored generation; read the snapshot again.
+ * OVER_SHARE: the counts of a harvest stay in the memory of the process until a later harvest stores them. Until then
+ * the instance counts as not read (STORE_UNREAD), so its reports are not exact. A harvest without ticks and calls never
+ * exceeds the share, because it may state why something is not exact. */
 enum store_outcome { STORE_STORED, STORE_DUPLICATE, STORE_TOO_MANY_GAPS, STORE_OVER_SHARE, STORE_STALE };
 
 /* Share of the space: a user may store at most (limit − bytes of the other users) × percent / 100. An item that would
@@ -203,14 +203,14 @@ struct store_object {
     size_t bounds_size;
     const char *name, *note;
     int64_t received;
-    /* Of a host of a tenant: its identity (STORE_HOST_SIZE bytes), and the SHA-256 of encoded (STORE_HASH_SIZE bytes);
-     * uid is then that of the host's tenant, whatever the caller sets. NULL of another sender. */
+    /* If a host sent it: the host's identity (STORE_HOST_SIZE bytes), and the SHA-256 of encoded (STORE_HASH_SIZE
+     * bytes). The store then sets uid to that of the host's tenant. Otherwise NULL. */
     const uint8_t *host, *hash;
 };
 /* Stores a delivery. FULL, with the sentence of store_share_refuse and without effect on the store's health: the sender
- * would exceed the share. Of a host, FORBIDDEN: it has sent no counts of the build. LIMIT: it has too much (offers.h).
- * CONFLICT: the object is kept out, because an operator or another host has sent one before; what this host has is
- * recorded, and the sentence names both. */
+ * would exceed the share. For a host also FORBIDDEN: the host has sent no counts of the build. LIMIT: the host has too
+ * many objects (offers.h). CONFLICT: an operator or another host has sent an object before, so this one is not used;
+ * the offer is recorded, and the sentence names both. */
 enum profd_status store_put_object(struct store *s, const struct store_object *object, struct profd_error *e);
 
 /* Reads whether the executable of a build need not be requested for this uid: there is a trusted variant or one sent by
@@ -387,8 +387,8 @@ struct store_policy {
     uint64_t raw_bytes;
     int64_t keep_age;     /* ns: days that ended longer ago are removed; 0: never */
     uint64_t keep_bytes;  /* the oldest days are removed while the content of the database is larger; 0: never */
-    uint64_t relay_bytes; /* limit of acknowledged segments */
-    int64_t relay_age;    /* ns: for which an acknowledged segment is kept, if relay_bytes allow it */
+    uint64_t relay_bytes; /* limit of kept acknowledged outgoing uploads */
+    int64_t relay_age;    /* ns: time for which they are kept, if relay_bytes allows */
 };
 struct store_progress {
     bool more;        /* call again */
@@ -414,87 +414,87 @@ enum profd_status store_delete_build(struct store *s, const struct store_scope *
 /* Returns about this number of bytes of free pages to the file system. */
 enum profd_status store_shrink(struct store *s, uint64_t bytes, struct store_progress *progress, struct profd_error *e);
 
-/* --- What a host forwards to a centre (segments.h), on the writing handle; each call is one transaction --- */
+/* --- Outgoing uploads of a host (segments.h), on the writing handle; each call is one transaction --- */
 
-/* Adds what this handle accepts from now on to segments of this epoch; segments of earlier epochs are unchanged. Call
- * it at every start, and when another machine has this epoch, with a new one. Writes nothing itself. Without it nothing
- * that the handle accepts is forwarded, and existing segments stay. since: ns, when the daemon started; what began
- * before then is held (segments.h). */
+/* Adds uploads that this handle accepts from now on to outgoing uploads of this epoch. Those of earlier epochs do not
+ * change. Call it at every start, and with a new epoch if another machine has this one. Writes nothing itself. Without
+ * this call nothing is forwarded, and existing outgoing uploads stay. since: ns, the start of the daemon; counts that
+ * began earlier are held (segments.h). */
 enum profd_status store_relay_begin(struct store *s, const uint8_t epoch[SEGMENT_EPOCH_SIZE], int64_t since,
                                     struct profd_error *e);
-/* Decides upon what is held since the start (segments.h), before anything is sealed. If the database went back, its
- * numbers continue behind those that the centre knows, so that this is noticed once; *apart says whether it did. Does
- * nothing if nothing is held. */
+/* Releases or withdraws the counts that are held since the start (segments.h), before anything is sealed. If the
+ * database went back, *apart is true, and its numbers continue behind those that the centre knows, so that this is
+ * noticed once. Does nothing if nothing is held. */
 enum profd_status store_relay_resolve(struct store *s, const struct store_verdict *verdict, bool *apart,
                                       struct profd_error *e);
-/* Records the state of the centre. centre: its name; NULL: it has none. REFUSED if the host sends to another one; then
- * nothing has changed. If the incarnation has changed, it was restored and may lack what it had
- * acknowledged: all kept segments are sealed again, and those that were removed are sent as SEGMENT_DROPPED; *again is
- * their number. backup: the latest backup of the centre contains all numbers up to this one. */
+/* Records the state of the centre. centre: its name; NULL: it has none. REFUSED if the host sends to another centre. If
+ * the incarnation has changed, the centre was restored and may lack acknowledged uploads. All kept uploads are then
+ * sealed again, and removed ones are sent as SEGMENT_DROPPED; *again is their number. backup: the latest backup of the
+ * centre contains all numbers up to this one. */
 enum profd_status store_relay_meet(struct store *s, const uint8_t centre[STORE_CENTRE_SIZE],
                                    const uint8_t incarnation[STORE_INCARNATION_SIZE], uint64_t backup, uint64_t *again,
                                    struct profd_error *e);
-/* Forgets the centre, so that the next one that answers is that of this host, and what is kept for the one before.
- * Sealed segments may be there: they are withdrawn, and the new centre gets their keys as SEGMENT_WITHDRAWN.
- * *withdrawn: the uploads in them. NOT_FOUND if nothing was ever forwarded. */
+/* Forgets the centre and the uploads kept for it. The next centre that answers is then the centre of this host. Sealed
+ * uploads may have reached the old centre: they are withdrawn, and the new centre gets their keys as SEGMENT_WITHDRAWN.
+ * *withdrawn: the number of accepted uploads in them. NOT_FOUND if nothing was ever forwarded. */
 enum profd_status store_relay_move(struct store *s, uint64_t *withdrawn, struct profd_error *e);
-/* Seals segments with ids up to through, oldest first, LIMIT_SEGMENTS_AT_ONCE at most, and until
- * LIMIT_SEGMENTS_SEALED are not acknowledged. A sealed segment never changes. */
+/* Seals outgoing uploads with ids up to through, oldest first, at most LIMIT_SEGMENTS_AT_ONCE, and until
+ * LIMIT_SEGMENTS_SEALED are not acknowledged. A sealed one never changes. */
 enum profd_status store_seal_segments(struct store *s, uint64_t through, int64_t now, uint64_t *sealed,
                                       struct profd_error *e);
-/* Calls each with the sealed segments that are not acknowledged, with ids greater than after, ascending; each returns
- * false to stop. */
+/* Calls each with the sealed unacknowledged uploads with ids greater than after, ascending. each returns false to stop.
+ */
 enum profd_status store_each_segment(struct store *s, uint64_t after,
                                      bool (*each)(void *context, const struct store_segment *segment), void *context,
                                      struct profd_error *e);
-/* Records that the centre has committed these segments. A segment that is not sealed, or of an incarnation other than
- * in the last store_relay_meet, is unchanged. */
+/* Records that the centre has committed these uploads. Nothing changes for an upload that is not sealed, or if the
+ * incarnation is not that of the last store_relay_meet. */
 enum profd_status store_acknowledge_segments(struct store *s, const struct store_acknowledgement *list, size_t n,
                                              int64_t now, struct profd_error *e);
-/* Removes acknowledged segments that exceed the policy: those that are old enough and in the centre's backup, and the
- * oldest while they exceed relay_bytes. Also folds parts of open segments. */
+/* Removes acknowledged uploads that exceed the policy: those that are old enough and in the centre's backup, and the
+ * oldest while they exceed relay_bytes. Also folds parts of open ones. */
 enum profd_status store_keep_segments(struct store *s, const struct store_policy *policy, int64_t now,
                                       struct store_progress *progress, struct profd_error *e);
-/* On any handle. */
+/* Reads the state of forwarding. On any handle. */
 enum profd_status store_get_relay(struct store *s, struct store_relay *out, struct profd_error *e);
-/* Only number and held of it. O(1). */
+/* Reads only number and held. O(1). */
 enum profd_status store_get_relay_head(struct store *s, struct store_relay *out, struct profd_error *e);
 
-/* --- What a centre accepts from hosts (arrivals.h). On the writing handle, each call one transaction --- */
+/* --- Uploads of hosts at a centre (arrivals.h). On the writing handle, each call is one transaction --- */
 
-/* out[i].restored: the host's database gave greater numbers before: it was restored from a backup. Counts of its live
- * processes may be missing in the hour of now, which is marked. */
+/* Admits hosts. If a host's database gave greater numbers before, it was restored from a backup: out[i].restored is
+ * true, and the hour of now is marked, because counts of the host's live processes may be missing in it. */
 enum profd_status store_admit_hosts(struct store *s, const struct store_arrival *list, size_t n,
                                     struct store_admission *out, struct profd_error *e);
 void store_set_detail(struct store *s, const struct store_detail *detail);
 
-/* Counts segments, and says what became of each. A key that came before with the same digest changes nothing. Of one
- * with another digest, the first stays, and its hour is marked; so is an hour of a segment that was dropped or cannot
- * be read. A segment lands in the hour in which it ended, whenever that was. Errors as store_put_uploads: nothing is
- * stored, and receipts mean nothing. */
+/* Counts uploads of hosts; receipts[i] is the outcome of each. A repeated key with the same digest changes nothing. A
+ * repeated key with another digest is not counted, and its hour is marked. The hour of an upload that was dropped or
+ * cannot be read is also marked. An upload counts in the hour of its end. On an error, as of store_put_uploads, nothing
+ * is stored and receipts are undefined. */
 enum profd_status store_put_segments(struct store *s, const struct store_delivery *list, size_t n,
                                      struct store_receipt *receipts, struct profd_error *e);
-/* Records what hosts have of the symbols of builds (offers.h). out[i] says whether that is accepted, and whether the
- * host shall send the object, because its tenant has none. */
+/* Records offers of symbols (offers.h). out[i] states whether the offer is accepted, and whether the host shall send
+ * the object, because its tenant has none. */
 enum profd_status store_offer(struct store *s, const struct store_offer *list, size_t n, struct store_offered *out,
                               struct profd_error *e);
-/* On any handle: at most `most` builds that the host shall offer now, those that have waited longest first. */
+/* Lists at most `most` builds that the host shall offer now, the longest overdue first. On any handle. */
 enum profd_status store_wanted(struct store *s, const uint8_t host[STORE_HOST_SIZE], int64_t now, struct buildid *out,
                                size_t most, size_t *count, struct profd_error *e);
-/* On any handle. */
+/* Reads the state of a centre. On any handle. */
 enum profd_status store_get_centre(struct store *s, struct store_centre *out, struct profd_error *e);
-/* On the writing handle: only what a host is told. series may be that of a second ago; counts of hosts, sums and
- * quarantine are 0. O(1), but for one pass over the series and hosts of two hours in a second. */
+/* Reads the members that an answer to a host needs; counts of hosts, sums and quarantine are 0. series may be a second
+ * old. O(1), except for one pass over the series and hosts of two hours in each second. On the writing handle. */
 enum profd_status store_get_greeting(struct store *s, struct store_centre *out, struct profd_error *e);
-/* On any handle: every host that has arrived, by name. each returns false to stop. */
+/* Calls each with every host that has connected, by name. each returns false to stop. On any handle. */
 enum profd_status store_each_host(struct store *s, bool (*each)(void *context, const struct store_fleet_host *host),
                                   void *context, struct profd_error *e);
-/* The reasons for which hours of the filter are marked, of hosts that its matchers of the label `host` select: bits of
- * enum message_inexact. On any handle. */
+/* Reads the reasons of the marked hours of the filter, as bits of enum message_inexact. Only hosts that the filter's
+ * matchers of the label `host` select are considered. On any handle. */
 enum profd_status store_get_marks(struct store *s, const struct store_scope *scope, const struct store_filter *filter,
                                   uint32_t *reasons, struct profd_error *e);
-/* On any handle: the marks of which store_get_marks returns the reasons, but HOST_TOTALS, in no order. each returns
- * false when out of memory. */
+/* Calls each with the marks that store_get_marks considers, except HOST_TOTALS, in no order. each returns false when
+ * out of memory. On any handle. */
 enum profd_status store_each_mark(struct store *s, const struct store_scope *scope, const struct store_filter *filter,
                                   bool (*each)(void *context, const struct store_mark *mark), void *context,
                                   struct profd_error *e);
@@ -540,17 +540,17 @@ enum profd_status store_sqlite_open_reader(const char *path, struct store **out,
 enum profd_status store_sqlite_check(struct store *s, void (*fault)(void *context, const char *sentence), void *context,
                                      struct profd_error *e);
 
-/* Gives a database that another program made of what could be read of a damaged one the checksums of its pages. Nothing
- * else has the file open. */
+/* Adds page checksums to a database that another program made from a damaged one. No other process may have the file
+ * open. */
 enum profd_status store_sqlite_seal(const char *path, struct profd_error *e);
 
-/* A page of the file that this handle was refused because it does not have its checksum; 0: none. */
+/* Returns the number of a page that this handle could not read because of its checksum; 0: none. */
 int64_t store_sqlite_bad_page(const struct store *s);
 
-/* What a writing handle met. Only the database changes it, so no sender, process or worker can end writing (DECISIONS
- * 45). */
+/* Errors that a writing handle met. Only the database changes them, so no sender, process or worker can stop the writer
+ * (DECISIONS 45). */
 struct store_health {
-    bool damaged;             /* what it found was damage */
+    bool damaged;             /* the error was damage */
     bool failed;              /* a verb had an input/output error or found damage; permanent (DECISIONS 31) */
     bool full;                /* a verb found no space, and no verb has stored anything since */
     uint64_t changes;         /* incremented by each of these outcomes */
@@ -568,9 +568,9 @@ bool store_sqlite_is_ours(const char *path);
 /* Adds a file that must keep its name as long as the writing handle may write: path, which fd has open. At most one. */
 enum profd_status store_sqlite_watch(struct store *s, const char *path, int fd, struct profd_error *e);
 /* Gives a restored database a new salt, so that no ETag of the original database is used again, and a new
- * incarnation, so that hosts send again what it may lack. If it forwards, a SEGMENT_DROPPED for each hour since the
- * backup tells the centre that something may be missing. For a writing handle on which no verb is running, as the next
- * three. */
+ * incarnation, so that hosts send again the uploads that it may lack. If it forwards uploads, a SEGMENT_DROPPED for
+ * each hour since the backup tells the centre that counts may be missing. For a writing handle on which no verb is
+ * running, like the next three functions. */
 enum profd_status store_sqlite_renew(struct store *s, struct profd_error *e);
 /* Gives it a new salt only. */
 enum profd_status store_sqlite_resalt(struct store *s, struct profd_error *e);

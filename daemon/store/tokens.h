@@ -12,30 +12,30 @@
 #define STORE_TOKENS_MOST 65536u
 #define STORE_TOKEN_HASH 32u
 
-/* Rights. STORE_MAY_ADMIN: it may name functions for its tenant. */
+/* Rights. STORE_MAY_ADMIN includes sending symbols that name functions for the tenant. */
 enum { STORE_MAY_READ = 1, STORE_MAY_WRITE = 2, STORE_MAY_ADMIN = 4 };
 
 struct store_token {
     uint64_t id; /* never used again */
     char name[STORE_NAME_MOST + 1];
     unsigned rights;                  /* sum */
-    bool all;                         /* it is for all users and tenants: uid is UINT32_MAX, tenant "all" */
+    bool all;                         /* for all users and tenants: uid is UINT32_MAX, tenant is "all" */
     uint32_t uid;                     /* of the tenant */
     char tenant[STORE_NAME_MOST + 1]; /* name */
-    char hosts[STORE_NAME_MOST + 1];  /* pattern of the names of hosts that its holder may state; "": name alone */
-    bool has_hash;                    /* else a proxy names it */
+    char hosts[STORE_NAME_MOST + 1];  /* pattern of the names of hosts; "": the host is name */
+    bool has_hash;                    /* false: a proxy names the token */
     uint8_t hash[STORE_TOKEN_HASH];   /* SHA-256 of the token */
     int64_t expires, created;         /* ns; expires 0: never */
 };
 
 struct store;
 
-/* Adds a token; its tenant is made if there is none of this name. Sets id and uid. REFUSED: there is a token of this
- * name. LIMIT: STORE_TOKENS_MOST, or too many tenants. On the writing handle, one transaction, as the next. */
+/* Adds a token, and its tenant if it does not exist. Sets id and uid. REFUSED: a token has this name. LIMIT: there are
+ * STORE_TOKENS_MOST tokens, or too many tenants. On the writing handle, one transaction, like store_remove_token. */
 enum profd_status store_add_token(struct store *s, struct store_token *token, struct profd_error *e);
-/* NOT_FOUND: there is none of this name. *id is the number of the removed token. */
+/* Removes a token; *id is its number. NOT_FOUND: no token has this name. */
 enum profd_status store_remove_token(struct store *s, const char *name, uint64_t *id, struct profd_error *e);
-/* On any handle: calls each with every token, in the order in which they were added; each returns false to stop. */
+/* Calls each with every token, in the order of their addition. each returns false to stop. On any handle. */
 enum profd_status store_each_token(struct store *s, bool (*each)(void *context, const struct store_token *t),
                                    void *context, struct profd_error *e);
 
