@@ -208,9 +208,8 @@ static CURLcode https_set(struct https *h, const struct config *c, const char *u
     code = https_set_target(easy, c, url);
     code = code ? code : curl_easy_setopt(easy, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
     code = code ? code : curl_easy_setopt(easy, CURLOPT_HTTPHEADER, headers);
-    code = code ? code
-                : curl_easy_setopt(easy, CURLOPT_HEADEROPT,
-                                   (long)CURLHEADER_SEPARATE); /* the proxy must not get the token */
+    /* The proxy must not get the token. */
+    code = code ? code : curl_easy_setopt(easy, CURLOPT_HEADEROPT, (long)CURLHEADER_SEPARATE);
     code = code ? code : curl_easy_setopt(easy, CURLOPT_USERAGENT, "profd-relay/" PROFD_VERSION);
     code = code ? code : curl_easy_setopt(easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)r->size);
     code = code ? code : curl_easy_setopt(easy, CURLOPT_POSTFIELDS, r->body ? (const char *)r->body : "");
