@@ -98,7 +98,7 @@ def rights(tap, d, nginx, ask):
     wrong = os.path.join(d.folder, "wrong")
     with open(os.open(wrong, os.O_WRONLY | os.O_CREAT, 0o600), "w") as f:
         f.write("profd_" + "0" * 64)
-    refused(tap, "an unknown token", ask("builds", token=wrong), 77, "is not known")
+    refused(tap, "an unknown token", ask("builds", token=wrong), 77, "is unknown")
     refused(tap, "no token", d.ctl("builds", "--server", at, "--cacert", nginx.ca), 77, "has no token")
     other = d.token_file("other", "--read", "--tenant", "other")
     done = ask("status", "--json", token=other)
