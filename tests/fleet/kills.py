@@ -134,7 +134,7 @@ def judge(tap, centre, hosts, what):
               f"doubled {excess(calls(got), truth)}: programs = hosts = centre, by arc",
               (difference(want, got), difference(truth, calls(got))))
     tap.point(status["counted"]["uploads"] == uploads and status["hosts"] == len(hosts) and not status["quarantined"],
-              f"uploads {uploads}, segments of the last centre {status['segments'] or 'not counted'}", status)
+              f"uploads {uploads}, received by the last centre {status['received'] or 'not counted'}", status)
     tap.point(all(equation(h.ledger()) for h in hosts), "the ledgers of the hosts agree")
     said = [d.ctl("verify") for d in (*daemons, centre)]
     tap.point(all(x.returncode == 0 for x in said), "verification finds nothing", [x.stdout for x in said])
