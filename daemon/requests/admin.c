@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "core/arena.h"
-#include "core/container.h"
 #include "live/live.h"
 #include "log/log.h"
 #include "net/loop.h"

@@ -1,5 +1,6 @@
 /* Answers of operators' verbs, and how far they are. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "core/container.h"
 #include "log/log.h"
@@ -22,6 +23,7 @@ void admin_free(struct admin *a)
     verify_done(&a->check.verify);
     backup_done(&a->backup);
     json_decref(a->answer);
+    explicit_bzero(a->token, sizeof a->token);
     loop_timer_free(a->timer);
     free(a);
 }
@@ -103,13 +105,15 @@ static void work_done(struct writer_job *job)
     admin_answer(a, &page);
 }
 
+static const struct writer_job_type work_type = {.run = work_run, .done = work_done, .drop = admin_drop};
 /* Symbols of a build that is deleted may go with it. */
-static const struct writer_job_type work_type = {
+static const struct writer_job_type delete_type = {
     .run = work_run, .done = work_done, .drop = admin_drop, .changes_objects = true};
 
 enum profd_status admin_submit(struct admin *a, admin_run *run, admin_done *done, struct profd_error *e)
 {
     a->run = run;
     a->done = done;
-    return writer_submit(a->service->config.writer, &a->job, &work_type, e);
+    return writer_submit(a->service->config.writer, &a->job,
+                         a->request.verb == REQUEST_DELETE ? &delete_type : &work_type, e);
 }

@@ -28,8 +28,8 @@ struct admin_service {
 };
 
 struct admin;
-/* Does the work on the writer's thread, and then what the loop has to do; a->answer becomes the answer's document. full
- * as in writer/writer.h. */
+/* The two halves of an operator's request: run on the writer's thread, then done on the loop's thread. One of them sets
+ * a->answer to the document of the answer. full is as in writer/writer.h. */
 typedef enum profd_status admin_run(struct admin *a, struct store *store, const struct profd_error *full,
                                     struct profd_error *e);
 typedef enum profd_status admin_done(struct admin *a, struct profd_error *e);

@@ -5,12 +5,9 @@
 
 #include <nettle/sha2.h>
 
-#include "core/container.h"
 #include "log/log.h"
-#include "pages/page.h"
 #include "proto/hex.h"
 #include "query/when.h"
-#include "render/document.h"
 #include "render/render.h"
 #include "requests/admin_internal.h"
 #include "writer/upkeep_job.h"
@@ -74,11 +71,10 @@ static enum profd_status token_run(struct admin *a, struct store *store, const s
         a->answer = token_describe(t);
         json_object_set_new(a->answer, "token", t->has_hash ? json_string(a->token) : json_null());
     }
-    explicit_bzero(a->token, sizeof a->token);
     return PROFD_OK;
 }
 
-/* What HTTP judges by is changed before the answer is sent. */
+/* Changes the tokens by which HTTP judges before the answer is sent. */
 static enum profd_status token_done(struct admin *a, struct profd_error *e)
 {
     const struct admin_config *config = &a->service->config;

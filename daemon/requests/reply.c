@@ -88,7 +88,7 @@ void reply_tell(struct http_exchange *x, struct page *page)
 
 void reply_send(struct replies *replies, struct conn *c, uint32_t tag, const struct page *page)
 {
-    struct reply_source *source = calloc(1, sizeof *source);
+    struct reply_source *source = page->body.failed ? NULL : calloc(1, sizeof *source);
 
     if (!source) {
         struct buffer body = page->body;

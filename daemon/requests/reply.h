@@ -15,7 +15,7 @@ struct replies {
 
 /* Answers over HTTP. Frees the page's body. */
 void reply_tell(struct http_exchange *x, struct page *page);
-/* Takes over the page's body. */
+/* Takes over the body of the page. A body that has failed is answered by a NACK, NO_MEMORY. */
 void reply_send(struct replies *replies, struct conn *c, uint32_t tag, const struct page *page);
 
 #endif

@@ -147,8 +147,7 @@ static void posting_answer(struct posting *p)
         cut |= json_array_append_new(uploads, item_make(&p->parcel.items[i])) != 0;
     }
     page_init(&page, 200, "application/json; charset=utf-8");
-    buffer_done(&page.body);
-    buffer_init(&page.body, ANSWER_MOST);
+    page.body.limit = ANSWER_MOST;
     document_write(
         json_pack("{s:o, s:o, s:I, s:I, s:b, s:I, s:o, s:o, s:o}", "centre", hex_make(c->name, sizeof c->name),
                   "incarnation", hex_make(c->incarnation, sizeof c->incarnation), "backed_up", (json_int_t)c->backup,
