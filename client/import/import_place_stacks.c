@@ -42,13 +42,19 @@ static bool is_whole(const struct stacks *s, const uint32_t *frames, uint32_t n)
     return n > 1 && is_function(s, frames[1], MAIN);
 }
 
-/* Return address of a caller. Its frame is at the last byte of the call; at a function's first address where the file
- * names the function only, which reports take for that function. Code that no function covers has no name. */
+/* Return address of a caller. Its frame is at the last byte of the call, or, where the file names the function only, at
+ * the function's first address. Both become the address behind, if the function has one: its first address would be
+ * behind a call that does not return and is the last of the function before. An offset of 0 is the file's own return
+ * address. */
 static uint64_t return_address(const struct place *w, uint32_t frame)
 {
     const struct place_frame *f = &w->frames[frame];
     const struct import_frame *given = &w->profile->frames[frame];
-    return f->at + (given->offset != 0 && (f->at != f->entry || !given->name));
+    if (f->build == PROFD_NOWHERE || (given->has_address && given->offset == 0)) {
+        return f->at;
+    }
+    const struct import_binary *b = w->objects[given->object].binary;
+    return f->at + (f->at != f->entry || !given->name || (b && import_binary_entry(b, f->at + 1) == f->entry));
 }
 
 /* Adds the stacks that end at a node. */

@@ -285,7 +285,6 @@ static enum profd_status add_frame(struct pprof *p, struct pprof_location *l, st
         f.object = (uint32_t)(m - p->mappings);
         bool in_file = p->profile.objects[f.object].addressing == IMPORT_IN_FILE;
         f.has_address = !in_file || (l->address >= m->start && l->address < m->limit);
-        f.offset = p->own ? 0 : IMPORT_NO_OFFSET; /* a function's first address stands for the function */
         f.address = !f.has_address ? 0 : in_file ? l->address - m->start + m->offset : l->address;
     }
     if (m && l->address == 0 && p->own) { /* code that no symbol owns is a function without an address there */

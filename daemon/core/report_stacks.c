@@ -67,14 +67,14 @@ struct stacks_read {
     const struct object_arc *arc; /* DIRECT */
 };
 
-/* Is it a function's first address, and no call known to stand before? Imports give that where a file names the
- * functions of a stack and no addresses in them, and coroutines begin so. */
+/* Is it a function's first address, and no call known to stand before? Coroutines begin so. Imports give the address
+ * behind the first where a file names the functions of a stack and no addresses in them: no call is that short. */
 static bool stacks_at_entry(const struct symtab *t, const struct stacks_read *f)
 {
     bool known = f->call == OBJECT_CALL_DIRECT || f->call == OBJECT_CALL_SIGNAL ||
                  (f->call == OBJECT_CALL_POSSIBLE && t->object != NULL && t->object->knows_returns);
     const struct symtab_owner *o = &t->owners[symtab_find(t, f->address)];
-    return !known && o->kind == SYMTAB_FUNCTION && o->address == f->address;
+    return !known && o->kind == SYMTAB_FUNCTION && f->address - o->address <= 1;
 }
 
 /* The kernel and its modules have names in brackets, and so has the vDSO. */

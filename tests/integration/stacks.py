@@ -170,6 +170,28 @@ def check_interrupted(tap, d):
     check_again(tap, d, exe, "interrupted")
 
 
+BEFORE_LAST_CALL = """#include <stdlib.h>
+volatile unsigned sink, never;
+__attribute__((noinline)) void leaf(unsigned n) { for (unsigned i = 0; i < n; i++) sink += i; }
+__attribute__((noinline, noreturn)) void refuse(void) { sink--; abort(); }
+__attribute__((noinline)) void jumps(unsigned n) { never++; leaf(n + 100000000); }
+int main(void) { if (never) refuse(); for (int i = 0; i < 4; i++) jumps(i); return 0; }
+"""
+
+
+def check_before(tap, d):
+    """A function that a tick's stack has by its jump only, and that stands behind a call that does not return."""
+    source, exe = os.path.join(d.folder, "jumps.c"), os.path.join(d.folder, "jumps")
+    with open(source, "w") as f:
+        f.write(BEFORE_LAST_CALL)
+    built = run("gcc", "-Os", "-foptimize-sibling-calls", "-fno-toplevel-reorder", "-fno-reorder-functions", "-o", exe,
+                source)
+    done = d.ctl("run", "--rate", "250", "--", exe)
+    folded = d.ctl("report", exe, "-f", "folded").stdout
+    tap.point(built.returncode == done.returncode == 0 and ";main;jumps;leaf " in folded, "a jump is inferred", folded)
+    check_again(tap, d, exe, "jumps")
+
+
 def check_tree(tap, d, exe, said):
     tree = json.loads(d.ctl("report", exe, "-f", "tree").stdout)
     n = tree["nodes"]
@@ -224,6 +246,7 @@ def main():
         check_tree(tap, d, exe, said)
         check_again(tap, d, exe, "callers", 0.05)
         check_interrupted(tap, d)
+        check_before(tap, d)
         check_calls(tap, d, os.path.join(d.folder, "counted"))
 
 

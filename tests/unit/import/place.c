@@ -239,7 +239,7 @@ Test(place, a_caller_without_an_address_is_its_function, .init = begin, .fini = 
     cr_assert(import_profile_add_stack(&profile, IDS(leaf, frame(o, "place_two", NULL, false, 0, 0)), 2, 2));
     profile.whole_stacks = true;
     placed(&a);
-    cr_assert(node_is(&a.c, 0, 0, COUNTS_NODE_RETURN, LINK(place_two), 0));
+    cr_assert(node_is(&a.c, 0, 0, COUNTS_NODE_RETURN, LINK(place_two) + 1, 0));
     cr_assert(node_is(&a.c, 1, 1, COUNTS_NODE_PC, LINK(place_one) + 2, 2));
     arrived_done(&a);
 }
