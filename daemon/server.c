@@ -49,17 +49,27 @@ static void server_on_ping(void *context)
     loop_timer_set(s->ping, notify_watchdog_ms());
 }
 
-/* A burst of uploads fragments the heap. Free pages are returned to the kernel when the queues are empty. */
+/* A burst of uploads or answers fragments the heap. Free pages are returned to the kernel when the queues are empty,
+ * and once more in the interval after: a connection's memory is freed after its last answer. */
 static void server_give_back(struct server *s)
 {
     struct conn_counts counts;
+    struct http_server_counts http;
 
     conn_group_get_counts(s->conns, &counts);
-    if (counts.frames == s->frames_at_trim || writer_pending(s->writer)) {
-        return;
+    endpoints_get_http_counts(s->endpoints, &http);
+    uint64_t handled = counts.frames;
+    for (unsigned class = 0; class < sizeof http.answered / sizeof http.answered[0]; class++) {
+        handled += http.answered[class];
     }
-    s->frames_at_trim = counts.frames;
-    malloc_trim(0);
+    if (handled != s->handled) {
+        s->handled = handled;
+        s->trims_due = 2;
+    }
+    if (s->trims_due > 0 && !writer_pending(s->writer)) {
+        s->trims_due--;
+        malloc_trim(0);
+    }
 }
 
 static void server_on_log_timer(void *context)

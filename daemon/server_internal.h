@@ -88,7 +88,8 @@ struct server {
     struct endpoints *endpoints;
 
     uint64_t pinged_batches;
-    uint64_t frames_at_trim;
+    uint64_t handled;   /* frames and HTTP requests, up to the last interval */
+    unsigned trims_due; /* of the heap */
     bool stopping;
     bool read_failed;       /* a reader met damage or an input/output error */
     uint64_t stop_deadline; /* ms of loop_now */

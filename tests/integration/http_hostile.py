@@ -221,11 +221,6 @@ def state(d):
     return len(os.listdir(f"/proc/{d.process.pid}/fd")), rss, len(d.logged().splitlines())
 
 
-def settled(d, before):
-    until(lambda: state(d)[0] <= before[0])
-    return state(d)
-
-
 def tables(tap, d, port):
     count, writes = 0, d.token("writes", "--write")
     for listener, address in (("Unix socket", d.http), ("TCP", ("127.0.0.1", port))):
@@ -484,8 +479,9 @@ def main():
                      lambda: busy(tap, port, large),
                      lambda: half_requests(tap, port)):
             part()
-        after = settled(d, before)
         slack = 400 * MB if "asan" in os.environ.get("PROFD_BUILD", "") else 32 * MB
+        until(lambda: (now := state(d))[0] <= before[0] and now[1] - before[1] < slack)
+        after = state(d)
         tap.point(after[0] <= before[0] and after[1] - before[1] < slack and after[2] - before[2] < 60,
                   f"descriptors {before[0]} → {after[0]}, memory {before[1] >> 20} → {after[1] >> 20} MB, "
                   f"{after[2] - before[2]} lines of log", (before, after))
