@@ -58,12 +58,8 @@ static void server_give_back(struct server *s)
 
     conn_group_get_counts(s->conns, &counts);
     endpoints_get_http_counts(s->endpoints, &http);
-    uint64_t handled = counts.frames;
-    for (unsigned class = 0; class < sizeof http.answered / sizeof http.answered[0]; class++) {
-        handled += http.answered[class];
-    }
-    if (handled != s->handled) {
-        s->handled = handled;
+    if (counts.frames + http.bytes != s->handled) {
+        s->handled = counts.frames + http.bytes;
         s->trims_due = 2;
     }
     if (s->trims_due > 0 && !writer_pending(s->writer)) {
@@ -189,9 +185,7 @@ static enum profd_status server_restore(const struct config *config, struct prof
         status = server_finish_restore(config->state_dir, &restored, e);
     }
     close(lock);
-    if (directory >= 0) {
-        close(directory);
-    }
+    close(directory);
     return status;
 }
 

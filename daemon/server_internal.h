@@ -88,7 +88,7 @@ struct server {
     struct endpoints *endpoints;
 
     uint64_t pinged_batches;
-    uint64_t handled;   /* frames and HTTP requests, up to the last interval */
+    uint64_t handled;   /* frames, and bytes of HTTP answers, up to the last interval */
     unsigned trims_due; /* of the heap */
     bool stopping;
     bool read_failed;       /* a reader met damage or an input/output error */

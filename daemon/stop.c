@@ -125,10 +125,6 @@ void server_end(struct server *s)
     run_times_beat(s->run_times, loop_clock());
     run_times_close(s->run_times);
     free(s->passed.kept);
-    if (s->lock_fd >= 0) {
-        close(s->lock_fd);
-    }
-    if (s->directory_fd >= 0) {
-        close(s->directory_fd);
-    }
+    close(s->lock_fd); /* both may be -1 */
+    close(s->directory_fd);
 }

@@ -50,11 +50,10 @@ static uint64_t return_address(const struct place *w, uint32_t frame)
 {
     const struct place_frame *f = &w->frames[frame];
     const struct import_frame *given = &w->profile->frames[frame];
-    if (f->build == PROFD_NOWHERE || (given->has_address && given->offset == 0)) {
-        return f->at;
-    }
-    const struct import_binary *b = w->objects[given->object].binary;
-    return f->at + (f->at != f->entry || !given->name || (b && import_binary_entry(b, f->at + 1) == f->entry));
+    const struct import_binary *b = given->object == IMPORT_NONE ? NULL : w->objects[given->object].binary;
+    const bool of_file = f->build == PROFD_NOWHERE || (given->has_address && given->offset == 0);
+    return f->at + (!of_file && (f->at != f->entry || !given->name ||
+                                 (b && import_binary_entry(b, f->at + 1) == f->entry)));
 }
 
 /* Adds the stacks that end at a node. */
@@ -81,22 +80,15 @@ static enum profd_status add_stack(struct stacks *s, const struct import_node *n
     return upload_add_stack(w->upload, p->dimension, p->abbreviation, &stack, e);
 }
 
-/* A file without any caller says nothing about stacks. */
-static bool has_callers(const struct import_profile *p)
-{
-    for (uint32_t i = 0; i < p->node_count; i++) {
-        if (p->nodes[i].parent != IMPORT_NONE) {
-            return true;
-        }
-    }
-    return false;
-}
-
 enum profd_status place_stacks_add(struct place *w, struct profd_error *e)
 {
     const struct import_profile *p = w->profile;
     enum profd_status status = PROFD_OK;
-    if (!has_callers(p)) {
+    bool callers = false;
+    for (uint32_t i = 0; i < p->node_count; i++) {
+        callers |= p->nodes[i].parent != IMPORT_NONE;
+    }
+    if (!callers) { /* such a file says nothing about stacks */
         return PROFD_OK;
     }
     struct stacks *s = ARENA_NEW(w->arena, struct stacks);
