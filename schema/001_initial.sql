@@ -230,7 +230,9 @@ CREATE TABLE instance (
     -- Children that counted, less the children that were read. If positive, counts of children are not stored. A child
     -- may be read before its parent reports it, so the number may be negative for a while.
     missing INTEGER NOT NULL DEFAULT 0,
-    missing_since INTEGER NOT NULL DEFAULT 0, -- ns: the harvest before the one by which missing rose above 0
+    missing_since INTEGER NOT NULL DEFAULT 0, -- ns: the harvest before the one by which missing rose above 0, or above
+                                              -- what is marked
+    marked INTEGER NOT NULL DEFAULT 0, -- 1: the reasons of an upload state that these children are missing
     UNIQUE (uid, name)
 ) STRICT;
 -- Finds a process that has changed its user, by its name.

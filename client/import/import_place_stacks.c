@@ -52,8 +52,8 @@ static uint64_t return_address(const struct place *w, uint32_t frame)
     const struct import_frame *given = &w->profile->frames[frame];
     const struct import_binary *b = given->object == IMPORT_NONE ? NULL : w->objects[given->object].binary;
     const bool of_file = f->build == PROFD_NOWHERE || (given->has_address && given->offset == 0);
-    return f->at + (!of_file && (f->at != f->entry || !given->name ||
-                                 (b && import_binary_entry(b, f->at + 1) == f->entry)));
+    return f->at +
+           (!of_file && (f->at != f->entry || !given->name || (b && import_binary_entry(b, f->at + 1) == f->entry)));
 }
 
 /* Adds the stacks that end at a node. */

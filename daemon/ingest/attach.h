@@ -95,8 +95,9 @@ enum profd_status attach_get_origin(const uint8_t *snapshot, size_t size, struct
 bool attach_still_lives(const struct attach_origin *origin, const struct attach_origin *here,
                         uint64_t (*started_of)(uint32_t pid));
 /* An end that was not observed: a harvest without counts but with the counter END_NOT_SEEN and INEXACT_END_NOT_SEEN. Of
- * a process that has ended it is the end of its missing children, at the time since which they are. now: ns. */
-enum profd_status attach_close_orphan(const struct store_instance *i, int64_t now, struct attach_harvest *h,
+ * a process that has ended it is the end of its missing children, at the time since which they are. Of one that lives,
+ * it marks these children, without the counter. now: ns. */
+enum profd_status attach_close_orphan(const struct store_instance *i, bool lives, int64_t now, struct attach_harvest *h,
                                       struct profd_error *e);
 
 /* What people ask about a live process, as of its latest harvest; texts are borrowed until the next one or

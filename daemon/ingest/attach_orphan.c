@@ -23,22 +23,22 @@ bool attach_still_lives(const struct attach_origin *o, const struct attach_origi
            (!known || started_of(o->pid) == o->started);
 }
 
-/* A histogram with the one counter, for a process of which only the program is known. */
-static enum profd_status counts_make(uint8_t **out, size_t *size, struct profd_error *e)
+/* A histogram with the one counter, n, for a process of which only the program is known. */
+static enum profd_status counts_make(uint64_t n, uint8_t **out, size_t *size, struct profd_error *e)
 {
     struct counts c;
     TRY(counts_init(&c, 1, 1, 0, e));
     collector_make_histogram(&c.histograms[0], 0);
-    c.histograms[0].used = 1;
+    c.histograms[0].used = n > 0;
     c.bin_index[0] = COLLECTOR_END_NOT_SEEN;
-    c.bin_ticks[0] = 1;
+    c.bin_ticks[0] = n;
     enum profd_status status = counts_encode(&c, out, size, e);
     counts_done(&c);
     return status;
 }
 
 static enum profd_status close_it(const struct store_instance *i, const struct attach_snapshot *s, int64_t received,
-                                  struct attach_inside *in, struct store_upload *put, struct profd_error *e)
+                                  bool lives, struct attach_inside *in, struct store_upload *put, struct profd_error *e)
 {
     struct attach_build program = {.name = s->name};
     struct attach_delivery d = {.uid = i->uid,
@@ -51,15 +51,11 @@ static enum profd_status close_it(const struct store_instance *i, const struct a
                                 .builds = &program,
                                 .label_count = s->label_count,
                                 .labels = s->labels};
-    enum profd_status status = buildid_parse(s->build_id, strlen(s->build_id), &program.id, e);
-    if (status == PROFD_OK) {
-        status = attach_upload_validate(&d, in, put, e);
-    }
-    if (status == PROFD_OK) {
-        status = counts_make(&in->counts, &put->counts_size, e);
-    }
+    TRY(buildid_parse(s->build_id, strlen(s->build_id), &program.id, e));
+    TRY(attach_upload_validate(&d, in, put, e));
+    TRY(counts_make(!lives, &in->counts, &put->counts_size, e));
     put->counts = in->counts;
-    return status;
+    return PROFD_OK;
 }
 
 /* Texts of the upload live in the decoded snapshot: they are moved into the arena. */
@@ -83,12 +79,12 @@ static bool texts_keep(struct attach_inside *in, struct attach_snapshot *s)
     return true;
 }
 
-enum profd_status attach_close_orphan(const struct store_instance *i, int64_t now, struct attach_harvest *h,
+enum profd_status attach_close_orphan(const struct store_instance *i, bool lives, int64_t now, struct attach_harvest *h,
                                       struct profd_error *e)
 {
     struct attach_snapshot s;
     struct attach_harvest made = {.any = true};
-    const int64_t received = i->ended ? i->missing_since : now; /* when it ended was seen: it is about its children */
+    const int64_t received = i->ended || lives ? i->missing_since : now; /* about its children, or its own end */
     TRY(attach_snapshot_decode(i->snapshot, i->snapshot_size, &s, e));
     struct attach_inside *in = attach_inside_new();
     if (in) {
@@ -101,7 +97,7 @@ enum profd_status attach_close_orphan(const struct store_instance *i, int64_t no
         struct attach_snapshot kept = s;
         kept.labels = in->summary.labels;
         memcpy(in->snapshot, i->snapshot, i->snapshot_size);
-        status = close_it(i, &kept, received, in, &made.put, e);
+        status = close_it(i, &kept, received, lives, in, &made.put, e);
     }
     attach_snapshot_done(&s);
     if (status != PROFD_OK) {
@@ -112,7 +108,8 @@ enum profd_status attach_close_orphan(const struct store_instance *i, int64_t no
     made.put.base = i->generation;
     made.put.snapshot = in->snapshot;
     made.put.snapshot_size = i->snapshot_size;
-    made.put.ended = made.put.told = true;
+    made.put.ended = made.put.told = !lives;
+    made.put.marks = lives;
     made.inside = in;
     *h = made;
     return PROFD_OK;

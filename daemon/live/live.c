@@ -35,6 +35,7 @@ enum profd_status live_new(const struct live_config *config, struct live **out, 
         return profd_error_set(e, PROFD_NO_MEMORY, "no memory for live processes");
     }
     l->config = *config;
+    l->began = loop_clock();
     TAILQ_INIT(&l->asking);
     hashmap_init(&l->of_instance, 0);
     hashmap_init(&l->of_memory, 0);

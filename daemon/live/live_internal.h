@@ -166,6 +166,7 @@ struct live {
     bool stopping, sweeping, orphans_running;
     struct live_refused *refused; /* their ends are to be stored */
     struct live_awaited *awaited;
+    int64_t began; /* ns of loop_clock */
     bool searched; /* the memory of processes of an earlier daemon was searched */
     char host[33]; /* machine-id, or "" */
     uint8_t boot[16];

@@ -60,8 +60,8 @@ void live_take_back(struct live *l, struct listen_kept *kept, size_t n)
 #define LOOK_MS 60000
 #define AGAIN_MS 200 /* there were more than one look may close */
 #define CLOSE_MAX 256u
-#define AWAITED_MAX 1024u /* processes that are observed for their end: each takes a descriptor */
-#define DAY_NS (INT64_C(86400) * 1000000000)
+#define AWAITED_MAX 1024u                      /* processes that are observed for their end: each takes a descriptor */
+#define GIVE_UP_NS (INT64_C(600) * 1000000000) /* after this and two intervals, children not read are marked */
 
 /* Why one is closed. */
 enum orphan_reason { ORPHAN_ENDED, ORPHAN_REFUSED, ORPHAN_CHILDREN, ORPHAN_REASONS };
@@ -87,7 +87,7 @@ struct orphan_found {
 struct orphan_search {
     struct live_harvest harvest; /* first */
     struct attach_origin here;
-    int64_t now;
+    int64_t now, missed; /* ns; children that are missing since before missed are given up */
     struct orphan_end *ends;
     struct orphan_found *found;
     size_t found_count;
@@ -113,7 +113,7 @@ static void orphans_stored(struct live *l, struct live_harvest *h)
 {
     l->in_flight--;
     if (!h->status && h->outcome == STORE_STORED) {
-        l->counts.orphaned++;
+        l->counts.orphaned += !h->harvest.put.marks;
     }
     attach_harvest_done(&h->harvest);
     free(container_of(h, struct orphan_end, harvest));
@@ -147,9 +147,7 @@ static void orphans_await(struct orphan_search *u, const struct store_instance *
     struct live_awaited *w = u->awaited_count < AWAITED_MAX ? calloc(1, sizeof *w) : NULL;
 
     if (!w) {
-        if (pidfd >= 0) {
-            close(pidfd);
-        }
+        close(pidfd); /* -1: it has none */
         return;
     }
     w->origin = *origin;
@@ -185,14 +183,16 @@ static bool orphans_lives(struct orphan_search *u, const struct store_instance *
     return true;
 }
 
-/* On the harvesting thread, once for each instance that has not ended or has missing children. The children are given
- * up when the parent may be removed. */
+/* On the harvesting thread, once for each instance that has not ended or has missing children. Children that live
+ * attach soon after they count, or when this daemon was started; the others are given up after some time, so that
+ * a centre learns that counts are missing while their parent goes on. */
 static bool orphans_each(void *context, const struct store_instance *i)
 {
     struct orphan_search *u = context;
     struct orphan_end *end;
 
-    if (i->ended ? i->seen > u->now - STORE_ENDED_DAYS * DAY_NS : orphans_lives(u, i)) {
+    const bool lives = !i->ended && orphans_lives(u, i);
+    if ((i->ended || lives) && (i->missing_since == 0 || i->missing_since >= u->missed)) {
         return true;
     }
     if (u->count == CLOSE_MAX || (u->count && u->bytes + i->snapshot_size > LIMIT_HARVEST_BYTES)) {
@@ -203,11 +203,11 @@ static bool orphans_each(void *context, const struct store_instance *i)
     if (!end) {
         return false;
     }
-    if (attach_close_orphan(i, u->now, &end->harvest.harvest, NULL)) { /* damaged: store_verify tells of it */
+    if (attach_close_orphan(i, lives, u->now, &end->harvest.harvest, NULL)) { /* damaged: store_verify tells of it */
         free(end);
         return true;
     }
-    end->reason = i->ended ? ORPHAN_CHILDREN : orphans_is_refused(u, i) ? ORPHAN_REFUSED : ORPHAN_ENDED;
+    end->reason = i->ended || lives ? ORPHAN_CHILDREN : orphans_is_refused(u, i) ? ORPHAN_REFUSED : ORPHAN_ENDED;
     end->uid = i->uid;
     memcpy(end->instance, i->instance, sizeof end->instance);
     end->next = u->ends;
@@ -225,10 +225,11 @@ static void orphans_read(void *context, struct live_harvest *h)
     h->status = store_each_instance(l->store, orphans_each, u, &h->error);
 }
 
-static void orphans_drop(struct orphan_end *end)
+static bool orphans_drop(struct orphan_end *end)
 {
     attach_harvest_done(&end->harvest.harvest);
     free(end);
+    return false;
 }
 
 /* It is attached, so its end will be observed; or it is closed now. */
@@ -236,9 +237,9 @@ static bool orphans_close(struct live *l, struct orphan_end *end)
 {
     struct live_harvest *h = &end->harvest;
 
-    if (l->stopping || writer_check(l->config.writer, NULL) || table_find(l, end->uid, end->instance)) {
-        orphans_drop(end);
-        return false;
+    if (l->stopping || writer_check(l->config.writer, NULL) ||
+        (end->reason != ORPHAN_CHILDREN && table_find(l, end->uid, end->instance))) {
+        return orphans_drop(end);
     }
     h->job = (struct writer_job){.type = &live_harvest_type, .item = {.uid = end->uid}};
     h->live = l;
@@ -249,8 +250,7 @@ static bool orphans_close(struct live *l, struct orphan_end *end)
         return true;
     }
     l->in_flight--;
-    orphans_drop(end);
-    return false;
+    return orphans_drop(end);
 }
 
 /* It is read as if it had attached; when it attaches, the same entry is used. */
@@ -261,12 +261,9 @@ static enum profd_status orphans_enter(struct live *l, struct orphan_found *foun
     int pidfd;
     TRY(process_new(l, found->uid, &found->origin, found->memory, &a, e));
     found->memory = -1; /* attach_close closes it */
-    enum profd_status status = PROFD_OK;
-    if (!table_find(l, a->uid, a->instance) && !table_find_same(l, a)) {
-        status = table_check_capacity(l, a->uid, e);
-    } else {
-        status = profd_error_set(e, PROFD_CONFLICT, "it has attached meanwhile");
-    }
+    enum profd_status status = table_find(l, a->uid, a->instance) || table_find_same(l, a)
+                                   ? profd_error_set(e, PROFD_CONFLICT, "it has attached meanwhile")
+                                   : table_check_capacity(l, a->uid, e);
     if (!status && !table_insert(l, a)) {
         status = profd_error_set(e, PROFD_NO_MEMORY, "no memory for a live process");
     }
@@ -312,7 +309,7 @@ static void orphans_was_read(struct live *l, struct live_harvest *h)
     static const char *const what[ORPHAN_REASONS] = {
         [ORPHAN_ENDED] = "ended while no daemon could read the last counts",
         [ORPHAN_REFUSED] = "may not be read any more: counts since the latest harvest are missing",
-        [ORPHAN_CHILDREN] = "that ended had children that were never read",
+        [ORPHAN_CHILDREN] = "had children that were never read",
     };
     size_t closed = 0, of[ORPHAN_REASONS] = {0};
 
@@ -363,6 +360,8 @@ void live_look_for_orphans(struct live *l)
     l->refused = NULL;
     u->first = !l->searched;
     u->now = loop_clock();
+    u->missed = u->now - GIVE_UP_NS - 2 * l->config.harvest_interval;
+    u->missed = l->began < u->missed ? u->missed : 0;
     u->harvest.job.item = (struct work_item){.uid = UINT32_MAX, .weight = 1};
     u->harvest.read = orphans_read;
     u->harvest.was_read = orphans_was_read;

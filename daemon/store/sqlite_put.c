@@ -455,23 +455,20 @@ enum profd_status store_get_living(struct store *s, enum store_living_kind kind,
 static enum profd_status sqlite_put_kin(struct store *s, const struct store_upload *u, int64_t id, bool first,
                                         int64_t before, struct profd_error *e)
 {
+    int64_t more = (int64_t)u->children;
     if (first) {
-        /* Children that were read before their parent are not missing. */
         TRY(sqlite_run(s, SQL_INSTANCE_ADOPT, VALUES(BLOB(u->instance, sizeof u->instance), INTEGER(u->uid)), e));
-        int found = sqlite3_changes(s->db);
-        TRY(found > 0 ? sqlite_run(s, SQL_INSTANCE_BEAR, VALUES(INTEGER(id), INTEGER(-found), INTEGER(0)), e)
-                      : PROFD_OK);
+        more -= sqlite3_changes(s->db); /* children that were read before their parent are not missing */
     }
-    if (u->children > 0) {
-        TRY(sqlite_run(s, SQL_INSTANCE_BEAR, VALUES(INTEGER(id), INTEGER(u->children), INTEGER(before)), e));
+    if (more != 0) {
+        TRY(sqlite_run(s, SQL_INSTANCE_BEAR, VALUES(INTEGER(id), INTEGER(more), INTEGER(before)), e));
     }
     for (size_t i = 0; i < u->parent_count; i++) {
         const struct sqlite_value parent = BLOB(u->parents + i * STORE_INSTANCE_SIZE, STORE_INSTANCE_SIZE);
         const struct sqlite_value uid = INTEGER(u->uid);
         TRY(sqlite_run(s, SQL_INSTANCE_FOUND, VALUES(parent, uid), e));
-        if (sqlite3_changes(s->db) == 0) {
-            TRY(sqlite_run(s, SQL_INSTANCE_WAIT, VALUES(parent, INTEGER(id), uid), e));
-        }
+        const bool found = sqlite3_changes(s->db) > 0;
+        TRY(found ? PROFD_OK : sqlite_run(s, SQL_INSTANCE_WAIT, VALUES(parent, INTEGER(id), uid), e));
     }
     return u->told ? sqlite_run(s, SQL_INSTANCE_TELL, VALUES(INTEGER(id)), e) : PROFD_OK;
 }
@@ -704,14 +701,15 @@ static enum profd_status sqlite_put_harvest(struct sqlite_batch *b, const struct
         return PROFD_OK;
     }
     const bool first = !i.known;
-    if (first) {
-        TRY(add_instance(b->s, u, &i, e));
-    }
+    TRY(first ? add_instance(b->s, u, &i, e) : PROFD_OK);
     if (u->counts_size > 0) {
         TRY(put_counts(b, u, &i, e));
     } else if (i.has_upload) { /* it is read again or has ended, and reports state that */
         (void)sqlite_batch_number(b);
         sqlite_batch_touch(b, i.series);
+    }
+    if (u->marks) {
+        return sqlite_run(b->s, SQL_INSTANCE_MARK, VALUES(INTEGER(i.id)), e);
     }
     struct sqlite_value upload = i.has_upload ? INTEGER(i.upload) : NOTHING,
                         series = i.has_upload ? INTEGER(i.series) : NOTHING,

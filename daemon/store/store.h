@@ -91,6 +91,7 @@ struct store_upload {
     int64_t since; /* ns: it contains no counts from before this time; 0: a later state of this database cannot have
                       forwarded any of them */
     bool told;     /* the reasons of this harvest already make the sums inexact: no child counts as missing any more */
+    bool marks;    /* it only says so of the children that are missing now: they still are, and the process goes on */
 };
 
 /* Limit of the ranges of sequences that are stored above a sender's contiguous mark. An upload that would exceed it
@@ -152,7 +153,7 @@ struct store_instance {
     uint8_t instance[STORE_INSTANCE_SIZE];
     uint64_t generation;
     int64_t seen;          /* ns: received of the latest harvest */
-    int64_t missing_since; /* ns: since when children are missing; 0: none is missing */
+    int64_t missing_since; /* ns: since when children are missing that no upload marks; 0: there are none */
     bool ended;
     const uint8_t *snapshot; /* borrowed until each returns */
     size_t snapshot_size;

@@ -5,6 +5,7 @@ import sys
 import time
 
 from harness import NOBODY, ROOT, Daemon, Other, Tap
+from clocks import FAKETIME
 from memory import Attached, Memory
 from restart import Program, begin, said
 from wire import Wire, sender_number, upload
@@ -81,6 +82,45 @@ def children_away(tap):
                 tap.point(d.ctl("verify").returncode == 0, f"{line}: what is stored adds up")
             finally:
                 p.end()
+
+
+def given_up(tap):
+    """A child was not read, and its parent goes on. After ten minutes of profd, whose clock is fast here, an upload
+    states what is missing, by which a centre learns it; the child is still missing."""
+    d, bed = bench()
+    with d, bed:
+        p = begin(d, bed)
+        try:
+            d.stop(signal.SIGKILL)
+            p.tell("fork 100")
+            d.env.update(LD_PRELOAD=FAKETIME, FAKETIME="+0 x100")
+            d.start()
+            back(d, p)
+            first = said(d, p.exe)[1]
+            marked = wait_for(lambda: "end-not-seen" in (s := said(d, p.exe)[1]) and s)
+            tap.point("end-not-seen" not in first and "not-read" in marked, "a child is given up: both is said",
+                      (first, marked, d.logged()))
+            p.tell("fork 10")
+            p.made += 10
+            tap.point(wait_for(lambda: said(d, p.exe)[0] == p.made), "the next child is read", said(d, p.exe))
+            d.stop(signal.SIGKILL)
+            p.tell("fork 100")
+            d.start()
+            back(d, p)
+            origin = wait_for(lambda: (o := d.json("report", p.exe, "--json")["provenance"])["not_read"] == 2 and o)
+            tap.point(origin, "another child that was not read is known beside it", said(d, p.exe))
+            wait_for(lambda: d.logged().count("had children that were never read") == 2)
+            counted = d.json("report", p.exe, "--json")["collector"]["ends_not_seen"]
+            tap.point(d.logged().count("had children that were never read") == 2 and counted == 0,
+                      "each is marked once, and none counts as an end of the parent", (counted, d.logged()))
+            p.process.stdin.close()
+            p.process.wait()
+            last = wait_for(lambda: not processes(d) and said(d, p.exe))
+            tap.point(last and last[0] == p.made and "end-not-seen" in last[1], "when the parent has ended, it is said",
+                      last)
+            tap.point(d.ctl("verify").returncode == 0, "what is stored adds up")
+        finally:
+            p.end()
 
 
 def left_behind(tap):
@@ -366,7 +406,7 @@ def down(tap):
 
 def main():
     with Tap() as tap:
-        for part in (down, children_away, left_behind, children_seen, another_user, taken_over, ends, away):
+        for part in (down, children_away, given_up, left_behind, children_seen, another_user, taken_over, ends, away):
             if len(sys.argv) < 2 or part.__name__ in sys.argv[1:]:
                 part(tap)
 

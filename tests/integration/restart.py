@@ -52,7 +52,7 @@ class Program:
 
 
 def said(d, exe):
-    """(calls of leaf, reasons that concern counted calls, whether it is not read since some time) as the report says."""
+    """(calls of leaf, reasons that concern calls, whether it is not read since some time) as the report says."""
     done = d.ctl("report", exe, "--json")
     if done.returncode:
         return None, done.stderr, None

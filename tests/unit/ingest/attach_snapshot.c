@@ -160,7 +160,7 @@ Test(ingest_attach_snapshot, an_end_that_nobody_saw_is_told)
     struct store_instance i = {
         .uid = 1000, .generation = 1, .seen = START + 5, .snapshot = ledger.snapshot, .snapshot_size = ledger.size};
     memcpy(i.instance, live.h->instance, sizeof i.instance);
-    cr_assert_eq(attach_close_orphan(&i, START + 60, &h, &sentence), PROFD_OK, "%s", sentence.sentence);
+    cr_assert_eq(attach_close_orphan(&i, false, START + 60, &h, &sentence), PROFD_OK, "%s", sentence.sentence);
     const struct store_upload *u = &h.put;
     cr_assert(h.any && h.put.ended && h.put.base == 1 && memcmp(h.put.instance, i.instance, sizeof i.instance) == 0);
     cr_assert(u->inexact == INEXACT_END_NOT_SEEN && u->start == START + 5 && u->end == START + 60 &&
@@ -173,5 +173,5 @@ Test(ingest_attach_snapshot, an_end_that_nobody_saw_is_told)
     attach_harvest_done(&h);
     i.snapshot = ledger.snapshot;
     i.snapshot_size = ledger.size - 1;
-    cr_assert_eq(attach_close_orphan(&i, START + 60, &h, &sentence), PROFD_DAMAGED);
+    cr_assert_eq(attach_close_orphan(&i, false, START + 60, &h, &sentence), PROFD_DAMAGED);
 }

@@ -200,7 +200,7 @@ Test(ingest_attach_store, of_two_readers_one_is_stale)
 
 static bool close_each(void *context, const struct store_instance *i)
 {
-    return attach_close_orphan(i, START + 9 * SECOND, context, &sentence) != PROFD_OK;
+    return attach_close_orphan(i, false, START + 9 * SECOND, context, &sentence) != PROFD_OK;
 }
 
 static bool count_each(void *context, const struct store_instance *i)
