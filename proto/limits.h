@@ -50,6 +50,7 @@
 #define LIMIT_STACK_DEPTH 128u               /* nodes of a stack: 127 return addresses and a program counter */
 #define LIMIT_STACK_NODES 65536u             /* of all trees of an upload or a sum */
 #define LIMIT_STACK_TREES 64u                /* of an upload or a sum */
+#define LIMIT_SUM_ROWS (1u << 19)            /* arcs and bins of a stored sum; each takes 200 bytes of memory */
 #define LIMIT_RATE 1000000000u               /* ticks per second */
 #define LIMIT_COUNTS_RAW (512u << 20)        /* bytes of an upload's columns once decompressed */
 #define LIMIT_CLOCK_PAST_DAYS 7              /* DECISIONS 30: the window of the sender is accepted */

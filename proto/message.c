@@ -70,9 +70,12 @@ static const struct {
     {INEXACT_BINS_16_BIT, "16-bit-bins", "a gmon.out counts at most 65,535 ticks in one place, then begins at 0 again"},
     {INEXACT_CLOCK, "clock", "a sender's clock was wrong: its counts are in the time range of their arrival"},
     {INEXACT_SATURATED, "saturated", "a sum reached 2^63-1 and is larger"},
-    {INEXACT_CALLS_LOST, "calls-lost", "a program could not count all calls, or an import says that counts were lost"},
+    {INEXACT_CALLS_LOST, "calls-lost",
+     "a program could not count all calls, an import says that counts were lost, or a sum has more arcs than fit: the "
+     "calls of the rarest count in the total only"},
     {INEXACT_TICKS_LOST, "ticks-lost",
-     "a program did not get all ticks (some take SIGPROF themselves), or an import says that counts were lost"},
+     "a program did not get all ticks (some take SIGPROF themselves), an import says that counts were lost, or a sum "
+     "has more histograms than fit"},
     {INEXACT_PAUSED, "paused", "counting was paused for some time"},
     {INEXACT_TICKS_OUTSIDE, "ticks-outside", "an import left out ticks in no known build, such as those of the kernel"},
     {INEXACT_END_NOT_SEEN, "end-not-seen", "the end of a process was not seen: its last counts are missing"},

@@ -29,6 +29,13 @@ struct rollup_sum;
 struct rollup_sum *rollup_sum_new(struct arena *a);
 /* The same without spread: groups are not looked at, rollups come with NULL for their spread, and finish gives none. */
 struct rollup_sum *rollup_sum_new_plain(struct arena *a);
+/* From now on the sum has at most LIMIT_SUM_ROWS arcs and bins, and one for each of these: Of more arcs those with the
+ * most calls stay, and all others become one arc between addresses ROLLUP_REST of no build, with their calls. Of more
+ * bins those with the most ticks stay, and the others of a histogram become one bin of the addresses 0 to
+ * ROLLUP_REST of its build. Arcs and bins each have at least half of the rows if they need them. Of more than
+ * LIMIT_HISTOGRAMS histograms the first ones in their order stay. */
+void rollup_sum_limit(struct rollup_sum *s);
+#define ROLLUP_REST UINT64_MAX
 /* Adds one upload: its counts (builds < LIMIT_BUILDS; if they are sorted, they take the order of their ranks), its
  * number in order of acceptance, and the group of its process (< COUNTS_GROUPS). O(bins + arcs) expected. After
  * NO_MEMORY the sum is good for nothing more. */

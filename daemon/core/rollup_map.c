@@ -95,14 +95,6 @@ static void fill_arcs(const struct counts *c, const struct sort_item *items, uin
     r->arc_count = n;
 }
 
-void rollup_runs_reserve(struct rollup_runs *runs, uint32_t n)
-{
-    if (n > runs->item_capacity) {
-        runs->item_capacity = (size_t)n + n / 4;
-        runs->items = ARENA_ARRAY(runs->arena, 2 * runs->item_capacity, struct sort_item);
-    }
-}
-
 static struct rollup_run *take_run(struct rollup_runs *runs, uint32_t histograms, uint64_t bins, uint32_t arcs)
 {
     if (bins > UINT32_MAX) {

@@ -86,6 +86,14 @@ struct rollup_run *rollup_run_copy(struct rollup_runs *runs, const struct rollup
     return rollup_run_merge(runs, &empty, from);
 }
 
+void rollup_runs_reserve(struct rollup_runs *runs, uint32_t n)
+{
+    if (n > runs->item_capacity) {
+        runs->item_capacity = (size_t)n + n / 4;
+        runs->items = ARENA_ARRAY(runs->arena, 2 * runs->item_capacity, struct sort_item);
+    }
+}
+
 static int compare_arcs(const struct counts *a, uint32_t i, const struct counts *b, uint32_t j)
 {
     if (a->from[i] != b->from[j] || a->from_build[i] != b->from_build[j]) {
@@ -204,6 +212,18 @@ static void merge_ticks(const struct rollup_runs *runs, const struct counts *a, 
     rollup_plan_sums(&runs->plan, a->bin_ticks, b->bin_ticks, out->bin_ticks, done, out->bin_count, &out->saturated);
 }
 
+/* The n bins that are planned. */
+static void merge_bins(const struct rollup_runs *runs, const struct rollup_run *a, const struct rollup_run *b,
+                       struct rollup_run *out, uint32_t n)
+{
+    out->r.bin_count = n;
+    rollup_plan_words(&runs->plan, a->r.bin_index, b->r.bin_index, out->r.bin_index, n);
+    merge_ticks(runs, &a->r, &b->r, &out->r);
+    if (runs->spread) {
+        rollup_plan_groups(&runs->plan, a->s.bins, b->s.bins, out->s.bins, n);
+    }
+}
+
 /* Histograms of out are planned in left and right of the heads; their bins take the plan over one by one, behind the
  * heads. */
 static void merge_histograms(struct rollup_runs *runs, const struct rollup_run *a, const struct rollup_run *b,
@@ -231,12 +251,7 @@ static void merge_histograms(struct rollup_runs *runs, const struct rollup_run *
         h->used = n - h->first;
     }
     out->r.histogram_count = heads;
-    out->r.bin_count = n;
-    rollup_plan_words(&runs->plan, a->r.bin_index, b->r.bin_index, out->r.bin_index, n);
-    merge_ticks(runs, &a->r, &b->r, &out->r);
-    if (runs->spread) {
-        rollup_plan_groups(&runs->plan, a->s.bins, b->s.bins, out->s.bins, n);
-    }
+    merge_bins(runs, a, b, out, n);
 }
 
 static uint64_t most(uint64_t a, uint64_t b)
@@ -381,6 +396,105 @@ static bool run_add_within(struct rollup_runs *runs, struct rollup_run *a, const
     return true;
 }
 
+/* Finds all but the `most` largest of n numbers, of equal ones the last. O(n) for each byte in which they differ. */
+static bool *find_least(struct rollup_runs *runs, const uint64_t *numbers, uint32_t n, uint32_t most)
+{
+    bool *least = ARENA_ARRAY(runs->arena, n, bool);
+    rollup_runs_reserve(runs, n);
+    for (uint32_t i = 0; i < n; i++) {
+        runs->items[i] = (struct sort_item){~numbers[i], i};
+    }
+    sort_radix(runs->items, runs->items + n, n);
+    for (uint32_t i = most; i < n; i++) {
+        least[runs->items[i].value] = true;
+    }
+    return least;
+}
+
+/* Plans those of the rows first to end-1 that stay as rows n and later, and adds the others to one row. Returns the
+ * row behind those that stay. */
+static uint32_t plan_cut(struct rollup_runs *runs, const bool *least, const uint64_t *numbers, const uint64_t *shares,
+                         uint32_t first, uint32_t end, uint32_t n, uint64_t *number, uint64_t *share)
+{
+    bool ignored = false; /* the total says it */
+    for (uint32_t i = first; i < end; i++) {
+        if (!least[i]) {
+            rollup_plan_put(&runs->plan, n++, i, ROLLUP_NONE);
+            continue;
+        }
+        sum_add(number, numbers[i], &ignored);
+        if (runs->spread) {
+            rollup_shares_add(shares + (size_t)i * COUNTS_GROUPS, share);
+        }
+    }
+    return n;
+}
+
+/* The sum of two runs, of which the first is given back. */
+static struct rollup_run *merge_into(struct rollup_runs *runs, struct rollup_run *a, const struct rollup_run *b)
+{
+    struct rollup_run *sum = rollup_run_merge(runs, a, b);
+    rollup_run_give(runs, a);
+    return sum;
+}
+
+/* Leaves that many arcs and bins, and the collector's counters. Adds what becomes of the others to rest. */
+static struct rollup_run *cut_rows(struct rollup_runs *runs, struct rollup_run *run, uint32_t arcs, uint32_t bins,
+                                   struct rollup_runs *rest)
+{
+    static const struct rollup_run none = {0};
+    struct counts *r = &run->r;
+    struct rollup_run *one = rollup_run_take(rest, &(struct rollup_rows){1, 1, 1, 0, 0});
+    struct rollup_run *sum = rollup_run_copy(rest, &none);
+    bool *least = find_least(runs, r->calls, r->arc_count, arcs);
+    one->r.arc_count = r->arc_count > arcs;
+    one->r.from_build[0] = one->r.to_build[0] = COUNTS_NOWHERE;
+    one->r.from[0] = one->r.to[0] = ROLLUP_REST;
+    one->r.commit[0] = SUM_MAX;
+    r->arc_count = plan_cut(runs, least, r->calls, run->s.arcs, 0, r->arc_count, 0, one->r.calls, one->s.arcs);
+    merge_arcs(runs, run, &none, run);
+    sum = merge_into(rest, sum, one);
+    one->r.arc_count = 0;
+    one->r.histogram_count = one->r.bin_count = 1;
+    least = find_least(runs, r->bin_ticks, r->bin_count, bins);
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < r->histogram_count; i++) {
+        struct counts_histogram *h = &r->histograms[i], *whole = &one->r.histograms[0];
+        memset(least + h->first, false, collector_is_dimension(h->dimension) ? h->used : 0);
+        memset(one->s.bins, 0, runs->spread ? COUNTS_GROUPS * sizeof *one->s.bins : 0);
+        one->r.bin_ticks[0] = 0;
+        *whole = *h;
+        whole->low = whole->first = 0;
+        whole->high = ROLLUP_REST;
+        whole->bins = whole->used = 1;
+        h->used = plan_cut(runs, least, r->bin_ticks, run->s.bins, h->first, h->first + h->used, n, one->r.bin_ticks,
+                           one->s.bins) -
+                  n;
+        h->first = n;
+        n += h->used;
+        sum = one->r.bin_ticks[0] > 0 ? merge_into(rest, sum, one) : sum;
+    }
+    merge_bins(runs, run, &none, run, n);
+    return sum;
+}
+
+struct rollup_run *rollup_run_cut(struct rollup_runs *runs, struct rollup_run *run, uint32_t times)
+{
+    const uint32_t arcs = run->r.arc_count, bins = run->r.bin_count, half = runs->most / 2;
+    if (runs->most > 0 && (uint64_t)arcs + bins > (uint64_t)times * runs->most) {
+        struct rollup_runs rest = {.arena = runs->arena, .spread = runs->spread, .plan.arena = runs->arena};
+        rollup_plan_reserve(&runs->plan, most(arcs, bins));
+        const struct rollup_run *sum = cut_rows(runs, run, runs->most - (bins < half ? bins : half),
+                                                runs->most - (arcs < half ? arcs : half), &rest);
+        run = merge_into(runs, run, sum);
+    }
+    if (runs->most > 0 && run->r.histogram_count > times * LIMIT_HISTOGRAMS) {
+        run->r.histogram_count = LIMIT_HISTOGRAMS;
+        run->r.bin_count = run->r.histograms[LIMIT_HISTOGRAMS].first;
+    }
+    return run;
+}
+
 static uint64_t run_rows(const struct rollup_run *run)
 {
     return (uint64_t)run->r.arc_count + run->r.bin_count + run->r.histogram_count + run->r.node_count;
@@ -390,15 +504,11 @@ void rollup_stack_push(struct rollup_stack *s, struct rollup_runs *runs, struct 
 {
     while (s->depth > 0 && run_rows(s->runs[s->depth - 1]) <= 2 * run_rows(run)) {
         struct rollup_run *below = s->runs[--s->depth];
-        bool within = run_add_within(runs, below, run);
-        struct rollup_run *sum = within ? below : rollup_run_merge(runs, below, run);
-        if (!within) {
-            rollup_run_give(runs, below);
-        }
+        struct rollup_run *sum = run_add_within(runs, below, run) ? below : merge_into(runs, below, run);
         if (own) {
             rollup_run_give(runs, run);
         }
-        run = sum;
+        run = rollup_run_cut(runs, sum, 2);
         own = true;
     }
     if (!own) {
@@ -411,8 +521,7 @@ struct rollup_run *rollup_stack_close(struct rollup_stack *s, struct rollup_runs
 {
     struct rollup_run *run = s->depth > 0 ? s->runs[--s->depth] : rollup_run_take(runs, &(struct rollup_rows){0});
     while (s->depth > 0) {
-        struct rollup_run *below = s->runs[--s->depth], *sum = rollup_run_merge(runs, below, run);
-        rollup_run_give(runs, below);
+        struct rollup_run *sum = merge_into(runs, s->runs[--s->depth], run);
         rollup_run_give(runs, run);
         run = sum;
     }

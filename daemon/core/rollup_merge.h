@@ -28,7 +28,8 @@ struct rollup_run {
 
 struct rollup_runs {
     struct arena *arena;
-    bool spread; /* runs have one */
+    bool spread;   /* runs have one */
+    uint32_t most; /* arcs and bins of a run; one with more than twice as many is cut. 0: without limit */
     struct rollup_run *spare;
     struct rollup_plan plan;
     struct sort_item *items; /* for sorting an upload: twice item_capacity of them */
@@ -47,6 +48,10 @@ struct rollup_run *rollup_run_copy(struct rollup_runs *runs, const struct rollup
 /* The sum of two runs, which stay as they are; folded to LIMIT_STACK_NODES if it has ROLLUP_NODES_MOST. O(rows of
  * both). */
 struct rollup_run *rollup_run_merge(struct rollup_runs *runs, const struct rollup_run *a, const struct rollup_run *b);
+
+/* Cuts a run, which may be given back for another, as rollup_sum_limit says, if it has more than `times` the arcs and
+ * bins, or histograms, that it may have. O(rows). */
+struct rollup_run *rollup_run_cut(struct rollup_runs *runs, struct rollup_run *run, uint32_t times);
 
 /* Runs that wait to be merged, each more than twice as long as the one above it, so that 34 would do. */
 struct rollup_stack {

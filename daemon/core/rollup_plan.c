@@ -59,8 +59,8 @@ void rollup_plan_groups(const struct rollup_plan *p, const uint64_t *a, const ui
 {
     for (uint32_t k = 0; k < n; k++, out += COUNTS_GROUPS) {
         uint32_t i = p->left[k], j = p->right[k];
-        memcpy(out, i != ROLLUP_NONE ? a + (size_t)i * COUNTS_GROUPS : b + (size_t)j * COUNTS_GROUPS,
-               COUNTS_GROUPS * sizeof *out);
+        memmove(out, i != ROLLUP_NONE ? a + (size_t)i * COUNTS_GROUPS : b + (size_t)j * COUNTS_GROUPS,
+                COUNTS_GROUPS * sizeof *out);
         if (i != ROLLUP_NONE && j != ROLLUP_NONE) {
             rollup_shares_add(b + (size_t)j * COUNTS_GROUPS, out);
         }

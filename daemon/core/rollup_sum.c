@@ -7,7 +7,6 @@
 #include "proto/counts_tree.h"
 #include "proto/sort.h"
 #include "proto/limits.h"
-#include "proto/collector.h"
 
 static void *take_from_arena(void *context, size_t size)
 {
@@ -74,6 +73,11 @@ struct rollup_sum *rollup_sum_new(struct arena *a)
 struct rollup_sum *rollup_sum_new_plain(struct arena *a)
 {
     return sum_new(a, false);
+}
+
+void rollup_sum_limit(struct rollup_sum *s)
+{
+    s->plain.most = s->spread.most = LIMIT_SUM_ROWS;
 }
 
 /* One more than the highest build index in the counts. */
@@ -203,39 +207,18 @@ static enum profd_status sum_close_group(struct rollup_sum *s, uint32_t group, s
     return PROFD_OK;
 }
 
-/* Σ, stopping at 2^63−1 and saying so. */
-static uint64_t total_calls(const struct counts *r, bool *saturated)
-{
-    uint64_t sum = 0;
-    for (uint32_t i = 0; i < r->arc_count; i++) {
-        sum_add(&sum, r->calls[i], saturated);
-    }
-    return sum;
-}
-
-static uint64_t total_ticks(const struct counts *r, bool *saturated)
-{
-    uint64_t sum = 0;
-    for (uint32_t i = 0; i < r->histogram_count; i++) {
-        const struct counts_histogram *h = &r->histograms[i];
-        for (uint32_t k = h->first; k < h->first + h->used && !collector_is_dimension(h->dimension); k++) {
-            sum_add(&sum, r->bin_ticks[k], saturated);
-        }
-    }
-    return sum;
-}
-
 enum profd_status rollup_sum_finish(struct rollup_sum *s, struct counts *out, struct counts_shares *spread,
                                     struct profd_error *e)
 {
+    uint64_t ticks, calls;
     ARENA_BOUNDARY(s->plain.arena, profd_no_memory(e));
     for (uint32_t g = 0; g < COUNTS_GROUPS; g++) {
         TRY(sum_close_group(s, g, e));
     }
-    struct rollup_run *run = rollup_stack_close(&s->sums, &s->spread);
+    struct rollup_run *run = rollup_run_cut(&s->spread, rollup_stack_close(&s->sums, &s->spread), 1);
     rollup_trees_fold(s->spread.arena, &run->r, run->s.nodes, LIMIT_STACK_NODES);
-    total_ticks(&run->r, &run->r.saturated);
-    total_calls(&run->r, &run->r.saturated);
+    counts_totals(&run->r, &ticks, &calls);
+    run->r.saturated |= ticks == SUM_MAX || calls == SUM_MAX;
     *out = run->r;
     if (spread != NULL) {
         *spread = run->s;

@@ -1,6 +1,7 @@
 #include "store/folded.h"
 
 #include "core/sum.h"
+#include "proto/limits.h"
 #include "proto/message.h"
 #include "proto/varint.h"
 
@@ -59,11 +60,20 @@ bool folded_merge_hosts(struct arena *a, const int64_t *x, size_t nx, const int6
     return true;
 }
 
-enum profd_status folding_begin(struct folding *f, struct arena *a, bool spread, struct profd_error *e)
+bool folded_is_cut(const struct counts *c)
 {
-    *f = (struct folding){.arena = a, .spread = spread, .sum = spread ? rollup_sum_new(a) : rollup_sum_new_plain(a)};
+    return (uint64_t)c->arc_count + c->bin_count >= LIMIT_SUM_ROWS || c->histogram_count >= LIMIT_HISTOGRAMS;
+}
+
+enum profd_status folding_begin(struct folding *f, struct arena *a, struct profd_error *e)
+{
+    *f = (struct folding){.arena = a, .sum = rollup_sum_new(a)};
     f->out = (struct folded){.number = INT64_MAX, .first = INT64_MAX, .last = INT64_MIN};
-    return f->sum ? PROFD_OK : profd_no_memory(e);
+    if (!f->sum) {
+        return profd_no_memory(e);
+    }
+    rollup_sum_limit(f->sum);
+    return PROFD_OK;
 }
 
 enum profd_status folding_add(struct folding *f, const struct folded *row, struct profd_error *e)
@@ -81,14 +91,16 @@ enum profd_status folding_add(struct folding *f, const struct folded *row, struc
                             &out->host_count)) {
         return profd_no_memory(e);
     }
-    return rollup_sum_add(f->sum, &row->counts, f->spread ? &row->spread : NULL, e);
+    return rollup_sum_add(f->sum, &row->counts, &row->spread, e);
 }
 
 enum profd_status folding_finish(struct folding *f, struct profd_error *e)
 {
-    TRY(rollup_sum_finish(f->sum, &f->out.counts, f->spread ? &f->out.spread : NULL, e));
-    if (f->out.counts.saturated) {
-        f->out.inexact |= (uint32_t)INEXACT_SATURATED;
-    }
+    const struct counts *c = &f->out.counts;
+    TRY(rollup_sum_finish(f->sum, &f->out.counts, &f->out.spread, e));
+    const uint32_t n = c->arc_count;
+    const bool rest = n > 0 && c->to_build[n - 1] == COUNTS_NOWHERE && c->from[n - 1] == ROLLUP_REST;
+    f->out.inexact |= (c->saturated ? (uint32_t)INEXACT_SATURATED : 0) | (rest ? (uint32_t)INEXACT_CALLS_LOST : 0) |
+                      (c->histogram_count >= LIMIT_HISTOGRAMS ? (uint32_t)INEXACT_TICKS_LOST : 0);
     return PROFD_OK;
 }

@@ -21,6 +21,9 @@ struct folded {
     struct counts_shares spread;
 };
 
+/* True if rollup_sum_limit may have cut the counts. They never get fewer again. */
+bool folded_is_cut(const struct counts *c);
+
 /* Row ids of hosts from their blob, in the arena. DAMAGED if they do not ascend. */
 enum profd_status folded_decode_hosts(struct arena *a, const uint8_t *in, size_t n, const int64_t **hosts,
                                       size_t *count, struct profd_error *e);
@@ -34,12 +37,10 @@ uint8_t *folded_encode_hosts(struct arena *a, const int64_t *hosts, size_t count
 /* A sum of rows or uploads in the making. */
 struct folding {
     struct arena *arena;
-    bool spread;
     struct rollup_sum *sum;
     struct folded out;
 };
-/* spread: with spread; else rows need none. */
-enum profd_status folding_begin(struct folding *f, struct arena *a, bool spread, struct profd_error *e);
+enum profd_status folding_begin(struct folding *f, struct arena *a, struct profd_error *e);
 enum profd_status folding_add(struct folding *f, const struct folded *row, struct profd_error *e);
 /* out becomes whole. */
 enum profd_status folding_finish(struct folding *f, struct profd_error *e);

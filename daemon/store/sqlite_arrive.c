@@ -335,7 +335,7 @@ static enum profd_status flush_fold(struct arriving *a, const struct fold_key *k
 {
     const struct sqlite_identity series = {.id = key->series, .build_count = f->build_count};
     struct folding folding;
-    TRY(folding_begin(&folding, sums, true, e));
+    TRY(folding_begin(&folding, sums, e));
     for (struct fold_part *p = f->parts; p; p = p->next) {
         struct folded *row = &p->row;
         arena_reset(numbers);

@@ -128,7 +128,7 @@ static enum profd_status sqlite_rollup_add(struct store *s, struct arena *a, con
     if (!found) {
         return save_row(s, a, series->id, level, at, more, false, e);
     }
-    TRY(folding_begin(&f, a, true, e));
+    TRY(folding_begin(&f, a, e));
     TRY(folding_add(&f, &row, e));
     TRY(folding_add(&f, more, e));
     TRY(folding_finish(&f, e));
@@ -570,7 +570,7 @@ static enum profd_status gather(struct gathering *g, int level, int64_t at, int6
 static enum profd_status interval_merge(struct gathering *g, int narrow, int before, int wide, int64_t to,
                                         struct profd_error *e)
 {
-    TRY(folding_begin(&g->folding, g->arena, true, e));
+    TRY(folding_begin(&g->folding, g->arena, e));
     for (int level = narrow; level < before; level++) {
         const int64_t each = sqlite_level_minutes(wide) / sqlite_level_minutes(level);
         TRY(gather(g, level, to * each, to * each + each - 1, e));
@@ -754,7 +754,7 @@ static enum profd_status enter_rolled(struct rolling *r, const struct sqlite_ide
 static enum profd_status roll(struct rolling *r, const struct sqlite_identity *series, int64_t hour,
                               struct sqlite_budget *budget, struct profd_error *e)
 {
-    TRY(folding_begin(&r->folding, r->arena, true, e));
+    TRY(folding_begin(&r->folding, r->arena, e));
     sqlite3_stmt *q;
     uint64_t limit = budget->uploads > 0 ? budget->uploads : 1;
     TRY(sqlite_start(r->s, SQL_RAW_EACH, VALUES(INTEGER(series->id), INTEGER(hour), INTEGER(limit)), &q, e));
@@ -934,7 +934,7 @@ static enum profd_status fold(struct store *s, struct arena *a, struct arena *sc
         return profd_error_set(e, PROFD_DAMAGED, "database %s: series %lld has sums but no row", s->path,
                                (long long)series);
     }
-    TRY(folding_begin(&f, a, true, e));
+    TRY(folding_begin(&f, a, e));
     TRY(compact_gather(s, scratch, &identity, level, at, last, budget, &f, e));
     TRY(folding_finish(&f, e));
     TRY(level == SQLITE_LEVEL_HOUR ? sqlite_rollup_add(s, a, &identity, SQLITE_LEVEL_DAY, at / 24, &f.out, &folded, e)

@@ -9,10 +9,10 @@ from wire import Wire, encoded, field, sender_number, varint
 BUILDS = ["a1" * 20, "b2" * 20, "c3" * 20]
 
 
-def body(sender, sequence, build, callee, calls, stacked=True):
-    """An UPLOAD with one arc, and one tick and its stack a call."""
+def body(sender, sequence, build, callee, calls, stacked=True, counts=None):
+    """An UPLOAD with one arc, and one tick and its stack a call, or with these counts."""
     stacks = {"stacks": {0x1100: {0x1000 + 4 * callee: calls}}} if stacked else {}
-    counts = encoded([(0, 0x1000, 0x2000, 1024, 100, "seconds", "s", {callee: calls})],
+    counts = counts or encoded([(0, 0x1000, 0x2000, 1024, 100, "seconds", "s", {callee: calls})],
                      [(0x1100, 0x1000 + callee, calls)], **stacks)
     return (field(1, sender.to_bytes(8, "little") + b"\7\0\0\0") + field(2, sequence)
             + field(6, field(1, build) + field(2, "/bin/made-up")) + field(8, counts) + field(10, sequence == 1)

@@ -10,6 +10,7 @@ import random
 import re
 import signal
 import socket
+import sqlite3
 import sys
 import threading
 import time
@@ -17,7 +18,8 @@ import time
 from harness import LONG, ROOT, Daemon, Tap, free_port, parse_response, profile, programs, run, until
 from judge import calls_of
 from relaying import body, window
-from wire import Wire, field, sender_number, varint
+from segment import Reader
+from wire import Wire, encoded, field, sender_number, varint
 
 BUILDS = [f"{i:02x}" * 20 for i in range(1, 6)]
 PATH = "/api/v1/uploads"
@@ -332,6 +334,29 @@ def full(tap):
         tap.point(calls_of(d) == {BUILDS[0]: (9, 9, 9)}, "each counts once", calls_of(d))
 
 
+def endless(tap):
+    """New arcs and bins for ever in one series and hour: the sum stops growing, and says so; no count is lost."""
+    with Daemon() as d:
+        h, sender, sizes, calls, now = Host(d, "web-1", "--write"), sender_number(), [], 0, int(time.time())
+        for i in range(4):
+            rows = range(i * 120000, (i + 1) * 120000)
+            data = encoded([(0, 0, 1 << 30, 1 << 30, 100, "seconds", "s", {k: 1 for k in rows})],
+                           [(0x1000 + k, 0x9000, 1 + k % 2) for k in rows])
+            outcome = h.send(body(sender, i + 1, BUILDS[0], 0, 0, counts=data) + window(now))
+            calls += 180000
+            report = d.json("report", BUILDS[0], "--json")
+            with contextlib.closing(sqlite3.connect(os.path.join(d.state, "profd.db"))) as db:
+                heads = [Reader(row[0][1:]).numbers(5) for row in db.execute("SELECT counts FROM rollup")]
+            sizes.append(sum(arcs + bins for _, _, arcs, _, bins in heads))
+            tap.point(outcome == [("counted", i + 1)] and report["totals"]["calls"] == calls
+                      and report["totals"]["ticks"] == (i + 1) * 120000, f"{sizes[-1]} rows have all counts", report)
+        reasons = report["provenance"]["inexact_reasons"]
+        tap.point(sizes[:2] == [240000, 480000] and sizes[3] <= sizes[2] <= (1 << 19) + 2,
+                  "the sum stopped growing", sizes)
+        tap.point(reasons == ["calls-lost"], "the report says that arcs have no functions", reasons)
+        tap.point(d.ctl("verify").returncode == 0, "verification finds nothing", d.ctl("verify").stdout)
+
+
 def clones(tap):
     with Daemon() as d:
         h = Host(d, "web-1", "--write")
@@ -516,7 +541,7 @@ def main():
     seed = int(sys.argv[2]) if len(sys.argv) > 2 else random.randrange(2**32)
     print(f"# seed {seed}", flush=True)
     with Tap() as tap:
-        for part in (simple, refused, names, poison, repeated, full, clones, restored, symbols, manual):
+        for part in (simple, refused, names, poison, repeated, full, endless, clones, restored, symbols, manual):
             part(tap)
         killed(tap, seconds, random.Random(seed))
 

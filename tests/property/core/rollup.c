@@ -8,6 +8,7 @@
 #include "core/rollup.h"
 #include "core/sum.h"
 #include "proto/collector.h"
+#include "proto/limits.h"
 
 #define UPLOADS 24
 #define BUILDS 5
@@ -461,6 +462,59 @@ Test(rollup, damage_is_noticed)
     for (uint32_t i = 0; i < 6; i++) {
         counts_done(&u[i].counts);
     }
+    arena_free(a);
+}
+
+/* More arcs and bins than a sum may have: the largest stay, and nothing is lost. */
+Test(rollup, a_limited_sum_keeps_the_largest_rows_and_all_counts)
+{
+    enum { ARCS = LIMIT_SUM_ROWS + 1000, BINS = LIMIT_SUM_ROWS / 2 + 5 };
+    struct counts c, r;
+    struct counts_shares spread;
+    struct arena *a = arena_new(0);
+    cr_assert_eq(counts_init(&c, 1, BINS, ARCS, NULL), PROFD_OK);
+    c.histograms[0] =
+        (struct counts_histogram){.bins = BINS, .low = 0x1000, .high = 0x1000 + 4 * BINS, .rate = 100, .used = BINS};
+    for (uint32_t i = 0; i < BINS; i++) {
+        c.bin_index[i] = i;
+        c.bin_ticks[i] = i == 3 ? 7 : 8 + i % 5;
+    }
+    uint64_t calls = 0, ticks = 0, all_calls, all_ticks;
+    for (uint32_t i = 0; i < ARCS; i++) {
+        c.from[i] = i;
+        calls += c.calls[i] = i % 3 == 0 ? 100 : 1;
+    }
+    for (uint32_t i = 0; i < BINS; i++) {
+        ticks += c.bin_ticks[i];
+    }
+    for (unsigned twice = 0; twice < 2; twice++) {
+        struct rollup_sum *s = rollup_sum_new(a);
+        rollup_sum_limit(s);
+        if (twice) { /* what was cut once is cut again */
+            cr_assert_eq(rollup_sum_add(s, &r, &spread, NULL), PROFD_OK);
+        }
+        cr_assert_eq(rollup_sum_add_upload(s, &c, 7, 5, NULL), PROFD_OK);
+        cr_assert_eq(rollup_sum_finish(s, &r, &spread, NULL), PROFD_OK);
+        counts_totals(&r, &all_ticks, &all_calls);
+        cr_assert_eq(all_calls, calls * (twice + 1));
+        cr_assert_eq(all_ticks, ticks * (twice + 1));
+        cr_assert_eq(r.arc_count, LIMIT_SUM_ROWS / 2 + 1u - twice);
+        cr_assert_eq(r.bin_count, LIMIT_SUM_ROWS / 2 + 1u - twice);
+        const uint32_t rest = r.arc_count - 1;
+        cr_assert(r.from_build[rest] == COUNTS_NOWHERE && r.to_build[rest] == COUNTS_NOWHERE);
+        cr_assert(r.from[rest] == ROLLUP_REST && r.to[rest] == ROLLUP_REST);
+        cr_assert_eq(spread.arcs[rest * 16 + 5], r.calls[rest]);
+        for (uint32_t i = 0, k = 0; i < ARCS; i += 3, k++) {
+            for (; k < rest && r.from[k] < i; k++) {
+            }
+            cr_assert(r.from[k] == i && r.calls[k] == 100u * (twice + 1));
+        }
+        cr_assert_eq(r.histogram_count, 2);
+        cr_assert(r.histograms[0].low == 0 && r.histograms[0].high == ROLLUP_REST && r.histograms[0].bins == 1);
+        cr_assert(r.bin_index[4] == 4 && r.bin_ticks[r.histograms[1].first + 2] == 10u * (twice + 1));
+        cr_assert_eq(spread.bins[5], r.bin_ticks[0]);
+    }
+    counts_done(&c);
     arena_free(a);
 }
 
