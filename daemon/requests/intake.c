@@ -94,16 +94,16 @@ static bool item_goes(const struct intake_parcel *p, const struct intake_item *x
     return !p->status && !x->status;
 }
 
-/* list and receipts have space for all. */
-static enum profd_status flush_store(struct intake_flush *f, struct store *store, struct store_delivery *list,
+/* Stores parcels in one transaction. list and receipts have space for all of them. */
+static enum profd_status flush_store(struct intake_flush *f, struct intake_parcel *first,
+                                     const struct intake_parcel *end, struct store *store, struct store_delivery *list,
                                      struct store_receipt *receipts, struct profd_error *e)
 {
     struct store_centre centre;
     struct intake_parcel *p;
     size_t n = 0;
 
-    STAILQ_FOREACH(p, &f->parcels, next)
-    {
+    for (p = first; p != end; p = STAILQ_NEXT(p, next)) {
         for (size_t i = 0; i < p->count; i++) {
             if (item_goes(p, &p->items[i])) {
                 list[n++] = p->items[i].delivery;
@@ -114,8 +114,7 @@ static enum profd_status flush_store(struct intake_flush *f, struct store *store
     TRY(store_put_segments(store, list, n, receipts, e));
     TRY(store_get_greeting(store, &centre, e));
     n = 0;
-    STAILQ_FOREACH(p, &f->parcels, next)
-    {
+    for (p = first; p != end; p = STAILQ_NEXT(p, next)) {
         p->centre = centre;
         TRY(store_wanted(store, p->host, loop_clock(), p->wanted, INTAKE_WANTED, &p->wanted_count, e));
         for (size_t i = 0; i < p->count; i++) {
@@ -125,18 +124,6 @@ static enum profd_status flush_store(struct intake_flush *f, struct store *store
         }
     }
     return PROFD_OK;
-}
-
-static void flush_fail(struct intake_flush *f, enum profd_status status, const struct profd_error *e)
-{
-    struct intake_parcel *p;
-
-    STAILQ_FOREACH(p, &f->parcels, next)
-    {
-        if (!p->status) {
-            parcel_fail(p, status, e);
-        }
-    }
 }
 
 static void flush_one(struct intake_flush *f, struct store *store, const struct profd_error *full)
@@ -159,10 +146,19 @@ static void flush_one(struct intake_flush *f, struct store *store, const struct 
         status = PROFD_FULL;
         e = *full;
     } else {
-        status = flush_store(f, store, list, receipts, &e);
+        status = flush_store(f, STAILQ_FIRST(&f->parcels), NULL, store, list, receipts, &e);
     }
-    if (status) {
-        flush_fail(f, status, &e);
+    /* A parcel that needs too much memory must not fail those of other hosts. */
+    const bool apart = status == PROFD_NO_MEMORY && list && receipts;
+
+    STAILQ_FOREACH(p, &f->parcels, next)
+    {
+        if (apart && !p->status) {
+            status = flush_store(f, p, STAILQ_NEXT(p, next), store, list, receipts, &e);
+        }
+        if (status && !p->status) {
+            parcel_fail(p, status, &e);
+        }
     }
     free(list);
     free(receipts);
@@ -275,10 +271,14 @@ static void flush_done(struct writer_job *job)
 
 static void flush_drop(struct writer_job *job)
 {
+    struct intake_parcel *p;
     struct profd_error e;
     const enum profd_status status = profd_error_set(&e, PROFD_STOPPING, "the daemon is stopping");
 
-    flush_fail(flush_of(job), status, &e);
+    STAILQ_FOREACH(p, &flush_of(job)->parcels, next)
+    {
+        parcel_fail(p, status, &e);
+    }
     flush_done(job);
 }
 

@@ -8,6 +8,7 @@ import json
 import os
 import random
 import re
+import resource
 import signal
 import socket
 import sqlite3
@@ -357,6 +358,29 @@ def endless(tap):
         tap.point(d.ctl("verify").returncode == 0, "verification finds nothing", d.ctl("verify").stdout)
 
 
+def hungry(tap):
+    """An upload for which there is no memory is refused alone: those that are stored with it count."""
+    with Daemon() as d:
+        h, other = Host(d, "web-1", "--write"), Host(d, "web-2", "--write", "--tenant", "bank")
+        arcs = encoded([(0, 0x1000, 0x2000, 1024, 100, "seconds", "s", {0: 1})],
+                       [(0x1000 + k, 0x9000, 1) for k in range(200000)])
+        large = body(sender_number(), 1, BUILDS[0], 0, 0, counts=arcs) + window(int(time.time()))
+        requests = [request(x.token, batch(x.centre, [u]), Connection="close")
+                    for x, u in ((h, large), (other, make(sender_number(), 1, 1)))]
+        connections = [connect(d) for _ in requests]
+        with open(f"/proc/{d.process.pid}/status") as f:
+            size = int(re.search(r"VmSize:\s+(\d+) kB", f.read())[1]) << 10
+        resource.prlimit(d.process.pid, resource.RLIMIT_AS, (size + (40 << 20), resource.RLIM_INFINITY))
+        for s, data in zip(connections, requests):
+            s.sendall(data)
+        answers = [finish(s) for s in connections]
+        resource.prlimit(d.process.pid, resource.RLIMIT_AS, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+        tap.point(answers[0][0] == 503 and "memory" in answers[0][1]["detail"], "the large one is refused", answers[0])
+        tap.point([u["outcome"] for u in answers[1][1].get("uploads", [])] == ["counted"], "the other one counts",
+                  answers[1])
+        tap.point(h.send(large)[0][0] == "counted", "with more memory the large one counts, too")
+
+
 def clones(tap):
     with Daemon() as d:
         h = Host(d, "web-1", "--write")
@@ -541,7 +565,8 @@ def main():
     seed = int(sys.argv[2]) if len(sys.argv) > 2 else random.randrange(2**32)
     print(f"# seed {seed}", flush=True)
     with Tap() as tap:
-        for part in (simple, refused, names, poison, repeated, full, endless, clones, restored, symbols, manual):
+        for part in (simple, refused, names, poison, repeated, full, endless, hungry, clones, restored, symbols,
+                     manual):
             part(tap)
         killed(tap, seconds, random.Random(seed))
 
