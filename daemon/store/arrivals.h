@@ -37,7 +37,7 @@ static inline bool store_is_tenant(uint32_t uid)
 #define STORE_QUARANTINE_BYTES (64u << 20)     /* limit of kept uploads that cannot be read */
 #define STORE_ARRIVAL_DAYS 3                   /* for which digests are kept; keys are kept for ever */
 
-#define STORE_DETAIL_MOST 20000u /* series of all hosts in an hour, up to which each host has its own */
+#define STORE_DETAIL_MOST 20000u /* series of a tenant's hosts in an hour, up to which each host has its own */
 enum store_detail_when { STORE_DETAIL_AUTO, STORE_DETAIL_ALWAYS, STORE_DETAIL_NEVER };
 /* Whether the series of uploads that arrive from now on contain the host. Without the host, functions cannot be
  * selected by host, and only totals are stored for each series, hour and host (store_filter.by_host). */

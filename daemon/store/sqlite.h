@@ -62,11 +62,12 @@ struct sqlite_watched {
 #define SQLITE_WATCHED_DATABASE 0u
 #define SQLITE_WATCHED_LOG 1u
 
-/* Series of all hosts together, as SQL_TENANT_SERIES counted them. */
+/* Series of the hosts of one tenant or of all, as SQL_TENANT_SERIES counted them. */
 struct sqlite_tenant_series {
     int64_t hour;            /* 0: not yet */
     uint64_t counted, added; /* added: segments since then, each of which may have been another one */
     int64_t since;           /* s of the monotonic clock: when it was counted */
+    uint64_t number;         /* of the centre when a transaction last asked */
 };
 
 struct store {
@@ -108,8 +109,9 @@ struct store {
     struct outgoing_pace relay_pace;
     int64_t intervals_checked; /* ns: when the slices of hosts were added up; large: they take too much */
     bool intervals_large;
-    struct sqlite_tenant_series tenant_series;
-    bool no_widening; /* slices that were to become wider cannot be accounted for: likewise */
+    struct sqlite_tenant_series all_series;
+    struct hashmap tenant_series; /* uid → struct sqlite_tenant_series */
+    bool no_widening;             /* slices that were to become wider cannot be accounted for: likewise */
 
     uint8_t *bounds; /* lent by get_bounds of a reading handle */
 };

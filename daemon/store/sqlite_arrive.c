@@ -37,9 +37,12 @@ struct arriving {
     struct store *s;
     struct sqlite_batch batch;
     struct sqlite_centre centre;
-    struct arena *arena;  /* of the folds' parts */
-    struct hashmap folds; /* struct fold_key → struct fold */
-    bool any, detail;
+    struct arena *arena;             /* of the folds' parts */
+    struct hashmap folds;            /* struct fold_key → struct fold */
+    bool any, detail;                /* detail: of the tenant of the segment that is put */
+    size_t count;                    /* of segments */
+    int64_t hour;                    /* of their arrival */
+    uint64_t began;                  /* number of the centre before them */
     uint32_t marked_from, marked_to; /* the tenants of the hosts with new marks; marked_to 0: none */
 };
 
@@ -51,11 +54,6 @@ struct origin {
     uint64_t mark, mark_number; /* of the epoch */
     int64_t newest, began;      /* epoch of the host, and when its first segment came: ns */
 };
-
-static enum profd_status no_memory(struct profd_error *e)
-{
-    return profd_error_set(e, PROFD_NO_MEMORY, "no memory to store uploads");
-}
 
 static enum profd_status find_host(struct arriving *a, const struct store_delivery *d, struct origin *o,
                                    struct profd_error *e)
@@ -78,7 +76,7 @@ static enum profd_status find_host(struct arriving *a, const struct store_delive
     o->began = sqlite3_column_int64(q, 7);
     o->name = arena_copy(a->arena, name, strlen(name));
     sqlite_finish(q);
-    return o->name ? PROFD_OK : no_memory(e);
+    return o->name ? PROFD_OK : profd_no_memory(e);
 }
 
 /* The epoch's row, made if there is none. */
@@ -204,7 +202,7 @@ static enum profd_status add_counts(struct arriving *a, const struct store_deliv
     const struct sqlite_series *series;
     struct fold *fold = NULL;
     if (!part) {
-        return no_memory(e);
+        return profd_no_memory(e);
     }
     hex_put(text, d->host, STORE_HOST_SIZE);
     TRY(sqlite_intern_host(a->s, text, &part->host, e));
@@ -224,7 +222,7 @@ static enum profd_status add_counts(struct arriving *a, const struct store_deliv
     if (!fold) {
         fold = hashmap_put(&a->folds, &key, sizeof key, &fresh, sizeof fresh);
     }
-    TRY(fold ? PROFD_OK : no_memory(e));
+    TRY(fold ? PROFD_OK : profd_no_memory(e));
     part->next = fold->parts;
     part->segment = d->segment;
     part->order = in->order;
@@ -278,7 +276,10 @@ static enum profd_status put_counts(struct arriving *a, const struct store_deliv
     bool deleted = false;
     struct arena *scratch = arena_new(0);
     enum profd_status status =
-        scratch ? incoming_read(scratch, d, o->name, a->detail, o->clock, o->uid, &in, e) : no_memory(e);
+        scratch ? sqlite_host_detail(a->s, o->uid, a->hour, a->began, a->count, &a->detail, e) : profd_no_memory(e);
+    if (status == PROFD_OK) {
+        status = incoming_read(scratch, d, o->name, a->detail, o->clock, o->uid, &in, e);
+    }
     if (status == PROFD_OK && o->epoch < o->newest && in.upload.end > o->began + COPY_NS) {
         status = note_copy(a, d, o, e); /* an epoch ends before the next one of the same machine begins */
     }
@@ -350,7 +351,7 @@ static enum profd_status flush_fold(struct arriving *a, const struct fold_key *k
 static enum profd_status flush_folds(struct arriving *a, struct profd_error *e)
 {
     struct arena *sums = arena_new(0), *numbers = arena_new(0);
-    enum profd_status status = sums && numbers ? PROFD_OK : no_memory(e);
+    enum profd_status status = sums && numbers ? PROFD_OK : profd_no_memory(e);
     size_t position = 0;
     const void *key;
     for (struct fold *f; status == PROFD_OK && (f = hashmap_next(&a->folds, &position, &key));) {
@@ -368,9 +369,8 @@ static enum profd_status put_all(struct arriving *a, const struct store_delivery
                                  struct store_receipt *receipts, struct profd_error *e)
 {
     TRY(sqlite_centre_load(a->s, &a->centre, e));
-    if (n > 0) {
-        TRY(sqlite_host_detail(a->s, list[n - 1].received, n, &a->detail, e));
-    }
+    a->began = a->centre.number;
+    a->s->all_series.added += n;
     for (size_t i = 0; i < n; i++) {
         TRY(put_segment(a, &list[i], &receipts[i], e));
     }
@@ -387,15 +387,15 @@ static enum profd_status put_all(struct arriving *a, const struct store_delivery
 enum profd_status store_put_segments(struct store *s, const struct store_delivery *list, size_t n,
                                      struct store_receipt *receipts, struct profd_error *e)
 {
-    struct arriving a = {.s = s};
     if (n == 0) {
         return PROFD_OK;
     }
+    struct arriving a = {.s = s, .count = n, .hour = list[n - 1].received / SQLITE_HOUR};
     TRY(sqlite_store_begin(s, e));
     a.arena = arena_new(0);
     sqlite_batch_init(&a.batch, s);
     hashmap_init(&a.folds, 0);
-    enum profd_status status = a.arena ? put_all(&a, list, n, receipts, e) : no_memory(e);
+    enum profd_status status = a.arena ? put_all(&a, list, n, receipts, e) : profd_no_memory(e);
     status = sqlite_store_end(s, status, e);
     hashmap_clear(&a.folds);
     sqlite_batch_done(&a.batch);

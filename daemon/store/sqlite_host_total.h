@@ -12,10 +12,11 @@ struct sqlite_host_total {
     struct sqlite_sums sums;
 };
 
-/* Shall the host of what arrives at that time stand in the series? That many segments are put now. Exact: the series of
- * hosts are counted anew when the hour changes, and when segments since the last count could have reached the limit. */
-enum profd_status sqlite_host_detail(struct store *s, int64_t received, size_t segments, bool *detail,
-                                     struct profd_error *e);
+/* Shall the host of what arrives from a tenant in that hour stand in the series? A transaction that begins with this
+ * number of the centre puts that many segments. Exact: the series of the tenant's hosts are counted anew when the hour
+ * changes, and when segments since the last count could have reached the limit. */
+enum profd_status sqlite_host_detail(struct store *s, uint32_t uid, int64_t hour, uint64_t number, size_t segments,
+                                     bool *detail, struct profd_error *e);
 /* The number of series of hosts, of a second ago at most. On the writing handle. */
 enum profd_status sqlite_tenant_series(struct store *s, int64_t hour, uint64_t *out, struct profd_error *e);
 /* What a segment adds to sums. */

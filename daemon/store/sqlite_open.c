@@ -351,6 +351,7 @@ void store_close(struct store *s)
     hashmap_clear(&s->known);
     buffer_done(&s->key);
     hashmap_clear(&s->owed);
+    hashmap_clear(&s->tenant_series);
     free(s->bounds);
     free(s->path);
     free(s);
@@ -369,6 +370,7 @@ static struct store *new_handle(const char *path, bool writable)
     hashmap_init(&s->known, SQLITE_CACHE_BYTES);
     buffer_init(&s->key, SQLITE_CACHE_BYTES);
     hashmap_init(&s->owed, 0);
+    hashmap_init(&s->tenant_series, 0);
     s->path = strdup(path);
     if (!s->path) {
         store_close(s);

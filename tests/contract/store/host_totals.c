@@ -131,7 +131,8 @@ STORE_TEST(host_totals_deleted)
     close_sender(s);
 }
 
-/* auto: detail ends at the limit of series of all hosts in an hour, in both of its ways to count them, and returns. */
+/* auto: detail ends at the limit of series of a tenant's hosts in an hour, in both of its ways to count them, and
+ * returns. Another tenant's hosts keep theirs. */
 Test(store_sqlite, host_detail_is_limited)
 {
     struct fixture f;
@@ -151,8 +152,19 @@ Test(store_sqlite, host_detail_is_limited)
         cr_assert(c.detail == (i < 2 || i == 4) && c.series == (i < 4 ? i + 1 : 1), "%u: %llu", i,
                   (unsigned long long)c.series);
     }
+    struct sender *other = open_sender(77);
+    struct store_arrival a = {.name = "other.example", .tenant = store_tenant_uid(2), .now = NOON + DAY};
+    struct store_admission admission;
+    memcpy(a.host, other->identity, sizeof a.host);
+    OK(&f, store_admit_hosts(f.w, &a, 1, &admission, &f.e));
+    put_at(other, 1, 1, NOON, 5);
+    seal(other);
+    other->list[0].received = NOON;
+    deliver_all(&f, other);
+    cr_assert_eq(tell(&f, "other.example", 0, 0).rows, 0, "it has its functions");
+    close_sender(other);
     const struct told x = tell(&f, NULL, 0, 0);
-    cr_assert(x.rows == 2 && x.uploads == 5, "each upload once, by totals or with its functions");
+    cr_assert(x.rows == 2 && x.uploads == 6, "each upload once, by totals or with its functions");
     cr_assert_eq(tell(&f, "h3.example", 0, 0).rows, 1);
     set_detail(&f, STORE_DETAIL_ALWAYS, 1);
     put_at(s[4], 1, 2, NOON + 3 * HOUR + 1, 5);
