@@ -10,6 +10,7 @@
 #define NS 1e9
 #define DAY_NS INT64_C(86400000000000)
 #define AGE_NS (METRICS_HOSTS_AGE_DAYS * DAY_NS)
+#define BACKLOG_NS INT64_C(3600000000000)
 #define ROWS_BYTES (64u << 20)
 
 struct host_row {
@@ -25,20 +26,20 @@ struct host_rows {
     struct arena *arena;
     struct host_row *rows;
     uint32_t count, capacity;
-    uint64_t unlisted, absent;
+    uint64_t listed[2], unlisted[2], absent; /* [1]: with something wrong */
     bool failed;
 };
 
 static const struct host_counts host_counts_none = {.backlog = -1};
 
 enum profd_status metrics_hosts_begin(struct metrics_hosts *m, const struct hashmap *counts, int64_t now,
-                                      struct profd_error *e)
+                                      int64_t interval, struct profd_error *e)
 {
     size_t at = 0;
     const void *host;
     const struct host_counts *value;
 
-    *m = (struct metrics_hosts){.active = counts != NULL, .now = now};
+    *m = (struct metrics_hosts){.active = counts != NULL, .now = now, .interval = interval};
     buffer_init(&m->text, METRICS_HOSTS_BYTES);
     if (!counts || !counts->count) {
         return PROFD_OK;
@@ -76,25 +77,32 @@ static char *make_labels(struct arena *arena, const struct store_fleet_host *h)
     return labels;
 }
 
-/* Is the host listed? Counts it if it is not. */
-static bool judge_host(struct host_rows *r, const struct store_fleet_host *h)
+/* Is something wrong with the host, as the alerts have it? */
+static bool is_wrong(const struct host_rows *r, const struct store_fleet_host *h, const struct host_counts *n)
 {
-    const bool absent = r->m->now - h->last > AGE_NS;
+    return (r->m->interval && r->m->now - h->last > 2 * r->m->interval) || r->m->now - h->copied < DAY_NS ||
+           n->backlog > BACKLOG_NS ||
+           n->refused + n->segments.refused + n->segments.put_aside + n->segments.conflicts > 0;
+}
 
-    if (!absent && r->count < METRICS_HOSTS_MOST) {
-        return true;
-    }
-    *(absent ? &r->absent : &r->unlisted) += 1;
-    return false;
+/* Is the host listed? Counts it in any case. */
+static bool judge_host(struct host_rows *r, const struct store_fleet_host *h, bool wrong)
+{
+    const bool absent = r->m->now - h->last > AGE_NS, listed = !absent && r->listed[wrong] < METRICS_HOSTS_MOST;
+
+    *(absent ? &r->absent : listed ? &r->listed[wrong] : &r->unlisted[wrong]) += 1;
+    return listed;
 }
 
 static bool take_host(void *context, const struct store_fleet_host *h)
 {
     struct host_rows *r = context;
-    const struct metrics_counted *counted;
+    const struct metrics_counted *counted =
+        r->m->count ? bsearch(h->host, r->m->counted, r->m->count, sizeof *counted, counted_compare) : NULL;
+    const struct host_counts *counts = counted ? &counted->counts : &host_counts_none;
     struct host_row *rows;
 
-    if (!store_scope_has(r->scope, h->uid) || !judge_host(r, h)) {
+    if (!store_scope_has(r->scope, h->uid) || !judge_host(r, h, is_wrong(r, h, counts))) {
         return true;
     }
     rows = arena_extend(r->arena, r->rows, r->count, &r->capacity, sizeof *rows);
@@ -103,12 +111,11 @@ static bool take_host(void *context, const struct store_fleet_host *h)
         return false;
     }
     r->rows = rows;
-    counted = r->m->count ? bsearch(h->host, r->m->counted, r->m->count, sizeof *counted, counted_compare) : NULL;
     rows[r->count] = (struct host_row){.labels = make_labels(r->arena, h),
                                        .last = h->last,
                                        .delivered = h->delivered,
-                                       .two_machines = h->copied && r->m->now - h->copied < DAY_NS,
-                                       .counts = counted ? &counted->counts : &host_counts_none};
+                                       .two_machines = r->m->now - h->copied < DAY_NS,
+                                       .counts = counts};
     r->failed = !rows[r->count++].labels;
     return !r->failed;
 }
@@ -231,9 +238,11 @@ enum profd_status metrics_hosts_format(struct metrics_hosts *m, struct store *st
         add_head(
             &m->text, "hosts", "gauge",
             "Hosts by state. Only those of state listed have values of their own; absent: has not arrived for 30 days; "
-            "unlisted: beyond the first 10000 by name.");
+            "unlisted: beyond the first 1000 by name; unlisted-wrong: something is wrong, but beyond the first 1000 "
+            "of these.");
         buffer_add_format(&m->text, "profd_hosts{state=\"listed\"} %u\n", (unsigned)r.count);
-        buffer_add_format(&m->text, "profd_hosts{state=\"unlisted\"} %llu\n", (unsigned long long)r.unlisted);
+        buffer_add_format(&m->text, "profd_hosts{state=\"unlisted\"} %llu\n", (unsigned long long)r.unlisted[0]);
+        buffer_add_format(&m->text, "profd_hosts{state=\"unlisted-wrong\"} %llu\n", (unsigned long long)r.unlisted[1]);
         buffer_add_format(&m->text, "profd_hosts{state=\"absent\"} %llu\n", (unsigned long long)r.absent);
         add_families(&r, &m->text);
         add_segments(&r, &m->text);

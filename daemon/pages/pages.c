@@ -139,7 +139,7 @@ enum profd_status pages_begin_hosts(const struct pages *p, int64_t now, struct m
     struct pages_numbers n;
 
     pages_get_numbers(p, &n);
-    return metrics_hosts_begin(hosts, n.hosts, now, e);
+    return metrics_hosts_begin(hosts, n.hosts, now, (int64_t)n.centre.interval_ms * 1000000, e);
 }
 
 void pages_make_metrics(struct pages *p, const struct status_store *store, const struct query_cache_use *cache,
