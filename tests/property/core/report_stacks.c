@@ -159,7 +159,7 @@ static void naive_add(struct naive *n, uint32_t i, const struct object_arc **cal
             address += *call != NULL || inside;
         }
         bool entry = *call == NULL && !signal && !(possible && o->knows_returns) && address >= 0x1000 &&
-                     address < 0x1000 + FUNCTIONS * 40 && address % 40 == 0x1000 % 40;
+                     address < 0x1000 + FUNCTIONS * 40 && (address - 0x1000) % 40 <= 1;
         if (!entry && *call == NULL && !possible && !signal && o->knows_returns) {
             *n = (struct naive){.frames = {"[incomplete]"}, .count = 1, .cut = true};
             return;
