@@ -37,13 +37,13 @@ struct arriving {
     struct store *s;
     struct sqlite_batch batch;
     struct sqlite_centre centre;
-    struct arena *arena;             /* of the folds' parts */
-    struct hashmap folds;            /* struct fold_key → struct fold */
-    bool any, detail;                /* detail: of the tenant of the segment that is put */
-    size_t count;                    /* of segments */
-    int64_t hour;                    /* of their arrival */
-    uint64_t began;                  /* number of the centre before them */
-    uint32_t marked_from, marked_to; /* the tenants of the hosts with new marks; marked_to 0: none */
+    struct arena *arena;   /* of the folds' parts */
+    struct hashmap folds;  /* struct fold_key → struct fold */
+    bool any, detail;      /* detail: of the tenant of the segment that is put */
+    size_t count;          /* of segments */
+    int64_t hour;          /* of their arrival */
+    uint64_t began;        /* number of the centre before them */
+    struct hashmap marked; /* uids of the tenants of the hosts with new marks */
 };
 
 /* The rows behind a delivery. name lives in the arena. */
@@ -109,12 +109,10 @@ static enum profd_status mark(struct arriving *a, int64_t hour, const struct ori
                               struct profd_error *e)
 {
     bool marked = false;
-    const enum profd_status status = sqlite_hour_mark(a->s, hour, o->host, reasons, &marked, e);
-    if (marked) {
-        a->marked_from = a->marked_to == 0 || o->uid < a->marked_from ? o->uid : a->marked_from;
-        a->marked_to = o->uid > a->marked_to ? o->uid : a->marked_to;
-    }
-    return status;
+    TRY(sqlite_hour_mark(a->s, hour, o->host, reasons, &marked, e));
+    const bool known = !marked || hashmap_find(&a->marked, &o->uid, sizeof o->uid);
+    return known || hashmap_put(&a->marked, &o->uid, sizeof o->uid, &o->uid, sizeof o->uid) ? PROFD_OK
+                                                                                            : profd_no_memory(e);
 }
 
 static bool is_counts(const struct store_delivery *d)
@@ -378,8 +376,9 @@ static enum profd_status put_all(struct arriving *a, const struct store_delivery
     if (a->any) {
         TRY(sqlite_centre_save(a->s, &a->centre, e));
     }
-    if (a->marked_to != 0) {
-        TRY(sqlite_centre_touch(a->s, sqlite_batch_number(&a->batch), a->marked_from, a->marked_to, e));
+    size_t position = 0;
+    for (const uint32_t *uid; (uid = hashmap_next(&a->marked, &position, NULL));) {
+        TRY(sqlite_centre_touch(a->s, sqlite_batch_number(&a->batch), *uid, *uid, e));
     }
     return sqlite_batch_flush(&a->batch, e);
 }
@@ -395,9 +394,11 @@ enum profd_status store_put_segments(struct store *s, const struct store_deliver
     a.arena = arena_new(0);
     sqlite_batch_init(&a.batch, s);
     hashmap_init(&a.folds, 0);
+    hashmap_init(&a.marked, 0);
     enum profd_status status = a.arena ? put_all(&a, list, n, receipts, e) : profd_no_memory(e);
     status = sqlite_store_end(s, status, e);
     hashmap_clear(&a.folds);
+    hashmap_clear(&a.marked);
     sqlite_batch_done(&a.batch);
     arena_free(a.arena);
     return status;

@@ -35,14 +35,13 @@ enum profd_status sqlite_tenant_series(struct store *s, int64_t hour, uint64_t *
 enum profd_status sqlite_host_detail(struct store *s, uint32_t uid, int64_t hour, uint64_t number, size_t segments,
                                      bool *detail, struct profd_error *e)
 {
-    static const struct sqlite_tenant_series none = {0};
     const uint64_t most = s->detail.most > 0 ? s->detail.most : STORE_DETAIL_MOST;
     struct sqlite_tenant_series *t = hashmap_find(&s->tenant_series, &uid, sizeof uid);
     *detail = s->detail.when == STORE_DETAIL_ALWAYS;
     if (s->detail.when != STORE_DETAIL_AUTO) {
         return PROFD_OK;
     }
-    t = t ? t : hashmap_put(&s->tenant_series, &uid, sizeof uid, &none, sizeof none);
+    t = t ? t : hashmap_put(&s->tenant_series, &uid, sizeof uid, &(struct sqlite_tenant_series){0}, sizeof *t);
     if (!t) {
         return profd_no_memory(e);
     }

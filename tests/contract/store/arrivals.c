@@ -215,6 +215,37 @@ STORE_TEST(arrival_that_cannot_be_read)
     close_sender(s);
 }
 
+/* Marks of two tenants in one transaction do not tell a third one that something happened. */
+STORE_TEST(arrivals_of_others_change_no_etag)
+{
+    struct sender *s[3];
+    struct store_delivery bad[2];
+    struct store_receipt r[2];
+    struct store_epoch before, after;
+    const struct store_scope middle = {.uid = store_tenant_uid(2)};
+    for (unsigned i = 0; i < 3; i++) {
+        struct store_arrival a = {.name = "a.example", .tenant = store_tenant_uid(1 + i), .now = NOON + DAY};
+        struct store_admission admission;
+        s[i] = eight_hours((uint8_t)(7 + i));
+        memcpy(a.host, s[i]->identity, sizeof a.host);
+        OK(f, store_admit_hosts(f->w, &a, 1, &admission, &f->e));
+        deliver(f, &s[i]->list[0]);
+        if (i != 1) {
+            bad[i / 2] = s[i]->list[1];
+            bad[i / 2].segment = NULL;
+            bad[i / 2].fault = "bad";
+        }
+    }
+    OK(f, store_epoch_all(f->r, &middle, &before, &f->e));
+    OK(f, store_put_segments(f->w, bad, 2, r, &f->e));
+    OK(f, store_epoch_all(f->r, &middle, &after, &f->e));
+    cr_assert(r[0].outcome == STORE_SEGMENT_PUT_ASIDE && r[1].outcome == STORE_SEGMENT_PUT_ASIDE);
+    cr_assert_eq(before.number, after.number);
+    for (unsigned i = 0; i < 3; i++) {
+        close_sender(s[i]);
+    }
+}
+
 /* An upload as clients send it counts as a sum of one process does. */
 STORE_TEST(arrival_of_an_upload)
 {
