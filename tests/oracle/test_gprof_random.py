@@ -190,7 +190,7 @@ def one_case(program, seed, folder):
     if re.search(rb"   calls  (?![TGMKmunpfa ]./call)", theirs[1]):
         return None, "undefined", used
     kind = "refused" if theirs[0] else "printed" if theirs[1] else "empty"
-    if ours[0] == 65 and b"do not take basic-block records" in ours[2]:
+    if ours[0] == 65 and b"do not support basic-block records" in ours[2]:
         return None, "blocks", used
     for i, what in enumerate(("exit status", "output", "messages", "gmon.sum")):
         if theirs[i] != ours[i]:
