@@ -396,8 +396,8 @@ static bool run_add_within(struct rollup_runs *runs, struct rollup_run *a, const
     return true;
 }
 
-/* Finds all but the `most` largest of n numbers, of equal ones the last. O(n) for each byte in which they differ. */
-static bool *find_least(struct rollup_runs *runs, const uint64_t *numbers, uint32_t n, uint32_t most)
+/* Finds all but the `keep` largest of n numbers, of equal ones the last. O(n) for each byte in which they differ. */
+static bool *find_least(struct rollup_runs *runs, const uint64_t *numbers, uint32_t n, uint32_t keep)
 {
     bool *least = ARENA_ARRAY(runs->arena, n, bool);
     rollup_runs_reserve(runs, n);
@@ -405,7 +405,7 @@ static bool *find_least(struct rollup_runs *runs, const uint64_t *numbers, uint3
         runs->items[i] = (struct sort_item){~numbers[i], i};
     }
     sort_radix(runs->items, runs->items + n, n);
-    for (uint32_t i = most; i < n; i++) {
+    for (uint32_t i = keep; i < n; i++) {
         least[runs->items[i].value] = true;
     }
     return least;

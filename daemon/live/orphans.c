@@ -238,7 +238,7 @@ static bool orphans_close(struct live *l, struct orphan_end *end)
     struct live_harvest *h = &end->harvest;
 
     if (l->stopping || writer_check(l->config.writer, NULL) ||
-        (end->reason != ORPHAN_CHILDREN && table_find(l, end->uid, end->instance))) {
+        (!h->harvest.put.marks && table_find(l, end->uid, end->instance))) {
         return orphans_drop(end);
     }
     h->job = (struct writer_job){.type = &live_harvest_type, .item = {.uid = end->uid}};

@@ -47,10 +47,11 @@ static struct intake_flush *flush_of(struct writer_job *job)
     return container_of(job, struct intake_flush, job);
 }
 
+/* The first failure of a parcel is its answer. */
 static void parcel_fail(struct intake_parcel *p, enum profd_status status, const struct profd_error *e)
 {
-    p->status = status;
-    p->error = *e;
+    p->error = p->status ? p->error : *e;
+    p->status = p->status ? p->status : status;
 }
 
 /* Decodes an upload. One that cannot be read is put aside if it has a key, otherwise refused. */
@@ -156,7 +157,7 @@ static void flush_one(struct intake_flush *f, struct store *store, const struct 
         if (apart && !p->status) {
             status = flush_store(f, p, STAILQ_NEXT(p, next), store, list, receipts, &e);
         }
-        if (status && !p->status) {
+        if (status) {
             parcel_fail(p, status, &e);
         }
     }
