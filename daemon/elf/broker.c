@@ -19,6 +19,7 @@
 #include "elf/sandbox.h"
 
 #define RESTART_SOCKET 3 /* descriptor of a restarted broker */
+#define GONE_SENTENCE "the process that reads executables has ended and is being started again"
 
 /* READY → SERVING → READY, or GONE if there was no answer; READY → GONE if it ended meanwhile; GONE → READY. In the
  * state SERVING the socket belongs to the thread that serves; otherwise everything belongs to the thread of
@@ -181,13 +182,9 @@ bool broker_has_ended(struct broker *b, struct profd_error *why)
         }
         b->process = 0;
     }
-    if (WIFSIGNALED(how)) {
-        profd_error_set(why, PROFD_INTERNAL, "the process that reads executables was killed by signal %d",
-                        WTERMSIG(how));
-    } else {
-        profd_error_set(why, PROFD_INTERNAL, "the process that reads executables has ended with status %d",
-                        WEXITSTATUS(how));
-    }
+    profd_error_set(why, PROFD_INTERNAL, "the process that reads executables %s %d",
+                    WIFSIGNALED(how) ? "was killed by signal" : "has ended with status",
+                    WIFSIGNALED(how) ? WTERMSIG(how) : WEXITSTATUS(how));
     return true;
 }
 
@@ -220,11 +217,15 @@ static enum profd_status fetch(int answer, uint64_t size, uint8_t **out, size_t 
     return PROFD_OK;
 }
 
-static enum profd_status broker_gone(struct broker *b, struct profd_error *e)
+/* unread: it had ended before it took the request, so the executable has no part in its end. */
+static enum profd_status broker_gone(struct broker *b, bool unread, struct profd_error *e)
 {
     close(b->socket);
     b->socket = -1;
     atomic_store(&b->state, BROKER_GONE);
+    if (unread) {
+        return profd_error_set(e, PROFD_BUSY, GONE_SENTENCE);
+    }
     return profd_error_set(e, PROFD_INTERNAL,
                            "the process that reads executables has ended while it read this one; send it again with "
                            "profctl symbols");
@@ -235,8 +236,7 @@ enum profd_status broker_read_object(struct broker *b, const struct broker_file 
 {
     int ready = BROKER_READY;
     if (!atomic_compare_exchange_strong(&b->state, &ready, BROKER_SERVING)) {
-        return profd_error_set(e, PROFD_BUSY,
-                               "the process that reads executables has ended and is being started again");
+        return profd_error_set(e, PROFD_BUSY, GONE_SENTENCE);
     }
     const int fds[BROKER_FDS] = {file->executable, file->debug};
     struct broker_request request = {BROKER_MAGIC, file->debug >= 0 ? 2 : 1, file->memory, file->instructions};
@@ -246,12 +246,13 @@ enum profd_status broker_read_object(struct broker *b, const struct broker_file 
             return profd_error_set(e, PROFD_REFUSED, "an executable must be an open descriptor; %d is not",
                                    file->executable);
         }
-        return broker_gone(b, e);
+        return broker_gone(b, errno == EPIPE, e);
     }
     struct broker_reply reply = {0};
     int got[BROKER_FDS];
+    errno = 0;
     if (broker_receive(b->socket, &reply, sizeof reply, got) != 1) {
-        return broker_gone(b, e);
+        return broker_gone(b, errno == ECONNRESET, e); /* the kernel says so if its end left the request unread */
     }
     atomic_store(&b->state, BROKER_READY);
     reply.sentence[sizeof reply.sentence - 1] = '\0';

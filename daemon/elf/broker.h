@@ -27,13 +27,13 @@ struct broker_file {
     bool instructions;     /* the object has them, too, if they are not too many */
 };
 
-/* Reads one executable. Blocks until the worker has answered or was
- * killed; one thread may call it at a time. On OK *answer is a new block, which the caller frees, in the encoding of
- * core/object.h. It is NOT validated: the file may control the worker. Otherwise: REFUSED (the worker states why the
- * file cannot be read: not ELF, not a regular file, shorter than before…), LIMIT (the worker was stopped because of its
- * time, memory or size), INTERNAL (the worker failed or was killed; the sentence states by what), NO_MEMORY (of the
- * caller), BUSY (the broker has ended and is not restarted yet). No other status is possible, whatever the worker
- * writes. */
+/* Reads one executable. Blocks until the worker has answered or was killed; one thread may call it at a time. On OK
+ * *answer is a new block, which the caller frees, in the encoding of core/object.h. It is NOT validated: the file may
+ * control the worker. Otherwise: REFUSED (the worker states why the file cannot be read: not ELF, not a regular file,
+ * shorter than before…), LIMIT (the worker was stopped because of its time, memory or size), INTERNAL (the worker
+ * failed or was killed, and the sentence states by what; or the broker ended after it took the request), NO_MEMORY (of
+ * the caller), BUSY (the broker ended before it took the request and is not restarted yet). No other status is
+ * possible, whatever the worker writes. */
 enum profd_status broker_read_object(struct broker *b, const struct broker_file *file, uint8_t **answer, size_t *size,
                                      struct profd_error *e);
 

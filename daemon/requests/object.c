@@ -32,6 +32,7 @@ struct object_reader {
     struct object_service *service;
     struct broker *broker;
     struct store *store;
+    bool waited; /* in vain, since the broker was last seen ready */
 };
 
 struct object_service {
@@ -213,22 +214,22 @@ static void object_read(struct broker *broker, struct object_request *o)
     o->answer_size = size;
 }
 
-/* Waits for a broker that is being started again, for a while: other threads may have one. */
-static void object_await_broker(const struct object_reader *reader)
+/* Waits for a broker that is being started again, once for each of its ends: a client that sends ten executables is
+ * answered after one wait, not after ten. Meanwhile other threads may have a broker. */
+static void object_await_broker(struct object_reader *reader)
 {
     const struct timespec pause = {.tv_nsec = PAUSE_MS * 1000000};
 
-    for (unsigned n = 0; n < PAUSES && !broker_is_ready(reader->broker); n++) {
-        if (atomic_load(&reader->service->stopped)) {
-            return;
-        }
+    for (unsigned n = 0; n < PAUSES && !reader->waited && !broker_is_ready(reader->broker); n++) {
+        reader->waited = atomic_load(&reader->service->stopped);
         nanosleep(&pause, NULL);
     }
+    reader->waited = !broker_is_ready(reader->broker);
 }
 
 static void object_run(void *context, struct work_item *const *items, size_t n)
 {
-    const struct object_reader *reader = context;
+    struct object_reader *reader = context;
 
     for (size_t i = 0; i < n; i++) {
         struct object_request *o = object_of(items[i]);

@@ -501,22 +501,74 @@ Test(elf_broker, inherits_nothing)
 }
 #endif
 
-/* A broker that was killed is told as such, and stopping it does not hang. */
+/* A broker that was killed is told as such, and stopping it does not hang. An executable that it did not take has no
+ * part in its end, and may be sent again. */
 Test(elf_broker, death_of_the_broker)
 {
     struct broker *b;
     cr_assert_eq(broker_start(&b, NULL), PROFD_OK);
     pid_t child = *(pid_t *)(void *)b; /* struct broker begins with its process */
     cr_assert_eq(kill(child, SIGKILL), 0);
+    cr_assert_eq(poll(&(struct pollfd){.fd = broker_get_handle(b), .events = POLLIN}, 1, 60000), 1);
     struct profd_error e = {""};
     int fd = open("/bin/sh", O_RDONLY);
     cr_expect(broker_is_ready(b), "it is not known yet");
-    cr_expect_eq(ask(b, fd, &e), PROFD_INTERNAL);
-    cr_expect(strstr(e.sentence, "has ended") != NULL, "%s", e.sentence);
+    cr_expect_eq(ask(b, fd, &e), PROFD_BUSY);
+    cr_expect(strstr(e.sentence, "has ended and is being") != NULL, "%s", e.sentence);
     cr_expect_not(broker_is_ready(b));
     cr_expect_eq(ask(b, fd, &e), PROFD_BUSY, "until it is started again");
     cr_expect(broker_has_ended(b, &e));
     cr_expect(strstr(e.sentence, "killed by signal 9") != NULL, "%s", e.sentence);
+    broker_stop(b);
+}
+
+/* Stopped before it can take the request, and killed: the kernel says that the request was not read. */
+Test(elf_broker, death_before_the_request_is_read)
+{
+    struct broker *b;
+    cr_assert_eq(broker_start(&b, NULL), PROFD_OK);
+    pid_t child = *(pid_t *)(void *)b;
+    int how, fd = open("/bin/sh", O_RDONLY);
+    cr_assert_eq(kill(child, SIGSTOP), 0);
+    cr_assert_eq(waitpid(child, &how, WUNTRACED), child);
+    pid_t killer = fork();
+    if (killer == 0) {
+        usleep(100000); /* it may come before the request: then sending fails, with the same answer */
+        kill(child, SIGKILL);
+        _exit(0);
+    }
+    struct profd_error e = {""};
+    cr_expect_eq(ask(b, fd, &e), PROFD_BUSY, "%s", e.sentence);
+    cr_expect_eq(waitpid(killer, &how, 0), killer);
+    broker_stop(b);
+}
+
+/* Killed when its worker runs: the executable may be the cause, which the sentence says. */
+Test(elf_broker, death_while_it_reads)
+{
+    struct broker *b;
+    cr_assert_eq(broker_start_with(&b, wait_for_ever, &small, NULL), PROFD_OK);
+    pid_t child = *(pid_t *)(void *)b;
+    tools_write("w", "W");
+    int how, fd = tools_open("w");
+    char path[64], text[16];
+    snprintf(path, sizeof path, "/proc/%d/task/%d/children", child, child);
+    pid_t killer = fork();
+    if (killer == 0) {
+        ssize_t n = 0;
+        while (n == 0) {
+            int children = open(path, O_RDONLY);
+            n = read(children, text, sizeof text);
+            close(children);
+        }
+        kill(child, SIGKILL);
+        _exit(n < 0);
+    }
+    struct profd_error e = {""};
+    cr_expect_eq(ask(b, fd, &e), PROFD_INTERNAL);
+    cr_expect(strstr(e.sentence, "while it read this one") != NULL, "%s", e.sentence);
+    cr_expect_eq(waitpid(killer, &how, 0), killer);
+    cr_expect_eq(how, 0);
     broker_stop(b);
 }
 
