@@ -35,12 +35,13 @@ def back(d, p):
 def children_away(tap):
     """Children that are born and die while no daemon runs: the parent says so."""
     for line, gone, exact in (
-        ("fork 100", 1, False),
-        ("twice 100", 1, False),
-        ("raw 100", 1, False),
-        ("vfork 100", 0, True),
-        ("fork 0", 0, True),
-        ("child", 0, True),
+        ("fork 100", (1,), False),
+        # Two were not read. The parent knows of its child only, and profd of both if the child still ran when it came.
+        ("twice 100", (1, 2), False),
+        ("raw 100", (1,), False),
+        ("vfork 100", None, True),
+        ("fork 0", None, True),
+        ("child", None, True),
     ):
         d, bed = bench()
         with d, bed:
@@ -68,7 +69,7 @@ def children_away(tap):
                     (p.made, now, d.logged()),
                 )
                 report = d.json("report", p.exe, "--json")["provenance"]
-                tap.point(report["not_read"] == gone, f"{line}: so many processes are not read: {gone}", report)
+                tap.point(report["not_read"] in gone, f"{line}: so many processes are not read: {gone}", report)
                 p.process.stdin.close()
                 p.process.wait()
                 tap.point(

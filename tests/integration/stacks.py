@@ -34,6 +34,24 @@ def by_name(said):
     return {f["name"]: f for f in said["functions"]}
 
 
+def counted(d, exe, flags, field):
+    """Builds and runs the program until each caller of callee has the field: a run has some 5 ticks below tiny, so one
+    in 150 has none, and on a busy machine one may lose ticks, which it says. Returns the executable, what the program
+    said and the report."""
+    for n in range(20):
+        path = os.path.join(d.folder, str(n), exe)
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        built = run("gcc", "-O2", *flags, "-Wl,--build-id=uuid", "-o", path,
+                    os.path.join(ROOT, "tests/programs/callers.c"))
+        assert built.returncode == 0, built.stderr
+        done = d.ctl("run", "--rate", "250", "--", path, SECONDS, "7")
+        said = report(d, path)
+        rows = {r["name"]: r for r in by_name(said)["callee"]["callers"]}
+        if all(rows.get(name, {}).get(field) for name in CALLERS):
+            break
+    return path, truth_of(done.stdout), said
+
+
 def check_times(tap, said, truth):
     functions, stacks = by_name(said), said.get("stacks")
     faults = [e.message for e in REPORT.iter_errors(said)]
@@ -208,21 +226,12 @@ def check_tree(tap, d, exe, said):
     tap.point(derived["synthetic"], "tree: derived where times are by calls")
 
 
-def check_calls(tap, d, exe):
-    """With -pg calls are exact: a call from each caller has a measured time, and gprof's rule is marked as wrong. A run
-    has some 5 ticks below tiny, and on a busy machine one may lose ticks, which it says: another run, until none does
-    and there is one."""
-    for n in range(20):
-        built = run("gcc", "-O2", "-pg", "-Wl,--build-id=uuid", "-o", f"{exe}{n}",
-                    os.path.join(ROOT, "tests/programs/callers.c"))
-        done = d.ctl("run", "--rate", "250", "--", f"{exe}{n}", SECONDS, "7")
-        calls = {name: count for name, (count, _) in truth_of(done.stdout).items()}
-        rows = {r["name"]: r for r in by_name(report(d, f"{exe}{n}"))["callee"]["callers"] if r["name"] in CALLERS}
-        if all(r.get("measured_per_call") for r in rows.values()):
-            break
-    exe = f"{exe}{n}"
-    tap.point(built.returncode == 0 and {n: r["calls"] for n, r in rows.items()} == calls,
-              "calls are exact", (built.stderr, rows))
+def check_calls(tap, d):
+    """With -pg calls are exact: a call from each caller has a measured time, and gprof's rule is marked as wrong."""
+    exe, truth, said = counted(d, "counted", ["-pg"], "measured_per_call")
+    rows = {r["name"]: r for r in by_name(said)["callee"]["callers"] if r["name"] in CALLERS}
+    tap.point({n: r["calls"] for n, r in rows.items()} == {n: calls for n, (calls, _) in truth.items()},
+              "calls are exact", rows)
     tap.point(all(abs(r["measured_per_call"] * r["calls"] - r["measured_total"]) < 1e-9 for r in rows.values()) and
               rows["huge"]["measured_per_call"] > 100 * rows["tiny"]["measured_per_call"],
               "a call from each caller has a time of its own", rows)
@@ -234,12 +243,8 @@ def check_calls(tap, d, exe):
 
 def main():
     with Tap() as tap, Daemon() as d:
-        exe = os.path.join(d.folder, "callers")
-        built = run("gcc", "-O2", "-fno-omit-frame-pointer", "-o", exe, os.path.join(ROOT, "tests/programs/callers.c"))
-        tap.point(built.returncode == 0, "the program is built", built.stderr)
-        done = d.ctl("run", "--rate", "250", "--", exe, SECONDS, "7")
-        said = report(d, exe)
-        check_times(tap, said, truth_of(done.stdout))
+        exe, truth, said = counted(d, "callers", ["-fno-omit-frame-pointer"], "measured_total")
+        check_times(tap, said, truth)
         check_choice(tap, d, exe, said)
         check_formats(tap, d, exe)
         check_series(tap, d, said)
@@ -247,7 +252,7 @@ def main():
         check_again(tap, d, exe, "callers", 0.05)
         check_interrupted(tap, d)
         check_before(tap, d)
-        check_calls(tap, d, os.path.join(d.folder, "counted"))
+        check_calls(tap, d)
 
 
 main()
