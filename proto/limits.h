@@ -140,7 +140,7 @@
 #define LIMIT_HTTP_REQUESTS 1000u           /* on one connection */
 #define LIMIT_HTTP_SECONDS 60               /* life of a connection */
 #define LIMIT_HTTP_PUT (256u << 20)         /* bytes of a file */
-#define LIMIT_HTTP_PUTS 2u                  /* files that are received or handled at once, one of a reader */
+#define LIMIT_HTTP_PUTS (512u << 20)        /* of memory of all files that are received or handled, one of a token */
 #define LIMIT_HTTP_POST (16u << 20)         /* bytes of a POST's body, as it is sent and when it is decoded */
 #define LIMIT_HTTP_POSTS (64u << 20)        /* of memory of all bodies of POST that are received or handled */
 #define LIMIT_HTTP_POSTS_OF_ONE (32u << 20) /* of those of one token */

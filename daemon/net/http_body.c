@@ -48,20 +48,22 @@ static enum profd_status body_admit(const struct http_body *b, size_t size, stru
     return PROFD_OK;
 }
 
-/* Is another PUT of this token, or are too many of all tokens, received or handled? */
-static enum profd_status body_admit_file(const struct http_body *b, struct profd_error *e)
+/* Checks that no other file of this token is received or handled, and that all files with n more bytes of this one
+ * are within the limit. A slow client holds what it has sent, not what it has announced. */
+static enum profd_status body_admit_file(const struct http_body *b, size_t n, struct profd_error *e)
 {
     const struct http_body *other;
-    size_t all = 0;
-    bool same = false;
+    uint64_t all = n;
 
     TAILQ_FOREACH(other, &body_all, next)
     {
-        all += other->put;
-        same |= other->put && other->token == b->token;
+        if (other != b && other->put && other->token == b->token) {
+            return profd_error_set(e, PROFD_BUSY, "another file of this token is being read; try again");
+        }
+        all += other->put ? other->got : 0;
     }
-    if (same || all >= LIMIT_HTTP_PUTS) {
-        return profd_error_set(e, PROFD_BUSY, "a file of this token, or %u files of others, are being read; try again",
+    if (all > LIMIT_HTTP_PUTS) {
+        return profd_error_set(e, PROFD_BUSY, "all files that are being read would take over %u bytes; try again",
                                LIMIT_HTTP_PUTS);
     }
     return PROFD_OK;
@@ -73,9 +75,7 @@ void http_body_free(struct http_body *b)
         return;
     }
     TAILQ_REMOVE(&body_all, b, next);
-    if (b->file >= 0) {
-        close(b->file);
-    }
+    close(b->file); /* a POST has -1, which is no descriptor */
     free(b->bytes);
     free(b);
 }
@@ -91,7 +91,7 @@ enum profd_status http_body_new(const struct http_head *head, uint64_t token, st
                                     .left = head->body};
     struct http_body *b;
 
-    TRY(begun.put ? body_admit_file(&begun, e) : body_admit(&begun, 0, e));
+    TRY(begun.put ? body_admit_file(&begun, 0, e) : body_admit(&begun, 0, e));
     b = malloc(sizeof *b);
     if (b == NULL) {
         return profd_no_memory(e);
@@ -109,6 +109,7 @@ enum profd_status http_body_new(const struct http_head *head, uint64_t token, st
 
 static enum profd_status body_write(struct http_body *b, const char *bytes, size_t n, struct profd_error *e)
 {
+    TRY(body_admit_file(b, n, e));
     while (n > 0) {
         const ssize_t written = write(b->file, bytes, n);
         if (written < 0 && errno == EINTR) {

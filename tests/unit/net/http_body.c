@@ -695,3 +695,58 @@ Test(net_http_body, one_token_is_not_all_memory_and_all_tokens_are_bounded)
     }
     scene_close(&s);
 }
+
+/* The body of a PUT of a file by this token; *status says why there is none. */
+static struct http_body *put_begin(uint64_t token, enum profd_status *status, struct profd_error *e)
+{
+    char text[100];
+    struct http_parser p = {0};
+    struct http_body *b = NULL;
+    const int n = snprintf(text, sizeof text, "PUT /file HTTP/1.1\r\nHost: localhost\r\nContent-Length: %u\r\n\r\n",
+                           LIMIT_HTTP_PUT);
+    cr_assert_eq(http_parse(&p, text, (size_t)n), HTTP_PARSE_DONE, "%s", p.reason);
+    *status = http_body_new(&p.head, token, &b, e);
+    return b;
+}
+
+/* n times a MiB of the file. */
+static enum profd_status put_send(struct http_body *b, unsigned n, struct profd_error *e)
+{
+    static const char zeros[1 << 20];
+    enum profd_status status = PROFD_OK;
+    for (unsigned i = 0; status == PROFD_OK && i < n; i++) {
+        size_t took = 0;
+        status = http_body_take(b, zeros, sizeof zeros, &took, e);
+    }
+    return status;
+}
+
+/* Ten clients that announced the largest file and send nothing keep nobody out: what has come counts. */
+Test(net_http_body, files_are_bounded_by_what_has_come)
+{
+    enum profd_status status;
+    struct profd_error e = {""};
+    struct http_body *slow[10], *fast[2], *last;
+    for (unsigned i = 0; i < COUNT(slow); i++) {
+        slow[i] = put_begin(i + 1, &status, &e);
+        cr_assert_eq(status, PROFD_OK, "%s", e.sentence);
+    }
+    cr_assert_eq(put_begin(1, &status, &e), NULL, "one file of a token");
+    cr_assert_eq(status, PROFD_BUSY);
+    for (unsigned i = 0; i < COUNT(fast); i++) {
+        fast[i] = put_begin(i + 20, &status, &e);
+        cr_assert_eq(put_send(fast[i], 256, &e), PROFD_OK, "%s", e.sentence);
+    }
+    last = put_begin(30, &status, &e);
+    cr_assert_eq(status, PROFD_OK);
+    cr_expect_eq(put_send(last, 1, &e), PROFD_BUSY);
+    cr_expect(strstr(e.sentence, "536870912 bytes") != NULL, "%s", e.sentence);
+    cr_expect_eq(put_send(slow[0], 1, &e), PROFD_BUSY);
+    http_body_free(fast[0]);
+    cr_expect_eq(put_send(slow[0], 1, &e), PROFD_OK, "what has ended takes nothing");
+    http_body_free(fast[1]);
+    http_body_free(last);
+    for (unsigned i = 0; i < COUNT(slow); i++) {
+        http_body_free(slow[i]);
+    }
+}
