@@ -77,6 +77,8 @@ struct store {
     uint64_t salt;              /* store_set_salt */
     struct store_share share;
     struct store_detail detail;
+    const struct store_archive *archive; /* store_set_archive */
+    bool tier;                           /* store_set_tier */
     sqlite3 *db;
     char *path;
     sqlite3_stmt *statements[SQL_COUNT];

@@ -19,7 +19,7 @@
 #include "proto/buildid.h"
 #include "proto/message.h"
 #include "proto/status.h"
-#include "store/offers.h"
+#include "store/blocks.h"
 #include "store/offers.h"
 #include "store/segments.h"
 #include "store/tokens.h"
