@@ -42,11 +42,11 @@ LDFLAGS_ALL = -pthread $(if $(SANITIZE),-fsanitize=$(SANITIZE),-Wl,-z,relro,-z,n
 # "client" is the library, libprofd; "gprof" is the local command, "import" the files of other tools, "record" the sampling of
 # a host, "profctl" the program.
 COMPONENTS := proto core compat elf ingest query render store admin net config log writer live requests pages watch client gprof import record profctl \
-              relay
+              relay tier
 DIR_proto := proto
 DIR_client := client/lib
 $(foreach r,gprof import record profctl,$(eval DIR_$(r) := client/$(r)))
-$(foreach r,core compat elf ingest query render store admin net config log writer live requests pages watch relay,$(eval DIR_$(r) := daemon/$(r)))
+$(foreach r,core compat elf ingest query render store admin net config log writer live requests pages watch relay tier,$(eval DIR_$(r) := daemon/$(r)))
 $(foreach r,$(COMPONENTS),$(eval SRC_$(r) := $(wildcard $(DIR_$(r))/*.c)))
 # The collector's interpreter of unwind entries, compiled like other code.
 SRC_record += client/collect/cfi.c client/collect/frame_entry.c
@@ -72,6 +72,7 @@ NEEDS_record := record client elf core proto
 NEEDS_profctl := profctl record gprof import client compat elf core proto
 NEEDS_config := config log net core proto
 NEEDS_log := log proto
+NEEDS_tier := tier store core proto
 NEEDS_relay := relay config log net core proto
 NEEDS_server := server requests live pages watch writer config log query ingest admin render compat elf net store core proto
 NEEDS_writer := writer log admin net store core proto
@@ -89,6 +90,7 @@ LIBS_store := -lsqlite3 -lpcre2-8
 LIBS_render := -ljansson
 LIBS_config := -lnettle
 LIBS_relay := -lcurl -ljansson
+LIBS_tier := -lcurl
 LIBS_net := -levent_core -lnettle -ldeflate
 LIBS_query := -lnettle -ldeflate
 libs_of = $(foreach n,$(NEEDS_$(1)),$(LIBS_$(n)))

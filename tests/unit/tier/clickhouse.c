@@ -1,0 +1,341 @@
+/* The client against a server that fails, lies and attacks: every reply ends in a status and one sentence. */
+#include <arpa/inet.h>
+#include <criterion/criterion.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "tier/clickhouse.h"
+
+#define OK_HEAD "HTTP/1.1 200 OK\r\nContent-Type: application/octet-stream\r\n"
+#define ALL_SETTINGS                                                                                                   \
+    "max_query_size\nskip_unavailable_shards\nasync_insert\ninsert_quorum\ninsert_quorum_parallel\n"                   \
+    "select_sequential_consistency\n"
+
+/* A server that answers the look at the settings, and each other statement with `replies` one after the other, of
+ * which the last is repeated. */
+struct server {
+    int fd;
+    unsigned port;
+    pthread_t thread;
+    const char *settings; /* NULL: the look gets the replies, too */
+    const char *const *replies;
+    const size_t *sizes; /* NULL: they end with a NUL */
+    size_t count, next;
+    bool endless, slow; /* the last byte again and again; a byte each 20 ms */
+    atomic_int statements;
+    char request[1 << 16]; /* the last one */
+    size_t request_size;
+};
+
+static bool request_take(struct server *s, int fd)
+{
+    size_t size = 0, head = 0, length = 0;
+    while (!head || size < head + length) {
+        const ssize_t n = read(fd, s->request + size, sizeof s->request - 1 - size);
+        if (n <= 0) {
+            return false;
+        }
+        size += (size_t)n;
+        s->request[size] = 0;
+        const char *end = strstr(s->request, "\r\n\r\n"), *at = strstr(s->request, "Content-Length:");
+        head = end ? (size_t)(end + 4 - s->request) : 0;
+        length = end && at ? strtoul(at + 15, NULL, 10) : 0;
+    }
+    s->request_size = size;
+    return true;
+}
+
+static void reply_send(struct server *s, int fd)
+{
+    const size_t i = s->next < s->count ? s->next++ : s->count - 1;
+    const char *reply = s->replies[i];
+    const size_t n = s->sizes ? s->sizes[i] : strlen(reply);
+    for (size_t at = 0; at < n && s->slow; at++) {
+        if (send(fd, reply + at, 1, MSG_NOSIGNAL) < 0) {
+            return;
+        }
+        nanosleep(&(struct timespec){0, 20000000}, NULL);
+    }
+    (void)!send(fd, reply, s->slow ? 0 : n, MSG_NOSIGNAL);
+    while (s->endless && send(fd, reply + n - 1, 1, MSG_NOSIGNAL) > 0) {
+    }
+}
+
+static void *serve(void *context)
+{
+    struct server *s = context;
+    for (int fd; (fd = accept(s->fd, NULL, NULL)) >= 0; close(fd)) {
+        if (!request_take(s, fd)) {
+            continue;
+        }
+        if (s->settings && strstr(s->request, "system.settings")) {
+            dprintf(fd, "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: %zu\r\n\r\n%s", strlen(s->settings),
+                    s->settings);
+        } else {
+            s->statements++;
+            reply_send(s, fd);
+        }
+        shutdown(fd, SHUT_WR);
+        char rest[4096]; /* what is not read would reset the connection */
+        while (read(fd, rest, sizeof rest) > 0) {
+        }
+    }
+    return NULL;
+}
+
+static void server_start(struct server *s)
+{
+    struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t n = sizeof a;
+    s->fd = socket(AF_INET, SOCK_STREAM, 0);
+    cr_assert(!bind(s->fd, (struct sockaddr *)&a, sizeof a) && !listen(s->fd, 16) &&
+              !getsockname(s->fd, (struct sockaddr *)&a, &n));
+    s->port = ntohs(a.sin_port);
+    cr_assert(!pthread_create(&s->thread, NULL, serve, s));
+}
+
+static void server_stop(struct server *s)
+{
+    shutdown(s->fd, SHUT_RDWR);
+    pthread_join(s->thread, NULL);
+    close(s->fd);
+}
+
+static const struct clickhouse_limits limits = {.connect_ms = 10000, .answer_ms = 20000, .reply_bytes = 65536};
+
+static struct clickhouse *open_url(const char *url, const struct clickhouse_limits *l)
+{
+    struct clickhouse_address a;
+    struct clickhouse *c = NULL;
+    struct profd_error e;
+    cr_assert(!clickhouse_parse_address(url, &a, &e), "%s", e.sentence);
+    (void)snprintf(a.password, sizeof a.password, "secret-1");
+    cr_assert(!clickhouse_open(&a, NULL, l, &c, &e));
+    return c;
+}
+
+static struct clickhouse *open_server(const struct server *s, const struct clickhouse_limits *l)
+{
+    char url[100];
+    (void)snprintf(url, sizeof url, "http://writer@127.0.0.1:%u/d", s->port);
+    return open_url(url, l);
+}
+
+/* Runs a query against one reply. */
+static enum profd_status take_one(const char *reply, size_t n, struct profd_error *e)
+{
+    struct server s = {.settings = ALL_SETTINGS, .replies = &reply, .sizes = &n, .count = 1};
+    server_start(&s);
+    struct clickhouse *c = open_server(&s, &limits);
+    uint8_t *bytes = NULL;
+    size_t size;
+    e->sentence[0] = 0;
+    const enum profd_status status = clickhouse_take(c, "SELECT 1 FORMAT RowBinary", &bytes, &size, e);
+    free(bytes);
+    clickhouse_close(c);
+    server_stop(&s);
+    return status;
+}
+
+static void expect(const char *reply, enum profd_status want, const char *words)
+{
+    struct profd_error e;
+    const enum profd_status status = take_one(reply, strlen(reply), &e);
+    cr_expect_eq(status, want, "%s: %s: %s", reply, profd_status_name(status), e.sentence);
+    cr_expect(strstr(e.sentence, words) != NULL, "%s: %s", reply, e.sentence);
+    cr_expect(!strstr(e.sentence, "secret"));
+}
+
+Test(clickhouse, cut_off_at_every_byte)
+{
+    static const char *const whole[] = {OK_HEAD "Content-Length: 5\r\n\r\nhello",
+                                        OK_HEAD "Transfer-Encoding: chunked\r\n\r\n3\r\nhel\r\n2\r\nlo\r\n0\r\n\r\n"};
+    struct profd_error e;
+    for (size_t i = 0; i < 2; i++) {
+        const size_t n = strlen(whole[i]);
+        cr_expect_eq(take_one(whole[i], n, &e), PROFD_OK, "%s", e.sentence);
+        for (size_t cut = 0; cut < n - 2 * i; cut++) { /* libcurl does not miss the empty line behind the last chunk */
+            const enum profd_status status = take_one(whole[i], cut, &e);
+            cr_expect(status == PROFD_UNAVAILABLE || status == PROFD_PROTOCOL, "%zu: %s: %s", cut,
+                      profd_status_name(status), e.sentence);
+        }
+    }
+}
+
+Test(clickhouse, what_is_not_its_reply)
+{
+    expect(OK_HEAD "Content-Length: 9\r\n\r\nhello", PROFD_UNAVAILABLE, "cannot ask");
+    expect(OK_HEAD "Content-Length: -9\r\n\r\nhello", PROFD_PROTOCOL, "http://127.0.0.1");
+    expect(OK_HEAD "Transfer-Encoding: chunked\r\n\r\nx\r\nhello", PROFD_UNAVAILABLE, "cannot ask");
+    expect(OK_HEAD "\r\nhello", PROFD_PROTOCOL, "where its reply ends");
+    expect("HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 0\r\n\r\n", PROFD_PROTOCOL,
+           "text/plain instead of rows");
+    expect("HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 14\r\n\r\n<html></html>\n", PROFD_PROTOCOL,
+           "text/html instead of rows");
+    expect("HTTP/1.1 403 Forbidden\r\nContent-Length: 14\r\n\r\n<html></html>\n", PROFD_PROTOCOL, "HTTP status 403");
+    expect("HTTP/1.1 502 Bad Gateway\r\nContent-Length: 14\r\n\r\n<html></html>\n", PROFD_UNAVAILABLE,
+           "does not reach ClickHouse");
+    expect("SSH-2.0-OpenSSH_9.2\r\n", PROFD_PROTOCOL, "does not speak HTTP");
+    expect("", PROFD_UNAVAILABLE, "cannot ask");
+}
+
+Test(clickhouse, errors_of_the_server)
+{
+#define OLD "Code: 60, e.displayText() = DB::Exception: Table d.x doesn't exist., e.what() = DB::Exception\n"
+#define NEW "Code: 241. DB::Exception: Memory limit exceeded. (MEMORY_LIMIT_EXCEEDED) (version 26.7.3.1)"
+    expect("HTTP/1.1 404 Not Found\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n5e\r\n" OLD
+           "\r\n0\r\n\r\n",
+           PROFD_REFUSED, "Table d.x doesn't exist. (code 60)");
+    expect("HTTP/1.1 403 Forbidden\r\nContent-Length: 97\r\n\r\nCode: 516. DB::Exception: default: Authentication "
+           "failed. (AUTHENTICATION_FAILED) (version 14.8)\n",
+           PROFD_UNAUTHORIZED, "default: Authentication failed. (AUTHENTICATION_FAILED) (code 516)");
+    /* Behind data, after a 200. */
+    expect(OK_HEAD "Content-Length: 99\r\n\r\n\1\2\3\4\5" OLD, PROFD_REFUSED, "doesn't exist");
+    expect(OK_HEAD "Content-Length: 98\r\n\r\n\1\2\3\4\5" NEW "\r\n", PROFD_BUSY, "Memory limit exceeded");
+    expect(OK_HEAD "Content-Length: 166\r\n\r\n\1\2\r\n__exception__\r\nabcdefghijklmnop\r\n" NEW
+                   "\r\n91 abcdefghijklmnop\r\n__exception__\r\n",
+           PROFD_BUSY, "(MEMORY_LIMIT_EXCEEDED) (code 241)");
+    /* Then the connection is cut. */
+    expect(OK_HEAD "Transfer-Encoding: chunked\r\n\r\n2\r\n\1\2\r\n5d\r\n" NEW "\r\n", PROFD_BUSY, "(code 241)");
+}
+
+Test(clickhouse, redirections_are_not_followed)
+{
+    struct server other = {.replies = (const char *const[]){""}, .count = 1};
+    char reply[200];
+    server_start(&other);
+    (void)snprintf(reply, sizeof reply,
+                   "HTTP/1.1 302 Found\r\nLocation: http://127.0.0.1:%u/\r\nContent-Length: 0\r\n\r\n", other.port);
+    expect(reply, PROFD_PROTOCOL, "HTTP status 302");
+    cr_assert_eq(other.statements, 0);
+    server_stop(&other);
+}
+
+Test(clickhouse, a_reply_without_end)
+{
+    const char *reply = OK_HEAD "Content-Length: 99999999999\r\n\r\nx";
+    struct server s = {.settings = ALL_SETTINGS, .replies = &reply, .count = 1, .endless = true};
+    struct profd_error e;
+    uint8_t *bytes;
+    size_t size;
+    server_start(&s);
+    struct clickhouse *c = open_server(&s, &limits);
+    cr_assert_eq(clickhouse_take(c, "SELECT 1", &bytes, &size, &e), PROFD_TOO_LARGE, "%s", e.sentence);
+    cr_assert(strstr(e.sentence, "more than the 65536 bytes") != NULL, "%s", e.sentence);
+    clickhouse_close(c);
+    server_stop(&s);
+}
+
+static bool always(void *context)
+{
+    return ++*(int *)context > 0;
+}
+
+Test(clickhouse, a_slow_reply)
+{
+    const char *reply = OK_HEAD "Content-Length: 5\r\n\r\nhello, which comes so slowly that the time is over before";
+    struct server s = {.settings = ALL_SETTINGS, .replies = &reply, .count = 1, .slow = true};
+    struct clickhouse_limits few = limits;
+    struct profd_error e;
+    char *text;
+    int asked = 0;
+    few.answer_ms = 300;
+    server_start(&s);
+    struct clickhouse *c = open_server(&s, &few);
+    cr_assert_eq(clickhouse_ask(c, "SELECT 1", &text, &e), PROFD_TIMEOUT, "%s", e.sentence);
+    clickhouse_close(c);
+    few = limits;
+    few.stopped = always;
+    few.context = &asked;
+    c = open_server(&s, &few);
+    cr_assert_eq(clickhouse_ask(c, "SELECT 1", &text, &e), PROFD_STOPPING, "%s", e.sentence);
+    cr_assert(asked > 0);
+    clickhouse_close(c);
+    server_stop(&s);
+}
+
+Test(clickhouse, settings_that_the_server_knows_are_sent)
+{
+    const char *reply = OK_HEAD "Content-Length: 5\r\n\r\nhello";
+    struct server s = {.settings = ALL_SETTINGS, .replies = &reply, .count = 1};
+    struct profd_error e;
+    char *text, url[100];
+    struct clickhouse_limits l = limits;
+    l.memory_bytes = 123456;
+    server_start(&s);
+    setenv("http_proxy", "http://127.0.0.1:1", 1); /* is not used */
+    struct clickhouse *c = open_server(&s, &l);
+    cr_assert(!clickhouse_ask(c, "SELECT 1", &text, &e), "%s", e.sentence);
+    cr_assert_str_eq(text, "hello");
+    free(text);
+    cr_assert(strstr(s.request, "&max_execution_time=20&max_memory_usage=123456&database=d") != NULL, "%s", s.request);
+    cr_assert(strstr(s.request, "&async_insert=0") && strstr(s.request, "&skip_unavailable_shards=0"));
+    cr_assert(!strstr(s.request, "insert_deduplicate") && !strstr(s.request, "quorum"), "%s", s.request);
+    cr_assert(strstr(s.request, "X-ClickHouse-User: writer\r\n") &&
+              strstr(s.request, "X-ClickHouse-Key: secret-1\r\n"));
+    cr_assert_str_eq(s.request + s.request_size - 8, "SELECT 1");
+    clickhouse_close(c);
+    (void)snprintf(url, sizeof url, "http://127.0.0.1:%u/d?cluster=c&replicated=1", s.port);
+    c = open_url(url, &limits);
+    cr_assert(!clickhouse_ask(c, "SELECT 1", &text, &e), "%s", e.sentence);
+    free(text);
+    cr_assert(strstr(s.request, "&insert_quorum=2&insert_quorum_parallel=0&select_sequential_consistency=1") != NULL);
+    clickhouse_close(c);
+    s.settings = "<html>\n"; /* it is another server now */
+    c = open_url(url, &limits);
+    cr_assert_eq(clickhouse_ask(c, "SELECT 1", &text, &e), PROFD_PROTOCOL);
+    cr_assert(strstr(e.sentence, "is not ClickHouse") != NULL, "%s", e.sentence);
+    clickhouse_close(c);
+    server_stop(&s);
+}
+
+Test(clickhouse, an_insert)
+{
+    static const char *const replies[] = {"HTTP/1.1 500 Error\r\nContent-Length: 35\r\n\r\nCode: 286. DB::Exception: "
+                                          "Quorum (X)",
+                                          "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n",
+                                          "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nOK"};
+    struct server s = {.settings = ALL_SETTINGS, .replies = replies, .count = 3};
+    struct profd_error e;
+    server_start(&s);
+    struct clickhouse *c = open_server(&s, &limits);
+    cr_assert(!clickhouse_insert(c, "INSERT INTO t (a) FORMAT RowBinary", "\0\1\2&\xff", 5, &e), "%s", e.sentence);
+    cr_assert_eq(s.statements, 2); /* the quorum of another insert was waited for */
+    cr_assert(strstr(s.request, "&query=INSERT%20INTO%20t%20%28a%29%20FORMAT%20RowBinary HTTP/1.1") != NULL);
+    cr_assert(!memcmp(s.request + s.request_size - 5, "\0\1\2&\xff", 5));
+    cr_assert_eq(clickhouse_insert(c, "INSERT INTO t (a) FORMAT RowBinary", "", 0, &e), PROFD_PROTOCOL);
+    cr_assert(strstr(e.sentence, "not the acknowledgement") != NULL, "%s", e.sentence);
+    clickhouse_close(c);
+    server_stop(&s);
+}
+
+Test(clickhouse, the_first_server_that_connects)
+{
+    static const char *const replies[] = {OK_HEAD "Content-Length: 5\r\n\r\nhello",
+                                          OK_HEAD "Content-Length: 9\r\n\r\nhello",
+                                          OK_HEAD "Content-Length: 5\r\n\r\nhello"};
+    struct server s = {.settings = ALL_SETTINGS, .replies = replies, .count = 3}, away = {.fd = 0};
+    struct profd_error e;
+    char *text, url[100];
+    server_start(&away);
+    server_stop(&away); /* nothing listens on its port */
+    server_start(&s);
+    (void)snprintf(url, sizeof url, "http://127.0.0.1:%u,127.0.0.1:%u/d", away.port, s.port);
+    struct clickhouse *c = open_url(url, &limits);
+    cr_assert(!clickhouse_ask(c, "SELECT 1", &text, &e), "%s", e.sentence);
+    free(text);
+    (void)snprintf(url, sizeof url, "http://127.0.0.1:%u", s.port);
+    cr_assert_str_eq(clickhouse_place(c), url);
+    cr_assert_eq(clickhouse_ask(c, "SELECT 1", &text, &e), PROFD_UNAVAILABLE); /* it was sent: not to another one */
+    cr_assert_eq(s.statements, 2);
+    server_stop(&s);
+    cr_assert_eq(clickhouse_ask(c, "SELECT 1", &text, &e), PROFD_UNAVAILABLE); /* none is left */
+    clickhouse_close(c);
+}
