@@ -7,20 +7,49 @@
 #include "profctl/profctl_parse.h"
 #include "profctl/profctl_side.h"
 
-static const struct profctl_verb *const verbs[] = {
-    &verb_run_command, &verb_record,   &verb_ps,           &verb_pause,  &verb_upload,     &verb_symbols,
-    &verb_builds,      &verb_report,   &verb_export,       &verb_groups, &verb_diff,       &verb_functions,
-    &verb_callers,     &verb_annotate, &verb_never_called, &verb_cycles, &verb_labels,     &verb_status,
-    &verb_gprof,       &verb_top,      &verb_delete,       &verb_verify, &verb_backup,     &verb_reload,
-    &verb_retention,   &verb_token,    &verb_hosts,        &verb_relay,  &verb_completion,
+static const struct profctl_group run = {"run", "Run programs, watch them, and send profiles"},
+                                  look = {"look", "Look at a profile"}, compare = {"compare", "Compare profiles"},
+                                  data = {"data", "Maintain stored data and the daemon"},
+                                  fleet = {"fleet", "Set up hosts and a centre"}, help_group = {"help", "Get help"};
+
+static const struct profctl_row verbs[] = {
+    {&run, &verb_run_command},
+    {&run, &verb_record},
+    {&run, &verb_ps},
+    {&run, &verb_top},
+    {&run, &verb_pause},
+    {&run, &verb_upload},
+    {&look, &verb_report},
+    {&look, &verb_functions},
+    {&look, &verb_callers},
+    {&look, &verb_annotate},
+    {&look, &verb_cycles},
+    {&look, &verb_never_called},
+    {&look, &verb_export},
+    {&look, &verb_gprof},
+    {&compare, &verb_diff},
+    {&compare, &verb_groups},
+    {&data, &verb_builds},
+    {&data, &verb_labels},
+    {&data, &verb_symbols},
+    {&data, &verb_delete},
+    {&data, &verb_verify},
+    {&data, &verb_backup},
+    {&data, &verb_status},
+    {&data, &verb_reload},
+    {&data, &verb_retention},
+    {&fleet, &verb_hosts},
+    {&fleet, &verb_token},
+    {&fleet, &verb_relay},
+    {&help_group, &verb_completion},
 };
 #define VERB_COUNT (sizeof verbs / sizeof verbs[0])
 
 static const struct profctl_verb *verb_find(const char *name)
 {
     for (size_t i = 0; i < VERB_COUNT; i++) {
-        if (strcmp(verbs[i]->name, name) == 0) {
-            return verbs[i];
+        if (strcmp(verbs[i].verb->name, name) == 0) {
+            return verbs[i].verb;
         }
     }
     return NULL;
@@ -30,7 +59,7 @@ static enum profd_status verb_refuse(const char *word, struct profd_error *e)
 {
     struct nearest near = {.word = word};
     for (size_t i = 0; i < VERB_COUNT; i++) {
-        nearest_offer(&near, verbs[i]->name);
+        nearest_offer(&near, verbs[i].verb->name);
     }
     nearest_offer(&near, "help");
     nearest_offer(&near, "version");
@@ -67,9 +96,12 @@ static enum profd_status dispatch(int argc, char **argv, int *exit_status, struc
     }
     if (help && (argc == 2 || argv[2][0] == '-' || strcmp(argv[2], "help") == 0 || strcmp(argv[2], "version") == 0)) {
         puts("usage: profctl VERB [options] [arguments]\n\n"
-             "Runs programs under the profd collector, sends profiles, and prints reports.\n\nverbs:");
+             "Runs programs under the profd collector, sends profiles, and prints reports.");
         for (size_t i = 0; i < VERB_COUNT; i++) {
-            printf("  %-12s %s\n", verbs[i]->name, verbs[i]->summary);
+            if (i == 0 || verbs[i].group != verbs[i - 1].group) {
+                printf("\n%s:\n", verbs[i].group->title);
+            }
+            printf("  %-12s %s\n", verbs[i].verb->name, verbs[i].verb->summary);
         }
         puts("  help         Print this text, or the options of a verb\n  version      Print the version\n\n"
              "profctl VERB --help describes a verb.");

@@ -29,8 +29,8 @@ struct profctl_call {
     size_t given_count;
     char **arguments;
     size_t argument_count;
-    char *server_text;                       /* owned */
-    const struct profctl_verb *const *verbs; /* all, in the order of the help */
+    char *server_text;               /* owned */
+    const struct profctl_row *verbs; /* all, in the order of the help */
     size_t verb_count;
     char build_id[160]; /* of an argument PROGRAM@LABEL=VALUE */
     int *exit_status;   /* set by a verb that succeeds with another exit status than 0 */
@@ -48,6 +48,17 @@ struct profctl_verb {
     /* Replaces run and all members above except name and summary: parses its arguments and reports errors itself.
      * Returns the exit status. program is the prefix of its messages. */
     int (*run_alone)(const char *program, int argc, char **argv);
+};
+
+/* A group of verbs in help, completion and profctl(1). */
+struct profctl_group {
+    const char *name, *title;
+};
+
+/* A row of the table of verbs. The verbs of a group are adjacent. */
+struct profctl_row {
+    const struct profctl_group *group;
+    const struct profctl_verb *verb;
 };
 
 extern const struct profctl_verb verb_upload, verb_symbols, verb_builds, verb_labels, verb_report, verb_export,

@@ -231,8 +231,12 @@ void profctl_print_options(const struct profctl_option *options, size_t n)
 
 void profctl_print_help(const struct profctl_verb *verb)
 {
-    printf("usage: profctl %s [options]%s%s\n\n%s.\n%s%s\noptions:\n", verb->name, verb->arguments[0] ? " " : "",
-           verb->arguments, verb->summary, verb->details[0] ? "\n" : "", verb->details);
+    printf("usage: profctl %s [options]%s%s\n\n%s.\n%s%s%s\noptions:\n", verb->name, verb->arguments[0] ? " " : "",
+           verb->arguments, verb->summary, verb->details[0] ? "\n" : "", verb->details,
+           strstr(verb->arguments, "PROGRAM|BUILD|EXE")
+               ? "\nPROGRAM is a name that `profctl builds` lists, BUILD a build-id or its first characters, at least "
+                 "four,\nand EXE an executable file.\n"
+               : "");
     profctl_print_options(verb->options, verb->option_count);
     profctl_print_options(common, COMMON_COUNT);
     if (examples_of(verb->name)[0]) {

@@ -218,9 +218,8 @@ const struct profctl_verb verb_annotate = {
     .name = "annotate",
     .arguments = "PROGRAM|BUILD|EXE FUNCTION",
     .summary = "Show ticks and calls of a function by line or instruction",
-    .details = "The executable and the sources are read on this machine; objdump of binutils disassembles. CALLS are "
-               "the exact\nnumbers of calls from each call site. Lines marked ~ share bins of the histogram with "
-               "others.\n",
+    .details = "The executable and the sources are read on this machine. CALLS are exact numbers of calls from each "
+               "call site.\n",
     .options = options,
     .option_count = sizeof options / sizeof options[0],
     .arguments_least = 2,

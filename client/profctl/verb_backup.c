@@ -154,9 +154,7 @@ const struct profctl_verb verb_backup = {
     .name = "backup",
     .arguments = "FILE",
     .summary = "Write a copy of all stored data to FILE (- for stdout)",
-    .details = "The copy is consistent; uploads continue meanwhile. FILE must not exist. It appears when it is "
-               "complete and synced,\nand only you can read it. profd --restore FILE restores it. For root, the "
-               "daemon's user and members of its admin\ngroup.\n",
+    .details = "Uploads continue meanwhile. FILE must not exist; it appears when it is complete and synced.\n",
     .arguments_least = 1,
     .arguments_most = 1,
     .run = backup_run,

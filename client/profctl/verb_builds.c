@@ -177,13 +177,8 @@ const struct profctl_verb verb_builds = {
     .arguments = "",
     .summary = "List the programs that have profiles",
     .details =
-        "EXACT is yes if no call and no tick was lost. NAMES is yes if function names are known, and exported if only\n"
-        "those of exported functions are. BUILD is the shortest unique prefix of the build-id. OWN SECONDS and OWN "
-        "CALLS\n"
-        "are those of the program's own file; report adds its libraries; ~ marks calls that were sampled, not "
-        "counted.\n"
-        "report also takes the name of a library, and shows it in all programs. A live process has one of UPLOADS for\n"
-        "each slice of time that is stored.\n",
+        "EXACT is yes if no call and no tick was lost. OWN SECONDS and OWN CALLS are those of the program's own file;\n"
+        "report adds its libraries. ~ marks calls that were sampled, not counted.\n",
     .options = options,
     .option_count = sizeof options / sizeof options[0],
     .arguments_most = 0,

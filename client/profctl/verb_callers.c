@@ -308,8 +308,9 @@ const struct profctl_verb verb_callers = {
     .name = "callers",
     .arguments = "[PROGRAM|BUILD|EXE] FUNCTION",
     .summary = "Show the callers of a function, and how long their calls took",
-    .details = "Each row says how its time is known: stacks (ticks with the caller on the stack) or calls (by "
-               "numbers\nof calls, as gprof does). Without a build: every program with the function.\n",
+    .details =
+        "Each row says how its time is known: stacks (ticks with the caller on the stack) or calls (by numbers of\n"
+        "calls, as gprof does). Without a build, every program with the function is shown.\n",
     .options = options,
     .option_count = sizeof options / sizeof options[0],
     .arguments_least = 1,

@@ -182,7 +182,7 @@ static void bash_verb(const struct profctl_verb *v)
            complete_takes_build(v) ? " || COMPREPLY=($(compgen -W \"$(_profctl_builds)\" -- \"$word\"))" : "");
 }
 
-static void bash_print(const struct profctl_verb *const *verbs, size_t n)
+static void bash_print(const struct profctl_row *verbs, size_t n)
 {
     printf("# bash completion for profctl: source it, or put it into the directory of bash-completion.\n"
            "_profctl_builds() { profctl completion builds 2>/dev/null | cut -f 1; }\n"
@@ -209,17 +209,17 @@ static void bash_print(const struct profctl_verb *const *verbs, size_t n)
            "    [[ $before == = && ${COMP_WORDS[COMP_CWORD-2]} == --* ]] && option=${COMP_WORDS[COMP_CWORD-2]}\n"
            "    if ((COMP_CWORD == 1)); then\n        COMPREPLY=($(compgen -W '");
     for (size_t i = 0; i < n; i++) {
-        printf("%s ", verbs[i]->name);
+        printf("%s ", verbs[i].verb->name);
     }
     printf("help version' -- \"$word\")); return\n    fi\n    case $verb:$option in\n");
     for (size_t i = 0; i < n; i++) {
-        bash_option_values(verbs[i]);
+        bash_option_values(verbs[i].verb);
     }
     printf("    esac\n    case $verb in\n");
     for (size_t i = 0; i < n; i++) {
-        bash_verb(verbs[i]);
+        bash_verb(verbs[i].verb);
     }
-    printf("    esac\n}\ncomplete -o default -F _profctl profctl\n");
+    printf("    esac\n}\ncomplete -o default -o nosort -F _profctl profctl\n");
 }
 
 /* Text between single quotes of zsh and fish, where brackets and colons mean something to zsh. */
@@ -260,7 +260,7 @@ static void zsh_option(const struct profctl_option *o)
     puts("' \\");
 }
 
-static void zsh_print(const struct profctl_verb *const *verbs, size_t n)
+static void zsh_print(const struct profctl_row *verbs, size_t n)
 {
     const struct profctl_option *o;
     printf("#compdef profctl\n"
@@ -268,22 +268,27 @@ static void zsh_print(const struct profctl_verb *const *verbs, size_t n)
            "_describe build ids; _files }\n"
            "_profctl_labels() { local -a labels; labels=(${(f)\"$(profctl completion labels 2>/dev/null)\"}); compadd "
            "-a labels }\n"
-           "_profctl() {\n    local -a verbs=(\n");
+           "_profctl() {\n    local -a verbs\n    if ((CURRENT == 2)); then\n");
     for (size_t i = 0; i < n; i++) {
-        printf("        '%s:", verbs[i]->name);
-        print_quoted(verbs[i]->summary, true);
+        if (i == 0 || verbs[i].group != verbs[i - 1].group) {
+            puts("        verbs=(");
+        }
+        printf("            '%s:", verbs[i].verb->name);
+        print_quoted(verbs[i].verb->summary, true);
         puts("'");
+        if (i + 1 == n || verbs[i].group != verbs[i + 1].group) {
+            printf("        ); _describe -t %s '%s' verbs\n", verbs[i].group->name, verbs[i].group->title);
+        }
     }
-    printf("    )\n    if ((CURRENT == 2)); then _describe verb verbs; return; fi\n"
-           "    local verb=$words[2]\n    shift words; ((CURRENT--))\n    case $verb in\n");
+    printf("        return\n    fi\n    local verb=$words[2]\n    shift words; ((CURRENT--))\n    case $verb in\n");
     for (size_t i = 0; i < n; i++) {
-        printf("        %s) _arguments -s \\\n", verbs[i]->name);
-        for (size_t k = 0; (o = option_at(verbs[i], k)) != NULL; k++) {
+        printf("        %s) _arguments -s \\\n", verbs[i].verb->name);
+        for (size_t k = 0; (o = option_at(verbs[i].verb, k)) != NULL; k++) {
             zsh_option(o);
         }
-        printf("            '*:argument:%s' ;;\n", complete_takes_build(verbs[i])  ? "_profctl_builds"
-                                                   : complete_takes_file(verbs[i]) ? "_files"
-                                                                                   : "");
+        printf("            '*:argument:%s' ;;\n", complete_takes_build(verbs[i].verb)  ? "_profctl_builds"
+                                                   : complete_takes_file(verbs[i].verb) ? "_files"
+                                                                                        : "");
     }
     printf("    esac\n}\n_profctl \"$@\"\n");
 }
@@ -311,20 +316,22 @@ static void fish_option(const struct profctl_verb *v, const struct profctl_optio
     puts("'");
 }
 
-static void fish_print(const struct profctl_verb *const *verbs, size_t n)
+static void fish_print(const struct profctl_row *verbs, size_t n)
 {
     const struct profctl_option *o;
     puts("# fish completion for profctl\n"
          "function __profctl_builds; profctl completion builds 2>/dev/null; end");
     for (size_t i = 0; i < n; i++) {
-        printf("complete -c profctl -n __fish_use_subcommand -f -a %s -d '", verbs[i]->name);
-        print_quoted(verbs[i]->summary, false);
+        printf("complete -c profctl -n __fish_use_subcommand -f -a %s -d '%s: ", verbs[i].verb->name,
+               verbs[i].group->name);
+        print_quoted(verbs[i].verb->summary, false);
         puts("'");
-        if (complete_takes_build(verbs[i])) {
-            printf("complete -c profctl -n '__fish_seen_subcommand_from %s' -a '(__profctl_builds)'\n", verbs[i]->name);
+        if (complete_takes_build(verbs[i].verb)) {
+            printf("complete -c profctl -n '__fish_seen_subcommand_from %s' -a '(__profctl_builds)'\n",
+                   verbs[i].verb->name);
         }
-        for (size_t k = 0; (o = option_at(verbs[i], k)) != NULL; k++) {
-            fish_option(verbs[i], o);
+        for (size_t k = 0; (o = option_at(verbs[i].verb, k)) != NULL; k++) {
+            fish_option(verbs[i].verb, o);
         }
     }
 }
@@ -333,7 +340,7 @@ static enum profd_status completion_run(const struct profctl_call *call, struct 
 {
     static const struct {
         const char *shell;
-        void (*print)(const struct profctl_verb *const *verbs, size_t n);
+        void (*print)(const struct profctl_row *verbs, size_t n);
     } shells[] = {{"bash", bash_print}, {"zsh", zsh_print}, {"fish", fish_print}};
     for (size_t i = 0; i < sizeof shells / sizeof shells[0]; i++) {
         if (strcmp(shells[i].shell, call->arguments[0]) == 0) {

@@ -193,8 +193,7 @@ const struct profctl_verb verb_cycles = {
     .name = "cycles",
     .arguments = "PROGRAM|BUILD|EXE",
     .summary = "List the cycles of a program, and arcs that break them",
-    .details = "A cycle is a set of functions that call each other in a circle. The arcs suggested are those with few "
-               "calls;\nanother set may have fewer still.\n",
+    .details = "A cycle is a set of functions that call each other in a circle.\n",
     .options = options,
     .option_count = sizeof options / sizeof options[0],
     .arguments_least = 1,

@@ -80,9 +80,7 @@ const struct profctl_verb verb_delete = {
     .name = "delete",
     .arguments = "PROGRAM|BUILD|EXE",
     .summary = "Delete every upload of a program",
-    .details = "Deletes all uploads of processes of this program, of all users, and the symbols that no other data "
-               "needs. The ids\nstay known, so a repeated upload is not counted. For root, the daemon's user and "
-               "members of its admin group.\n",
+    .details = "The ids of the deleted uploads stay known, so an upload that is sent again is not counted.\n",
     .options = options,
     .option_count = sizeof options / sizeof options[0],
     .arguments_least = 1,

@@ -158,11 +158,8 @@ const struct profctl_verb verb_diff = {
     .name = "diff",
     .arguments = "A B",
     .summary = "Compare two builds, versions, times or label sets",
-    .details =
-        "A and B are a PROGRAM that `profctl builds` lists, a BUILD (a build-id or at least its first four characters) "
-        "or\nan EXE; PROGRAM@LABEL=VALUE is the build of that name with this label, as in shop@version=1.2. Both may "
-        "be the\nsame build with other times or labels.\nExit status with --fail-on: 0 no function grew by more, or "
-        "that cannot be told; 1 one did; with --strict 3\nif it cannot be told.\n",
+    .details = "A and B are PROGRAM, BUILD or EXE as for report, or PROGRAM@LABEL=VALUE, as in shop@version=1.2.\n"
+               "Exit status with --fail-on: 1 if a function grew by more; with --strict 3 if that cannot be told.\n",
     .options = options,
     .option_count = sizeof options / sizeof options[0],
     .arguments_least = 2,

@@ -284,10 +284,7 @@ const struct profctl_verb verb_export = {
     .name = "export",
     .arguments = "PROGRAM|BUILD|EXE",
     .summary = "Write all stored counts as a gmon.out for gprof, or as a sample profile for clang",
-    .details = "gprof -b EXE FILE then prints the same as profctl report BUILD -f gprof. Counts that exceed the 16 and "
-               "32 bits of\na gmon.out are written as several records, which gprof adds up. -f autofdo is for "
-               "llvm-profdata merge --sample and\n"
-               "clang -fprofile-sample-use; it needs exact addresses, as profctl run counts them.\n",
+    .details = "Counts above the limits of a gmon.out are written as several records, which gprof adds up.\n",
     .options = options,
     .option_count = sizeof options / sizeof options[0],
     .arguments_least = 1,

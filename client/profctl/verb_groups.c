@@ -156,10 +156,7 @@ const struct profctl_verb verb_groups = {
     .name = "groups",
     .arguments = "PROGRAM|BUILD|EXE --by LABEL|--step T",
     .summary = "Divide the uploads of a program by label or time",
-    .details = "PROGRAM is a name that `profctl builds` lists, BUILD a build-id or at least its first four characters, "
-               "EXE an\nexecutable file. At least one of --by and --step is required.\nSTARTED is the number of "
-               "processes that "
-               "began in a group, MACHINES that of distinct machines.\n",
+    .details = "STARTED is the number of processes that began in a group, MACHINES that of distinct machines.\n",
     .options = options,
     .option_count = sizeof options / sizeof options[0],
     .arguments_least = 1,

@@ -128,16 +128,13 @@ static enum profd_status switch_run(const struct profctl_call *call, struct prof
     return first;
 }
 
-#define DETAILS                                                                                                        \
-    "A process is named by its PID, or by at least the first four characters of its instance (profctl ps --json).\n"   \
-    "K=V selects all processes with that label; if several labels are given, all must match. A process obeys at\n"     \
-    "its next tick of CPU time.\n"
-
 const struct profctl_verb verb_pause = {
     .name = "pause",
     .arguments = "PID|K=V|INSTANCE...",
     .summary = "Make live processes stop counting, or count again",
-    .details = DETAILS,
+    .details = "A process is named by its PID or by at least four characters of its instance (profctl ps --json). K=V "
+               "selects\n"
+               "all processes with that label. A process obeys at its next tick of CPU time.\n",
     .options = options,
     .option_count = sizeof options / sizeof options[0],
     .arguments_most = (size_t)-1,

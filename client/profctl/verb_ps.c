@@ -182,9 +182,7 @@ const struct profctl_verb verb_ps = {
     .arguments = "[PID]",
     .summary = "List the live processes",
     .details =
-        "The processes with the highest overhead come first. OVERHEAD is a rough estimate of the share of CPU time "
-        "spent\ncounting. Calls, ticks and overhead are those of the daemon's latest harvest. CALLS/S is the calls per "
-        "second between\nthe latest two harvests. If counts are not exact, the reason follows the labels.\n",
+        "OVERHEAD is a rough estimate of the share of CPU time spent counting, in the daemon's latest harvest.\n",
     .options = options,
     .option_count = sizeof options / sizeof options[0],
     .arguments_most = 1,

@@ -249,9 +249,7 @@ const struct profctl_verb verb_record = {
     .arguments = "-a | -p PID | --cgroup G | [--] COMMAND [ARGUMENT...]",
     .summary = "Sample processes from outside",
     .details =
-        "Takes stacks of programs that were not compiled for it. Callers are found by frame pointers, which Debian's "
-        "programs\ndo not have, or by the unwind tables that programs have for exceptions: --unwind table. Samples "
-        "until Ctrl-C, or\nuntil the process or the command ends; the exit status is then that of the command.\n",
+        "Programs need not be compiled for it. Samples until Ctrl-C, or until the process or the command ends.\n",
     .options = options,
     .option_count = sizeof options / sizeof options[0],
     .arguments_least = 0,

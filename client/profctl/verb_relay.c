@@ -30,9 +30,7 @@ const struct profctl_verb verb_relay = {
     .arguments = "move",
     .summary = "Send to another centre from now on",
     .details =
-        "A host sends to the centre that answered it first, and to no other one that has the same name. `profctl relay "
-        "move`\nforgets that centre. What may have arrived there is not sent to the next one. For root, the daemon's "
-        "user and\nmembers of its admin group.\n",
+        "Forgets the centre that answered this host first. What may have arrived there is not sent to the next one.\n",
     .arguments_least = 1,
     .arguments_most = 1,
     .run = relay_run,

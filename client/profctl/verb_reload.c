@@ -37,9 +37,7 @@ const struct profctl_verb verb_reload = {
     .arguments = "",
     .summary = "Let the daemon read its configuration again",
     .details =
-        "Applies what has changed in profd.conf and in the files that it names, and prints the keys; some need a "
-        "restart. If the\nconfiguration has an error, nothing changes, and the message names file, line and key. "
-        "For root, the daemon's user and\nmembers of its admin group.\n",
+        "Prints the keys that were applied, and those that need a restart. With an error in it nothing changes.\n",
     .arguments_most = 0,
     .run = reload_run,
 };

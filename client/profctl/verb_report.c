@@ -197,13 +197,7 @@ const struct profctl_verb verb_report = {
     .name = "report",
     .arguments = "PROGRAM|BUILD|EXE",
     .summary = "Print the flat profile and call graph of a build",
-    .details =
-        "PROGRAM is a name that `profctl builds` lists, BUILD a build-id or at least its first four characters, EXE "
-        "an\n"
-        "executable file (an argument that contains a / or names a file). PROGRAM@LABEL=VALUE is the build of that "
-        "name\nwith this label, as in shop@version=1.2. On a terminal, lines are coloured by their "
-        "share,\nlong names are shortened, and a pager ($PROFD_PAGER, $PAGER, less -FRX) shows long reports. Graphviz "
-        "draws svg.\n",
+    .details = "On a terminal, long names are shortened, and $PROFD_PAGER, $PAGER or less -FRX shows long reports.\n",
     .options = options,
     .option_count = sizeof options / sizeof options[0],
     .arguments_least = 1,

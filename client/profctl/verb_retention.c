@@ -32,10 +32,7 @@ const struct profctl_verb verb_retention = {
     .arguments = "",
     .summary = "Confirm a clock that is ahead, so that old data is removed again",
     .details =
-        "If the clock is more than a day ahead of the time at which profd last ran, no data and no ids of uploads are "
-        "removed\nbecause of their age for 24 hours of uptime. --confirm-clock ends that at once. For root, the "
-        "daemon's "
-        "user and\nmembers of its admin group.\n",
+        "While the clock is more than a day ahead, for at most 24 hours of uptime, no data is removed for its age.\n",
     .options = options,
     .option_count = sizeof options / sizeof options[0],
     .arguments_most = 0,

@@ -217,15 +217,7 @@ const struct profctl_verb verb_symbols = {
     .name = "symbols",
     .arguments = "FILE... | --debuginfod [BUILD...]",
     .summary = "Send executables with the function names of stored profiles",
-    .details =
-        "Names may be sent before or after the profiles; both are stored by build-id. An installed debug file is "
-        "found by\nbuild-id and .gnu_debuglink and sent, too. A debug file can also be named itself.\n\nWith "
-        "--debuginfod, "
-        "debug files are downloaded: of BUILDs (a build-id, a name that profctl builds\nprints, or a file), otherwise "
-        "of "
-        "all stored builds without names. The daemon itself has no network.\n\nTo an http or "
-        "https server an "
-        "administrator of its readers may send them; they name functions of that\nreader's tenants.\n",
+    .details = "Names may be sent before or after the profiles. A separate debug file is found and sent, too.\n",
     .options = options,
     .option_count = sizeof options / sizeof options[0],
     .arguments_least = 0,

@@ -111,9 +111,7 @@ const struct profctl_verb verb_token = {
     .arguments = "add NAME | list | remove NAME",
     .summary = "Manage the tokens of the HTTP API",
     .details =
-        "add prints the token once; the daemon stores only its hash. Programs send it as Bearer token, or as the\n"
-        "password of any user. A tenant that does not exist is made. A removed token is refused from the next\n"
-        "request on. Only root, the daemon's user and members of its admin group may use this verb.\n",
+        "add prints the token once; the daemon stores only its hash. Programs send it as Bearer token or password.\n",
     .options = options,
     .option_count = sizeof options / sizeof options[0],
     .arguments_least = 1,

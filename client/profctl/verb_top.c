@@ -207,9 +207,7 @@ const struct profctl_verb verb_top = {
     .name = "top",
     .arguments = "PROGRAM|BUILD|EXE",
     .summary = "Show the functions with the most time, updated continuously",
-    .details =
-        "The list is printed again when the daemon has new data: it reads live processes every ten seconds, unless "
-        "configured\notherwise. On a terminal the line Live says how old the data is. Ends with Ctrl-C.\n",
+    .details = "The list is printed again when the daemon has new data. Ctrl-C ends it.\n",
     .options = options,
     .option_count = sizeof options / sizeof options[0],
     .arguments_least = 1,

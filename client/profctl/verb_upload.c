@@ -374,9 +374,9 @@ const struct profctl_verb verb_upload = {
     .name = "upload",
     .arguments = "[-e EXE] [-l K=V]... FILE...",
     .summary = "Send profiles: gmon.out, pprof, callgrind, perf script",
-    .details = "Each FILE is the gmon.out of one process, or a file of pprof, callgrind or perf script (- for standard "
-               "input).\nA file that EXE did not write is refused; the others are sent.\nWithout a daemon uploads are "
-               "kept in the spool and sent with the next upload.\n",
+    .details = "FILE is the gmon.out of one process, or a file of another tool (- for standard input). A file that EXE "
+               "did not\n"
+               "write is refused. Without a daemon, uploads are kept in the spool and sent with the next upload.\n",
     .options = options,
     .option_count = sizeof options / sizeof options[0],
     .arguments_least = 1,

@@ -62,9 +62,8 @@ const struct profctl_verb verb_verify = {
     .name = "verify",
     .arguments = "",
     .summary = "Verify all stored data against the ledger",
-    .details =
-        "Adds up all stored data again and prints every difference; exits with 65 if there is one. The daemon does the "
-        "same by\nitself, one round a day. For root, the daemon's user and members of its admin group.\n",
+    .details = "Prints every difference; exits with 65 if there is one. The daemon does the same by itself, one round "
+               "a day.\n",
     .arguments_most = 0,
     .run = verify_run,
 };

@@ -14,7 +14,7 @@ from harness import LONG, PROFCTL, Daemon, Gmon, Tap, bounds, programs, run, sym
 
 def verbs():
     text = run(PROFCTL, "help").stdout
-    return re.findall(r"^  (\w+) ", text.split("verbs:")[1], re.M)
+    return re.findall(r"^  ([a-z][a-z-]*) ", text, re.M)
 
 
 def options(verb):
@@ -78,6 +78,14 @@ def test_completion(tap, d):
         tap.point(all(re.search(rf"\b{v}\b", script) for v in names), f"{shell}: all {len(names)} verbs are in it")
         missing = [(v, o) for v in names if v != "gprof" for o in set(options(v)) if not re.search(rf"\b{o}\b", script)]
         tap.point(not missing, f"{shell}: and their options", missing)
+
+    groups = [re.findall(r"^  ([a-z][a-z-]*) ", part, re.M) for part in run(PROFCTL, "help").stdout.split("\n\n")[2:-1]]
+    described = re.findall(r"verbs=\(\n(.*?)\n +\); _describe -t (\w+) '", scripts["zsh"], re.S)
+    tap.point(len(groups) == 6 and [re.findall(r"^ +'([a-z-]+):", rows, re.M) for rows, _ in described]
+              == [[v for v in group if v in names] for group in groups], "zsh: verbs are in the groups of the help",
+              (groups, described))
+    order = re.search(r"COMP_CWORD == 1.*?-W '([^']*)'", scripts["bash"], re.S)[1].split()
+    tap.point(order == sum(groups, []), "bash: and in their order", order)
 
     def bash(*words):
         quoted = " ".join(f"'{w}'" for w in words)
