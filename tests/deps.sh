@@ -1,7 +1,7 @@
 #!/bin/sh
 # Installs the Debian packages that are missing for: build | demo | demo-fleet | check | lint | nspawn | deb, and for
-# check and lint the modules of tests/browser/package-lock.json below build/browser. Prints what to install where it
-# cannot.
+# check and lint the modules of tests/browser and tests/tier/package-lock.json below build. Prints what to install where
+# it cannot.
 set -eu
 build="gcc make pkg-config libc6-dev libevent-dev libsqlite3-dev libjansson-dev libelf-dev libcapstone-dev
 libcurl4-openssl-dev libdebuginfod-dev libdw-dev libprotobuf-c-dev protobuf-c-compiler libzstd-dev
@@ -11,7 +11,7 @@ check="$demo dwz libcriterion-dev libssl-dev clang python3-clang-14 libclang-rt-
 libc6-dev-arm64-cross qemu-user python3 python3-jsonschema
 golang-1.19-go libgoogle-perftools4 graphviz valgrind mandoc openssl sqlite3 curl util-linux strace
 git e2fsprogs mount faketime jq zstd musl-tools wrk linux-perf chromium zsh fish less systemd clang-format
-prometheus nginx-light haproxy redis-server bash elfutils debuginfod lld llvm cppcheck liblua5.4-dev"
+prometheus nginx-light haproxy redis-server clickhouse-server bash elfutils debuginfod lld llvm cppcheck liblua5.4-dev"
 # A Node.js that is there stays: Debian's npm would replace that of another source.
 command -v node >/dev/null 2>&1 || check="$check nodejs"
 command -v npm >/dev/null 2>&1 || check="$check npm"
@@ -31,7 +31,8 @@ esac
 [ "${1:-}" != check ] || cat >&2 <<'END'
 make check builds profd with all its tests and runs them: about 20 minutes on two cores, longer if packages are missing.
 It installs what is missing: Debian packages with apt-get, as root, among them compilers, Chromium, Go, Node.js, npm,
-and servers (Redis, nginx, HAProxy, Prometheus and others, named below); and modules of npm below build/browser.
+and servers (Redis, nginx, HAProxy, Prometheus, ClickHouse and others, named below); and modules of npm below
+build/browser and, 178 MB to load and 560 MB there, ClickHouse of today as a library below build/tier.
 END
 missing=
 if command -v dpkg-query >/dev/null 2>&1; then
@@ -45,22 +46,27 @@ else
     command -v protoc-c >/dev/null 2>&1 && exit 0 # taken as installed by hand
     exit 69
 fi
+# modules FOLDER NAMES: the modules of tests/FOLDER/package-lock.json, below build/FOLDER.
 modules() {
-    case $wanted in *chromium*) ;; *) return 0 ;; esac
-    cmp -s tests/browser/package-lock.json build/browser/package-lock.json &&
-        [ -e build/browser/node_modules/.package-lock.json ] && return 0
-    mkdir -p build/browser
-    cp tests/browser/package.json tests/browser/package-lock.json build/browser/
-    echo "Installing: playwright-core axe-core speedscope typescript @grafana/schema (npm, below build/browser)" >&2
-    if npm ci --prefix build/browser --cache build/browser/cache --ignore-scripts \
+    cmp -s "tests/$1/package-lock.json" "build/$1/package-lock.json" &&
+        [ -e "build/$1/node_modules/.package-lock.json" ] && return 0
+    mkdir -p "build/$1"
+    cp "tests/$1/package.json" "tests/$1/package-lock.json" "build/$1/"
+    echo "Installing: $2 (npm, below build/$1)" >&2
+    if npm ci --prefix "build/$1" --cache "build/$1/cache" --ignore-scripts \
         --no-audit --no-fund --loglevel=error >&2; then
-        rm -rf build/browser/cache
+        rm -rf "build/$1/cache"
     else
-        rm -rf build/browser
-        echo "npm could not install the modules of tests/browser/package.json: what needs them is skipped" >&2
+        rm -rf "build/$1"
+        echo "npm could not install the modules of tests/$1/package.json: what needs them is skipped" >&2
     fi
 }
-[ -n "$missing" ] || { modules; exit 0; }
+all_modules() {
+    case $wanted in *chromium*) ;; *) return 0 ;; esac
+    modules browser "playwright-core axe-core speedscope typescript @grafana/schema"
+    [ "$(uname -m)" != x86_64 ] || modules tier "@chdb/lib-linux-x64-gnu, of 178 MB"
+}
+[ -n "$missing" ] || { all_modules; exit 0; }
 command -v apt-get >/dev/null 2>&1 || { echo "Please install:$missing" >&2; exit 69; }
 root=
 if [ "$(id -u)" != 0 ]; then
@@ -72,4 +78,4 @@ export DEBIAN_FRONTEND=noninteractive
 install() { $root apt-get install -y -qq --no-install-recommends -o Dpkg::Use-Pty=0 $missing >/dev/null; }
 # The package lists of a fresh system may be absent or old.
 install 2>/dev/null || { $root apt-get update -qq && install; }
-modules
+all_modules
