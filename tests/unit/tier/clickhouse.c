@@ -1,112 +1,11 @@
 /* The client against a server that fails, lies and attacks: every reply ends in a status and one sentence. */
-#include <arpa/inet.h>
 #include <criterion/criterion.h>
-#include <pthread.h>
-#include <signal.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <time.h>
-#include <unistd.h>
 
+#include "tests/unit/tier/fake.h"
 #include "tier/clickhouse.h"
-
-#define OK_HEAD "HTTP/1.1 200 OK\r\nContent-Type: application/octet-stream\r\n"
-#define ALL_SETTINGS                                                                                                   \
-    "max_query_size\nskip_unavailable_shards\nasync_insert\ninsert_quorum\ninsert_quorum_parallel\n"                   \
-    "select_sequential_consistency\n"
-
-/* A server that answers the look at the settings, and each other statement with `replies` one after the other, of
- * which the last is repeated. */
-struct server {
-    int fd;
-    unsigned port;
-    pthread_t thread;
-    const char *settings; /* NULL: the look gets the replies, too */
-    const char *const *replies;
-    const size_t *sizes; /* NULL: they end with a NUL */
-    size_t count, next;
-    bool endless, slow; /* the last byte again and again; a byte each 20 ms */
-    atomic_int statements;
-    char request[1 << 16]; /* the last one */
-    size_t request_size;
-};
-
-static bool request_take(struct server *s, int fd)
-{
-    size_t size = 0, head = 0, length = 0;
-    while (!head || size < head + length) {
-        const ssize_t n = read(fd, s->request + size, sizeof s->request - 1 - size);
-        if (n <= 0) {
-            return false;
-        }
-        size += (size_t)n;
-        s->request[size] = 0;
-        const char *end = strstr(s->request, "\r\n\r\n"), *at = strstr(s->request, "Content-Length:");
-        head = end ? (size_t)(end + 4 - s->request) : 0;
-        length = end && at ? strtoul(at + 15, NULL, 10) : 0;
-    }
-    s->request_size = size;
-    return true;
-}
-
-static void reply_send(struct server *s, int fd)
-{
-    const size_t i = s->next < s->count ? s->next++ : s->count - 1;
-    const char *reply = s->replies[i];
-    const size_t n = s->sizes ? s->sizes[i] : strlen(reply);
-    for (size_t at = 0; at < n && s->slow; at++) {
-        if (send(fd, reply + at, 1, MSG_NOSIGNAL) < 0) {
-            return;
-        }
-        nanosleep(&(struct timespec){0, 20000000}, NULL);
-    }
-    (void)!send(fd, reply, s->slow ? 0 : n, MSG_NOSIGNAL);
-    while (s->endless && send(fd, reply + n - 1, 1, MSG_NOSIGNAL) > 0) {
-    }
-}
-
-static void *serve(void *context)
-{
-    struct server *s = context;
-    for (int fd; (fd = accept(s->fd, NULL, NULL)) >= 0; close(fd)) {
-        if (!request_take(s, fd)) {
-            continue;
-        }
-        if (s->settings && strstr(s->request, "system.settings")) {
-            dprintf(fd, "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: %zu\r\n\r\n%s", strlen(s->settings),
-                    s->settings);
-        } else {
-            s->statements++;
-            reply_send(s, fd);
-        }
-        shutdown(fd, SHUT_WR);
-        char rest[4096]; /* what is not read would reset the connection */
-        while (read(fd, rest, sizeof rest) > 0) {
-        }
-    }
-    return NULL;
-}
-
-static void server_start(struct server *s)
-{
-    struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    socklen_t n = sizeof a;
-    s->fd = socket(AF_INET, SOCK_STREAM, 0);
-    cr_assert(!bind(s->fd, (struct sockaddr *)&a, sizeof a) && !listen(s->fd, 16) &&
-              !getsockname(s->fd, (struct sockaddr *)&a, &n));
-    s->port = ntohs(a.sin_port);
-    cr_assert(!pthread_create(&s->thread, NULL, serve, s));
-}
-
-static void server_stop(struct server *s)
-{
-    shutdown(s->fd, SHUT_RDWR);
-    pthread_join(s->thread, NULL);
-    close(s->fd);
-}
 
 static const struct clickhouse_limits limits = {.connect_ms = 10000, .answer_ms = 20000, .reply_bytes = 65536};
 

@@ -1,0 +1,111 @@
+#include "tier/statement.h"
+
+#include <inttypes.h>
+#include <nettle/sha2.h>
+#include <stdio.h>
+#include <string.h>
+
+/* A string of bytes. */
+static void statement_add_bytes(struct buffer *b, const uint8_t *bytes, size_t n)
+{
+    buffer_add_char(b, '\'');
+    for (size_t i = 0; i < n; i++) {
+        buffer_add_format(b, "\\x%02x", bytes[i]);
+    }
+    buffer_add_char(b, '\'');
+}
+
+void statement_check_block(struct buffer *b, const struct store_block *block)
+{
+    static const char *const numbers[] = {"level", "at",    "number", "uploads", "processes",
+                                          "ticks", "calls", "first",  "last",    "inexact"};
+
+    buffer_add_text(b, "SELECT count(), sum(length(counts) + length(spread)), "
+                       "sum(reinterpretAsUInt64(SHA256(concat(hex(series), ' '");
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+        buffer_add_format(b, ", toString(%s), ' '", numbers[i]);
+    }
+    buffer_add_text(b, ", program, groups, shares, arrayStringConcat(hosts, ''), counts, spread)))) FROM sum "
+                       "WHERE centre = ");
+    statement_add_bytes(b, block->centre, sizeof block->centre);
+    buffer_add_format(b, " AND day = %" PRId64 " AND block = %" PRIu64 " AND attempt = %" PRIu32 " FORMAT RowBinary",
+                      block->day, block->number, block->attempt);
+    buffer_add_char(b, '\0');
+}
+
+uint64_t statement_digest(const struct store_block_sum *sum)
+{
+    struct sha256_ctx ctx;
+    char text[2 * STORE_SERIES_KEY_SIZE + 256];
+    uint8_t digest[8];
+    uint64_t out = 0;
+    int n = 0;
+
+    sha256_init(&ctx);
+    for (size_t i = 0; i < STORE_SERIES_KEY_SIZE; i++) {
+        n += snprintf(text + n, 3, "%02X", sum->stub.series[i]);
+    }
+    n += snprintf(text + n, sizeof text - (size_t)n,
+                  " %d %" PRId64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRId64 " %" PRId64
+                  " %" PRIu32 " ",
+                  sum->stub.level, sum->stub.at, sum->number, sum->uploads, sum->processes, sum->ticks, sum->calls,
+                  sum->first, sum->last, sum->inexact);
+    sha256_update(&ctx, (size_t)n, (const uint8_t *)text);
+    sha256_update(&ctx, strlen(sum->stub.program), (const uint8_t *)sum->stub.program);
+    sha256_update(&ctx, sum->groups_size, sum->groups);
+    sha256_update(&ctx, sum->shares_size, sum->shares);
+    for (size_t i = 0; i < sum->bulk.host_count; i++) {
+        sha256_update(&ctx, strlen(sum->bulk.hosts[i]), (const uint8_t *)sum->bulk.hosts[i]);
+    }
+    sha256_update(&ctx, sum->bulk.counts_size, sum->bulk.counts);
+    sha256_update(&ctx, sum->bulk.spread_size, sum->bulk.spread);
+    sha256_digest(&ctx, sizeof digest, digest);
+    for (size_t i = sizeof digest; i-- > 0;) {
+        out = out << 8 | digest[i];
+    }
+    return out;
+}
+
+/* "name IN (each distinct value)": the index finds the sums by these. The stubs are sorted such that equal values are
+ * near each other; a repeated one does no harm. */
+static void statement_add_keys(struct buffer *b, const struct store_stub *const *stubs, size_t n)
+{
+    buffer_add_text(b, " AND program IN (");
+    for (size_t i = 0; i < n; i++) {
+        if (i == 0 || strcmp(stubs[i]->program, stubs[i - 1]->program)) {
+            buffer_add_format(b, "%s'%s'", i ? "," : "", stubs[i]->program);
+        }
+    }
+    buffer_add_text(b, ") AND series IN (");
+    for (size_t i = 0; i < n; i++) {
+        if (i == 0 || memcmp(stubs[i]->series, stubs[i - 1]->series, sizeof stubs[i]->series)) {
+            buffer_add_text(b, i ? "," : "");
+            statement_add_bytes(b, stubs[i]->series, sizeof stubs[i]->series);
+        }
+    }
+    buffer_add_char(b, ')');
+}
+
+void statement_fetch(struct buffer *b, const struct store_stub *const *stubs, size_t n, bool spread)
+{
+    int64_t first = stubs[0]->block.day, last = first;
+
+    for (size_t i = 1; i < n; i++) {
+        first = stubs[i]->block.day < first ? stubs[i]->block.day : first;
+        last = stubs[i]->block.day > last ? stubs[i]->block.day : last;
+    }
+    buffer_add_format(b, "SELECT block, attempt, series, level, at, hosts, counts%s FROM sum WHERE centre = ",
+                      spread ? ", spread" : "");
+    statement_add_bytes(b, stubs[0]->block.centre, sizeof stubs[0]->block.centre);
+    buffer_add_format(b, " AND day BETWEEN %" PRId64 " AND %" PRId64, first, last);
+    statement_add_keys(b, stubs, n);
+    buffer_add_text(b, " AND (block, attempt, series, level, at) IN (");
+    for (size_t i = 0; i < n; i++) {
+        buffer_add_format(b, "%s(%" PRIu64 ",%" PRIu32 ",", i ? "," : "", stubs[i]->block.number,
+                          stubs[i]->block.attempt);
+        statement_add_bytes(b, stubs[i]->series, sizeof stubs[i]->series);
+        buffer_add_format(b, ",%d,%" PRId64 ")", stubs[i]->level, stubs[i]->at);
+    }
+    buffer_add_text(b, ") FORMAT RowBinary");
+    buffer_add_char(b, '\0');
+}

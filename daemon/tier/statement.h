@@ -1,0 +1,28 @@
+/* Statements about sums in ClickHouse (schema/tier.sql), as text. Pure. They run on every version from 18.16 on. */
+#ifndef PROFD_TIER_STATEMENT_H
+#define PROFD_TIER_STATEMENT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "core/buffer.h"
+#include "store/store.h"
+
+#define STATEMENT_PUT_SERIES "INSERT INTO series (series, tenant, program, builds, names, labels) FORMAT RowBinary"
+#define STATEMENT_PUT_SUMS                                                                                             \
+    "INSERT INTO sum (centre, day, block, attempt, program, series, level, at, number, uploads, processes, ticks, "    \
+    "calls, first, last, inexact, groups, shares, hosts, counts, spread) FORMAT RowBinary"
+#define STATEMENT_PUT_MANIFEST                                                                                         \
+    "INSERT INTO manifest (centre, name, day, block, attempt, state, rows, bytes, checksum, keys, sealed, version) "   \
+    "FORMAT RowBinary"
+
+/* Appends a query for one row of an attempt of a block: count of its sums, bytes of their counts and spread, sum of
+ * their digests (statement_digest), each UInt64. NUL-terminated. */
+void statement_check_block(struct buffer *b, const struct store_block *block);
+/* Of a sum: the first eight bytes of a SHA-256 over all that the tier keeps of it. */
+uint64_t statement_digest(const struct store_block_sum *sum);
+/* Appends a query for n sums of one centre: block, attempt, series, level, at, hosts, counts, and if wanted spread.
+ * NUL-terminated. */
+void statement_fetch(struct buffer *b, const struct store_stub *const *stubs, size_t n, bool spread);
+
+#endif
