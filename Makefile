@@ -506,7 +506,8 @@ INSTALL ?= install
 .PHONY: install install-collect uninstall
 EXAMPLES := schema/prometheus-alerts.yaml systemd/nginx.conf systemd/haproxy.cfg
 UNITS := $(wildcard systemd/*.service systemd/*.socket)
-MANUALS := daemon/profd.8 daemon/profd-fleet.7 daemon/relay/profd-relay.8 daemon/profd.conf.5 client/profctl.1 client/libprofd.3 proto/profd-protocol.7
+MANUALS := daemon/profd.8 daemon/profd-fleet.7 daemon/relay/profd-relay.8 daemon/profd.conf.5 client/profctl.1 $(wildcard client/man/*.1) \
+           client/libprofd.3 proto/profd-protocol.7
 manual_path = $(mandir)/man$(subst .,,$(suffix $(1)))/$(notdir $(1))
 define INSTALLED
 $(sbindir)/profd $(sbindir)/profd-relay $(bindir)/profctl $(libdir)/libprofd.so $(libdir)/libprofd.so.$(PROTOCOL_ABI) \

@@ -68,7 +68,7 @@ static const char help[] = "usage: profctl gprof [options] [EXE [GMON...]]\n"
                            "  --demangle[=auto|gnu-v3|rust|none]                --no-demangle\n"
                            "  -d  what was read       -h  this text             -v  the version\n"
                            "\n"
-                           "profctl(1) describes the options, and the differences from gprof.\n";
+                           "profctl-gprof(1) describes the options, and the differences from gprof.\n";
 
 /* State of one parse. */
 struct parse {

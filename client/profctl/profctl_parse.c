@@ -239,7 +239,5 @@ void profctl_print_help(const struct profctl_verb *verb)
                : "");
     profctl_print_options(verb->options, verb->option_count);
     profctl_print_options(common, COMMON_COUNT);
-    if (examples_of(verb->name)[0]) {
-        printf("\nexamples:\n%s", examples_of(verb->name));
-    }
+    printf("\nexamples:\n%s\nprofctl-%s(1) describes the verb in full.\n", examples_of(verb->name), verb->name);
 }

@@ -302,7 +302,7 @@ static int run_main(const char *program, int argc, char **argv)
              "Every call is counted in code compiled with -pg; other code is sampled.\n"
              "The exit status is that of the command, or 128 plus the signal that ended it.\n\noptions:");
         profctl_print_options(options, OPTION_COUNT);
-        printf("\nexamples:\n%s", examples_of("run"));
+        printf("\nexamples:\n%s\nprofctl-run(1) describes the verb in full.\n", examples_of("run"));
         return fflush(stdout) == 0 ? 0 : profd_status_exit(PROFD_IO);
     }
     if (status == PROFD_OK) {

@@ -376,7 +376,7 @@ def profile(folder, exe, arguments, n):
 @contextlib.contextmanager
 def perf_lock(how=fcntl.LOCK_EX, held=[]):
     """While this is held, no other suite runs perf record or profctl record, which makes the former abort where it may
-    sample the whole host: see record in profctl(1)."""
+    sample the whole host: see profctl-record(1)."""
     if held:
         yield
         return

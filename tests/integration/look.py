@@ -287,6 +287,8 @@ def test_help(tap):
         if verb in ("help", "version", "gprof"):
             continue
         text = run(PROFCTL, verb, "--help").stdout
+        text, _, page = text.partition("\nprofctl-")
+        tap.point(page == f"{verb}(1) describes the verb in full.\n", f"{verb} --help names the manual page", page)
         lines = [re.split(r" {3,}", line.strip())[0] for line in text.partition("\nexamples:\n")[2].splitlines()]
         known = (set(re.findall(r"(?:^|\s)(--?[a-zA-Z][a-z-]*)",
                                 text.partition("\noptions:\n")[2].partition("\nexamples:\n")[0])) | {"--"})

@@ -1,5 +1,6 @@
-"""The examples of profctl(1): each command ends with status 0, run in this order, and prints what the page shows. The
-commands of profd(8) that copy a damaged database, and that keep and restore a compressed backup."""
+"""The examples of the pages of profctl's verbs: each command, run in the order of `profctl help`, ends with 0 and
+prints what the page shows. The commands of profd(8) that copy a damaged database, and that keep and restore a
+compressed backup."""
 import contextlib
 import os
 import re
@@ -61,8 +62,11 @@ def check_profctl(tap, d, env, folder):
     for name, text in (("fib.c", FIB), ("Makefile", "all:\n\t./fib\n")):
         with open(os.path.join(folder, name), "w", encoding="utf-8") as f:
             f.write(text)
-    for command, shown in examples("client/profctl.1"):
-        name = f"profctl(1): {command}"
+    verbs = [v for v in re.findall(r"^  ([a-z][a-z-]*) ", run(f"{BUILD}/profctl", "help").stdout, re.M)
+             if os.path.exists(os.path.join(ROOT, f"client/man/profctl-{v}.1"))]
+    tap.point(len(verbs) > 25, "profctl help names the verbs that have pages", verbs)
+    for verb, command, shown in ((v, *e) for v in verbs for e in examples(f"client/man/profctl-{v}.1")):
+        name = f"profctl-{verb}(1): {command}"
         with (perf_lock() if "perf " in command else record_lock() if "record" in command
               else contextlib.nullcontext()):
             check_command(tap, d, env, folder, name, command, shown)

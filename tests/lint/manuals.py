@@ -1,5 +1,6 @@
 """Manual pages beside the tables that the programs parse with: every option has an entry, and every entry an option."""
 import json
+import os
 import re
 import subprocess
 from tree import point
@@ -8,6 +9,10 @@ CONFIG = "daemon/config/config.h"
 PROGRAMS = {"OF_PROFD": "daemon/profd.8", "OF_RELAY": "daemon/relay/profd-relay.8"}
 VERBS = r"client/profctl/[a-z_]+\.c$"
 COMMON = "client/profctl/profctl_parse.c"
+OVERVIEW = "client/profctl.1"
+OVERVIEW_MOST = 400  # lines
+PAGES = r"client/man/profctl-([\w-]+)\.1"
+MANUAL = r"^(daemon|client|proto)/.*\.[1-8]$"
 GPROF = "client/gprof/gprof_options.c"
 SHARED = "client/profctl/profctl_options.h"  # options of several verbs: OPTION_SINCE and the like
 FORMATS = "proto/report_format.h"
@@ -92,57 +97,93 @@ def check_daemon(tree, bad):
     both_ways("profd.conf(5)", {name for name, kind, _ in config if not kind.startswith("ONLY_")}, said, bad)
 
 
-def check_verbs(tree, bad):
-    page = Page(tree, "client/profctl.1")
-    entries = [(path, e) for _, s, path, e in page.entries if s == "DESCRIPTION"]
-    common = spelled(rows(table_of(tree.text(COMMON), "common")))
-    said = set().union(*(options_of(e) for path, e in entries if not path))
-    both_ways("profctl(1)", common, said, bad)
-    described = {}
-    for path, e in entries:
-        if not path and e.startswith("Cm "):
-            for verb in re.findall(r"\bCm ([\w-]+)", e.split(" Op ")[0].split(" Cm ", 1)[0] + " " +
-                                   " ".join(re.findall(r", (Cm [\w-]+)", e))):
-                described[verb] = e
-    have = {}
+def verbs_of(tree):
+    """The table of each verb's options, by the name of the verb, and the groups: [title, [verb, …]] in their order."""
+    tables, named = {}, {}
     for f in tree.product:
         if re.match(VERBS, f):
             text = tree.text(f)
             options = rows(with_shared(tree, table_of(text, "profctl_option options")))
-            for body in re.findall(r"const struct profctl_verb \w+ = \{(.*?)\n\};", text, re.S):
-                have[re.search(r'\.name = "([\w-]+)"', body).group(1)] = options if "options" in body else []
-    if not have:
-        bad.append(f"{VERBS}: no verb was found")
-    both_ways("profctl(1)", set(have) | {"help", "version"}, set(described) | {"gprof"}, bad)
-    for verb, table in have.items():
-        if verb in described:
-            options = spelled(table)
-            said = set().union(*(options_of(e) for path, e in entries if path and path[0] == described[verb]))
-            both_ways(f"profctl(1), {verb}", options - common, said - common, bad)
-            synopsis = re.findall(rf"^\.Nm\n(\.Cm [\w |-]*\b{verb}\b[\w |-]*\n(?:\.(?!Nm|Sh).*\n)*)", page.text, re.M)
-            named = set().union(*(options_of(line) for line in "".join(synopsis).splitlines()))
-            bad += [f"profctl(1), SYNOPSIS of {verb}: it lacks --{name}" for name, letter in table
-                    if not {"--" + name, "-" + letter} & (named | common)]
-            bad += [f"profctl(1), SYNOPSIS of {verb}: there is no option {o}" for o in sorted(named - options - common)]
-            if not synopsis:
-                bad.append(f"profctl(1): SYNOPSIS lacks {verb}")
+            for struct, body in re.findall(r"const struct profctl_verb (\w+) = \{(.*?)\n\};", text, re.S):
+                named[struct] = re.search(r'\.name = "([\w-]+)"', body).group(1)
+                tables[named[struct]] = options if "options" in body else []
+    main = tree.text(f"{os.path.dirname(COMMON)}/main.c")
+    titles = dict(re.findall(r'\b(\w+) = \{"\w+",\s*"([^"]+)"\}', main))
+    groups = []
+    for group, struct in re.findall(r"\{&(\w+), &(\w+)\}", main):
+        if not groups or groups[-1][0] != titles[group]:
+            groups.append((titles[group], []))
+        groups[-1][1].append(named[struct])
+    return tables, groups
+
+
+def check_overview(tree, groups, common, bad):
+    """profctl(1) has the common options, and the verbs by group as `profctl help` prints them."""
+    page = Page(tree, OVERVIEW)
+    both_ways("profctl(1)", common, set().union(*(options_of(e) for _, s, _, e in page.entries if s == "OPTIONS")), bad)
+    shown = []
+    for title, body in re.findall(r"^\.Ss (.*)\n((?:\.(?!Sh|Ss).*\n|[^.].*\n)*)",
+                                  page.text[page.text.index(".Sh VERBS"):page.text.index(".Sh OPTIONS")], re.M):
+        verbs = re.findall(r"^\.It (?:Xr profctl-([\w-]+) 1|Cm (\w+))", body, re.M)
+        shown.append((title, [linked for linked, alone in verbs if not alone]))
+    if shown != groups:
+        bad.append(f"profctl(1): VERBS differs from the table of verbs: {shown} instead of {groups}")
+    lines = page.text.count("\n")
+    if lines > OVERVIEW_MOST:
+        bad.append(f"{OVERVIEW}: {lines} lines, at most {OVERVIEW_MOST}")
+
+
+def check_verb(tree, path, verb, table, common, bad):
+    page, name, options = Page(tree, path), f"profctl-{verb}(1)", spelled(table)
+    sections = re.findall(r"^\.Sh (.*)", page.text, re.M)
+    wanted = ["NAME", "SYNOPSIS", "DESCRIPTION", *["OPTIONS"] * bool(table), "EXAMPLES", "SEE ALSO"]
+    if [s for s in sections if s in wanted] != wanted:
+        bad.append(f"{name}: the sections are {', '.join(sections)}, not {', '.join(wanted)}")
+    said = set().union(*(options_of(e) for _, s, _, e in page.entries if s == "OPTIONS"))
+    both_ways(name, options - common, said - common, bad)
+    synopsis = page.text[page.text.index(".Sh SYNOPSIS"):page.text.index(".Sh DESCRIPTION")]
+    named = set().union(*(options_of(line) for line in synopsis.splitlines()))
+    bad += [f"{name}, SYNOPSIS: it lacks --{o}" for o, letter in table
+            if not {"--" + o, "-" + letter} & (named | common)]
+    bad += [f"{name}, SYNOPSIS: there is no option {o}" for o in sorted(named - options - common)]
+    if f".Nm profctl {verb}\n" not in synopsis or f".Nm profctl-{verb}\n" not in page.text:
+        bad.append(f"{name}: NAME or SYNOPSIS lacks {verb}")
+
+
+def check_verbs(tree, bad):
+    tables, groups = verbs_of(tree)
+    common = spelled(rows(table_of(tree.text(COMMON), "common")))
+    check_overview(tree, groups, common, bad)
+    pages = {m.group(1): f for f in tree.all if (m := re.fullmatch(PAGES, f))}
+    bad += [f"{verb}: no page client/man/profctl-{verb}.1" for verb in sorted({*tables, "gprof"} - set(pages))]
+    bad += [f"{pages[verb]}: there is no verb {verb}" for verb in sorted(set(pages) - {*tables, "gprof"})]
+    for verb in sorted((set(pages) & set(tables)) - {"gprof"}):
+        check_verb(tree, pages[verb], verb, tables[verb], common, bad)
     drawn = set(re.search(r'DRAWING_FORMAT "([a-z|]+)"', tree.text(DRAWN)).group(1).split("|"))
-    said = set().union(*(re.findall(r"[\w-]+", e.removeprefix("Cm ")) for path, e in entries
-                         if len(path) == 2 and path[0] == described.get("report") and "-format" in path[1]))
-    both_ways("profctl(1), report --format", formats_of(tree) | drawn, said, bad)
+    said = set().union(*(re.findall(r"[\w-]+", e.removeprefix("Cm ")) for _, _, path, e in
+                         Page(tree, pages["report"]).entries if len(path) == 1 and "-format" in path[0]))
+    both_ways("profctl-report(1), --format", formats_of(tree) | drawn, said, bad)
+
+
+def check_references(tree, bad):
+    """Each of our pages that another one names exists."""
+    pages = {os.path.basename(f) for f in tree.all if re.search(MANUAL, f)}
+    for f in tree.all:
+        if re.search(MANUAL, f):
+            bad += [f"{f}: there is no {name}({section})" for name, section in
+                    re.findall(r"\bXr ((?:profd|profctl|libprofd)[\w.-]*) (\d)", tree.text(f))
+                    if f"{name}.{section}" not in pages]
 
 
 def check_gprof(tree, bad):
     text = tree.text(GPROF)
     long = re.findall(r'\{"([\w-]+)", (?:no|required|optional)_argument, NULL', text)
     short = re.search(r'short_options\[\] = "([^"]*)"', text).group(1).replace(":", "")
-    page = Page(tree, "client/profctl.1")
-    start = page.text.index(".Ss profctl gprof")
-    section = page.text[start:page.text.index("Intended differences", start)]
-    refused = section[section.index("are refused by name"):]
-    said = set().union(*(options_of(e) for _, s, _, e in page.entries if s == "profctl gprof"))
+    page = Page(tree, "client/man/profctl-gprof.1")
+    refused = page.text[page.text.index("are refused by name"):page.text.index("Intended differences")]
+    said = set().union(*(options_of(e) for _, s, _, e in page.entries if s == "OPTIONS"))
     said |= set().union(*(options_of(line) for line in refused.splitlines()))
-    both_ways("profctl(1), gprof", {"--" + name for name in long} | {"-" + letter for letter in short}, said, bad)
+    both_ways("profctl-gprof(1)", {"--" + name for name in long} | {"-" + letter for letter in short}, said, bad)
 
 
 def check_environment(tree, bad):
@@ -152,7 +193,7 @@ def check_environment(tree, bad):
         if f.endswith(".c"):
             read |= set(re.findall(r'"(PROFD_[A-Z_]+)"', tree.text(f)))
     for f in tree.all:
-        if re.search(r"^(daemon|client)/.*\.[1-8]$", f):
+        if re.search(MANUAL, f):
             said |= set(re.findall(r"\.(?:It )?Ev (PROFD_[A-Z_]+)", tree.text(f)))
             said |= set(re.findall(r"\.It Ev .*, (PROFD_[A-Z_]+)", tree.text(f)))
     both_ways("environment", read, said, bad)
@@ -172,10 +213,10 @@ def check_openapi(tree, bad):
 
 def check_manuals(tree):
     bad = []
-    for check in (check_daemon, check_verbs, check_gprof, check_environment, check_openapi):
+    for check in (check_daemon, check_verbs, check_references, check_gprof, check_environment, check_openapi):
         check(tree, bad)
     point(not bad, "options, keys and formats of the programs and of the manual pages are the same", bad)
-    pages = [f for f in tree.all if re.search(r"^(daemon|client|proto)/.*\.[1-8]$", f)]
+    pages = [f for f in tree.all if re.search(MANUAL, f)]
     out = subprocess.run(["mandoc", "-Tlint", "-Wwarning", *pages], capture_output=True, text=True)
     lines = [line for line in out.stdout.splitlines() if "STYLE" not in line]
     point(pages and not lines, "manual pages are well-formed (mandoc -Tlint)", lines)

@@ -187,14 +187,23 @@ def manuals():
     yield name, "profd.conf(5): raw-bytes has no entry"
     yield name, "profd.conf(5): the manual page has an entry for raw-bits"
     change("client/profctl/verb_top.c", '{"interval", \'i\'', '{"pace", \'i\'')
-    yield name, "profctl(1), top: --pace has no entry"
-    yield name, "profctl(1), top: the manual page has an entry for --interval"
-    change("client/profctl.1", ".Op Fl -unwind Cm fp | table\n", "")
-    yield name, "profctl(1), SYNOPSIS of record: it lacks --unwind"
+    yield name, "profctl-top(1): --pace has no entry"
+    yield name, "profctl-top(1): the manual page has an entry for --interval"
+    change("client/man/profctl-record.1", ".Op Fl -unwind Cm fp | table\n", "")
+    yield name, "profctl-record(1), SYNOPSIS: it lacks --unwind"
     change("client/gprof/gprof_options.c", '{"brief", no_argument', '{"briefest", no_argument')
-    yield name, "profctl(1), gprof: --briefest has no entry"
+    yield name, "profctl-gprof(1): --briefest has no entry"
     change("proto/report_format.h", '"folded"', '"creased"')
-    yield name, "profctl(1), report --format: creased has no entry"
+    yield name, "profctl-report(1), --format: creased has no entry"
+    change("client/profctl/main.c", "{&look, &verb_export}", "{&data, &verb_export}")
+    yield name, "profctl(1): VERBS differs from the table of verbs"
+    change("client/man/profctl-ps.1", ".Sh EXAMPLES\n", ".Sh EXAMPLE\n")
+    yield name, "profctl-ps(1): the sections are NAME, SYNOPSIS, DESCRIPTION, OPTIONS, EXAMPLE, SEE ALSO"
+    change("client/man/profctl-ps.1", ".Xr profctl-top 1", ".Xr profctl-tap 1")
+    yield name, "client/man/profctl-ps.1: there is no profctl-tap(1)"
+    os.rename("client/man/profctl-verify.1", "client/man/profctl-verity.1")
+    yield name, "verify: no page client/man/profctl-verify.1"
+    yield name, "client/man/profctl-verity.1: there is no verb verity"
     change("client/lib/spool.c", '"PROFD_SPOOL"', '"PROFD_SPOOLS"')
     yield name, "environment: PROFD_SPOOLS has no entry"
     change("proto/profd-protocol.7", ".Sh NAME\n", ".Sh NAME\n.Zz\n")
