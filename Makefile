@@ -396,7 +396,7 @@ bench-fleet: all $(B)/tests/simulate
 T ?= 60
 soak: all $(B)/tests/crash-campaign $(B)/tests/crash-fault.so
 	$(Q)$(B)/tests/crash-campaign $(B)/profd $(B)/tests/crash-fault.so soak=$(T) $(if $(SEED),seed=$(SEED))
-# make bench: all figures, and the README's table of them. Into the README: python3 tests/bench/table.py build/plain/bench.txt README.md
+# make bench: all figures, and the list of them in profd(8). Into the page: python3 tests/bench/table.py build/plain/bench.txt daemon/profd.8
 bench: all $(BENCH_PROGRAMS:%=$(B)/tests/%)
 	$(Q)bash tests/bench/bench.sh $(B)
 # make bench-leave-out: CPU time of Debian's Lua that goes into counting, before and after its cheap hot functions are left out.

@@ -1,6 +1,6 @@
 #!/bin/bash
-# The figures of the README: bench.sh BUILD-FOLDER. What is measured goes to BUILD-FOLDER/bench.txt, too; at the end
-# stands the README's table (table.py). A benchmark that fails leaves its rows out, and the exit status is 1.
+# The figures of profd(8): bench.sh BUILD-FOLDER. What is measured goes to BUILD-FOLDER/bench.txt, too; at the end
+# stands the list of that page (table.py). A benchmark that fails leaves its rows out, and the exit status is 1.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 export PROFD_BUILD=$1

@@ -1,9 +1,9 @@
-"""The README's table of figures from the output of `make bench`: table.py OUTPUT prints it; table.py OUTPUT README.md
-puts it in place of the README's. A row that was not measured says so."""
+"""The list of figures in profd(8) from the output of `make bench`: table.py OUTPUT prints it; table.py OUTPUT
+daemon/profd.8 puts it in place of the list in the section FIGURES. A row that was not measured says so."""
 import re
 import sys
 
-HEAD = ["| what | gprof | profd | ratio |", "|---|---|---|---|"]
+SECTION, HEAD, END = ".Sh FIGURES\n", ".Bl -tag -width Ds", ".El"
 ABSENT = "not measured"
 
 
@@ -51,15 +51,18 @@ class Pair:
         return "" if not ratio else f"{ratio:,.0f} ×" if ratio >= 10 else f"{ratio:.1f} ×"
 
 
-def row(*cells):
-    return re.sub(r" {2,}", " ", "| " + " | ".join(cells) + " |")
+def row(what, gprof, profd, ratio):
+    """An item of the list in mdoc(7)."""
+    cells = [f"gprof: {gprof}"] * bool(gprof and gprof not in ("–", ABSENT)) + [f"profd: {profd}"] * bool(profd)
+    cells += [f"ratio: {ratio}"] * bool(ratio)
+    return f".It {what}\n" + (ABSENT if ABSENT in (gprof, profd) else "; ".join(cells)).replace(" ×", "") + "."
 
 
 def paired(output, what, *labels):
     pairs = [Pair(output, label) for label in labels]
     if not all(p.there for p in pairs):
         return row(what, ABSENT, "", "")
-    return row(what, *(" / ".join(cells).strip(" /") for cells in
+    return row(what, *(" and ".join(c for c in cells if c) for cells in
                        ([p.gprof() for p in pairs], [p.profd() for p in pairs], [p.ratio() for p in pairs])))
 
 
@@ -107,22 +110,22 @@ def table(output):
     burst = output.values("burst of 60 s, 100 connections", r"\s(\d+)/s")
     crowd = output.values("durable uploads, 10000 connections", r"\s(\d+)/s")
     lost = output.values("calls lost by glibc with 4 threads", r"(\d+) %")
-    return HEAD + [
-        paired(output, f"{giant}: `profctl gprof -b`, all text", "the same, without a daemon (profctl gprof -b)"),
+    return [HEAD] + [
+        paired(output, f"{giant}: profctl gprof -b, all text", "the same, without a daemon (profctl gprof -b)"),
         paired(output, "the same from the store: JSON, top 200 functions", "the same, JSON, top 200 functions"),
         paired(output, "the same from the store: all text in true mode",
                "full text report, 20,000 functions, 160,000 arcs, one cycle"),
-        paired(output, "the same from the store: gprof's own bytes (`report -f gprof`)",
+        paired(output, "the same from the store: gprof's own bytes (report -f gprof)",
                "the same, gprof's own bytes (-f gprof)"),
         plain("the same again with its ETag, over HTTP", etag, lambda s: f"{s * 1000:.1f} ms"),
         paired(output, "80,000 functions without DWARF: all text",
                "80,000 functions, 320,000 arcs, no DWARF: all text"),
-        paired(output, "fan-in of 40,000 / fan-out of 40,000: all text", "fan-in of 40,000: all text",
+        paired(output, "fan-in of 40,000, and fan-out of 40,000: all text", "fan-in of 40,000: all text",
                "fan-out of 40,000: all text"),
         paired(output, "a chain of 400,000 calls: all text", "a chain of 400,000 calls: all text"),
         million(output),
         paired(output,
-               "1,000 profiles of a busy interpreter delivered, committed and synced (`gprof -s` syncs nothing)",
+               "1,000 profiles of a busy interpreter delivered, committed and synced (gprof -s syncs nothing)",
                "1,000 profiles of a busy interpreter: delivered durably (profctl)"),
         paired(output, "the same merged and reported", "1,000 profiles: merged and reported"),
         month(output),
@@ -133,9 +136,9 @@ def table(output):
         dashboard(output, "20,000", "dashboard in headless Chromium, 20,000 functions: table shown / again / a sort, a "
                   "filter, a key, a function opened"),
         dashboard(output, "100,000", "the same with 100,000 functions"),
-        plain("calls that glibc's collector loses with 4 threads, and so any `gmon.out`", lost, lambda share: "",
+        plain("calls that glibc's collector loses with 4 threads, and so any gmon.out", lost, lambda share: "",
               f"{lost[0]:.0f} % of 8,000,000" if lost else ""),
-    ]
+        END]
 
 
 def main():
@@ -146,9 +149,9 @@ def main():
         return
     with open(sys.argv[2], encoding="utf-8") as f:
         text = f.read()
-    begin = text.index(HEAD[0])
+    begin = text.index(HEAD, text.index(SECTION))
     with open(sys.argv[2], "w", encoding="utf-8") as f:
-        f.write(text[:begin] + rows + text[text.index("\n\n", begin) + 1:])
+        f.write(text[:begin] + rows + text[text.index(f"\n{END}\n", begin) + len(END) + 2:])
 
 
 main()

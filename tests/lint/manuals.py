@@ -175,6 +175,13 @@ def check_references(tree, bad):
                     if f"{name}.{section}" not in pages]
 
 
+def check_directories(tree, bad):
+    """profd(8) says what each directory of the daemon contains."""
+    section = tree.text("daemon/profd.8").split(".Sh SOURCE CODE\n")[1].split("\n.Sh ")[0]
+    have = {os.path.dirname(f) for f in tree.all if f.startswith("daemon/") and f.count("/") > 1}
+    both_ways("profd(8), SOURCE CODE", have, set(re.findall(r"daemon/\w+", section)), bad)
+
+
 def check_gprof(tree, bad):
     text = tree.text(GPROF)
     long = re.findall(r'\{"([\w-]+)", (?:no|required|optional)_argument, NULL', text)
@@ -213,7 +220,8 @@ def check_openapi(tree, bad):
 
 def check_manuals(tree):
     bad = []
-    for check in (check_daemon, check_verbs, check_references, check_gprof, check_environment, check_openapi):
+    for check in (check_daemon, check_verbs, check_references, check_directories, check_gprof, check_environment,
+                  check_openapi):
         check(tree, bad)
     point(not bad, "options, keys and formats of the programs and of the manual pages are the same", bad)
     pages = [f for f in tree.all if re.search(MANUAL, f)]
