@@ -257,6 +257,35 @@ def poison(tap):
         tap.point(d.ctl("verify").returncode == 0, "verification finds nothing")
 
 
+def endless_counts(tap):
+    """Two hosts send the largest counts that there are. Their sums stop there; whoever else has data keeps every
+    check of it, and the backup can be restored."""
+    for detail in ("always", "never"):
+        with Daemon("--host-detail", detail) as d:
+            first, second, other = (Host(d, name, "--write", "--tenant", tenant)
+                                    for name, tenant in (("a", "vast"), ("b", "vast"), ("c", "small")))
+            sent = [h.send(make(sender_number(), 1, n, build))[0][0] for h, n, build in
+                    ((first, 2**63 - 1, BUILDS[0]), (second, 2**63 - 1, BUILDS[0]), (first, 2**63 - 1, BUILDS[1]),
+                     (other, 7, BUILDS[2]))]
+            copy = os.path.join(d.folder, "copy")
+            tap.point(sent == ["counted"] * 4, f"counts of 2^63-1, host-detail {detail}", sent)
+            for what in ("", "after a restart, ", "after a program is deleted, "):
+                if "restart" in what:
+                    d.stop()
+                    d.start()
+                elif what:
+                    d.ctl("delete", "-y", BUILDS[0])
+                done = d.ctl("verify")
+                tap.point(done.returncode == 0, f"{what}verification finds nothing", done.stderr + done.stdout)
+                report = d.json("report", BUILDS[2], "--json")
+                tap.point(report["totals"]["calls"] == 7 and report["provenance"]["exact"],
+                          "the report of the other tenant is exact", report["totals"])
+            d.ctl("backup", copy)
+            d.stop()
+            done = run(*d.command(), "--restore", copy)
+            tap.point(done.returncode == 0, "and the backup can be restored", done.stderr)
+
+
 def repeated(tap):
     """In flight twice, and after answers that were cut off at every byte."""
     with Daemon() as d:
@@ -567,8 +596,8 @@ def main():
     seed = int(sys.argv[2]) if len(sys.argv) > 2 else random.randrange(2**32)
     print(f"# seed {seed}", flush=True)
     with Tap() as tap:
-        for part in (simple, refused, names, poison, repeated, full, endless, hungry, clones, restored, symbols,
-                     manual):
+        for part in (simple, refused, names, poison, endless_counts, repeated, full, endless, hungry, clones, restored,
+                     symbols, manual):
             part(tap)
         killed(tap, seconds, random.Random(seed))
 
