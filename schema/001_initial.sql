@@ -206,6 +206,43 @@ CREATE TABLE rollup (
 ) STRICT;
 CREATE INDEX rollup_open ON rollup (series, level, at, number) WHERE folded = 0;
 CREATE INDEX rollup_to_fold ON rollup (level, at, series) WHERE folded = 0;
+CREATE INDEX rollup_by_day ON rollup (at, series) WHERE level = 1;
+
+-- Sums of one day that moved to the tier together (daemon/store/blocks.h).
+CREATE TABLE block (
+    number INTEGER PRIMARY KEY AUTOINCREMENT, -- never reused
+    centre BLOB NOT NULL,         -- that wrote it: table centre, name
+    attempt INTEGER NOT NULL,     -- rows of earlier attempts in the tier are not part of it
+    day INTEGER NOT NULL,
+    state INTEGER NOT NULL,       -- 1 open, 2 written, 3 sealed, 4 gone
+    sums INTEGER NOT NULL,        -- released
+    bytes INTEGER NOT NULL,       -- of these
+    sealed INTEGER NOT NULL       -- ns: when it was written; 0: it was not
+) STRICT;
+CREATE INDEX block_by_day ON block (day, state);
+CREATE INDEX block_unsealed ON block (state) WHERE state < 3;
+
+-- What stays of a sum of an hour or day when its counts, spread and hosts are in a block. An hour is also in the day of
+-- its block. A sum is either here or in table rollup; what came after its day was sealed begins another one there.
+CREATE TABLE sealed (
+    id INTEGER PRIMARY KEY AUTOINCREMENT, -- never reused: with the block's attempt it identifies the content
+    block INTEGER NOT NULL,
+    series INTEGER NOT NULL,
+    level INTEGER NOT NULL,       -- as in table rollup, and so are the columns up to inexact
+    at INTEGER NOT NULL,
+    number INTEGER NOT NULL,
+    uploads INTEGER NOT NULL,
+    processes INTEGER NOT NULL,
+    ticks INTEGER NOT NULL,
+    calls INTEGER NOT NULL,
+    first INTEGER NOT NULL,
+    last INTEGER NOT NULL,
+    inexact INTEGER NOT NULL,
+    groups BLOB,                  -- as in table rollup_processes; NULL: unknown
+    bytes INTEGER NOT NULL        -- of its counts, spread and list of hosts in table rollup
+) STRICT;
+CREATE INDEX sealed_by_time ON sealed (series, level, at);
+CREATE INDEX sealed_by_block ON sealed (block);
 
 -- Deleted series: no query sees them, and their rows are removed in slices.
 CREATE TABLE doomed (

@@ -100,6 +100,7 @@ static struct store_filter make_filter(const struct options *o, const char *id)
     return (struct store_filter){.build_id = id,
                                  .since = o->since,
                                  .until = o->until,
+                                 .metadata = true,
                                  .matcher_count = o->matcher_count,
                                  .matchers = o->matchers};
 }

@@ -20,16 +20,19 @@ struct loading {
     struct set series, hosts, host_labels, users;
     const uint32_t **maps; /* per series: the sum's index of each build of its uploads */
     uint32_t map_capacity;
-    const char **names; /* per build of the sum */
-    uint32_t name_capacity;
+    const char **names; /* per build of the sum: as the first series that has it states it */
+    uint64_t *named;    /* first_commit of that series */
+    uint32_t name_capacity, named_capacity;
     struct provenance provenance;
 };
 
-static uint32_t add_build(struct loading *l, const struct store_build *build)
+static uint32_t add_build(struct loading *l, const struct store_build *build, uint64_t first)
 {
     const uint32_t index = profile_sum_build(l->sum, build->id.text);
     l->names = arena_extend(l->arena, l->names, index, &l->name_capacity, sizeof *l->names);
-    if (l->names[index] == NULL) {
+    l->named = arena_extend(l->arena, l->named, index, &l->named_capacity, sizeof *l->named);
+    if (l->names[index] == NULL || first < l->named[index]) {
+        l->named[index] = first;
         const char *name = build->name != NULL ? build->name : "";
         l->names[index] = arena_copy(l->arena, name, strlen(name));
     }
@@ -42,7 +45,7 @@ static const uint32_t *make_map(struct loading *l, const struct store_row *row)
     uint32_t *map = ARENA_ARRAY(l->arena, row->build_count + 1, uint32_t);
     for (size_t i = 0; i < row->build_count; i++) {
         const bool left_out = l->request->alone && strcmp(row->builds[i].id.text, l->request->filter.build_id) != 0;
-        map[i] = left_out ? COUNTS_NOWHERE : add_build(l, &row->builds[i]);
+        map[i] = left_out ? COUNTS_NOWHERE : add_build(l, &row->builds[i], row->first_commit);
     }
     return map;
 }
@@ -66,8 +69,8 @@ static const uint32_t *find_map(struct loading *l, const struct store_row *row)
     if (added) {
         add_host_label(l, row);
         l->maps[number] = make_map(l, row);
-        if (!l->request->alone) { /* the first upload of a series is its earliest */
-            profile_sum_load_order(l->sum, l->maps[number], (uint32_t)row->build_count, row->commit);
+        if (!l->request->alone) {
+            profile_sum_load_order(l->sum, l->maps[number], (uint32_t)row->build_count, row->first_commit);
         }
     }
     return l->maps[number];
@@ -221,29 +224,15 @@ static enum profd_status load_sum(struct loading *l, struct profile **profile, s
 {
     const struct load_request *request = l->request;
     struct store_filter filter = request->filter;
-    enum profd_status status = find_living(l, e);
     filter.spread |= request->stacks == LOAD_STACKS_SHARES;
-    if (status != PROFD_OK) {
-        return status;
-    }
-    status = store_each_upload(request->store, &request->scope, &filter, take_row, l, e);
-    if (status == PROFD_OK) {
-        status = find_marks(l, e);
-    }
-    if (status == PROFD_OK) {
-        status = store_pattern_judge(&request->filter, e);
-    }
-    if (status == PROFD_OK) {
-        status = rolled_close(l->rolled, l->sum, e);
-    }
-    if (status == PROFD_OK) {
-        status = profile_sum_finish(l->sum, profile, e);
-    }
-    if (status == PROFD_OK) {
-        status = rolled_join(l->rolled, *profile, e);
-    }
-    return status == PROFD_OK && l->shares != NULL ? load_shares_finish(l->shares, *profile, request->alone, shares, e)
-                                                   : status;
+    TRY(find_living(l, e));
+    TRY(store_each_upload(request->store, &request->scope, &filter, take_row, l, e));
+    TRY(find_marks(l, e));
+    TRY(store_pattern_judge(&request->filter, e));
+    TRY(rolled_close(l->rolled, l->sum, e));
+    TRY(profile_sum_finish(l->sum, profile, e));
+    TRY(rolled_join(l->rolled, *profile, e));
+    return l->shares != NULL ? load_shares_finish(l->shares, *profile, request->alone, shares, e) : PROFD_OK;
 }
 
 enum profd_status load_profile(const struct load_request *request, struct arena *a, struct load *out,

@@ -98,6 +98,7 @@ static enum profd_status read_program(struct versions *v, struct profd_error *e)
     struct store *s = v->job->store;
     const struct store_filter filter = {.build_id = v->programs[v->program].build_id,
                                         .as_program = true,
+                                        .metadata = true,
                                         .matcher_count = v->options.matcher_count,
                                         .matchers = v->options.matchers};
     TRY(store_each_upload(s, &v->options.visible, &filter, take_upload, v, e));

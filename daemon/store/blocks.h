@@ -13,7 +13,9 @@
 #include "proto/status.h"
 #include "store/segments.h"
 
-#define STORE_SERIES_KEY_SIZE 16 /* the first bytes of SHA-256 over tenant, program, builds and labels */
+/* The first bytes of SHA-256 over tenant, program, number of builds, builds, number of labels, and name and value of
+ * each label: numbers have 8 bytes, little-endian, and texts begin with their length. */
+#define STORE_SERIES_KEY_SIZE 16
 
 struct store;
 struct store_build;

@@ -43,6 +43,7 @@ struct arriving {
     size_t count;          /* of segments */
     int64_t hour;          /* of their arrival */
     uint64_t began;        /* number of the centre before them */
+    int64_t frozen;        /* sqlite_frozen_day */
     struct hashmap marked; /* uids of the tenants of the hosts with new marks */
 };
 
@@ -214,7 +215,10 @@ static enum profd_status add_counts(struct arriving *a, const struct store_deliv
         TRY(sqlite_host_total_add(a->s, series->id, o->host, in, e));
     }
     TRY(sqlite_await_objects(a->s, series->id, o->host, e));
-    const struct fold_key key = {series->id, sqlite_level_of(in->width / MINUTE), in->upload.end / in->width};
+    /* Sums of hours of the frozen day do not change: what comes late waits as if hosts sent more often. */
+    const int64_t widest = sqlite_level_minutes(SQLITE_LEVEL_SLICES - 1) * MINUTE,
+                  width = in->width > widest && in->upload.end / SQLITE_DAY == a->frozen ? widest : in->width;
+    const struct fold_key key = {series->id, sqlite_level_of(width / MINUTE), in->upload.end / width};
     const struct fold fresh = {.build_count = series->build_count};
     fold = hashmap_find(&a->folds, &key, sizeof key);
     if (!fold) {
@@ -367,6 +371,7 @@ static enum profd_status put_all(struct arriving *a, const struct store_delivery
                                  struct store_receipt *receipts, struct profd_error *e)
 {
     TRY(sqlite_centre_load(a->s, &a->centre, e));
+    TRY(sqlite_frozen_day(a->s, &a->frozen, e));
     a->began = a->centre.number;
     a->s->all_series.added += n;
     for (size_t i = 0; i < n; i++) {

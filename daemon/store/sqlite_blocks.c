@@ -1,5 +1,8 @@
 /* Sums of past days that the tier keeps: blocks, and what the database keeps of them. */
-#include "store/sqlite.h"
+#include "core/sum.h"
+#include "store/sqlite_select.h"
+
+#define SERIES_AT_ONCE 16 /* that one transaction releases */
 
 void store_set_archive(struct store *s, const struct store_archive *archive)
 {
@@ -9,4 +12,325 @@ void store_set_archive(struct store *s, const struct store_archive *archive)
 void store_set_tier(struct store *s, bool tier)
 {
     s->tier = tier;
+}
+
+static enum profd_status find_block(struct store *s, enum sqlite_sql which, uint64_t number, struct store_block *out,
+                                    bool *found, struct profd_error *e)
+{
+    sqlite3_stmt *q;
+    TRY(sqlite_first(s, which, VALUES(INTEGER(number)), &q, found, e));
+    if (*found) {
+        sqlite_block_take(q, 0, out);
+        sqlite_finish(q);
+    }
+    return PROFD_OK;
+}
+
+/* Finds the next series with sums of the day. */
+static enum profd_status find_series(struct store *s, int64_t day, int64_t from, int64_t *series, bool *found,
+                                     struct profd_error *e)
+{
+    return sqlite_find(s, SQL_BLOCK_SERIES, VALUES(INTEGER(day), INTEGER(from)), series, found, e);
+}
+
+static enum profd_status begin_block(struct store *s, int64_t before, struct store_block *b, bool *found,
+                                     struct profd_error *e)
+{
+    int64_t series, day = 0;
+    TRY(find_block(s, SQL_BLOCK_UNSEALED, 0, b, found, e));
+    if (*found && b->state == STORE_BLOCK_OPEN) {
+        TRY(find_series(s, b->day, 0, &series, found, e));
+        TRY(*found ? sqlite_run(s, SQL_BLOCK_ATTEMPT, VALUES(INTEGER(b->day), INTEGER(b->day)), e)
+                   : sqlite_run(s, SQL_BLOCK_STATE_SET, VALUES(INTEGER(b->number), INTEGER(STORE_BLOCK_GONE)), e));
+        b->attempt++;
+    }
+    if (*found) {
+        return PROFD_OK;
+    }
+    TRY(sqlite_find(s, SQL_BLOCK_DAY, VALUES(INTEGER(before / SQLITE_DAY), INTEGER(before)), &day, found, e));
+    if (*found) {
+        TRY(sqlite_run(s, SQL_BLOCK_ADD, VALUES(INTEGER(day)), e));
+        TRY(find_block(s, SQL_BLOCK_UNSEALED, 0, b, found, e));
+    }
+    return PROFD_OK;
+}
+
+enum profd_status store_block_begin(struct store *s, int64_t before, struct store_block *block, bool *found,
+                                    struct profd_error *e)
+{
+    struct store_block b;
+    bool any = false;
+    TRY(sqlite_upkeep_begin(s, e));
+    TRY(sqlite_upkeep_end(s, begin_block(s, before, &b, &any, e), e));
+    *found = any;
+    if (any) {
+        *block = b;
+    }
+    return PROFD_OK;
+}
+
+static enum profd_status lost_attempt(const struct store_block *b, struct profd_error *e)
+{
+    return profd_error_set(e, PROFD_CONFLICT, "block %llu is not open, or attempt %u of it has ended",
+                           (unsigned long long)b->number, b->attempt);
+}
+
+/* A block that is being read. */
+struct block_reading {
+    struct reading r;
+    const struct store_block *block;
+    struct store_block_cursor cursor;
+    size_t bytes;        /* left */
+    struct arena *arena; /* of one sum */
+    enum profd_status (*each)(void *context, const struct store_block_sum *sum, struct profd_error *e);
+    void *context;
+};
+
+/* Columns of SQL_BLOCK_SUMS. */
+enum {
+    AT,
+    NUMBER,
+    UPLOADS,
+    PROCESSES,
+    TICKS,
+    CALLS,
+    FIRST,
+    LAST,
+    INEXACT,
+    GROUPS,
+    HOSTS,
+    COUNTS,
+    SPREAD,
+    OF_HOUR,
+    SHARES
+};
+
+/* Adds up the shares of an hour: its row in the ledger also has those of what came late. */
+static enum profd_status add_shares(struct block_reading *b, struct store_block_sum *sum, struct profd_error *e)
+{
+    struct sqlite_sums sums;
+    struct counts c;
+    uint8_t *bytes = ARENA_ARRAY(b->arena, SQLITE_SHARES_BYTES, uint8_t);
+    TRY(bytes ? PROFD_OK : profd_no_memory(e));
+    TRY(rollup_decode(b->arena, sum->bulk.counts, sum->bulk.counts_size, (uint32_t)sum->build_count, false, &c, e));
+    sqlite_sums_init(&sums, sum->build_count);
+    sums.stack_ticks = sum_all(c.node_ticks, c.node_count);
+    (void)share_add_counts(sums.shares, &c);
+    sum->shares_size = sqlite_shares_encode(&sums, bytes);
+    sum->shares = bytes;
+    return PROFD_OK;
+}
+
+static enum profd_status give_sum(struct block_reading *b, sqlite3_stmt *q, struct store_block_sum *sum,
+                                  struct profd_error *e)
+{
+    size_t hosts_size;
+    const uint8_t *hosts = sqlite_blob(q, HOSTS, &hosts_size);
+    sum->stub.at = sqlite3_column_int64(q, AT);
+    sum->number = (uint64_t)sqlite3_column_int64(q, NUMBER);
+    sum->uploads = (uint64_t)sqlite3_column_int64(q, UPLOADS);
+    sum->processes = (uint64_t)sqlite3_column_int64(q, PROCESSES);
+    sum->ticks = (uint64_t)sqlite3_column_int64(q, TICKS);
+    sum->calls = (uint64_t)sqlite3_column_int64(q, CALLS);
+    sum->first = sqlite3_column_int64(q, FIRST);
+    sum->last = sqlite3_column_int64(q, LAST);
+    sum->inexact = (uint32_t)sqlite3_column_int64(q, INEXACT);
+    sum->groups = sqlite_blob(q, GROUPS, &sum->groups_size);
+    sum->bulk.counts = sqlite_blob(q, COUNTS, &sum->bulk.counts_size);
+    sum->bulk.spread = sqlite_blob(q, SPREAD, &sum->bulk.spread_size);
+    sum->shares = sqlite_blob(q, SHARES, &sum->shares_size);
+    sum->stub.bytes = sum->bulk.counts_size + sum->bulk.spread_size + hosts_size;
+    b->bytes -= sum->stub.bytes < b->bytes ? sum->stub.bytes : b->bytes;
+    TRY(sqlite_select_hosts(&b->r, b->arena, hosts, hosts_size, &sum->bulk.hosts, &sum->bulk.host_count, e));
+    if (sum->stub.level == SQLITE_LEVEL_HOUR && sum->uploads != (uint64_t)sqlite3_column_int64(q, OF_HOUR)) {
+        TRY(add_shares(b, sum, e));
+    }
+    return b->each(b->context, sum, e);
+}
+
+/* Gives the sums of one level of a series from the cursor on, until enough bytes were given. */
+static enum profd_status give_level(struct block_reading *b, const struct store_block_sum *of, struct profd_error *e)
+{
+    const int64_t each = b->cursor.level == SQLITE_LEVEL_HOUR ? 24 : 1, first = b->block->day * each,
+                  last = first + each - 1, from = b->cursor.at > first ? b->cursor.at : first;
+    enum profd_status status = PROFD_OK;
+    sqlite3_stmt *q;
+    TRY(sqlite_start(b->r.s, SQL_BLOCK_SUMS,
+                     VALUES(INTEGER(b->cursor.series), INTEGER(b->cursor.level), INTEGER(from), INTEGER(last)), &q, e));
+    while (sqlite_row(b->r.s, q, &status, e)) {
+        struct store_block_sum sum = *of;
+        arena_reset(b->arena);
+        status = give_sum(b, q, &sum, e);
+        b->cursor.at = sum.stub.at + 1;
+        if (status != PROFD_OK || b->bytes == 0) {
+            sqlite_finish(q);
+            return status;
+        }
+    }
+    b->cursor.level++;
+    b->cursor.at = 0;
+    return status;
+}
+
+static enum profd_status read_block(struct block_reading *b, struct profd_error *e)
+{
+    struct store_block now;
+    bool found = false;
+    TRY(find_block(b->r.s, SQL_BLOCK_GET, b->block->number, &now, &found, e));
+    if (!found || now.state != STORE_BLOCK_OPEN || now.attempt != b->block->attempt) {
+        return lost_attempt(b->block, e);
+    }
+    while (b->bytes > 0 && !b->cursor.done) {
+        int64_t series = 0;
+        TRY(find_series(b->r.s, b->block->day, b->cursor.series, &series, &found, e));
+        if (!found) {
+            b->cursor.done = true;
+            return PROFD_OK;
+        }
+        if (series != b->cursor.series) {
+            b->cursor = (struct store_block_cursor){.series = series};
+        }
+        TRY(sqlite_select_one(&b->r, series, &found, e));
+        const struct series_info *info = b->r.series;
+        struct store_block_sum sum = {.stub = {.block = *b->block, .program = info->builds[info->program].id.text},
+                                      .build_count = info->build_count,
+                                      .builds = info->builds,
+                                      .label_count = info->label_count,
+                                      .labels = info->labels};
+        TRY(sqlite_series_key(&b->r, info, &sum.tenant, sum.stub.series, e));
+        while (b->bytes > 0 && b->cursor.level <= SQLITE_LEVEL_DAY) {
+            sum.stub.level = b->cursor.level;
+            TRY(give_level(b, &sum, e));
+        }
+        if (b->cursor.level > SQLITE_LEVEL_DAY) {
+            b->cursor = (struct store_block_cursor){.series = series + 1};
+        }
+    }
+    return PROFD_OK;
+}
+
+enum profd_status
+store_block_read(struct store *s, const struct store_block *block, struct store_block_cursor *cursor, size_t bytes,
+                 enum profd_status (*each)(void *context, const struct store_block_sum *sum, struct profd_error *e),
+                 void *context, struct profd_error *e)
+{
+    static const struct store_filter any = {.build_id = NULL};
+    struct block_reading b = {.block = block,
+                              .cursor = *cursor,
+                              .bytes = bytes > 0 ? bytes : 1,
+                              .each = each,
+                              .context = context,
+                              .arena = arena_new(0)};
+    bool began = false;
+    enum profd_status status = sqlite_reading_init(&b.r, s, &any, e);
+    if (status == PROFD_OK) {
+        status = b.arena ? sqlite_read_begin(s, &began, e) : profd_no_memory(e);
+    }
+    if (status == PROFD_OK) {
+        status = read_block(&b, e);
+    }
+    status = sqlite_read_end(s, began, status, e);
+    sqlite_reading_done(&b.r);
+    arena_free(b.arena);
+    if (status == PROFD_OK) {
+        *cursor = b.cursor;
+    }
+    return status;
+}
+
+enum profd_status store_block_written(struct store *s, const struct store_block *block, int64_t now,
+                                      struct profd_error *e)
+{
+    TRY(sqlite_write_begin(s, e));
+    enum profd_status status =
+        sqlite_run(s, SQL_BLOCK_WRITTEN, VALUES(INTEGER(block->number), INTEGER(block->attempt), INTEGER(now)), e);
+    if (status == PROFD_OK && sqlite3_changes(s->db) == 0) {
+        status = lost_attempt(block, e);
+    }
+    return sqlite_write_end(s, status, e);
+}
+
+/* Releases the sums of a series. */
+static enum profd_status release_series(struct store *s, const struct store_block *b, int64_t series, uint64_t *rows,
+                                        struct profd_error *e)
+{
+    for (int level = SQLITE_LEVEL_HOUR; level <= SQLITE_LEVEL_DAY; level++) {
+        const int64_t each = level == SQLITE_LEVEL_HOUR ? 24 : 1, first = b->day * each, last = first + each - 1;
+        const struct sqlite_value which[] = {INTEGER(series), INTEGER(level), INTEGER(first), INTEGER(last),
+                                             INTEGER(b->number)};
+        uint64_t removed = 0;
+        TRY(sqlite_run(s, SQL_SEALED_ADD, which, sizeof which / sizeof which[0], e));
+        TRY(sqlite_run(s, SQL_SEALED_COUNT, which, sizeof which / sizeof which[0], e));
+        TRY(sqlite_rollup_remove(s, series, level, first, last, &removed, e));
+        *rows += removed;
+    }
+    return sqlite_rollup_remove_all(s, series, rows, e);
+}
+
+static enum profd_status release(struct store *s, struct store_progress *progress, struct profd_error *e)
+{
+    struct sqlite_budget budget = sqlite_budget_begin();
+    struct store_block b;
+    int64_t series = 0;
+    TRY(find_block(s, SQL_BLOCK_UNSEALED, 0, &b, &progress->more, e));
+    if (!progress->more || b.state != STORE_BLOCK_WRITTEN) {
+        progress->more = false;
+        return PROFD_OK;
+    }
+    for (int n = 0; n < SERIES_AT_ONCE && !sqlite_budget_spent(&budget); n++) {
+        TRY(find_series(s, b.day, series, &series, &progress->more, e));
+        if (!progress->more) {
+            TRY(sqlite_run(s, SQL_BLOCK_STATE_SET, VALUES(INTEGER(b.number), INTEGER(STORE_BLOCK_SEALED)), e));
+            return sqlite_run(s, SQL_BLOCKS_GONE, NULL, 0, e);
+        }
+        TRY(release_series(s, &b, series++, &progress->rows, e));
+    }
+    return PROFD_OK;
+}
+
+enum profd_status store_block_release(struct store *s, struct store_progress *progress, struct profd_error *e)
+{
+    struct store_progress p = {.more = false};
+    TRY(sqlite_upkeep_begin(s, e));
+    TRY(sqlite_upkeep_end(s, release(s, &p, e), e));
+    *progress = p;
+    return PROFD_OK;
+}
+
+enum profd_status store_block_forget(struct store *s, uint64_t number, struct profd_error *e)
+{
+    TRY(sqlite_write_begin(s, e));
+    return sqlite_write_end(s, sqlite_run(s, SQL_BLOCK_FORGET, VALUES(INTEGER(number)), e), e);
+}
+
+enum profd_status store_each_block(struct store *s, bool (*each)(void *context, const struct store_block *block),
+                                   void *context, struct profd_error *e)
+{
+    sqlite3_stmt *q;
+    enum profd_status status = PROFD_OK;
+    TRY(sqlite_start(s, SQL_BLOCK_EACH, NULL, 0, &q, e));
+    while (sqlite_row(s, q, &status, e)) {
+        struct store_block b;
+        sqlite_block_take(q, 0, &b);
+        if (!each(context, &b)) {
+            sqlite_finish(q);
+            break;
+        }
+    }
+    return status;
+}
+
+enum profd_status store_get_tier_totals(struct store *s, int64_t before, struct store_tier_totals *out,
+                                        struct profd_error *e)
+{
+    sqlite3_stmt *q;
+    bool row = false;
+    TRY(sqlite_first(s, SQL_TIER_TOTALS, VALUES(INTEGER(before / SQLITE_DAY)), &q, &row, e));
+    *out = (struct store_tier_totals){.days_sealed = (uint64_t)sqlite3_column_int64(q, 0),
+                                      .days_waiting = (uint64_t)sqlite3_column_int64(q, 1),
+                                      .sums = (uint64_t)sqlite3_column_int64(q, 2),
+                                      .bytes = (uint64_t)sqlite3_column_int64(q, 3),
+                                      .sealed_to = sqlite3_column_int64(q, 4) * SQLITE_DAY};
+    sqlite_finish(q);
+    return PROFD_OK;
 }

@@ -463,24 +463,39 @@ int sqlite_level_of(int64_t minutes)
     return level < SQLITE_LEVEL_SLICES ? level : SQLITE_LEVEL_HOUR;
 }
 
-static enum profd_status remove_row(struct store *s, int64_t series, int level, int64_t at, struct profd_error *e)
+enum profd_status sqlite_frozen_day(struct store *s, int64_t *day, struct profd_error *e)
 {
-    const struct sqlite_value which[] = {INTEGER(series), INTEGER(level), INTEGER(at), INTEGER(at)};
-    enum profd_status status = sqlite_run(s, SQL_ROLLUP_PROCESSES_REMOVE, which, sizeof which / sizeof which[0], e);
-    if (status == PROFD_OK) {
-        status = sqlite_run(s, SQL_ROLLUP_REMOVE, which, sizeof which / sizeof which[0], e);
-    }
-    s->state.rollups -= status == PROFD_OK && sqlite3_changes(s->db) > 0;
-    return status;
+    bool found = false;
+    *day = -1;
+    return sqlite_find(s, SQL_BLOCK_FROZEN, NULL, 0, day, &found, e);
+}
+
+enum profd_status sqlite_rollup_remove(struct store *s, int64_t series, int level, int64_t from, int64_t to,
+                                       uint64_t *removed, struct profd_error *e)
+{
+    const struct sqlite_value which[] = {INTEGER(series), INTEGER(level), INTEGER(from), INTEGER(to)};
+    TRY(sqlite_run(s, SQL_ROLLUP_PROCESSES_REMOVE, which, sizeof which / sizeof which[0], e));
+    TRY(sqlite_run(s, SQL_ROLLUP_REMOVE, which, sizeof which / sizeof which[0], e));
+    *removed = (uint64_t)sqlite3_changes(s->db);
+    s->state.rollups -= *removed < s->state.rollups ? *removed : s->state.rollups;
+    return PROFD_OK;
+}
+
+enum profd_status sqlite_rollup_remove_all(struct store *s, int64_t series, uint64_t *removed, struct profd_error *e)
+{
+    uint64_t all = 0;
+    TRY(sqlite_rollup_remove(s, series, SQLITE_LEVEL_ALL, 0, 0, &all, e));
+    *removed += all;
+    return all > 0 ? sqlite_run(s, SQL_ROLLUP_UNFOLD, VALUES(INTEGER(series)), e) : PROFD_OK;
 }
 
 /* A sum of other rows: these are added up anew. */
 static enum profd_status drop_sum(struct store *s, int64_t series, int level, int64_t at, struct profd_error *e)
 {
-    TRY(remove_row(s, series, SQLITE_LEVEL_ALL, 0, e));
-    TRY(sqlite_run(s, SQL_ROLLUP_UNFOLD, VALUES(INTEGER(series)), e));
+    uint64_t removed = 0;
+    TRY(sqlite_rollup_remove_all(s, series, &removed, e));
     if (level == SQLITE_LEVEL_DAY) {
-        TRY(remove_row(s, series, level, at, e));
+        TRY(sqlite_rollup_remove(s, series, level, at, at, &removed, e));
     }
     return level == SQLITE_LEVEL_DAY ? sqlite_run(s, SQL_ROLLUP_UNFOLD_HOURS,
                                                   VALUES(INTEGER(series), INTEGER(24 * at), INTEGER(24 * at + 23)), e)
@@ -560,7 +575,8 @@ static enum profd_status gather(struct gathering *g, int level, int64_t at, int6
             TRY(folding_add(&g->folding, &row, e));
         }
         if (status == PROFD_OK) {
-            TRY(remove_row(g->s, g->series.id, level, at, e));
+            uint64_t removed = 0;
+            TRY(sqlite_rollup_remove(g->s, g->series.id, level, at, at, &removed, e));
         }
     }
     return status;
@@ -580,20 +596,36 @@ static enum profd_status interval_merge(struct gathering *g, int narrow, int bef
                                       : PROFD_OK;
 }
 
+/* Finds the oldest row of a level before `before` that is in no other sum, outside of the frozen day. */
+static enum profd_status find_open(struct store *s, int level, int64_t before, int64_t *series, int64_t *at,
+                                   bool *found, struct profd_error *e)
+{
+    sqlite3_stmt *q;
+    const int64_t in_day = level == SQLITE_LEVEL_DAY ? 1 : 24 * SQLITE_SLICE_WIDE / sqlite_level_minutes(level);
+    int64_t frozen = 0;
+    TRY(sqlite_frozen_day(s, &frozen, e));
+    TRY(sqlite_first(s, SQL_ROLLUP_TO_FOLD, VALUES(INTEGER(level), INTEGER(before), INTEGER(in_day), INTEGER(frozen)),
+                     &q, found, e));
+    if (*found) {
+        *series = sqlite3_column_int64(q, 0);
+        *at = sqlite3_column_int64(q, 1);
+        sqlite_finish(q);
+    }
+    return PROFD_OK;
+}
+
 /* The oldest slice of a level that is before that time (minutes), if there is one, with others into a row of level
  * wide. all: those of every level. */
 static enum profd_status merge_oldest(struct store *s, int level, int64_t before, int wide, bool all, bool *found,
                                       struct profd_error *e)
 {
-    sqlite3_stmt *q;
     const int64_t minutes = sqlite_level_minutes(level);
-    TRY(sqlite_first(s, SQL_ROLLUP_TO_FOLD, VALUES(INTEGER(level), INTEGER(before / minutes)), &q, found, e));
+    int64_t series = 0, at = 0;
+    bool known = false;
+    TRY(find_open(s, level, before / minutes, &series, &at, found, e));
     if (!*found) {
         return PROFD_OK;
     }
-    const int64_t series = sqlite3_column_int64(q, 0), at = sqlite3_column_int64(q, 1);
-    bool known = false;
-    sqlite_finish(q);
     struct gathering g = {.s = s, .arena = arena_new(0), .scratch = arena_new(0)};
     enum profd_status status = g.arena && g.scratch
                                    ? sqlite_series_identify(s, g.arena, series, &g.series, &known, e)
@@ -840,8 +872,9 @@ enum profd_status sqlite_reclaim(struct store *s, const struct sqlite_budget *bu
     TRY(sqlite_find(s, SQL_DOOMED_NEXT, NULL, 0, &series, left, e));
     while (*left && !sqlite_budget_spent(budget)) {
         /* Removes a slice of one table of a deleted series. removed is 0 if nothing of the series is left. */
-        static const enum sqlite_sql tables[] = {SQL_DOOMED_RAW,   SQL_DOOMED_ROLLUPS,    SQL_DOOMED_PROCESSES,
-                                                 SQL_SLICE_DOOMED, SQL_HOST_TOTAL_DOOMED, SQL_DOOMED_LEDGER};
+        static const enum sqlite_sql tables[] = {SQL_DOOMED_RAW,    SQL_DOOMED_ROLLUPS, SQL_DOOMED_PROCESSES,
+                                                 SQL_SEALED_DOOMED, SQL_SLICE_DOOMED,   SQL_HOST_TOTAL_DOOMED,
+                                                 SQL_DOOMED_LEDGER};
         uint64_t removed = 0;
         for (size_t i = 0; removed == 0 && i < sizeof tables / sizeof tables[0]; i++) {
             TRY(sqlite_run(s, tables[i], VALUES(INTEGER(series)), e));
@@ -853,6 +886,7 @@ enum profd_status sqlite_reclaim(struct store *s, const struct sqlite_budget *bu
         }
         if (removed == 0) {
             TRY(sqlite_run(s, SQL_DOOMED_REMOVE, VALUES(INTEGER(series)), e));
+            TRY(sqlite_run(s, SQL_BLOCKS_GONE, NULL, 0, e));
             TRY(sqlite_find(s, SQL_DOOMED_NEXT, NULL, 0, &series, left, e));
         }
     }
@@ -865,32 +899,18 @@ static enum profd_status find_raw(struct store *s, const struct store_policy *po
 {
     sqlite3_stmt *q;
     bool row = false;
+    int64_t frozen = 0;
     *found = false;
-    enum profd_status status = sqlite_first(s, SQL_LEDGER_RAW, NULL, 0, &q, &row, e);
+    TRY(sqlite_frozen_day(s, &frozen, e));
+    TRY(sqlite_first(s, SQL_LEDGER_RAW, VALUES(INTEGER(frozen)), &q, &row, e));
     if (!row) {
-        return status;
+        return PROFD_OK;
     }
     *found = sqlite3_column_int64(q, 0) < (now - policy->raw_age) / SECOND || s->state.raw_bytes > policy->raw_bytes;
     *series = sqlite3_column_int64(q, 1);
     *hour = sqlite3_column_int64(q, 2);
     sqlite_finish(q);
-    return status;
-}
-
-static enum profd_status find_open(struct store *s, int level, int64_t before, int64_t *series, int64_t *at,
-                                   bool *found, struct profd_error *e)
-{
-    sqlite3_stmt *q;
-    bool row = false;
-    enum profd_status status =
-        sqlite_first(s, SQL_ROLLUP_TO_FOLD, VALUES(INTEGER(level), INTEGER(before)), &q, &row, e);
-    *found = row;
-    if (row) {
-        *series = sqlite3_column_int64(q, 0);
-        *at = sqlite3_column_int64(q, 1);
-        sqlite_finish(q);
-    }
-    return status;
+    return PROFD_OK;
 }
 
 /* Adds rows that are not folded yet, from at to last, as many as the budget allows; each is then in the sum. scratch is
@@ -984,7 +1004,7 @@ static enum profd_status work_once(struct store *s, const struct store_policy *p
     }
     /* If all uploads of a day are old enough to be rolled up, the day has all of its hours. Later uploads are added. */
     status = find_open(s, level, (now - policy->raw_age) / SQLITE_DAY * 24, &series, &at, found, e);
-    if (status == PROFD_OK && !*found) {
+    if (status == PROFD_OK && !*found && !s->tier) {
         status = find_open(s, level = SQLITE_LEVEL_DAY, INT64_MAX, &series, &at, found, e);
     }
     if (status != PROFD_OK || !*found) {

@@ -6,6 +6,8 @@
 #include "store/sqlite_interval.h"
 #include "store/sqlite_select.h"
 
+#define SEALED_ID (UINT64_C(1) << 62) /* set in the ids of sums that are in blocks: others are not so great */
+
 static enum profd_status find_host(struct reading *r, int64_t id, const char **host, struct profd_error *e)
 {
     const char *cached = hashmap_find(&r->hosts, &id, sizeof id);
@@ -28,10 +30,14 @@ static enum profd_status find_host(struct reading *r, int64_t id, const char **h
 
 typedef enum profd_status upload_sink(void *context, const struct store_row *row, struct profd_error *e);
 
-/* Data that all rows of a series share; builds and labels belong to the reading's arena. */
-static struct store_row begin_row(const struct series_info *info, const struct row_ref *ref)
+/* Data that all rows of a series share; builds and labels belong to the reading's arena. Rows begin by ascending
+ * number.
+ */
+static struct store_row begin_row(struct series_info *info, const struct row_ref *ref)
 {
+    info->first = ref->number < info->first ? ref->number : info->first;
     return (struct store_row){.commit = (uint64_t)ref->number,
+                              .first_commit = (uint64_t)info->first,
                               .id = (uint64_t)(ref->id != 0 ? ref->id : ref->number),
                               .uid = info->uid,
                               .label_count = info->label_count,
@@ -46,37 +52,43 @@ static struct store_row begin_row(const struct series_info *info, const struct r
 static enum profd_status give_upload(struct reading *r, const struct row_ref *ref, sqlite3_stmt *q, upload_sink *each,
                                      void *context, struct profd_error *e)
 {
+    const int64_t start = sqlite3_column_int64(q, 1), end = start + sqlite3_column_int64(q, 2);
+    if ((r->since > 0 && end < r->since) || (r->until > 0 && end >= r->until)) {
+        return PROFD_OK;
+    }
     struct store_row row = begin_row(&r->series[ref->series], ref);
     row.uploads = (uint64_t)sqlite3_column_int64(q, 6);
     row.width = sqlite3_column_int(q, 7) * INT64_C(60000000000);
-    row.start = sqlite3_column_int64(q, 1);
-    row.end = row.start + sqlite3_column_int64(q, 2);
+    row.start = start;
+    row.end = end;
     row.inexact = (uint32_t)sqlite3_column_int64(q, 3);
     row.processes_started = (uint32_t)sqlite3_column_int64(q, 4);
     row.group = (uint32_t)sqlite3_column_int(q, 8) & (RANDOM_GROUPS - 1);
     row.groups.of[row.group] = row.processes_started;
-    if ((r->since > 0 && row.end < r->since) || (r->until > 0 && row.end >= r->until)) {
-        return PROFD_OK;
-    }
     TRY(find_host(r, sqlite3_column_int64(q, 0), &row.host, e));
     row.counts = sqlite_blob(q, 5, &row.counts_size);
     return each(context, &row, e);
 }
 
-static enum profd_status name_hosts(struct reading *r, struct arena *a, const uint8_t *bytes, size_t n,
-                                    struct store_row *row, struct profd_error *e)
+enum profd_status sqlite_select_hosts(struct reading *r, struct arena *a, const uint8_t *bytes, size_t n,
+                                      const char *const **hosts, size_t *count, struct profd_error *e)
 {
     const int64_t *ids;
-    enum profd_status status = folded_decode_hosts(a, bytes, n, &ids, &row->host_count, e);
-    const char **names = status == PROFD_OK ? ARENA_ARRAY(a, row->host_count + 1, const char *) : NULL;
-    if (status == PROFD_OK && !names) {
-        status = profd_no_memory(e);
+    TRY(folded_decode_hosts(a, bytes, n, &ids, count, e));
+    const char **names = ARENA_ARRAY(a, *count + 1, const char *);
+    TRY(names ? PROFD_OK : profd_no_memory(e));
+    for (size_t i = 0; i < *count; i++) {
+        TRY(find_host(r, ids[i], &names[i], e));
     }
-    for (size_t i = 0; status == PROFD_OK && i < row->host_count; i++) {
-        status = find_host(r, ids[i], &names[i], e);
-    }
-    row->hosts = names;
-    return status;
+    *hosts = names;
+    return PROFD_OK;
+}
+
+static int64_t width_of(int level)
+{
+    return level == SQLITE_LEVEL_DAY   ? SQLITE_DAY
+           : level == SQLITE_LEVEL_ALL ? 0
+                                       : sqlite_level_minutes(level) * INT64_C(60000000000);
 }
 
 /* A sum with its spread, which other readers of sums do not need. */
@@ -107,14 +119,12 @@ static enum profd_status give_sum(struct reading *r, const struct row_ref *ref, 
     row.end = sqlite3_column_int64(q, ROLLUP_LAST);
     row.inexact = (uint32_t)sqlite3_column_int64(q, ROLLUP_INEXACT);
     row.version = (uint64_t)sqlite3_column_int64(q, ROLLUP_AFTER);
-    int level = sqlite3_column_int(q, ROLLUP_AFTER + 1);
-    row.width = level == SQLITE_LEVEL_DAY   ? SQLITE_DAY
-                : level == SQLITE_LEVEL_ALL ? 0
-                                            : sqlite_level_minutes(level) * INT64_C(60000000000);
+    row.width = width_of(sqlite3_column_int(q, ROLLUP_AFTER + 1));
     row.counts = sqlite_blob(q, ROLLUP_COUNTS, &row.counts_size);
     const uint8_t *hosts = sqlite_blob(q, ROLLUP_HOSTS, &hosts_size);
     struct arena *a = arena_new(0);
-    enum profd_status status = a ? name_hosts(r, a, hosts, hosts_size, &row, e) : profd_no_memory(e);
+    enum profd_status status =
+        a ? sqlite_select_hosts(r, a, hosts, hosts_size, &row.hosts, &row.host_count, e) : profd_no_memory(e);
     if (status == PROFD_OK) {
         status = sqlite_processes_decode(r->s, q, ROLLUP_AFTER + 2, row.processes_started, &row.groups, e);
     }
@@ -125,33 +135,107 @@ static enum profd_status give_sum(struct reading *r, const struct row_ref *ref, 
     return status;
 }
 
+/* Notes what is known of a sum that is in a block; gives it if its counts are not wanted. */
+static enum profd_status take_sealed(struct reading *r, const struct row_ref *ref, sqlite3_stmt *q, upload_sink *each,
+                                     void *context, struct profd_error *e)
+{
+    enum { LEVEL = SQLITE_BLOCK_COLUMNS, AT, UPLOADS, PROCESSES, FIRST, LAST, INEXACT, GROUPS, BYTES };
+    struct series_info *info = &r->series[ref->series];
+    struct store_row row = begin_row(info, ref);
+    struct store_stub stub = {.program = info->builds[info->program].id.text,
+                              .level = sqlite3_column_int(q, LEVEL),
+                              .at = sqlite3_column_int64(q, AT),
+                              .bytes = (uint64_t)sqlite3_column_int64(q, BYTES)};
+    const char *name;
+    sqlite_block_take(q, 0, &stub.block);
+    row.rolled = true;
+    row.id = (uint64_t)ref->id | SEALED_ID;
+    row.version = stub.block.attempt;
+    row.uploads = (uint64_t)sqlite3_column_int64(q, UPLOADS);
+    row.processes_started = (uint64_t)sqlite3_column_int64(q, PROCESSES);
+    row.start = sqlite3_column_int64(q, FIRST);
+    row.end = sqlite3_column_int64(q, LAST);
+    row.inexact = (uint32_t)sqlite3_column_int64(q, INEXACT);
+    row.width = width_of(stub.level);
+    TRY(sqlite_processes_decode(r->s, q, GROUPS, row.processes_started, &row.groups, e));
+    if (r->filter->metadata) {
+        return each(context, &row, e);
+    }
+    TRY(sqlite_series_key(r, info, &name, stub.series, e));
+    r->sealed[r->fetched] = row;
+    r->stubs[r->fetched++] = stub;
+    return PROFD_OK;
+}
+
 static enum profd_status read_rows(struct reading *r, upload_sink *each, void *context, struct profd_error *e)
 {
+    r->sealed = ARENA_ARRAY(r->arena, r->sealed_count + 1, struct store_row);
+    r->stubs = ARENA_ARRAY(r->arena, r->sealed_count + 1, struct store_stub);
+    TRY(r->sealed && r->stubs ? PROFD_OK : profd_no_memory(e));
     for (size_t i = 0; i < r->ref_count; i++) {
         const struct row_ref *ref = &r->refs[i];
         sqlite3_stmt *q;
         bool row = false;
-        enum profd_status status = ref->id != 0
-                                       ? sqlite_start(r->s, SQL_ROLLUP_READ, VALUES(INTEGER(ref->id)), &q, e)
-                                       : sqlite_start(r->s, SQL_UPLOAD_GET, VALUES(INTEGER(ref->number)), &q, e);
-        if (status == PROFD_OK) {
-            status = sqlite_next(r->s, q, &row, e);
-        }
+        const enum sqlite_sql which = ref->sealed ? SQL_SEALED_READ : ref->id ? SQL_ROLLUP_READ : SQL_UPLOAD_GET;
+        TRY(sqlite_first(r->s, which, VALUES(INTEGER(ref->id ? ref->id : ref->number)), &q, &row, e));
         if (row) {
-            status = ref->id != 0 ? give_sum(r, ref, q, each, context, e) : give_upload(r, ref, q, each, context, e);
+            enum profd_status status = ref->sealed ? take_sealed(r, ref, q, each, context, e)
+                                       : ref->id   ? give_sum(r, ref, q, each, context, e)
+                                                   : give_upload(r, ref, q, each, context, e);
             sqlite_finish(q);
-        }
-        if (status != PROFD_OK) {
-            return status;
+            TRY(status);
         }
     }
     return PROFD_OK;
 }
 
+/* Sums of blocks that are being fetched. */
+struct fetching {
+    struct reading *r;
+    upload_sink *each;
+    void *context;
+    size_t given;
+};
+
+static enum profd_status give_sealed(void *context, size_t i, const struct store_bulk *bulk, struct profd_error *e)
+{
+    struct fetching *f = context;
+    struct store_row row = i < f->r->fetched ? f->r->sealed[i] : (struct store_row){.uploads = 0};
+    if (row.uploads == 0) {
+        return profd_error_set(e, PROFD_DAMAGED, "the tier gave a sum twice, or one that it was not asked for");
+    }
+    f->r->sealed[i].uploads = 0;
+    f->given++;
+    row.counts = bulk->counts;
+    row.counts_size = bulk->counts_size;
+    row.spread = f->r->filter->spread ? bulk->spread : NULL;
+    row.spread_size = f->r->filter->spread ? bulk->spread_size : 0;
+    row.hosts = bulk->hosts;
+    row.host_count = bulk->host_count;
+    return f->each(f->context, &row, e);
+}
+
+/* Fetches the sums that are in blocks. No transaction is open. */
+static enum profd_status read_sealed(struct reading *r, upload_sink *each, void *context, struct profd_error *e)
+{
+    const struct store_archive *archive = r->s->archive;
+    struct fetching f = {.r = r, .each = each, .context = context};
+    if (r->fetched == 0) {
+        return PROFD_OK;
+    }
+    if (!archive) {
+        return profd_error_set(e, PROFD_UNAVAILABLE, "past days were moved to the tier, and no tier is configured");
+    }
+    TRY(archive->fetch(archive->context, r->stubs, r->fetched, r->filter->spread, give_sealed, &f, e));
+    return f.given == r->fetched
+               ? PROFD_OK
+               : profd_error_set(e, PROFD_UNAVAILABLE, "the tier gave %zu of %zu sums", f.given, r->fetched);
+}
+
 /* Totals by host that are being given. any: whether there is one is all that is asked. */
 struct giving {
     struct reading *r;
-    const struct series_info *info;
+    struct series_info *info;
     upload_sink *each;
     void *context;
     bool *any;
@@ -238,6 +322,9 @@ enum profd_status store_each_upload(struct store *s, const struct store_scope *s
         status = give_totals(&r, each, context, NULL, e);
     }
     status = sqlite_read_end(r.s, began, status, e);
+    if (status == PROFD_OK) {
+        status = read_sealed(&r, each, context, e);
+    }
     sqlite_reading_done(&r);
     return status;
 }

@@ -105,6 +105,9 @@ static enum profd_status doom_series(struct store *s, struct arena *a, int64_t i
     if (status == PROFD_OK) {
         status = sqlite_segment_withdraw(s, id, e);
     }
+    if (status == PROFD_OK) { /* an open block may contain some of it */
+        status = sqlite_run(s, SQL_BLOCK_ATTEMPT, VALUES(INTEGER(0), INTEGER(INT64_MAX)), e);
+    }
     if (status == PROFD_OK) {
         status = sqlite_withdraw(w, &series, gone.last, e);
     }
@@ -213,28 +216,31 @@ static enum profd_status remove_rows(struct store *s, enum sqlite_sql which, con
     return PROFD_OK;
 }
 
-static enum profd_status remove_sums(struct store *s, int64_t series, int level, int64_t from, int64_t to,
-                                     uint64_t *removed, struct profd_error *e)
-{
-    const struct sqlite_value which[] = {INTEGER(series), INTEGER(level), INTEGER(from), INTEGER(to)};
-    TRY(sqlite_run(s, SQL_ROLLUP_PROCESSES_REMOVE, which, sizeof which / sizeof which[0], e));
-    return remove_rows(s, SQL_ROLLUP_REMOVE, which, sizeof which / sizeof which[0], removed, e);
-}
-
 /* Removes the slices of hosts in these hours, and what was put aside. */
 static enum profd_status remove_intervals(struct store *s, int64_t series, int64_t from, int64_t to, uint64_t *removed,
                                           struct profd_error *e)
 {
     TRY(remove_rows(s, SQL_ROLLUP_ASIDE_REMOVE,
                     VALUES(INTEGER(series), INTEGER(SQLITE_LEVEL_ASIDE), INTEGER(from), INTEGER(to)), removed, e));
-    enum profd_status status = PROFD_OK;
-    for (int level = SQLITE_LEVEL_SLICE; status == PROFD_OK && level < SQLITE_LEVEL_SLICES; level++) {
+    s->state.rollups -= *removed < s->state.rollups ? *removed : s->state.rollups;
+    for (int level = SQLITE_LEVEL_SLICE; level < SQLITE_LEVEL_SLICES; level++) {
         const int64_t each = SQLITE_SLICE_WIDE / sqlite_level_minutes(level);
         uint64_t rows = 0;
-        status = remove_sums(s, series, level, from * each, to * each + each - 1, &rows, e);
+        TRY(sqlite_rollup_remove(s, series, level, from * each, to * each + each - 1, &rows, e));
         *removed += rows;
     }
-    return status;
+    return PROFD_OK;
+}
+
+/* Removes what stays of released sums in these hours. An open block of one of the days begins its next attempt. */
+static enum profd_status remove_sealed(struct store *s, int64_t series, int64_t from, int64_t to, struct profd_error *e)
+{
+    const int64_t first = from / 24, last = to / 24;
+    TRY(sqlite_run(s, SQL_SEALED_REMOVE,
+                   VALUES(INTEGER(series), INTEGER(SQLITE_LEVEL_HOUR), INTEGER(from), INTEGER(to)), e));
+    TRY(sqlite_run(s, SQL_SEALED_REMOVE,
+                   VALUES(INTEGER(series), INTEGER(SQLITE_LEVEL_DAY), INTEGER(first), INTEGER(last)), e));
+    return sqlite_run(s, SQL_BLOCK_ATTEMPT, VALUES(INTEGER(first), INTEGER(last)), e);
 }
 
 /* Removes everything of a series in these hours, both included, which are whole days. */
@@ -243,37 +249,20 @@ static enum profd_status remove_hours(struct retiring *r, int64_t series, int64_
 {
     struct store *s = r->s;
     uint64_t slices = 0, hours = 0, days = 0, all = 0, ignored;
-    enum profd_status status = remove_rows(
-        s, SQL_RAW_REMOVE, VALUES(INTEGER(series), INTEGER(from), INTEGER(to), INTEGER(INT64_MAX)), &ignored, e);
-    if (status == PROFD_OK) {
-        status = sqlite_slice_remove_hours(s, series, from, to, e);
+    TRY(remove_rows(s, SQL_RAW_REMOVE, VALUES(INTEGER(series), INTEGER(from), INTEGER(to), INTEGER(INT64_MAX)),
+                    &ignored, e));
+    TRY(sqlite_slice_remove_hours(s, series, from, to, e));
+    TRY(remove_intervals(s, series, from, to, &slices, e));
+    TRY(remove_sealed(s, series, from, to, e));
+    TRY(sqlite_rollup_remove(s, series, SQLITE_LEVEL_HOUR, from, to, &hours, e));
+    TRY(sqlite_rollup_remove(s, series, SQLITE_LEVEL_DAY, from / 24, to / 24, &days, e));
+    if (days > 0) {
+        TRY(sqlite_rollup_remove_all(s, series, &all, e));
     }
-    if (status == PROFD_OK) {
-        status = remove_intervals(s, series, from, to, &slices, e);
-    }
-    if (status == PROFD_OK) {
-        status = remove_sums(s, series, SQLITE_LEVEL_HOUR, from, to, &hours, e);
-    }
-    if (status == PROFD_OK) {
-        status = remove_sums(s, series, SQLITE_LEVEL_DAY, from / 24, to / 24, &days, e);
-    }
-    /* Computes the sum of all time again from the remaining days: see sqlite_compact. */
-    if (status == PROFD_OK && days > 0) {
-        status = remove_sums(s, series, SQLITE_LEVEL_ALL, 0, 0, &all, e);
-    }
-    if (status == PROFD_OK && all > 0) {
-        status = sqlite_run(s, SQL_ROLLUP_UNFOLD, VALUES(INTEGER(series)), e);
-    }
-    if (status == PROFD_OK) {
-        status = sqlite_run(s, SQL_HOST_TOTAL_REMOVE, VALUES(INTEGER(series), INTEGER(from), INTEGER(to)), e);
-    }
-    if (status == PROFD_OK) {
-        status = remove_rows(s, SQL_LEDGER_REMOVE, VALUES(INTEGER(series), INTEGER(from), INTEGER(to)), &ignored, e);
-    }
-    uint64_t rows = slices + hours + days + all;
-    s->state.rollups -= rows < s->state.rollups ? rows : s->state.rollups;
-    r->progress.rows += rows;
-    return status;
+    TRY(sqlite_run(s, SQL_HOST_TOTAL_REMOVE, VALUES(INTEGER(series), INTEGER(from), INTEGER(to)), e));
+    TRY(remove_rows(s, SQL_LEDGER_REMOVE, VALUES(INTEGER(series), INTEGER(from), INTEGER(to)), &ignored, e));
+    r->progress.rows += slices + hours + days + all;
+    return PROFD_OK;
 }
 
 /* Removes days of a series that have that much in the ledger. */
@@ -312,7 +301,7 @@ static enum profd_status retire_series(struct retiring *r, struct arena *a, int6
     struct sqlite_sums gone;
     struct store_progress ignored = {.more = false};
     bool found;
-    int64_t from = hour / 24 * 24, to = last * 24 + 23;
+    int64_t from = hour / 24 * 24, to = last * 24 + 23, frozen = 0;
     TRY(sqlite_series_identify(r->s, a, id, &series, &found, e));
     if (!found) {
         return profd_error_set(e, PROFD_DAMAGED, "database %s: series %lld is in the ledger but has no row", r->s->path,
@@ -320,11 +309,13 @@ static enum profd_status retire_series(struct retiring *r, struct arena *a, int6
     }
     TRY(sqlite_ledger_sum(r->s, id, from, to, series.build_count, &gone, e));
     int64_t many = hour;
-    if (gone.raw_uploads > RAW_AT_ONCE) {
+    TRY(sqlite_frozen_day(r->s, &frozen, e));
+    found = gone.raw_uploads > RAW_AT_ONCE && (24 * frozen < from || 24 * frozen > to);
+    if (found) {
         TRY(sqlite_find(r->s, SQL_LEDGER_RAW_IN, VALUES(INTEGER(id), INTEGER(from), INTEGER(to)), &many, &found, e));
     }
     bool readable = false;
-    if (gone.raw_uploads > RAW_AT_ONCE && found) {
+    if (found) {
         TRY(sqlite_roll_hour(r->s, id, many, &r->budget, &readable, &ignored, e));
     }
     /* Uploads that cannot be read can still be removed, all at once. */
@@ -471,6 +462,9 @@ enum profd_status store_retire(struct store *s, const struct store_policy *polic
     }
     if (status == PROFD_OK) {
         status = sqlite_withdrawal_apply(r.s, &r.gone, e);
+    }
+    if (status == PROFD_OK && r.gone.count > 0) {
+        status = sqlite_run(r.s, SQL_BLOCKS_GONE, NULL, 0, e);
     }
     status = sqlite_upkeep_end(r.s, status, e);
     r.progress.more = found || doomed || r.gone.count > 0; /* builds may be unused only now */

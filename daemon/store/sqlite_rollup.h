@@ -30,6 +30,15 @@ enum profd_status sqlite_processes_decode(const struct store *s, sqlite3_stmt *q
 enum profd_status sqlite_rollup_load(struct store *s, struct arena *a, int64_t series, int level, int64_t at,
                                      size_t builds, struct folded *out, bool *found, struct profd_error *e);
 
+/* Removes rows of a level. *removed: how many. */
+enum profd_status sqlite_rollup_remove(struct store *s, int64_t series, int level, int64_t from, int64_t to,
+                                       uint64_t *removed, struct profd_error *e);
+/* Removes the sum of all time; sqlite_compact adds it up anew from the days. *removed increases. */
+enum profd_status sqlite_rollup_remove_all(struct store *s, int64_t series, uint64_t *removed, struct profd_error *e);
+
+/* The day of the block that is open or written: its sums do not change. -1: none. */
+enum profd_status sqlite_frozen_day(struct store *s, int64_t *day, struct profd_error *e);
+
 /* A write transaction of upkeep: begins as any; end commits the state too, if anything was changed. */
 enum profd_status sqlite_upkeep_begin(struct store *s, struct profd_error *e);
 enum profd_status sqlite_upkeep_end(struct store *s, enum profd_status status, struct profd_error *e);

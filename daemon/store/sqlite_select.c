@@ -1,9 +1,12 @@
 /* Selects series and their rows: single uploads, hours, days, or all time at once. */
 #include "store/sqlite_select.h"
 
+#include <nettle/sha2.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "store/arrivals.h"
 #include "store/labels.h"
 #include "store/sqlite_interval.h"
 
@@ -95,7 +98,8 @@ static enum profd_status take_series(struct reading *r, sqlite3_stmt *q, struct 
     *info = (struct series_info){.id = sqlite3_column_int64(q, 0),
                                  .set = sqlite3_column_int64(q, 5),
                                  .uid = (uint32_t)sqlite3_column_int64(q, 1),
-                                 .totals = totals};
+                                 .totals = totals,
+                                 .first = INT64_MAX};
     TRY(take_labels(r, labels, n, info, e));
     const struct series_info *before = r->series_count > 0 ? info - 1 : NULL;
     if (before && before->set == info->set && before->uid == info->uid) {
@@ -224,6 +228,20 @@ enum profd_status sqlite_select_series(struct reading *r, const struct store_sco
     return settle_edge(r, &r->until, true, e);
 }
 
+enum profd_status sqlite_select_one(struct reading *r, int64_t series, bool *found, struct profd_error *e)
+{
+    sqlite3_stmt *q;
+    r->series_count = 0;
+    arena_reset(r->arena);
+    TRY(sqlite_first(r->s, SQL_SERIES_ONE, VALUES(INTEGER(series)), &q, found, e));
+    if (!*found) {
+        return PROFD_OK;
+    }
+    enum profd_status status = take_series(r, q, e);
+    sqlite_finish(q);
+    return status == PROFD_OK ? sqlite_select_names(r, e) : status;
+}
+
 enum profd_status sqlite_select_names(struct reading *r, struct profd_error *e)
 {
     for (size_t i = 0; i < r->series_count; i++) {
@@ -234,8 +252,9 @@ enum profd_status sqlite_select_names(struct reading *r, struct profd_error *e)
 
 /* Records the rows that a statement finds: number, and id if they are sums. */
 static enum profd_status take_refs(struct reading *r, uint32_t series, enum sqlite_sql which,
-                                   const struct sqlite_value *values, size_t count, bool sums, struct profd_error *e)
+                                   const struct sqlite_value *values, size_t count, struct profd_error *e)
 {
+    const bool sums = which != SQL_UPLOAD_NUMBERS, sealed = which == SQL_SEALED_IDS;
     sqlite3_stmt *q;
     TRY(sqlite_start(r->s, which, values, count, &q, e));
     enum profd_status status = PROFD_OK;
@@ -246,8 +265,13 @@ static enum profd_status take_refs(struct reading *r, uint32_t series, enum sqli
             return profd_no_memory(e);
         }
         r->refs = grown;
+        const int64_t number = sqlite3_column_int64(q, 0);
         r->refs[r->ref_count++] = (struct row_ref){
-            .number = sqlite3_column_int64(q, 0), .id = sums ? sqlite3_column_int64(q, 1) : 0, .series = series};
+            .number = number, .id = sums ? sqlite3_column_int64(q, 1) : 0, .sealed = sealed, .series = series};
+        if (sealed) {
+            r->series[series].first = number < r->series[series].first ? number : r->series[series].first;
+            r->sealed_count++;
+        }
     }
     return status;
 }
@@ -258,8 +282,13 @@ static enum profd_status take_sums(struct reading *r, uint32_t series, int level
     if (from > to) {
         return PROFD_OK;
     }
-    return take_refs(r, series, open_only ? SQL_ROLLUP_IDS_OPEN : SQL_ROLLUP_IDS,
-                     VALUES(INTEGER(r->series[series].id), INTEGER(level), INTEGER(from), INTEGER(to)), true, e);
+    const struct sqlite_value which[] = {INTEGER(r->series[series].id), INTEGER(level), INTEGER(from), INTEGER(to)};
+    const size_t n = sizeof which / sizeof which[0];
+    TRY(take_refs(r, series, open_only ? SQL_ROLLUP_IDS_OPEN : SQL_ROLLUP_IDS, which, n, e));
+    /* An hour that is sealed is in its day, and a day that is sealed in no other sum. */
+    return level == SQLITE_LEVEL_DAY || (level == SQLITE_LEVEL_HOUR && !open_only)
+               ? take_refs(r, series, SQL_SEALED_IDS, which, n, e)
+               : PROFD_OK;
 }
 
 /* The sums of slices in [since, until); no slice contains one of these limits. */
@@ -281,7 +310,7 @@ static enum profd_status select_all(struct reading *r, uint32_t series, struct p
     TRY(take_sums(r, series, SQLITE_LEVEL_HOUR, true, INT64_MIN, INT64_MAX, e));
     TRY(take_slices(r, series, 0, INT64_MAX, e));
     return take_refs(r, series, SQL_UPLOAD_NUMBERS,
-                     VALUES(INTEGER(r->series[series].id), INTEGER(INT64_MIN), INTEGER(INT64_MAX)), false, e);
+                     VALUES(INTEGER(r->series[series].id), INTEGER(INT64_MIN), INTEGER(INT64_MAX)), e);
 }
 
 /* Days that are completely inside the window, and the hours that they do not contain; hours at the limits; single
@@ -307,7 +336,7 @@ static enum profd_status select_window(struct reading *r, uint32_t series, struc
     }
     TRY(take_slices(r, series, since, r->until > 0 ? r->until : INT64_MAX, e));
     return take_refs(r, series, SQL_UPLOAD_NUMBERS,
-                     VALUES(INTEGER(r->series[series].id), INTEGER(first), INTEGER(last)), false, e);
+                     VALUES(INTEGER(r->series[series].id), INTEGER(first), INTEGER(last)), e);
 }
 
 static int compare_refs(const void *a, const void *b)
@@ -327,6 +356,66 @@ enum profd_status sqlite_select_rows(struct reading *r, struct profd_error *e)
     if (r->ref_count > 1) {
         qsort(r->refs, r->ref_count, sizeof *r->refs, compare_refs);
     }
+    return PROFD_OK;
+}
+
+void sqlite_block_take(sqlite3_stmt *q, int column, struct store_block *out)
+{
+    size_t n;
+    const uint8_t *centre = sqlite_blob(q, column + 1, &n);
+    *out = (struct store_block){.number = (uint64_t)sqlite3_column_int64(q, column),
+                                .attempt = (uint32_t)sqlite3_column_int64(q, column + 2),
+                                .day = sqlite3_column_int64(q, column + 3),
+                                .state = (enum store_block_state)sqlite3_column_int(q, column + 4),
+                                .sums = (uint64_t)sqlite3_column_int64(q, column + 5),
+                                .bytes = (uint64_t)sqlite3_column_int64(q, column + 6),
+                                .sealed = sqlite3_column_int64(q, column + 7)};
+    memcpy(out->centre, centre, n < sizeof out->centre ? n : sizeof out->centre);
+}
+
+static void hash_number(struct sha256_ctx *hash, uint64_t n)
+{
+    uint8_t bytes[8];
+    for (size_t i = 0; i < sizeof bytes; i++) {
+        bytes[i] = (uint8_t)(n >> 8 * i);
+    }
+    sha256_update(hash, sizeof bytes, bytes);
+}
+
+static void hash_text(struct sha256_ctx *hash, const char *text)
+{
+    hash_number(hash, strlen(text));
+    sha256_update(hash, strlen(text), (const uint8_t *)text);
+}
+
+enum profd_status sqlite_series_key(struct reading *r, const struct series_info *info, const char **name,
+                                    uint8_t key[STORE_SERIES_KEY_SIZE], struct profd_error *e)
+{
+    struct sha256_ctx hash;
+    char local[32];
+    sqlite3_stmt *q = NULL;
+    bool tenant = false;
+    if (store_is_tenant(info->uid)) {
+        TRY(sqlite_first(r->s, SQL_TENANT_NAME, VALUES(INTEGER(store_tenant_id(info->uid))), &q, &tenant, e));
+    }
+    snprintf(local, sizeof local, "uid %u", info->uid);
+    const char *text = tenant ? sqlite_text(q, 0) : local;
+    *name = arena_copy(r->arena, text, strlen(text));
+    sqlite_finish(tenant ? q : NULL);
+    TRY(*name ? PROFD_OK : profd_no_memory(e));
+    sha256_init(&hash);
+    hash_text(&hash, *name);
+    hash_text(&hash, info->builds[info->program].id.text);
+    hash_number(&hash, info->build_count);
+    for (size_t i = 0; i < info->build_count; i++) {
+        hash_text(&hash, info->builds[i].id.text);
+    }
+    hash_number(&hash, info->label_count);
+    for (size_t i = 0; i < info->label_count; i++) {
+        hash_text(&hash, info->labels[i].name);
+        hash_text(&hash, info->labels[i].value);
+    }
+    sha256_digest(&hash, STORE_SERIES_KEY_SIZE, key);
     return PROFD_OK;
 }
 

@@ -1,4 +1,4 @@
-/* Which rows a filter chooses. Only sqlite_read.c and sqlite_select.c include this. */
+/* Which rows a filter chooses. Only sqlite_read.c, sqlite_select.c and sqlite_blocks.c include this. */
 #ifndef PROFD_STORE_SQLITE_SELECT_H
 #define PROFD_STORE_SQLITE_SELECT_H
 
@@ -14,12 +14,14 @@ struct series_info {
     struct store_build *builds; /* likewise */
     size_t label_count;
     const struct store_label *labels;
+    int64_t first; /* smallest number of its rows that are sealed or were given; INT64_MAX: none */
 };
 
-/* A row of table upload or rollup. */
+/* A row of table upload, rollup or sealed. */
 struct row_ref {
-    int64_t number;  /* its place among the others */
-    int64_t id;      /* of a sum; 0: a single upload */
+    int64_t number; /* its place among the others */
+    int64_t id;     /* of a sum; 0: a single upload */
+    bool sealed;
     uint32_t series; /* index of the series_info */
 };
 
@@ -32,7 +34,10 @@ struct reading {
     size_t series_count, series_capacity;
     struct row_ref *refs;
     size_t ref_count, ref_capacity;
-    struct hashmap hosts; /* int64_t → text */
+    struct hashmap hosts;         /* int64_t → text */
+    size_t sealed_count, fetched; /* of the refs; of these, those that are fetched after the transaction */
+    struct store_row *sealed;     /* what is known of them; in the arena */
+    struct store_stub *stubs;     /* likewise */
 };
 
 /* Finds the series that match, and the edges that their sums allow. Names of builds are left out. */
@@ -44,9 +49,21 @@ enum profd_status sqlite_select_rows(struct reading *r, struct profd_error *e);
 /* Has a host that the filter's matchers select totals in its range, with functions that are not kept by host? */
 enum profd_status sqlite_has_totals(struct store *s, const struct store_scope *scope, const struct store_filter *filter,
                                     bool *any, struct profd_error *e);
+/* Finds the series of a row id, with names; it becomes the only one. *found: false if it is not there. */
+enum profd_status sqlite_select_one(struct reading *r, int64_t series, bool *found, struct profd_error *e);
+/* Decodes a list of hosts of table rollup. The array lives in the arena a, names until the reading ends. */
+enum profd_status sqlite_select_hosts(struct reading *r, struct arena *a, const uint8_t *bytes, size_t n,
+                                      const char *const **hosts, size_t *count, struct profd_error *e);
 /* Memory of a reading, from arena on. */
 enum profd_status sqlite_reading_init(struct reading *r, struct store *s, const struct store_filter *filter,
                                       struct profd_error *e);
 void sqlite_reading_done(struct reading *r);
+
+/* Reads the columns of a block from this one on. */
+void sqlite_block_take(sqlite3_stmt *q, int column, struct store_block *out);
+#define SQLITE_BLOCK_COLUMNS 8
+/* Reads the name of the user of a series, and its key. *name lives in the reading's arena. */
+enum profd_status sqlite_series_key(struct reading *r, const struct series_info *info, const char **name,
+                                    uint8_t key[STORE_SERIES_KEY_SIZE], struct profd_error *e);
 
 #endif

@@ -23,16 +23,18 @@ static const struct counted {
     enum owner gone; /* OWNER_USER: its removal says nothing about others */
     int gone_user;   /* column */
     bool counts;
+    int beside; /* column: bytes that another row had before, which also counts; 0: none */
 } tables[] = {
-    {"upload", OWNER_SERIES, 1, OWNER_USER, 0, true},
-    {"rollup", OWNER_SERIES, 1, OWNER_USER, 0, true},
-    {"rollup_processes", OWNER_SERIES, 0, OWNER_USER, 0, true},
-    {"ledger", OWNER_SERIES, 0, OWNER_USER, 0, true},
-    {"series", OWNER_SERIES, 0, OWNER_SERIES_GONE, 2, true},
-    {"doomed", OWNER_SERIES, 0, OWNER_SERIES_GONE, 1, false},
-    {"snapshot", OWNER_INSTANCE, 0, OWNER_USER, 0, true},
-    {"instance", OWNER_INSTANCE, 0, OWNER_INSTANCE_GONE, 1, true},
-    {"build_user", OWNER_USER, 1, OWNER_USER, 0, true},
+    {"upload", OWNER_SERIES, 1, OWNER_USER, 0, true, 0},
+    {"rollup", OWNER_SERIES, 1, OWNER_USER, 0, true, 0},
+    {"sealed", OWNER_SERIES, 2, OWNER_USER, 0, true, 14},
+    {"rollup_processes", OWNER_SERIES, 0, OWNER_USER, 0, true, 0},
+    {"ledger", OWNER_SERIES, 0, OWNER_USER, 0, true, 0},
+    {"series", OWNER_SERIES, 0, OWNER_SERIES_GONE, 2, true, 0},
+    {"doomed", OWNER_SERIES, 0, OWNER_SERIES_GONE, 1, false, 0},
+    {"snapshot", OWNER_INSTANCE, 0, OWNER_USER, 0, true, 0},
+    {"instance", OWNER_INSTANCE, 0, OWNER_INSTANCE_GONE, 1, true, 0},
+    {"build_user", OWNER_USER, 1, OWNER_USER, 0, true, 0},
 };
 
 static void note(struct store *s, enum owner owner, int64_t id, int64_t bytes)
@@ -48,9 +50,13 @@ static void note(struct store *s, enum owner owner, int64_t id, int64_t bytes)
 
 typedef int column_reader(sqlite3 *db, int column, sqlite3_value **value);
 
-static int64_t row_bytes(sqlite3 *db, column_reader *column)
+static int64_t row_bytes(sqlite3 *db, column_reader *column, int beside)
 {
     int64_t bytes = SQLITE_ROW_BYTES;
+    sqlite3_value *more;
+    if (beside > 0 && column(db, beside, &more) == SQLITE_OK) {
+        bytes += SQLITE_ROW_BYTES + sqlite3_value_int64(more);
+    }
     for (int i = 0; i < sqlite3_preupdate_count(db); i++) {
         sqlite3_value *v;
         if (column(db, i, &v) == SQLITE_OK &&
@@ -80,8 +86,8 @@ static void see_row(void *context, sqlite3 *db, int op, const char *schema, cons
     const int64_t id = column(db, t->column, &v) == SQLITE_OK ? sqlite3_value_int64(v) : 0;
     if (t->counts) {
         note(s, t->owner, id,
-             (op == SQLITE_DELETE ? 0 : row_bytes(db, sqlite3_preupdate_new)) -
-                 (op == SQLITE_INSERT ? 0 : row_bytes(db, sqlite3_preupdate_old)));
+             (op == SQLITE_DELETE ? 0 : row_bytes(db, sqlite3_preupdate_new, t->beside)) -
+                 (op == SQLITE_INSERT ? 0 : row_bytes(db, sqlite3_preupdate_old, t->beside)));
     }
     if (op == SQLITE_DELETE && t->gone != OWNER_USER) {
         const struct key key = {t->gone, id};

@@ -283,6 +283,7 @@ static enum profd_status verify_day(struct verifying *v, const struct sqlite_ide
 struct found_hour {
     struct sqlite_sums sums;
     uint64_t rounding; /* nanoseconds by which the ledger may be lower for a build, because it rounds every upload */
+    bool sealed;       /* a part of it is in blocks: the ledger has more shares and ticks of stacks */
     bool cut;          /* a sum has as many arcs and bins, or histograms, as fit: others have lost their builds */
     bool clocks_full;  /* a sum has stacks of as many clocks as fit: those of further clocks were left out of it */
 };
@@ -313,7 +314,7 @@ static void compare_sums(struct verifying *v, const char *where, const char *in_
     }
     for (size_t i = 0; i < x->build_count; i++) {
         const struct share *said = &x->shares[i], *held = &y->shares[i];
-        const bool known = held->nanoseconds < SUM_MAX && held->calls < SUM_MAX && !h->cut;
+        const bool known = held->nanoseconds < SUM_MAX && held->calls < SUM_MAX && !h->cut && !h->sealed;
         const uint64_t lower = held->nanoseconds - said->nanoseconds;
         if (known && (said->calls != held->calls || said->nanoseconds > held->nanoseconds || lower > h->rounding)) {
             tell(v,
@@ -323,9 +324,63 @@ static void compare_sums(struct verifying *v, const char *where, const char *in_
         }
     }
     /* Folding keeps the ticks of stacks; only those of too many clocks are left out. */
-    if (y->stack_ticks < SUM_MAX && !(h->clocks_full && y->stack_ticks < x->stack_ticks)) {
+    if (y->stack_ticks < SUM_MAX && !((h->clocks_full || h->sealed) && y->stack_ticks < x->stack_ticks)) {
         compare(v, where, "ticks of stacks", in_one, x->stack_ticks, in_other, y->stack_ticks);
     }
+}
+
+/* Checks that the released sum of a day is that of its released hours, in each block. */
+static enum profd_status verify_sealed(struct verifying *v, const struct sqlite_identity *series, int64_t day,
+                                       struct profd_error *e)
+{
+    enum { BLOCK, LEVEL, NUMBER, UPLOADS, PROCESSES, TICKS, CALLS, FIRST, LAST, REASONS, PROCESS_GROUPS };
+    const uint32_t cut =
+        (uint32_t)INEXACT_CALLS_LOST | INEXACT_TICKS_LOST; /* a sum of a day may have lost them first */
+    struct sqlite_sums hours;
+    struct random_groups groups, of_hours;
+    int64_t block = 0, number = INT64_MAX;
+    enum profd_status status = PROFD_OK;
+    sqlite3_stmt *q;
+    TRY(sqlite_start(v->s, SQL_SEALED_OF_DAY, VALUES(INTEGER(series->id), INTEGER(day)), &q, e));
+    while (sqlite_row(v->s, q, &status, e)) {
+        struct sqlite_sums one;
+        char where[96];
+        if (sqlite3_column_int64(q, BLOCK) != block) {
+            block = sqlite3_column_int64(q, BLOCK);
+            sqlite_sums_init(&hours, 0);
+            of_hours = (struct random_groups){.unknown = 0};
+            number = INT64_MAX;
+        }
+        sqlite_sums_init(&one, 0);
+        one.uploads = (uint64_t)sqlite3_column_int64(q, UPLOADS);
+        one.processes = (uint64_t)sqlite3_column_int64(q, PROCESSES);
+        one.ticks = (uint64_t)sqlite3_column_int64(q, TICKS);
+        one.calls = (uint64_t)sqlite3_column_int64(q, CALLS);
+        one.first = sqlite3_column_int64(q, FIRST);
+        one.last = sqlite3_column_int64(q, LAST);
+        one.inexact = (uint32_t)sqlite3_column_int64(q, REASONS);
+        status = sqlite_processes_decode(v->s, q, PROCESS_GROUPS, one.processes, &groups, e);
+        if (status != PROFD_OK) {
+            sqlite_finish(q);
+            return status;
+        }
+        const int64_t first = sqlite3_column_int64(q, NUMBER);
+        if (sqlite3_column_int(q, LEVEL) == SQLITE_LEVEL_HOUR) {
+            sqlite_sums_add(&hours, &one);
+            random_groups_add(&of_hours, &groups);
+            number = first < number ? first : number;
+            continue;
+        }
+        snprintf(where, sizeof where, "series %" PRId64 ", sum of day %" PRId64 " in block %" PRId64, series->id, day,
+                 block);
+        const struct found_hour h = {.sums = hours, .cut = ((one.inexact & ~hours.inexact) & cut) != 0};
+        compare_sums(v, where, "day", &one, "hours", &h);
+        compare(v, where, "first upload", "day", (uint64_t)first, "hours", (uint64_t)number);
+        if (memcmp(&groups, &of_hours, sizeof groups) != 0 && one.processes < SUM_MAX) {
+            tell(v, "%s: its processes by group are not those of its hours", where);
+        }
+    }
+    return status;
 }
 
 /* The upload of a live process is among the slices, too. */
@@ -471,6 +526,23 @@ static enum profd_status add_hour(struct verifying *v, const struct sqlite_ident
     TRY(status);
     /* Adds the hour's sum and those of its slices. */
     TRY(add_sum(v, series, SQLITE_LEVEL_HOUR, hour, h, where, e));
+    TRY(sqlite_start(v->s, SQL_SEALED_OF_HOUR, VALUES(INTEGER(series->id), INTEGER(hour)), &q, e));
+    while (sqlite_row(v->s, q, &status, e)) {
+        struct sqlite_sums one;
+        sqlite_sums_init(&one, series->build_count);
+        one.uploads = (uint64_t)sqlite3_column_int64(q, 0);
+        one.processes = (uint64_t)sqlite3_column_int64(q, 1);
+        one.ticks = (uint64_t)sqlite3_column_int64(q, 2);
+        one.calls = (uint64_t)sqlite3_column_int64(q, 3);
+        one.first = sqlite3_column_int64(q, 4);
+        one.last = sqlite3_column_int64(q, 5);
+        one.inexact = (uint32_t)sqlite3_column_int64(q, 6);
+        h->sealed = true;
+        h->cut |= (one.inexact & ((uint32_t)INEXACT_CALLS_LOST | INEXACT_TICKS_LOST)) != 0;
+        sqlite_sums_add(&h->sums, &one);
+        v->uploads += one.uploads;
+    }
+    TRY(status);
     for (int level = SQLITE_LEVEL_SLICE; level < SQLITE_LEVEL_SLICES; level++) {
         const int64_t each = SQLITE_SLICE_WIDE / sqlite_level_minutes(level);
         int64_t at = hour * each;
@@ -541,6 +613,9 @@ static enum profd_status verify_next(struct verifying *v, const struct sqlite_id
     }
     if (status == PROFD_OK && (!more || next / 24 != hour / 24)) {
         status = verify_day(v, series, hour / 24, e);
+    }
+    if (status == PROFD_OK && (!more || next / 24 != hour / 24)) {
+        status = verify_sealed(v, series, hour / 24, e);
     }
     c->hour = hour + 1;
     return status;
@@ -766,7 +841,8 @@ static enum profd_status find_orphans(struct verifying *v, struct profd_error *e
                  {SQL_ROLLUP_ORPHAN, "a sum"},
                  {SQL_LEDGER_ORPHAN, "a row of the ledger"},
                  {SQL_HOST_TOTAL_ORPHAN, "a total of a host"},
-                 {SQL_ROLLUP_PROCESSES_ORPHAN, "a row of processes by group"}};
+                 {SQL_ROLLUP_PROCESSES_ORPHAN, "a row of processes by group"},
+                 {SQL_SEALED_ORPHAN, "a sum of a block"}};
     int64_t upload = 0, doomed = 0;
     bool lone = false, found_count;
     TRY(sqlite_find(v->s, SQL_DOOMED_COUNT, NULL, 0, &doomed, &found_count, e));

@@ -284,10 +284,11 @@ enum profd_status store_pattern_judge(const struct store_filter *filter, struct 
 struct store_filter {
     const char *build_id;
     bool as_program; /* only where the build is the main executable */
-    bool by_host; /* hosts are told apart: what is kept without the host in its series is given as totals by host, with
-                     the label, and the range is that of their hours. Otherwise matchers of the label `host` do not
-                     select it, and store_get_marks says so (INEXACT_HOST_TOTALS) */
-    bool spread;  /* sums have it */
+    bool by_host;  /* hosts are told apart: what is kept without the host in its series is given as totals by host, with
+                      the label, and the range is that of their hours. Otherwise matchers of the label `host` do not
+                      select it, and store_get_marks says so (INEXACT_HOST_TOTALS) */
+    bool spread;   /* sums have it */
+    bool metadata; /* counts, spread and hosts of sums are not looked at, so sums of blocks come without them */
     int64_t since, until, widest; /* widest: no sum is of more ns, if these are an hour or more; 0: any. With since */
     size_t matcher_count;
     const struct store_matcher *matchers;
@@ -297,8 +298,9 @@ struct share; /* core/share.h */
 
 /* A stored upload, or a sum of uploads of one series. Everything is borrowed until each returns. */
 struct store_row {
-    uint64_t commit; /* ascending in order of acceptance; never reused. Of a sum: that of its first upload */
-    bool rolled;     /* counts have the encoding of core/rollup.h; otherwise that of proto/counts.h, of one upload */
+    uint64_t commit;       /* ascending in order of acceptance; never reused. Of a sum: that of its first upload */
+    uint64_t first_commit; /* the smallest among all rows of its series that are given */
+    bool rolled; /* counts have the encoding of core/rollup.h; otherwise that of proto/counts.h, of one upload */
     uint64_t version, id; /* of a sum: changes with its content, so caches can identify the content by it and id */
     int64_t width;    /* ns: time that contains end and the ends of everything in it: of a sum an hour, a day or (0) all
                          time; of a live process its slice; of another upload 0 */
@@ -323,15 +325,16 @@ struct store_row {
     size_t counts_size;
     uint64_t series; /* number of the (uid, program, builds, labels) set: all its rows have the same builds */
 };
-/* Calls each with the matching rows, each upload in exactly one of them, by ascending commit. The rows are as coarse as
- * since and until allow: one sum for all time, days, hours, then single uploads. each returns OK to continue; any other
- * status stops and is returned. */
+/* Calls each with the matching rows, each upload in exactly one of them: by ascending commit, and then those that are
+ * fetched from blocks, in any order. The rows are as coarse as since and until allow: one sum for all time, days,
+ * hours, then single uploads. each returns OK to continue; any other status stops and is returned. UNAVAILABLE: a sum
+ * is in a block, and there is no tier, or it does not answer. */
 enum profd_status store_each_upload(struct store *s, const struct store_scope *scope, const struct store_filter *filter,
                                     enum profd_status (*each)(void *context, const struct store_row *row,
                                                               struct profd_error *e),
                                     void *context, struct profd_error *e);
 
-/* Reads the limits of time that store_each_upload would use now, for ETags and for the report. */
+/* Reads the limits of time that store_each_upload would use now, for ETags and for the report. Never fetches. */
 enum profd_status store_get_range(struct store *s, const struct store_scope *scope, const struct store_filter *filter,
                                   int64_t *since, int64_t *until, struct profd_error *e);
 
