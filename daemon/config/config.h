@@ -54,6 +54,14 @@
       "count these functions for Prometheus and compare new versions; may be repeated")                                \
     X(watch_interval, "watch-interval", TEXT, OF_PROFD, "TIME",                                                        \
       "interval between looks at the watched functions (default 60s)")                                                 \
+    X(tier, "tier", TEXT, OF_PROFD, "URL",                                                                             \
+      "keep sums of past days in ClickHouse at https://[USER@]HOST[:PORT][/DATABASE]")                                 \
+    X(tier_password_file, "tier-password-file", TEXT, OF_PROFD, "FILE", "password of USER there (mode 0600)")          \
+    X(tier_ca, "tier-ca-file", TEXT, OF_PROFD, "FILE",                                                                 \
+      "certificates that issue ClickHouse's (PEM; default: the system's)")                                             \
+    X(tier_name, "tier-name", TEXT, OF_PROFD, "NAME", "name of this centre in the tier (default: the host's name)")    \
+    X(seal_after, "seal-after", TEXT, OF_PROFD, "AGE",                                                                 \
+      "move days that ended more than AGE ago to the tier (default 2d)")                                               \
     X(log_level, "log-level", TEXT, OF_ALL, "LEVEL", "error, warning, notice (default), info or debug")                \
     X(restore, "restore", ONLY_OPTION, OF_PROFD, "FILE", "replace the stored data by the backup FILE and exit")        \
     X(help, "help", ONLY_FLAG, OF_ALL, NULL, "print this text")                                                        \
@@ -92,12 +100,16 @@ struct config {
     uint32_t read_group;
     bool has_admin_group;
     uint32_t admin_group;
-    int64_t raw_age, keep_age;      /* nanoseconds; keep 0: for ever */
-    uint64_t raw_bytes, keep_bytes; /* keep 0: no limit */
-    unsigned user_share;            /* percent; 100: no bound */
-    int64_t harvest_interval;       /* nanoseconds */
-    const char *watch;              /* lines of core/watch_list.h, valid; NULL: nothing is watched */
-    int64_t watch_interval;         /* nanoseconds */
+    int64_t raw_age, keep_age;                /* nanoseconds; keep 0: for ever */
+    uint64_t raw_bytes, keep_bytes;           /* keep 0: no limit */
+    unsigned user_share;                      /* percent; 100: no bound */
+    int64_t harvest_interval;                 /* nanoseconds */
+    const char *watch;                        /* lines of core/watch_list.h, valid; NULL: nothing is watched */
+    int64_t watch_interval;                   /* nanoseconds */
+    const char *tier;                         /* a valid URL of tier/address.h; NULL: none */
+    const char *tier_password_file, *tier_ca; /* paths; NULL: none, the system's certificates */
+    const char *tier_name;
+    int64_t seal_after; /* nanoseconds */
     enum log_level log_level;
     bool http_given;   /* not by default */
     const char *relay; /* NULL: nothing is forwarded */
@@ -132,6 +144,12 @@ enum profd_status config_parse(struct config *config, const char *text, size_t n
 /* Fills in defaults and the checked part, for profd. */
 enum profd_status config_check(struct config *config, struct profd_error *e);
 void config_done(struct config *config);
+
+/* Reads the first line of a file that no user but its owner may access, root or this process's user, unless it is a
+ * credential of a service manager: from least to size − 2 bytes of printable ASCII. what: "token". CONFIG names the
+ * path. */
+enum profd_status config_read_secret(const char *what, const char *path, size_t least, char *out, size_t size,
+                                     struct profd_error *e);
 
 /* The keys that have other values than before. Names are static. */
 struct config_change {

@@ -17,12 +17,15 @@
 #include "net/peer.h"
 #include "proto/limits.h"
 #include "proto/runtime.h"
+#include "tier/address.h"
 
 #define RAW_AGE_MIN INT64_C(1000000000)
 #define RAW_BYTES_MIN (64u << 10)
 #define KEEP_BYTES_MIN (1u << 20)
 #define RELAY_KEEP_MIN (1u << 20)
 #define WATCH_ARENA (1u << 20)
+#define SEAL_AFTER_MIN INT64_C(86400000000000)
+#define TIER_NAME_MOST 64
 #define INTERVAL_MIN INT64_C(1000000000)
 #define INTERVAL_MAX INT64_C(3600000000000)
 
@@ -339,11 +342,41 @@ static enum profd_status config_check_watch(struct config *c, struct profd_error
                                           &c->watch_interval, e);
 }
 
+static enum profd_status config_check_tier(struct config *c, struct profd_error *e)
+{
+    static const char allowed[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
+    const char *after = config_or(c->values[CONFIG_seal_after], "2d");
+    struct clickhouse_address address;
+    char host[TIER_NAME_MOST + 1] = "";
+
+    TRY(config_parse_age("seal-after", after, &c->seal_after, e));
+    if (c->seal_after < SEAL_AFTER_MIN) {
+        return profd_error_set(e, PROFD_CONFIG, "seal-after is \"%s\"; it must be at least 1d", after);
+    }
+    c->tier = c->values[CONFIG_tier];
+    c->tier_password_file = c->values[CONFIG_tier_password_file];
+    c->tier_ca = c->values[CONFIG_tier_ca];
+    if (!c->tier) {
+        return PROFD_OK;
+    }
+    if (clickhouse_parse_address(c->tier, &address, e)) {
+        return PROFD_CONFIG;
+    }
+    (void)gethostname(host, sizeof host - 1);
+    TRY(config_set_default(c, CONFIG_tier_name, host, "", e));
+    c->tier_name = c->values[CONFIG_tier_name];
+    const size_t n = strlen(c->tier_name);
+    return n && n <= TIER_NAME_MOST && strspn(c->tier_name, allowed) == n
+               ? PROFD_OK
+               : profd_error_set(e, PROFD_CONFIG, "tier-name is \"%s\", not 1 to %d letters, digits and \"._-\"",
+                                 c->tier_name, TIER_NAME_MOST);
+}
+
 enum profd_status config_check(struct config *config, struct profd_error *e)
 {
     static enum profd_status (*const checks[])(struct config *, struct profd_error *) = {
         config_check_hosts_interval, config_check_detail, config_check_proxy, config_check_relay,
-        config_check_origin,         config_check_http,   config_check_watch};
+        config_check_origin,         config_check_http,   config_check_watch, config_check_tier};
     const char *open = config->values[CONFIG_http_open];
     enum profd_status status = config_check_level(config, e);
 

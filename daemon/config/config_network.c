@@ -1,9 +1,12 @@
 /* What profd-relay needs of the configuration. */
 #include "config/config_network.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "config/config_units.h"
@@ -184,4 +187,67 @@ enum profd_status config_check_network(struct config *config, struct profd_error
         status = listen_parse_unix(config->socket, e);
     }
     return status ? status : config_check_relay_program(config, e);
+}
+
+static bool config_is_credential(const char *path)
+{
+    const char *directory = getenv("CREDENTIALS_DIRECTORY");
+    const size_t n = directory ? strlen(directory) : 0;
+
+    return n && !strncmp(path, directory, n) && path[n] == '/' && !strstr(path + n, "/../");
+}
+
+static enum profd_status config_judge_secret(const char *what, const char *path, const struct stat *st,
+                                             struct profd_error *e)
+{
+    if (!S_ISREG(st->st_mode)) {
+        return profd_error_set(e, PROFD_CONFIG, "the %s file %s is not a regular file", what, path);
+    }
+    if (config_is_credential(path)) {
+        return PROFD_OK;
+    }
+    if (st->st_uid && st->st_uid != geteuid()) {
+        return profd_error_set(e, PROFD_CONFIG, "the %s file %s belongs to user %u, not to root or user %u", what, path,
+                               st->st_uid, geteuid());
+    }
+    return st->st_mode & 077
+               ? profd_error_set(e, PROFD_CONFIG, "other users may access the %s file %s (mode %04o); set mode 0600",
+                                 what, path, (unsigned)(st->st_mode & 07777))
+               : PROFD_OK;
+}
+
+enum profd_status config_read_secret(const char *what, const char *path, size_t least, char *out, size_t size,
+                                     struct profd_error *e)
+{
+    const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    struct stat st;
+    ssize_t got = -1;
+    enum profd_status status = PROFD_OK;
+
+    if (fd >= 0 && !fstat(fd, &st)) {
+        status = config_judge_secret(what, path, &st, e);
+        got = status ? 0 : read(fd, out, size - 1);
+    }
+    if (got < 0) {
+        status = profd_error_set(e, PROFD_CONFIG, "cannot read the %s file %s: %s", what, path, strerror(errno));
+    }
+    if (fd >= 0) {
+        close(fd);
+    }
+    if (status) {
+        return status;
+    }
+    out[got] = 0;
+    out[strcspn(out, "\r\n")] = 0;
+    if (strlen(out) < least || strlen(out) > size - 2) {
+        return profd_error_set(e, PROFD_CONFIG, "no %s in %s: its first line has %zu bytes, a %s has %zu to %zu", what,
+                               path, strlen(out), what, least, size - 2);
+    }
+    for (const char *c = out; *c; c++) {
+        if (*c <= ' ' || *c > '~') {
+            return profd_error_set(e, PROFD_CONFIG, "byte %td of the %s in %s is not printable ASCII", c - out + 1,
+                                   what, path);
+        }
+    }
+    return PROFD_OK;
 }

@@ -7,8 +7,9 @@
 #include "log/log.h"
 
 /* What profd cannot change while it runs. */
-static const enum config_option fixed[] = {CONFIG_state_dir, CONFIG_socket, CONFIG_http_socket, CONFIG_http,
-                                           CONFIG_relay};
+static const enum config_option fixed[] = {
+    CONFIG_state_dir,          CONFIG_socket,  CONFIG_http_socket, CONFIG_http,      CONFIG_relay, CONFIG_tier,
+    CONFIG_tier_password_file, CONFIG_tier_ca, CONFIG_tier_name,   CONFIG_seal_after};
 
 #define FIXED_COUNT (sizeof fixed / sizeof *fixed)
 

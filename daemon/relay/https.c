@@ -12,7 +12,6 @@
 #include "proto/limits.h"
 
 #define TOKEN_MIN 20
-#define TOKEN_MAX (HTTPS_TOKEN_SIZE - 2)
 #define CONNECT_SECONDS 20L
 #define ANSWER_MS 90000L /* proxies give up after a minute */
 #define RETRY_MOST 3600  /* seconds: a longer Retry-After counts as this */
@@ -57,67 +56,6 @@ void https_answer_done(struct https_answer *a)
 {
     free(a->body);
     a->body = NULL;
-}
-
-static bool https_is_credential(const char *path)
-{
-    const char *directory = getenv("CREDENTIALS_DIRECTORY");
-    const size_t n = directory ? strlen(directory) : 0;
-
-    return n && !strncmp(path, directory, n) && path[n] == '/' && !strstr(path + n, "/../");
-}
-
-static enum profd_status https_judge_file(const char *path, const struct stat *st, struct profd_error *e)
-{
-    if (!S_ISREG(st->st_mode)) {
-        return profd_error_set(e, PROFD_CONFIG, "the token file %s is not a regular file", path);
-    }
-    if (https_is_credential(path)) {
-        return PROFD_OK;
-    }
-    if (st->st_uid && st->st_uid != geteuid()) {
-        return profd_error_set(e, PROFD_CONFIG, "the token file %s belongs to user %u, not to root or user %u", path,
-                               st->st_uid, geteuid());
-    }
-    return st->st_mode & 077
-               ? profd_error_set(e, PROFD_CONFIG, "other users may access the token file %s (mode %04o); set mode 0600",
-                                 path, (unsigned)(st->st_mode & 07777))
-               : PROFD_OK;
-}
-
-enum profd_status https_read_token(const char *path, char out[HTTPS_TOKEN_SIZE], struct profd_error *e)
-{
-    const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-    struct stat st;
-    ssize_t got = -1;
-    enum profd_status status = PROFD_OK;
-
-    if (fd >= 0 && !fstat(fd, &st)) {
-        status = https_judge_file(path, &st, e);
-        got = status ? 0 : read(fd, out, HTTPS_TOKEN_SIZE - 1);
-    }
-    if (got < 0) {
-        status = profd_error_set(e, PROFD_CONFIG, "cannot read the token file %s: %s", path, strerror(errno));
-    }
-    if (fd >= 0) {
-        close(fd);
-    }
-    if (status) {
-        return status;
-    }
-    out[got] = 0;
-    out[strcspn(out, "\r\n")] = 0;
-    if (strlen(out) < TOKEN_MIN || strlen(out) > TOKEN_MAX) {
-        return profd_error_set(e, PROFD_CONFIG, "no token in %s: its first line has %zu bytes, a token has %d to %d",
-                               path, strlen(out), TOKEN_MIN, TOKEN_MAX);
-    }
-    for (const char *c = out; *c; c++) {
-        if (*c <= ' ' || *c > '~') {
-            return profd_error_set(e, PROFD_CONFIG, "byte %td of the token in %s is not printable ASCII", c - out + 1,
-                                   path);
-        }
-    }
-    return PROFD_OK;
 }
 
 static size_t https_take(char *data, size_t one, size_t n, void *context)
@@ -276,7 +214,7 @@ enum profd_status https_send(struct https *h, const struct config *c, const stru
     CURLcode code = CURLE_OUT_OF_MEMORY;
     enum profd_status status;
 
-    TRY(https_read_token(c->token, token, e));
+    TRY(config_read_secret("token", c->token, TOKEN_MIN, token, sizeof token, e));
     headers = https_make_headers(token, request->type);
     explicit_bzero(token, sizeof token);
     while (c->relay[base - 1] == '/') {

@@ -44,9 +44,4 @@ enum profd_status https_send(struct https *h, const struct config *c, const stru
                              struct https_answer *out, struct profd_error *e);
 void https_answer_done(struct https_answer *a);
 
-/* Reads a token, 20 to 512 printable characters, from the first line of a regular file. The file must belong to root or
- * to the process's user, and no other user may have access. A file in $CREDENTIALS_DIRECTORY is always accepted,
- * because systemd protects it. CONFIG. */
-enum profd_status https_read_token(const char *path, char out[HTTPS_TOKEN_SIZE], struct profd_error *e);
-
 #endif

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "relay/batch.h"
+#include "config/config.h"
 #include "relay/https.h"
 
 #define CENTRE "000102030405060708090a0b0c0d0e0f"
@@ -186,7 +187,7 @@ static enum profd_status read_token(const char *text, mode_t mode, char out[HTTP
     cr_assert(fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text));
     cr_assert_eq(fchmod(fd, mode), 0);
     close(fd);
-    const enum profd_status status = https_read_token(path, out, e);
+    const enum profd_status status = config_read_secret("token", path, 20, out, HTTPS_TOKEN_SIZE, e);
     unlink(path);
     return status;
 }
@@ -208,8 +209,8 @@ Test(token, of_a_file_that_only_its_owner_may_access)
     cr_assert_eq(read_token(longest, 0600, token, &e), PROFD_CONFIG);
     longest[512] = 0;
     cr_assert_eq(read_token(longest, 0600, token, &e), PROFD_OK, "%s", e.sentence);
-    cr_assert_eq(https_read_token("/tmp", token, &e), PROFD_CONFIG);
-    cr_assert_eq(https_read_token("/nowhere/token", token, &e), PROFD_CONFIG);
+    cr_assert_eq(config_read_secret("token", "/tmp", 20, token, HTTPS_TOKEN_SIZE, &e), PROFD_CONFIG);
+    cr_assert_eq(config_read_secret("token", "/nowhere/token", 20, token, HTTPS_TOKEN_SIZE, &e), PROFD_CONFIG);
 }
 
 Test(token, of_the_credentials_of_the_unit)
@@ -223,9 +224,9 @@ Test(token, of_the_credentials_of_the_unit)
     fputs("0123456789abcdefghij\n", f);
     fclose(f);
     cr_assert_eq(chmod(path, 0440), 0); /* as systemd makes it */
-    cr_assert_eq(https_read_token(path, token, &e), PROFD_CONFIG);
+    cr_assert_eq(config_read_secret("token", path, 20, token, HTTPS_TOKEN_SIZE, &e), PROFD_CONFIG);
     setenv("CREDENTIALS_DIRECTORY", folder, 1);
-    cr_assert_eq(https_read_token(path, token, &e), PROFD_OK, "%s", e.sentence);
+    cr_assert_eq(config_read_secret("token", path, 20, token, HTTPS_TOKEN_SIZE, &e), PROFD_OK, "%s", e.sentence);
     unsetenv("CREDENTIALS_DIRECTORY");
     unlink(path);
     rmdir(folder);
