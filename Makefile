@@ -70,16 +70,16 @@ NEEDS_gprof := gprof compat elf core proto
 NEEDS_import := import client elf core proto
 NEEDS_record := record client elf core proto
 NEEDS_profctl := profctl record gprof import client compat elf core proto
-NEEDS_config := config log net core proto
+NEEDS_config := config log net tier store core proto
 NEEDS_log := log proto
 NEEDS_tier := tier net store core proto
-NEEDS_relay := relay config log net core proto
-NEEDS_server := server requests live pages watch writer config log query ingest admin render compat elf net store core proto
+NEEDS_relay := relay config log net tier store core proto
+NEEDS_server := server requests live pages watch writer config tier log query ingest admin render compat elf net store core proto
 NEEDS_writer := writer log admin net store core proto
 NEEDS_watch := watch writer log admin query render compat net store core proto
 NEEDS_live := live writer log admin ingest net store core proto
 NEEDS_pages := pages writer log admin query render compat net store core proto
-NEEDS_requests := requests live pages writer log query ingest admin render compat elf net store core proto
+NEEDS_requests := requests tier live pages writer log query ingest admin render compat elf net store core proto
 
 LIBS_proto := -lprotobuf-c -lzstd -lnettle
 LIBS_core := -lm
@@ -125,7 +125,8 @@ $(B)/proto/message.o $(B)/proto/message_encode.o $(B)/proto/message_decode.o $(B
 $(B)/gen/embed/%.c: % tests/embed.sh
 	$(FOLDER)
 	$(Q)sh tests/embed.sh $< > $@
-EMBED_store := $(wildcard schema/*.sql)
+EMBED_store := $(filter-out schema/tier.sql,$(wildcard schema/*.sql))
+EMBED_tier := schema/tier.sql
 EMBED_query := schema/openapi.json
 # Debian's node-dagre-layout, which lays out the call graph in the browser.
 DAGRE ?= /usr/share/nodejs/dagre/dist/dagre.min.js
@@ -135,7 +136,7 @@ $(B)/gen/embed/daemon/web/dagre.js.c: $(DAGRE) tests/embed.sh
 	$(FOLDER)
 	$(Q)sh tests/embed.sh $< daemon/web/dagre.js > $@
 EMBED_pages := $(wildcard daemon/web/*) daemon/web/dagre.js
-.SECONDARY: $(patsubst %,$(B)/gen/embed/%.c,$(EMBED_store) $(EMBED_query) $(EMBED_pages)) # they stay; missing objects are made
+.SECONDARY: $(patsubst %,$(B)/gen/embed/%.c,$(EMBED_store) $(EMBED_tier) $(EMBED_query) $(EMBED_pages)) # they stay; missing objects are made
 
 # PROGRESS=line: one line that changes; PROGRESS=none: nothing.
 SAY_CC = $(if $(V),,$(if $(PROGRESS),$(if $(filter line,$(PROGRESS)),@printf '\r\033[K  CC %s' '$<'),$(info $()  CC $<)))

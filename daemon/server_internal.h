@@ -31,6 +31,7 @@
 #include "requests/upload.h"
 #include "requests/uploads.h"
 #include "store/store.h"
+#include "tier/address.h"
 #include "watch/watcher.h"
 #include "writer/file_check.h"
 #include "writer/health.h"
@@ -78,6 +79,7 @@ struct server {
     struct upload_service *uploads;
     struct query_service *queries;
     struct watcher *watcher;
+    struct clickhouse_address tier; /* if one is configured */
     struct admin_service *admin;
     struct relay_service *relay;
     uint8_t relay_epoch[SEGMENT_EPOCH_SIZE]; /* that this start drew, if something is forwarded */

@@ -424,6 +424,14 @@ static void server_on_end_token(void *context, uint64_t id)
     endpoints_end_token(s->endpoints, id);
 }
 
+static enum profd_status server_read_tier(struct server *s, struct profd_error *e)
+{
+    const char *path = s->config->tier_password_file;
+
+    TRY(clickhouse_parse_address(s->config->tier, &s->tier, e));
+    return path ? config_read_secret("password", path, 1, s->tier.password, sizeof s->tier.password, e) : PROFD_OK;
+}
+
 static enum profd_status server_make_services(struct server *s, struct profd_error *e)
 {
     const struct object_config objects = {.loop = s->loop,
@@ -450,9 +458,14 @@ static enum profd_status server_make_services(struct server *s, struct profd_err
                                  .replies = &s->replies,
                                  .tokens = &s->tokens,
                                  .state_dir = s->config->state_dir,
+                                 .tier_ca = s->config->tier_ca,
                                  .reload = server_on_reload,
                                  .end_token = server_on_end_token,
                                  .context = s};
+    if (s->config->tier) {
+        TRY(server_read_tier(s, e));
+        admin.tier = &s->tier;
+    }
     enum profd_status status;
     s->sync = (struct sync_config){.conns = s->conns, .live = s->live};
     struct relay_config relay = {

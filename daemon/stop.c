@@ -88,6 +88,9 @@ static void server_end_threads(struct server *s)
         query_service_join(s->queries);
     }
     verifier_free(s->verifier);
+    if (s->admin) {
+        admin_service_join(s->admin);
+    }
     watcher_free(s->watcher);
 }
 

@@ -64,7 +64,7 @@ struct profctl_row {
 extern const struct profctl_verb verb_upload, verb_symbols, verb_builds, verb_labels, verb_report, verb_export,
     verb_status, verb_gprof, verb_delete, verb_verify, verb_backup, verb_top, verb_completion, verb_groups,
     verb_run_command, verb_record, verb_ps, verb_pause, verb_reload, verb_retention, verb_token, verb_hosts, verb_relay,
-    verb_diff, verb_functions, verb_never_called, verb_cycles, verb_callers, verb_annotate;
+    verb_tier, verb_diff, verb_functions, verb_never_called, verb_cycles, verb_callers, verb_annotate;
 
 /* The candidate that is likely to be meant by a mistyped word: best is NULL if none is near enough. Begin with
  * {.word = word}. */

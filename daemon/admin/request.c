@@ -201,7 +201,8 @@ static const struct {
              {"token-add", REQUEST_TOKEN_ADD, 6},
              {"token-list", REQUEST_TOKEN_LIST, 0},
              {"token-remove", REQUEST_TOKEN_REMOVE, 1},
-             {"relay-move", REQUEST_RELAY_MOVE, 0}};
+             {"relay-move", REQUEST_RELAY_MOVE, 0},
+             {"tier-init", REQUEST_TIER_INIT, 0}};
 
 const char *request_verb_name(enum request_verb verb)
 {
@@ -226,7 +227,7 @@ enum profd_status request_parse(const char *verb, const char *const *arguments, 
     if (i == sizeof verbs / sizeof *verbs) {
         return profd_error_set(e, PROFD_METHOD,
                                "unknown command \"%.100s\"; known are delete, verify, backup, pause, resume, reload, "
-                               "confirm-clock, token-add, token-list, token-remove and relay-move",
+                               "confirm-clock, token-add, token-list, token-remove, relay-move and tier-init",
                                verb);
     }
     r.verb = verbs[i].verb;

@@ -21,7 +21,8 @@ enum request_verb {
     REQUEST_TOKEN_ADD,
     REQUEST_TOKEN_LIST,
     REQUEST_TOKEN_REMOVE,
-    REQUEST_RELAY_MOVE
+    REQUEST_RELAY_MOVE,
+    REQUEST_TIER_INIT
 };
 
 /* As it was asked for: "delete". Static. */

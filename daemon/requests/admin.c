@@ -119,6 +119,8 @@ static enum profd_status admin_begin(struct admin *a, struct profd_error *e)
     case REQUEST_TOKEN_LIST:
     case REQUEST_TOKEN_REMOVE:
         return admin_begin_token(a, e);
+    case REQUEST_TIER_INIT:
+        return admin_begin_tier(a, e);
     default:
         return admin_begin_backup(a, e);
     }
@@ -263,6 +265,12 @@ enum profd_status admin_service_new(const struct admin_config *config, struct ad
         return profd_error_set(e, PROFD_NO_MEMORY, "no memory for admin requests");
     }
     s->config = *config;
+    const enum profd_status status = admin_start_tier(s, e);
+
+    if (status) {
+        free(s);
+        return status;
+    }
     *out = s;
     return PROFD_OK;
 }
@@ -281,7 +289,13 @@ void admin_service_cancel(struct admin_service *s, conn_id conn)
 
 void admin_service_stop(struct admin_service *s)
 {
-    s->stopped = true;
+    atomic_store(&s->stopped, true);
+}
+
+void admin_service_join(struct admin_service *s)
+{
+    work_free(s->tier);
+    s->tier = NULL;
 }
 
 void admin_service_free(struct admin_service *s)

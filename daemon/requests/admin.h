@@ -10,6 +10,7 @@
 #define ADMIN_KEYS_MAX 128 /* of a configuration */
 
 struct admin_service;
+struct clickhouse_address;
 struct live;
 struct loop;
 struct space;
@@ -39,6 +40,8 @@ struct admin_config {
     struct tokens *tokens;
     struct relay_service *relay;
     const char *state_dir;
+    const struct clickhouse_address *tier; /* NULL: none is configured */
+    const char *tier_ca;                   /* NULL: the system's */
     /* Requests in flight that this removed token was admitted for are to be refused. */
     void (*end_token)(void *context, uint64_t id);
     /* Reads the configuration again. On an error nothing has changed. */
@@ -50,8 +53,10 @@ enum profd_status admin_service_new(const struct admin_config *config, struct ad
                                     struct profd_error *e);
 /* The client of this connection has hung up: its verbs that wait are not begun, and a verification or backup ends. */
 void admin_service_cancel(struct admin_service *s, conn_id conn);
-/* What goes on is not continued. */
+/* What goes on is not continued; a statement of the tier is cancelled. */
 void admin_service_stop(struct admin_service *s);
+/* Waits for the thread that asks the tier. Before the connections are freed. */
+void admin_service_join(struct admin_service *s);
 /* After the writer's and the verifier's threads and the connections. Accepts NULL. */
 void admin_service_free(struct admin_service *s);
 /* For conn_handler; the context is the service. */

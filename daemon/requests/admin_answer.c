@@ -86,14 +86,10 @@ static void work_run(struct store *store, const struct profd_error *full, struct
     }
 }
 
-static void work_done(struct writer_job *job)
+void admin_end(struct admin *a)
 {
-    struct admin *a = container_of(job, struct admin, job);
     struct page page;
 
-    if (!a->status) {
-        a->status = a->done(a, &a->error);
-    }
     if (a->status) {
         admin_refuse(a, a->status, a->error.sentence);
         return;
@@ -103,6 +99,16 @@ static void work_done(struct writer_job *job)
     document_write(a->answer, &page.body);
     a->answer = NULL;
     admin_answer(a, &page);
+}
+
+static void work_done(struct writer_job *job)
+{
+    struct admin *a = container_of(job, struct admin, job);
+
+    if (!a->status) {
+        a->status = a->done(a, &a->error);
+    }
+    admin_end(a);
 }
 
 static const struct writer_job_type work_type = {.run = work_run, .done = work_done, .drop = admin_drop};

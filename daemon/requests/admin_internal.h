@@ -9,6 +9,7 @@
 
 #include "admin/backup.h"
 #include "admin/request.h"
+#include "net/work.h"
 #include "proto/buildid.h"
 #include "render/document.h"
 #include "requests/admin.h"
@@ -24,7 +25,8 @@ struct admin_service {
     LIST_HEAD(, admin) all;
     struct admin *backup; /* the one that is being made or sent */
     unsigned backup_number;
-    bool stopped;
+    atomic_bool stopped;
+    struct work *tier; /* asks the tier; NULL: none is configured */
 };
 
 struct admin;
@@ -39,6 +41,7 @@ struct admin {
     admin_run *run;        /* admin_submit */
     admin_done *done;
     struct verification check; /* verify */
+    struct work_item item;     /* of the queue tier */
     struct admin_service *service;
     LIST_ENTRY(admin) of_all;
     atomic_bool gone; /* its client has hung up: it is not begun, or ends */
@@ -57,7 +60,7 @@ struct admin {
     struct loop_timer *timer;
     bool whole, cancelled;
     uint64_t took_ms;
-    json_t *answer; /* of admin_submit */
+    json_t *answer; /* of admin_submit and the tier */
 };
 
 /* admin_answer.c */
@@ -73,6 +76,8 @@ void admin_answer(struct admin *a, struct page *page);
 /* The drop of a job (writer/writer.h): refuses it, because the daemon is stopping. */
 void admin_drop(struct writer_job *job);
 void admin_free(struct admin *a);
+/* Ends a request with a->status by a NACK or by a->answer. */
+void admin_end(struct admin *a);
 /* Gives the request to the writer. It is answered by a NACK or by a->answer. */
 enum profd_status admin_submit(struct admin *a, admin_run *run, admin_done *done, struct profd_error *e);
 
@@ -80,5 +85,9 @@ enum profd_status admin_submit(struct admin *a, admin_run *run, admin_done *done
 enum profd_status admin_begin_token(struct admin *a, struct profd_error *e);
 enum profd_status admin_begin_backup(struct admin *a, struct profd_error *e);
 enum profd_status admin_begin_verify(struct admin *a, struct profd_error *e);
+
+/* admin_tier.c: the thread that asks the tier, if one is configured. */
+enum profd_status admin_start_tier(struct admin_service *s, struct profd_error *e);
+enum profd_status admin_begin_tier(struct admin *a, struct profd_error *e);
 
 #endif

@@ -25,7 +25,7 @@ struct clickhouse_address {
     unsigned server_count;                  /* at least 1 */
     struct clickhouse_server servers[CLICKHOUSE_SERVERS_MOST];
     bool tls, replicated;
-    char password[CLICKHOUSE_PASSWORD_MAX + 1]; /* "": none. The URL has none */
+    char password[CLICKHOUSE_PASSWORD_MAX + 2]; /* "": none. The URL has none */
 };
 
 /* Parses a URL; http:// is for loopback only. USAGE with the rule and the value; *out is then unchanged. */

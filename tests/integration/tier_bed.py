@@ -26,7 +26,7 @@ from harness import AS_NOBODY, LONG, NOBODY, ROOT, free_port, parse_response
 LIBRARY = os.path.join(ROOT, "build", "tier", "node_modules", "@chdb", "lib-linux-x64-gnu", "libchdb.so")
 OLD = shutil.which("clickhouse-server", path="/usr/sbin:/usr/bin")
 MEMORY = 3 << 30  # bytes of data of one old server, at most
-PASSWORD = 'it\'s "here" & <there>'  # of the user `writer`
+PASSWORD = 'it\'s"here"&<there>'  # of the user `writer`
 
 
 class Server:
@@ -142,7 +142,7 @@ USERS = """<?xml version="1.0"?>
   </profiles>
   <users>
     <default><password></password>{rest}<profile>default</profile></default>
-    <writer><password>it's "here" &amp; &lt;there&gt;</password>{rest}<profile>default</profile></writer>
+    <writer><password>it's"here"&amp;&lt;there&gt;</password>{rest}<profile>default</profile></writer>
     <reader><password></password>{rest}<profile>reader</profile></reader>
   </users>
   <quotas><default><interval><duration>3600</duration><queries>0</queries><errors>0</errors><result_rows>0</result_rows>
