@@ -1,4 +1,5 @@
 """Manual pages beside the tables that the programs parse with: every option has an entry, and every entry an option."""
+import html
 import json
 import os
 import re
@@ -10,7 +11,8 @@ PROGRAMS = {"OF_PROFD": "daemon/profd.8", "OF_RELAY": "daemon/relay/profd-relay.
 VERBS = r"client/profctl/[a-z_]+\.c$"
 COMMON = "client/profctl/profctl_parse.c"
 OVERVIEW = "client/profctl.1"
-OVERVIEW_MOST = 400  # lines
+OVERVIEW_MOST = 300  # lines
+WORDS_MOST = 40  # of a sentence in the pages of profctl
 PAGES = r"client/man/profctl-([\w-]+)\.1"
 MANUAL = r"^(daemon|client|proto)/.*\.[1-8]$"
 GPROF = "client/gprof/gprof_options.c"
@@ -122,10 +124,12 @@ def check_overview(tree, groups, common, bad):
     page = Page(tree, OVERVIEW)
     both_ways("profctl(1)", common, set().union(*(options_of(e) for _, s, _, e in page.entries if s == "OPTIONS")), bad)
     shown = []
-    for title, body in re.findall(r"^\.Ss (.*)\n((?:\.(?!Sh|Ss).*\n|[^.].*\n)*)",
-                                  page.text[page.text.index(".Sh VERBS"):page.text.index(".Sh OPTIONS")], re.M):
-        verbs = re.findall(r"^\.It (?:Xr profctl-([\w-]+) 1|Cm (\w+))", body, re.M)
-        shown.append((title, [linked for linked, alone in verbs if not alone]))
+    for title, verb in re.findall(r"^\.It (?:Sy (.*)|Xr profctl-([\w-]+) 1 Ta .*)$",
+                                  page.text.split(".Sh VERBS\n")[1].split(".Sh ")[0], re.M):
+        if title:
+            shown.append((title, []))
+        else:
+            shown[-1][1].append(verb)
     if shown != groups:
         bad.append(f"profctl(1): VERBS differs from the table of verbs: {shown} instead of {groups}")
     lines = page.text.count("\n")
@@ -146,7 +150,7 @@ def check_verb(tree, path, verb, table, common, bad):
     bad += [f"{name}, SYNOPSIS: it lacks --{o}" for o, letter in table
             if not {"--" + o, "-" + letter} & (named | common)]
     bad += [f"{name}, SYNOPSIS: there is no option {o}" for o in sorted(named - options - common)]
-    if f".Nm profctl {verb}\n" not in synopsis or f".Nm profctl-{verb}\n" not in page.text:
+    if not re.search(rf"^\.Nm profctl {verb}\b", synopsis, re.M) or f".Nm profctl-{verb}\n" not in page.text:
         bad.append(f"{name}: NAME or SYNOPSIS lacks {verb}")
 
 
@@ -163,6 +167,18 @@ def check_verbs(tree, bad):
     said = set().union(*(re.findall(r"[\w-]+", e.removeprefix("Cm ")) for _, _, path, e in
                          Page(tree, pages["report"]).entries if len(path) == 1 and "-format" in path[0]))
     both_ways("profctl-report(1), --format", formats_of(tree) | drawn, said, bad)
+
+
+def check_sentences(tree, bad):
+    """Sentences of the pages of profctl can be read once."""
+    for f in (f for f in tree.all if f == OVERVIEW or re.fullmatch(PAGES, f)):
+        text = subprocess.run(["mandoc", "-Thtml", "-Ofragment", f], capture_output=True, text=True).stdout
+        text = re.sub(r"<pre>.*?</pre>|<table class=\"Nm\">.*?</table>", "\0", text, flags=re.S)
+        text = re.sub(r"</?(p|dt|dd|li|h1|h2|div|table|td|tr)\b[^>]*>", "\0", text)
+        for part in html.unescape(re.sub(r"<[^>]*>", "", text)).split("\0"):
+            for sentence in re.split(r"(?<=[\w)”’%][.!?])\s+", " ".join(part.split())):
+                if len(sentence.split()) > WORDS_MOST:
+                    bad.append(f"{f}: more than {WORDS_MOST} words: {sentence[:60]}…")
 
 
 def check_references(tree, bad):
@@ -220,8 +236,8 @@ def check_openapi(tree, bad):
 
 def check_manuals(tree):
     bad = []
-    for check in (check_daemon, check_verbs, check_references, check_directories, check_gprof, check_environment,
-                  check_openapi):
+    for check in (check_daemon, check_verbs, check_sentences, check_references, check_directories, check_gprof,
+                  check_environment, check_openapi):
         check(tree, bad)
     point(not bad, "options, keys and formats of the programs and of the manual pages are the same", bad)
     pages = [f for f in tree.all if re.search(MANUAL, f)]

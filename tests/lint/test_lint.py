@@ -199,6 +199,8 @@ def manuals():
     yield name, "profd(8), SOURCE CODE: daemon/watch has no entry"
     change("client/profctl/main.c", "{&look, &verb_export}", "{&data, &verb_export}")
     yield name, "profctl(1): VERBS differs from the table of verbs"
+    change("client/man/profctl-ps.1", "lists live processes.", "lists" + " processes" * 40 + ".")
+    yield name, "client/man/profctl-ps.1: more than 40 words: profctl-ps lists processes"
     change("client/man/profctl-ps.1", ".Sh EXAMPLES\n", ".Sh EXAMPLE\n")
     yield name, "profctl-ps(1): the sections are NAME, SYNOPSIS, DESCRIPTION, OPTIONS, EXAMPLE, SEE ALSO"
     change("client/man/profctl-ps.1", ".Xr profctl-top 1", ".Xr profctl-tap 1")
