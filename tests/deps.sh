@@ -11,7 +11,8 @@ check="$demo dwz libcriterion-dev libssl-dev clang python3-clang-14 libclang-rt-
 libc6-dev-arm64-cross qemu-user python3 python3-jsonschema
 golang-1.19-go libgoogle-perftools4 graphviz valgrind mandoc openssl sqlite3 curl util-linux strace
 git e2fsprogs mount faketime jq zstd musl-tools wrk linux-perf chromium zsh fish less systemd clang-format
-prometheus nginx-light haproxy redis-server clickhouse-server bash elfutils debuginfod lld llvm cppcheck liblua5.4-dev"
+prometheus nginx-light haproxy redis-server clickhouse-server zookeeper
+bash elfutils debuginfod lld llvm cppcheck liblua5.4-dev"
 # A Node.js that is there stays: Debian's npm would replace that of another source.
 command -v node >/dev/null 2>&1 || check="$check nodejs"
 command -v npm >/dev/null 2>&1 || check="$check npm"
@@ -31,7 +32,7 @@ esac
 [ "${1:-}" != check ] || cat >&2 <<'END'
 make check builds profd with all its tests and runs them: about 20 minutes on two cores, longer if packages are missing.
 It installs what is missing: Debian packages with apt-get, as root, among them compilers, Chromium, Go, Node.js, npm,
-and servers (Redis, nginx, HAProxy, Prometheus, ClickHouse and others, named below); and modules of npm below
+and servers (Redis, nginx, HAProxy, Prometheus, ClickHouse, ZooKeeper and others, named below); and modules of npm below
 build/browser and, 178 MB to load and 560 MB there, ClickHouse of today as a library below build/tier.
 END
 missing=

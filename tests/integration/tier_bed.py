@@ -190,6 +190,95 @@ def cluster(name, shards):
         for shard in shards) + f"</{name}>"
 
 
+class Zookeeper:
+    """A server of ZooKeeper in a folder of its own. It may be stopped and started again."""
+
+    JARS = [f"/usr/share/java/{name}.jar" for name in (
+        "zookeeper", "zookeeper-jute", "slf4j-api", "slf4j-nop", "netty-all", "commons-cli", "metrics-core",
+        "snappy-java")]
+    why_not = "" if all(map(os.path.exists, JARS)) else "needs zookeeper: sh tests/deps.sh check"
+
+    def __init__(self):
+        self.port, self.process = free_port(), None
+        self.folder = tempfile.mkdtemp(prefix="profd-zookeeper-")
+        with open(os.path.join(self.folder, "zoo.cfg"), "w") as f:
+            f.write(f"tickTime=500\ndataDir={self.folder}/data\nclientPort={self.port}\n"
+                    "clientPortAddress=127.0.0.1\nadmin.enableServer=false\n")
+
+    def start(self):
+        with open(os.path.join(self.folder, "out"), "ab") as out:
+            self.process = subprocess.Popen(
+                ["java", "-Xmx128m", "-cp", ":".join(self.JARS), "org.apache.zookeeper.server.quorum.QuorumPeerMain",
+                 os.path.join(self.folder, "zoo.cfg")], stdin=subprocess.DEVNULL, stdout=out, stderr=out,
+                cwd=self.folder)
+        deadline = time.monotonic() + LONG
+        while time.monotonic() < deadline and self.process.poll() is None:
+            with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", self.port), 1) as s:
+                s.sendall(b"srvr")
+                if s.recv(64).startswith(b"Zookeeper version"):  # before: it "is not currently serving requests"
+                    return self
+            time.sleep(0.05)
+        raise RuntimeError("ZooKeeper does not start: " + open(os.path.join(self.folder, "out")).read())
+
+    def stop(self):
+        if self.process and self.process.poll() is None:
+            self.process.kill()
+            self.process.wait(LONG)
+
+    def __enter__(self):
+        return self.start()
+
+    def __exit__(self, *_):
+        self.stop()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+class Fleet:
+    """Old servers as a cluster `fleet` of shards with replicas, which need a Zookeeper that runs."""
+
+    def __init__(self, shards=2, replicas=1, keeper=None):
+        self.shards = [[Old() for _ in range(replicas)] for _ in range(shards)]
+        self.servers = [s for shard in self.shards for s in shard]
+        self.keeper = keeper
+        for i, shard in enumerate(self.shards):
+            for j, s in enumerate(shard):
+                s.configure(cluster("fleet", self.shards), "" if keeper is None else (
+                    f"<zookeeper><node><host>127.0.0.1</host><port>{keeper.port}</port></node></zookeeper>"
+                    f"<macros><shard>{i}</shard><replica>r{j}</replica></macros>"))
+
+    def url(self, database="profd", servers=None, **parameters):
+        """Names all servers, or these."""
+        if self.keeper is not None:
+            parameters["replicated"] = 1
+        names = ",".join(f"127.0.0.1:{s.http}" for s in servers or self.servers)
+        return f"http://{names}/{database}?" + urllib.parse.urlencode({"cluster": "fleet", **parameters})
+
+    def __enter__(self):
+        try:
+            for s in self.servers:
+                s.start()
+        except BaseException:
+            self.__exit__()
+            raise
+        deadline = time.monotonic() + LONG
+        while self.keeper is not None and not all(map(self.sees_keeper, self.servers)):
+            if time.monotonic() > deadline:
+                raise RuntimeError("a server does not reach ZooKeeper")
+            time.sleep(0.05)
+        return self
+
+    @staticmethod
+    def sees_keeper(server):
+        """A server connects when it first needs it; on a busy machine the first handshakes can fail."""
+        with contextlib.suppress(RuntimeError):
+            return bool(server.query("SELECT count() FROM system.zookeeper WHERE path = '/'"))
+        return False
+
+    def __exit__(self, *_):
+        for s in self.servers:
+            s.__exit__()
+
+
 class Between:
     """Passes requests to a server without TLS, one on each connection. damage: None, or a function that gets the
     socket, the whole request and answer(), which asks the server and returns its whole reply; it sends what it wants,
