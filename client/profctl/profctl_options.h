@@ -10,9 +10,10 @@
         __VA_ARGS__                                                                                                    \
     }
 
-#define OPTION_FORMAT OPTION("format", 'f', "text|json|csv", "format (default text)")
+#define OPTION_FORMAT OPTION("format", 'f', "text|json|csv", "output format (default text)")
 
-#define OPTION_SINCE OPTION("since", 0, "T", "RFC 3339, a date, seconds since 1970, or now-1h, -30m, -7d")
+#define OPTION_SINCE                                                                                                   \
+    OPTION("since", 0, "T", "start of the time range: RFC 3339, a date, seconds since 1970, or now-1h, -30m, -7d")
 #define OPTION_UNTIL OPTION("until", 0, "T", "end of the time range")
 #define OPTION_LABEL OPTION("label", 'l', "K=V", "use only uploads with this label; may be repeated")
 #define OPTION_MATCH                                                                                                   \
@@ -25,13 +26,13 @@
     OPTION("dimension", 0, "D", "what the samples measure: seconds, cycles, … (default seconds if there are any)")
 #define OPTION_TIME                                                                                                    \
     OPTION("time", 0, "best|measured|calls",                                                                           \
-           "times of stacks, or by numbers of calls (default best: measured where 95 % of the ticks have stacks)")
-#define OPTION_PARTIAL OPTION("partial", 0, NULL, "answer from what can be read if a part of the data cannot")
+           "times of stacks, or by numbers of calls (default best: measured if 95 % of the ticks have stacks)")
+#define OPTION_PARTIAL OPTION("partial", 0, NULL, "answer from the readable part if a part of the data cannot be read")
 #define OPTION_UID OPTION("uid", 0, "UID", "use only uploads of this user")
 #define OPTION_COLOR                                                                                                   \
     OPTION("color", 0, "auto|always|never", "colour the text (default auto: on a terminal, unless NO_COLOR is set)")
 #define OPTION_VERBOSE                                                                                                 \
-    OPTION("verbose", 'v', NULL, "print all lines of the heading (default: usual ones, and what is wrong)")
+    OPTION("verbose", 'v', NULL, "print all lines of the heading (default: the usual ones, and those about faults)")
 #define OPTION_NAMES                                                                                                   \
     OPTION("names", 0, "short|full", "short: C++ names without template arguments (default on a terminal)")
 #define OPTION_WIDE OPTION("wide", 0, NULL, "do not shorten lines and names on a terminal")

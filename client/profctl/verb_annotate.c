@@ -18,11 +18,11 @@
 #define FOLDERS_MOST 32
 
 static const struct profctl_option options[] = {
-    {"source", 0, NULL, "by source line (the default)"},
-    {"asm", 0, NULL, "by instruction"},
-    {"source-path", 0, "DIR", "look for sources here first; may be repeated"},
-    {"exe", 'e', "FILE", "the executable or library with the function, if it is not where it was"},
-    {"debuginfod", 0, NULL, "download what is not here from a debuginfod server"},
+    {"source", 0, NULL, "show source lines (the default)"},
+    {"asm", 0, NULL, "show instructions"},
+    {"source-path", 0, "DIR", "look for sources in DIR first; may be repeated"},
+    {"exe", 'e', "FILE", "the executable or library with the function, if it was moved"},
+    {"debuginfod", 0, NULL, "download missing files from a debuginfod server"},
     {"url", 0, "URL", "the debuginfod server (default: those of DEBUGINFOD_URLS)"},
     {"timeout", 0, "SECONDS", "time for one file, and for all sources together, 1 to 86400 (default 120)"},
     OPTION_FORMAT,

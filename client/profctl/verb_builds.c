@@ -28,7 +28,7 @@
 static const struct profctl_option options[] = {
     {"all", 'a', NULL, "also list shared libraries"},
     {"full", 0, NULL, "print complete build-ids and paths"},
-    {"sort", 0, &(ORDERS(OR_KEY))[1], "order (default seen: latest first)"},
+    {"sort", 0, &(ORDERS(OR_KEY))[1], "order of the rows (default seen: latest first)"},
     {"time", 0, "auto|relative|iso", "format of times (default auto: relative on a terminal)"},
 };
 

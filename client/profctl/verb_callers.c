@@ -22,7 +22,7 @@
 static const struct profctl_option options[] = {
     {"method", 0, "best|stacks|calls",
      "how time is divided among callers (default best: the first of these that is possible)"},
-    {"limit", 0, "N", "callers (default 40; 0: all)"},
+    {"limit", 0, "N", "number of callers (default 40; 0: all)"},
     OPTION_FORMAT,
     OPTION_LABEL,
     OPTION_MATCH,

@@ -21,7 +21,7 @@ static const struct profctl_option options[] = {
     OPTION_UNTIL,
     OPTION_LABEL,
     OPTION_MATCH,
-    {"limit", 0, "N", "cycles, and members and arcs of each (default 20)"},
+    {"limit", 0, "N", "number of cycles, and of members and arcs of each (default 20; 0: all)"},
     OPTION_FORMAT,
     OPTION_SCOPE,
     OPTION_DIMENSION,

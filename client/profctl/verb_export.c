@@ -22,7 +22,7 @@
 
 static const struct profctl_option options[] = {
     {"format", 'f', "gmon|autofdo", "gmon.out, or a sample profile of LLVM (default gmon)"},
-    {"exe", 'e', "FILE", "for -f autofdo: the executable, if it is not where it was"},
+    {"exe", 'e', "FILE", "for -f autofdo: the executable, if it was moved"},
     {"output", 'o', "FILE", "output file, which appears when it is complete (- is stdout)"},
     OPTION_SINCE,
     OPTION_UNTIL,

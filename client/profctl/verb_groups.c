@@ -14,8 +14,8 @@
 #define LABELS_MAX 3 /* the daemon's limit, which it says itself when there are more */
 
 static const struct profctl_option options[] = {
-    {"by", 'b', "LABEL", "group by this label; up to three times"},
-    {"step", 0, "1m|5m|10m|15m|30m|1h|2h|3h|4h|6h|8h|12h|1d|7d", "also group by time"},
+    {"by", 'b', "LABEL", "divide by this label; may be given up to three times"},
+    {"step", 0, "1m|5m|10m|15m|30m|1h|2h|3h|4h|6h|8h|12h|1d|7d", "divide by time"},
     OPTION_FORMAT,
     OPTION_PARTIAL,
     OPTION_SINCE,

@@ -8,7 +8,7 @@
 #include "profctl/profctl_rows.h"
 
 static const struct profctl_option options[] = {
-    {"build", 'b', "PROGRAM|BUILD|EXE", "only labels of uploads of this build"},
+    {"build", 'b', "PROGRAM|BUILD|EXE", "use only labels of uploads of this build"},
 };
 
 static void table_print(const struct rows *r, bool names)

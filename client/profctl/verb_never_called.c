@@ -16,7 +16,7 @@
 #define ANSWER_MOST ((size_t)256 << 20)
 
 static const struct profctl_option options[] = {
-    OPTION_SINCE,  OPTION_UNTIL, OPTION_LABEL, OPTION_MATCH,   {"limit", 0, "N", "rows (default all)"},
+    OPTION_SINCE,  OPTION_UNTIL, OPTION_LABEL, OPTION_MATCH,   {"limit", 0, "N", "number of rows (default all)"},
     OPTION_FORMAT, OPTION_SCOPE, OPTION_UID,   OPTION_PARTIAL,
 };
 

@@ -13,7 +13,7 @@
 
 static const struct profctl_option options[] = {
     {"off", 0, NULL, "let paused processes count again"},
-    {"label", 'l', "K=V", "processes with this label, like K=V among the arguments; may be repeated"},
+    {"label", 'l', "K=V", "select processes with this label, as the argument K=V does; may be repeated"},
     {"rate", 0, "HZ", "ticks per second from now on, at most the original rate; 0 restores it"},
 };
 

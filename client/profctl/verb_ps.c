@@ -14,7 +14,7 @@ static const struct profctl_option options[] = {
     {"label", 'l', "K=V", "list only processes with this label; may be repeated"},
     {"match", 'm', "MATCHER",
      "list only processes with a matching label: K=\"V\", K!=\"V\", K=~\"V\" or K!~\"V\"; may be repeated"},
-    {"pids", 0, NULL, "print only the process ids, one a line, for example for kill"},
+    {"pids", 0, NULL, "print only the process ids, one a line"},
 };
 
 static enum profd_status make_target(const struct profctl_call *call, struct ask_target *t, struct profd_error *e)

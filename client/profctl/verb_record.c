@@ -25,8 +25,8 @@ static const struct profctl_option options[] = {
     {"rate", 0, "HZ", "ticks per second of CPU time, 1 to 10000 (default 19)"},
     {"unwind", 0, "fp|table", "how callers are found: by frame pointers (default), or by unwind tables"},
     {"label", 'l', "K=V", "attach a label to everything that is sampled; may be repeated"},
-    {"kernel", 0, NULL, "name the functions of the kernel, which otherwise is one function"},
-    {"verbose", 'v', NULL, "report at the end what became of the samples"},
+    {"kernel", 0, NULL, "name the functions of the kernel (default: one function)"},
+    {"verbose", 'v', NULL, "print at the end what became of the samples"},
 };
 
 struct session {

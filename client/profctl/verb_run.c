@@ -20,14 +20,14 @@
 static const struct profctl_option options[] = {
     {"label", 'l', "K=V", "attach a label to everything the command counts; may be repeated"},
     {"rate", 0, "HZ", "ticks per second of CPU time, 0 to 10000 (default 99)"},
-    {"clock", 0, "cpu|off", "cpu is the default; off: no timers"},
+    {"clock", 0, "cpu|off", "clock of the ticks; off: no ticks (default cpu)"},
     {"memory", 0, "MIB", "memory for the counts of one process, 1 to 1024 MiB (default 64); a power of two"},
     {"rewrite", 0, NULL, "make counting cheaper by rewriting the instrumented call sites"},
     {"leave-out", 0, "FILE", "do not count calls of the functions in FILE, which report -f exclude-list writes"},
     {"wait", 0, "SECONDS", "seconds to wait for the daemon after the command has ended (default 10)"},
-    {"check", 0, NULL, "say whether the command will be counted, and do not run it"},
-    {"require-daemon", 0, NULL, "do not run the command without a daemon"},
-    {"verbose", 'v', NULL, "report at the end what was delivered"},
+    {"check", 0, NULL, "print whether the command would be counted, and do not run it"},
+    {"require-daemon", 0, NULL, "do not run the command if no daemon answers"},
+    {"verbose", 'v', NULL, "print at the end what was delivered"},
     {"socket", 0, "PATH", "the daemon's Unix socket"},
     {"help", 'h', NULL, "print this text"},
 };

@@ -13,9 +13,8 @@
 #include "proto/object_note.h"
 
 static const struct profctl_option options[] = {
-    {"code", 0, NULL, "store the instructions of the files, too, for the dashboard"},
-    {"debuginfod", 0, NULL,
-     "download the names of stored builds without names from a debuginfod server, and send them"},
+    {"code", 0, NULL, "also store the instructions, for the dashboard"},
+    {"debuginfod", 0, NULL, "download names of stored builds from a debuginfod server, and send them"},
     {"url", 0, "URL", "the debuginfod server (default: those of DEBUGINFOD_URLS)"},
     {"timeout", 0, "SECONDS", "time for one file, 1 to 86400 (default 120)"},
 };

@@ -26,7 +26,7 @@ static const struct profctl_option options[] = {
     {"window", 'w', "T", "time range to show, such as 10m or 1h (default: everything)"},
     {"count", 'n', "N", "exit after N updates (default: never on a terminal, otherwise 1)"},
     {"limit", 0, "N", "number of functions (default: as many as fit the terminal, otherwise 20)"},
-    {"sort", 0, "self|total|calls", "order (default self)"},
+    {"sort", 0, "self|total|calls", "order of the rows (default self)"},
     OPTION_LABEL,
     OPTION_TIME,
     OPTION_COLOR,
