@@ -64,6 +64,7 @@ static const struct {
     {"hosts", "  profctl hosts               every host that has sent something\n"},
     {"relay",
      "  profctl relay move          after `relay` was changed: the next centre that answers is the right one\n"},
+    {"tier", "  profctl tier init           after `tier` was added to profd.conf\n"},
     {"token", "  profctl token add grafana --read                              for a data source\n"
               "  profctl token add ci --admin --tenant shop --expires 90d      for a build that sends symbols\n"
               "  profctl token list                                            names, rights and tenants\n"},
