@@ -265,6 +265,9 @@ static enum profd_status take_row(void *context, const struct store_row *row, st
     struct adding *g = context;
     ARENA_BOUNDARY(g->arena, profd_no_memory(e));
     uint32_t only = COUNTS_NOWHERE;
+    if (row->uploads == 0) {
+        return PROFD_OK;
+    }
     const uint32_t number = find_group(g, row);
     add_source(g, number, row);
     for (uint32_t i = 0; g->request->alone && i < row->build_count; i++) {

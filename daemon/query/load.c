@@ -20,19 +20,16 @@ struct loading {
     struct set series, hosts, host_labels, users;
     const uint32_t **maps; /* per series: the sum's index of each build of its uploads */
     uint32_t map_capacity;
-    const char **names; /* per build of the sum: as the first series that has it states it */
-    uint64_t *named;    /* first_commit of that series */
-    uint32_t name_capacity, named_capacity;
+    const char **names; /* per build of the sum */
+    uint32_t name_capacity;
     struct provenance provenance;
 };
 
-static uint32_t add_build(struct loading *l, const struct store_build *build, uint64_t first)
+static uint32_t add_build(struct loading *l, const struct store_build *build)
 {
     const uint32_t index = profile_sum_build(l->sum, build->id.text);
     l->names = arena_extend(l->arena, l->names, index, &l->name_capacity, sizeof *l->names);
-    l->named = arena_extend(l->arena, l->named, index, &l->named_capacity, sizeof *l->named);
-    if (l->names[index] == NULL || first < l->named[index]) {
-        l->named[index] = first;
+    if (l->names[index] == NULL) {
         const char *name = build->name != NULL ? build->name : "";
         l->names[index] = arena_copy(l->arena, name, strlen(name));
     }
@@ -45,7 +42,7 @@ static const uint32_t *make_map(struct loading *l, const struct store_row *row)
     uint32_t *map = ARENA_ARRAY(l->arena, row->build_count + 1, uint32_t);
     for (size_t i = 0; i < row->build_count; i++) {
         const bool left_out = l->request->alone && strcmp(row->builds[i].id.text, l->request->filter.build_id) != 0;
-        map[i] = left_out ? COUNTS_NOWHERE : add_build(l, &row->builds[i], row->first_commit);
+        map[i] = left_out ? COUNTS_NOWHERE : add_build(l, &row->builds[i]);
     }
     return map;
 }
@@ -69,8 +66,8 @@ static const uint32_t *find_map(struct loading *l, const struct store_row *row)
     if (added) {
         add_host_label(l, row);
         l->maps[number] = make_map(l, row);
-        if (!l->request->alone) {
-            profile_sum_load_order(l->sum, l->maps[number], (uint32_t)row->build_count, row->first_commit);
+        if (!l->request->alone) { /* a series is first seen with the number of its earliest upload */
+            profile_sum_load_order(l->sum, l->maps[number], (uint32_t)row->build_count, row->commit);
         }
     }
     return l->maps[number];
@@ -172,8 +169,11 @@ static enum profd_status take_row(void *context, const struct store_row *row, st
 {
     struct loading *l = context;
     ARENA_BOUNDARY(l->arena, profd_no_memory(e));
-    add_source(l, row);
     const uint32_t *map = find_map(l, row);
+    if (row->uploads == 0) {
+        return PROFD_OK;
+    }
+    add_source(l, row);
     if (l->shares) {
         TRY(load_shares_add(l->shares, row, map, e));
     }

@@ -30,14 +30,11 @@ static enum profd_status find_host(struct reading *r, int64_t id, const char **h
 
 typedef enum profd_status upload_sink(void *context, const struct store_row *row, struct profd_error *e);
 
-/* Data that all rows of a series share; builds and labels belong to the reading's arena. Rows begin by ascending
- * number.
- */
+/* Data that all rows of a series share; builds and labels belong to the reading's arena. */
 static struct store_row begin_row(struct series_info *info, const struct row_ref *ref)
 {
-    info->first = ref->number < info->first ? ref->number : info->first;
+    info->begun = true;
     return (struct store_row){.commit = (uint64_t)ref->number,
-                              .first_commit = (uint64_t)info->first,
                               .id = (uint64_t)(ref->id != 0 ? ref->id : ref->number),
                               .uid = info->uid,
                               .label_count = info->label_count,
@@ -135,12 +132,14 @@ static enum profd_status give_sum(struct reading *r, const struct row_ref *ref, 
     return status;
 }
 
-/* Notes what is known of a sum that is in a block; gives it if its counts are not wanted. */
+/* Notes what is known of a sum that is in a block, and announces its series if this is the first row; or gives the row
+ * if its counts are not wanted. */
 static enum profd_status take_sealed(struct reading *r, const struct row_ref *ref, sqlite3_stmt *q, upload_sink *each,
                                      void *context, struct profd_error *e)
 {
     enum { LEVEL = SQLITE_BLOCK_COLUMNS, AT, UPLOADS, PROCESSES, FIRST, LAST, INEXACT, GROUPS, BYTES };
     struct series_info *info = &r->series[ref->series];
+    const bool begun = info->begun;
     struct store_row row = begin_row(info, ref);
     struct store_stub stub = {.program = info->builds[info->program].id.text,
                               .level = sqlite3_column_int(q, LEVEL),
@@ -148,6 +147,9 @@ static enum profd_status take_sealed(struct reading *r, const struct row_ref *re
                               .bytes = (uint64_t)sqlite3_column_int64(q, BYTES)};
     const char *name;
     sqlite_block_take(q, 0, &stub.block);
+    if (!begun && !r->filter->metadata) {
+        TRY(each(context, &row, e));
+    }
     row.rolled = true;
     row.id = (uint64_t)ref->id | SEALED_ID;
     row.version = stub.block.attempt;

@@ -98,8 +98,7 @@ static enum profd_status take_series(struct reading *r, sqlite3_stmt *q, struct 
     *info = (struct series_info){.id = sqlite3_column_int64(q, 0),
                                  .set = sqlite3_column_int64(q, 5),
                                  .uid = (uint32_t)sqlite3_column_int64(q, 1),
-                                 .totals = totals,
-                                 .first = INT64_MAX};
+                                 .totals = totals};
     TRY(take_labels(r, labels, n, info, e));
     const struct series_info *before = r->series_count > 0 ? info - 1 : NULL;
     if (before && before->set == info->set && before->uid == info->uid) {
@@ -265,13 +264,11 @@ static enum profd_status take_refs(struct reading *r, uint32_t series, enum sqli
             return profd_no_memory(e);
         }
         r->refs = grown;
-        const int64_t number = sqlite3_column_int64(q, 0);
-        r->refs[r->ref_count++] = (struct row_ref){
-            .number = number, .id = sums ? sqlite3_column_int64(q, 1) : 0, .sealed = sealed, .series = series};
-        if (sealed) {
-            r->series[series].first = number < r->series[series].first ? number : r->series[series].first;
-            r->sealed_count++;
-        }
+        r->refs[r->ref_count++] = (struct row_ref){.number = sqlite3_column_int64(q, 0),
+                                                   .id = sums ? sqlite3_column_int64(q, 1) : 0,
+                                                   .sealed = sealed,
+                                                   .series = series};
+        r->sealed_count += sealed;
     }
     return status;
 }

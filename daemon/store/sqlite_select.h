@@ -14,7 +14,7 @@ struct series_info {
     struct store_build *builds; /* likewise */
     size_t label_count;
     const struct store_label *labels;
-    int64_t first; /* smallest number of its rows that are sealed or were given; INT64_MAX: none */
+    bool begun; /* one of its rows was given or announced */
 };
 
 /* A row of table upload, rollup or sealed. */

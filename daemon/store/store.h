@@ -298,13 +298,14 @@ struct share; /* core/share.h */
 
 /* A stored upload, or a sum of uploads of one series. Everything is borrowed until each returns. */
 struct store_row {
-    uint64_t commit;       /* ascending in order of acceptance; never reused. Of a sum: that of its first upload */
-    uint64_t first_commit; /* the smallest among all rows of its series that are given */
-    bool rolled; /* counts have the encoding of core/rollup.h; otherwise that of proto/counts.h, of one upload */
+    uint64_t commit; /* ascending in order of acceptance; never reused. Of a sum: that of its first upload */
+    bool rolled;     /* counts have the encoding of core/rollup.h; otherwise that of proto/counts.h, of one upload */
     uint64_t version, id; /* of a sum: changes with its content, so caches can identify the content by it and id */
     int64_t width;    /* ns: time that contains end and the ends of everything in it: of a sum an hour, a day or (0) all
                          time; of a live process its slice; of another upload 0 */
-    uint64_t uploads; /* number of uploads in it; slices of a live process that became one count as before */
+    uint64_t uploads; /* 0: a series is announced of which the first row comes later; besides this, only commit, of that
+                         row, uid, program, builds, labels and series are set. Otherwise number of uploads in it; slices
+                         of a live process that became one count as before */
     uint32_t uid;
     const char *host; /* of an upload, "" if unknown; NULL of a sum, which has hosts */
     size_t host_count;
@@ -326,9 +327,10 @@ struct store_row {
     uint64_t series; /* number of the (uid, program, builds, labels) set: all its rows have the same builds */
 };
 /* Calls each with the matching rows, each upload in exactly one of them: by ascending commit, and then those that are
- * fetched from blocks, in any order. The rows are as coarse as since and until allow: one sum for all time, days,
- * hours, then single uploads. each returns OK to continue; any other status stops and is returned. UNAVAILABLE: a sum
- * is in a block, and there is no tier, or it does not answer. */
+ * fetched from blocks, in any order; every series is first seen by the order of its smallest commit. The rows are as
+ * coarse as since and until allow: one sum for all time, days, hours, then single uploads. each returns OK to continue;
+ * any other status stops and is returned. UNAVAILABLE: a sum is in a block, and there is no tier, or it does not
+ * answer. */
 enum profd_status store_each_upload(struct store *s, const struct store_scope *scope, const struct store_filter *filter,
                                     enum profd_status (*each)(void *context, const struct store_row *row,
                                                               struct profd_error *e),

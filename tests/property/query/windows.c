@@ -1,5 +1,6 @@
-/* Rolling uploads up changes no answer, nor does the cache: the same fleet raw in memory and rolled in SQLite is asked
- * the same random questions, with compaction, late uploads and repeated questions in between. */
+/* Rolling uploads up changes no answer, nor does the cache, nor do days that move to a tier: the same fleet raw in
+ * memory and rolled in SQLite is asked the same random questions, with compaction, late uploads, sealing and repeated
+ * questions in between. */
 #include <sqlite3.h>
 #include <stdio.h>
 #include <unistd.h>
@@ -7,6 +8,7 @@
 #include "proto/collector.h"
 #include "proto/counts_stacks.h"
 #include "query/load.h"
+#include "tests/memory_tier.h"
 #include "tests/unit/query/fleet.h"
 
 #define SECOND_LIBRARY "77aa00ff12"
@@ -381,11 +383,15 @@ static void run_fleet(uint64_t seed, size_t cache_size)
     uint32_t answered = 0, moved = 0, nodes = 0;
     const struct query_lock locking = {lock, unlock, &held};
     struct query_cache *cache = query_cache_new(cache_size, &locking);
+    struct memory_tier tier;
     snprintf(directory, sizeof directory, "%s/profd-windows-XXXXXX",
              getenv("TMPDIR") != NULL ? getenv("TMPDIR") : "/tmp");
     cr_assert_not_null(mkdtemp(directory));
     snprintf(path, sizeof path, "%s/profd.db", directory);
     cr_assert_eq(store_sqlite_open_writer(path, &rolled, &e), PROFD_OK, "%s", e.sentence);
+    memory_tier_init(&tier);
+    memory_tier_attach(&tier, rolled);
+    store_set_tier(rolled, true);
     state = seed;
     for (int which = 0; which < 2; which++) {
         fleet_put_object(which ? raw : rolled, PROGRAM, 1000);
@@ -396,6 +402,9 @@ static void run_fleet(uint64_t seed, size_t cache_size)
         if (below(10) == 0) {
             compact(rolled, (int64_t)below(HOURS) * HOUR, 1 + below(40));
         }
+        for (uint32_t i = below(3); i > 0; i--) { /* written so long ago that what came late is sealed, too */
+            memory_tier_step(&tier, rolled, FLEET_NOW - (int64_t)below(48) * HOUR, 1, below(1 << 20));
+        }
         if (number % 8 == 0) {
             compare_aligned(raw, rolled, cache, &answered);
             compare_unaligned(raw, rolled, cache, &moved);
@@ -404,6 +413,7 @@ static void run_fleet(uint64_t seed, size_t cache_size)
         }
     }
     compact(rolled, 0, UINT32_MAX);
+    memory_tier_seal(&tier, rolled, FLEET_NOW - (int64_t)(seed % 2) * 24 * HOUR, 1);
     for (int i = 0; i < 80; i++) {
         compare_aligned(raw, rolled, cache, &answered);
         compare_unaligned(raw, rolled, cache, &moved);
@@ -414,7 +424,9 @@ static void run_fleet(uint64_t seed, size_t cache_size)
     cr_assert(answered > 40 && moved > 5 && nodes > 100000, "%u answered, %u moved, %u nodes", answered, moved, nodes);
     cr_assert(use.missed > 0 && use.bytes <= cache_size && (cache_size < 1000000 || use.found > 50),
               "%llu found, %llu missed", (unsigned long long)use.found, (unsigned long long)use.missed);
+    cr_assert_gt(tier.fetched, 1000, "%zu sums were fetched", tier.fetched);
     query_cache_free(cache);
+    memory_tier_done(&tier);
     store_close(raw);
     store_close(rolled);
     remove_database(directory, path);
