@@ -4,9 +4,11 @@ import json
 import os
 import re
 import shutil
+import subprocess
 import tempfile
+import threading
 
-from harness import PROFD, Daemon, Tap, free_port, run
+from harness import LONG, PROFCTL, PROFD, Daemon, Tap, free_port, run, until
 from https_bed import certificate
 from tier_bed import PASSWORD, Between, Chdb, Old, cut, drop, lose_reply
 
@@ -126,6 +128,29 @@ def others(tap, server):
     refused(tap, "another word", init(server.url(), arguments=("tier", "drop")), 64, '"drop"')
 
 
+def cancelled(tap, server):
+    """ClickHouse does not answer: init ends with its client, and with the daemon."""
+    hold = threading.Event()
+    with Between(server.http) as gate:
+        gate.damage = lambda *_: hold.wait()
+        for name in ("its client is killed", "the daemon stops"):
+            with Daemon("--tier", server.url(port=gate.http)) as d:
+                asking = subprocess.Popen([PROFCTL, "tier", "init"], env=d.env, stdout=subprocess.PIPE,
+                                          stderr=subprocess.PIPE, text=True)
+                waits = until(lambda: bool(gate.seen))
+                gate.seen.clear()
+                if name == "its client is killed":
+                    asking.kill()
+                    fine_end = until(lambda: "was cancelled" in d.logged())
+                else:
+                    fine_end = d.stop() == 0
+                out, err = asking.communicate(timeout=LONG)
+                tap.point(waits and fine_end and "was cancelled" in d.logged()
+                          and (asking.returncode, out) in ((-9, ""), (75, "")), f"an init ends when {name}",
+                          (err, d.logged()))
+    hold.set()
+
+
 def tls(tap, folder):
     pair, other = certificate(folder), certificate(folder, "other")
     with Chdb(pair) as server:
@@ -167,6 +192,7 @@ def main():
                 foreign(tap, name, server)
                 if kind is Chdb:
                     others(tap, server)
+                    cancelled(tap, server)
                 server.stop()
                 server.start()
                 tap.point(tables(server, "own") == TABLES, f"{name}: a killed server has them still")
