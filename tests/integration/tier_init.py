@@ -120,6 +120,7 @@ def others(tap, server):
     """What answers in a server's place."""
     with Daemon() as d:
         refused(tap, "no tier", d.ctl("tier", "init"), 65, "the key tier of profd.conf(5)")
+        refused(tap, "no status of no tier", d.ctl("tier", "status"), 1, "the key tier of profd.conf(5)")
     port = free_port()
     refused(tap, "no server", init(f"http://127.0.0.1:{port}/profd"), 69, f"http://127.0.0.1:{port}")
     with Between(server.http) as gate:
