@@ -137,6 +137,9 @@ static enum profd_status look_at_row(void *context, const struct store_row *row,
 {
     (void)e;
     struct seen *seen = context;
+    if (row->uploads == 0) { /* a series of which the first row is in a block */
+        return PROFD_OK;
+    }
     seen->rows++;
     seen->uploads += row->uploads;
     seen->processes += row->processes_started;

@@ -1,0 +1,330 @@
+/* Past days that move to a tier: what each verb promises, what late data and removals do to a block, and that
+ * verification finds what is wrong with what stays. */
+#include <sqlite3.h>
+#include <stdio.h>
+
+#include "tests/contract/store/arrival_fixture.h"
+#include "tests/memory_tier.h"
+
+#define NOW (MIDNIGHT + 5 * DAY)
+#define DAYS 3 /* that have uploads */
+
+static struct memory_tier tier;
+
+/* An upload of each of two series every four hours of three days, and a tier; all is summed by day. */
+static void fill(struct fixture *f)
+{
+    struct made m;
+    memory_tier_init(&tier);
+    memory_tier_attach(&tier, f->r);
+    store_set_tier(f->w, true);
+    for (unsigned sender = 1; sender <= 2; sender++) {
+        for (uint32_t i = 0; i < 6 * DAYS; i++) {
+            make_counted(&m, sender, sender, i + 1, MIDNIGHT + i * 4 * HOUR + sender, 10 * sender + i);
+            put_counted(f, &m);
+        }
+    }
+    compact_all(f, HOUR, UINT64_MAX, NOW);
+}
+
+static void put_late(struct fixture *f, unsigned sequence, int64_t end)
+{
+    struct made m;
+    make_counted(&m, 1, 1, 100 + sequence, end, 7);
+    put_counted(f, &m);
+}
+
+static int64_t count(struct fixture *f, const char *sql)
+{
+    sqlite3 *db;
+    sqlite3_stmt *q;
+    cr_assert_eq(sqlite3_open(f->path, &db), SQLITE_OK);
+    cr_assert_eq(sqlite3_prepare_v2(db, sql, -1, &q, NULL), SQLITE_OK, "%s", sqlite3_errmsg(db));
+    cr_assert_eq(sqlite3_step(q), SQLITE_ROW);
+    const int64_t n = sqlite3_column_int64(q, 0);
+    sqlite3_finalize(q);
+    sqlite3_close(db);
+    return n;
+}
+
+static uint64_t bytes_of(struct fixture *f, uint32_t uid)
+{
+    struct store_use use;
+    OK(f, store_get_use(f->r, uid, &use, &f->e));
+    return use.bytes;
+}
+
+static void same(const struct seen *a, const struct seen *b)
+{
+    cr_assert(a->uploads == b->uploads && a->processes == b->processes && a->ticks == b->ticks && a->calls == b->calls,
+              "%llu and %llu uploads", (unsigned long long)a->uploads, (unsigned long long)b->uploads);
+    cr_assert(a->first == b->first && a->last == b->last && a->inexact == b->inexact && a->stacks == b->stacks);
+    cr_assert_eq(memcmp(&a->groups, &b->groups, sizeof a->groups), 0);
+}
+
+static enum profd_status ignore_row(void *context, const struct store_row *row, struct profd_error *e)
+{
+    (void)context;
+    (void)row;
+    (void)e;
+    return PROFD_OK;
+}
+
+/* What is fetched is what was there, with and without its spread; what is not wanted is not fetched. */
+STORE_TEST(block_of_each_day)
+{
+    fill(f);
+    const uint64_t bytes[] = {bytes_of(f, 1), bytes_of(f, 2)};
+    const struct seen all = look_window(f, 0, 0), some = look_window(f, MIDNIGHT + 5 * HOUR, MIDNIGHT + 60 * HOUR);
+    cr_assert_eq(all.uploads, 12 * DAYS);
+    cr_assert_eq(count(f, "SELECT count(*) FROM rollup WHERE level=2"), 0, "a tier needs no sums of all time");
+    memory_tier_seal(&tier, f->w, MIDNIGHT + 2 * DAY, NOW);
+    expect_clean(f);
+    cr_assert_eq(count(f, "SELECT count(*) FROM rollup WHERE level=1"), 2, "the third day is too young");
+    memory_tier_seal(&tier, f->w, MIDNIGHT + DAYS * DAY, NOW);
+    expect_clean(f);
+    cr_assert_eq(count(f, "SELECT count(*) FROM rollup"), 0);
+    cr_assert_eq(count(f, "SELECT count(*) FROM sealed"), 2 * 7 * DAYS);
+    cr_assert(bytes_of(f, 1) == bytes[0] && bytes_of(f, 2) == bytes[1], "sealing frees nothing of a user's share");
+    cr_assert_eq(tier.fetched, 0);
+    const struct seen then = look_window(f, 0, 0);
+    same(&all, &then);
+    cr_assert_eq(then.rolled, 2 * DAYS, "days");
+    const struct seen edges = look_window(f, MIDNIGHT + 5 * HOUR, MIDNIGHT + 60 * HOUR);
+    same(&some, &edges);
+    const size_t fetched = tier.fetched;
+    int64_t since, until;
+    const struct store_filter inside = {PROGRAM, .since = MIDNIGHT + HOUR / 2, .until = NOW, .metadata = true};
+    OK(f, store_get_range(f->r, &everybody, &inside, &since, &until, &f->e));
+    cr_assert(since == MIDNIGHT && until == NOW, "an edge is moved outward as before");
+    struct store_tier_totals t;
+    OK(f, store_get_tier_totals(f->r, NOW, &t, &f->e));
+    cr_assert(t.days_sealed == DAYS && t.days_waiting == 0 && t.sums == 2 * 7 * DAYS && t.bytes > 1000);
+    cr_assert_eq(t.sealed_to, MIDNIGHT + DAYS * DAY);
+    cr_assert_eq(tier.fetched, fetched);
+    store_set_archive(f->r, NULL);
+    const struct store_filter window = {PROGRAM, .since = NOW - HOUR, .until = NOW};
+    cr_assert_eq(look(f, everybody, &window).rows, 0, "days that are here need no tier");
+    FAILS(f, PROFD_UNAVAILABLE,
+          store_each_upload(f->r, &everybody, &(struct store_filter){PROGRAM}, ignore_row, NULL, &f->e));
+    memory_tier_done(&tier);
+}
+
+static enum profd_status refuse_row(void *context, const struct store_row *row, struct profd_error *e)
+{
+    (void)context;
+    return row->uploads == 0 ? PROFD_OK : profd_error_set(e, PROFD_TIMEOUT, "enough");
+}
+
+static enum profd_status add_metadata(void *context, const struct store_row *row, struct profd_error *e)
+{
+    uint64_t *uploads = context;
+    (void)e;
+    cr_assert(row->counts_size == 0 && row->host_count == 0 && row->builds[row->program].name[0] != '\0');
+    *uploads += row->uploads;
+    return PROFD_OK;
+}
+
+/* An archive that breaks its promise. */
+static enum profd_status fetch_badly(void *context, const struct store_stub *stubs, size_t n, bool spread,
+                                     enum profd_status (*each)(void *each_context, size_t stub,
+                                                               const struct store_bulk *bulk, struct profd_error *e),
+                                     void *each_context, struct profd_error *e)
+{
+    const char how = *(const char *)context;
+    const struct store_bulk bulk = {.counts = tier.sums[0].bulk.counts, .counts_size = tier.sums[0].bulk.counts_size};
+    (void)stubs;
+    (void)spread;
+    enum profd_status status = how == 'm' ? PROFD_OK : each(each_context, how == 'o' ? n : 0, &bulk, e);
+    return status == PROFD_OK && how == 't' ? each(each_context, 0, &bulk, e) : status;
+}
+
+STORE_TEST(block_is_read_exactly_once)
+{
+    static const struct {
+        const char *how;
+        enum profd_status status;
+    } bad[] = {{"missing", PROFD_UNAVAILABLE}, {"twice", PROFD_DAMAGED}, {"other", PROFD_DAMAGED}};
+    uint64_t uploads = 0;
+    fill(f);
+    memory_tier_seal(&tier, f->w, NOW, NOW);
+    const struct store_filter every = {PROGRAM}, metadata = {PROGRAM, .metadata = true};
+    OK(f, store_each_upload(f->r, &everybody, &metadata, add_metadata, &uploads, &f->e));
+    cr_assert_eq(uploads, 12 * DAYS);
+    cr_assert_eq(tier.fetched, 0);
+    FAILS(f, PROFD_TIMEOUT, store_each_upload(f->r, &everybody, &every, refuse_row, NULL, &f->e));
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        const struct store_archive archive = {.fetch = fetch_badly, .context = (void *)(uintptr_t)bad[i].how};
+        store_set_archive(f->r, &archive);
+        FAILS(f, bad[i].status, store_each_upload(f->r, &everybody, &every, ignore_row, NULL, &f->e));
+    }
+    memory_tier_done(&tier);
+}
+
+/* What comes late waits until the day is sealed, and is then sealed in a block of its own, not before seal-after. */
+STORE_TEST(block_freezes_its_day)
+{
+    struct store_block first, next;
+    struct store_progress p;
+    bool found = false;
+    fill(f);
+    OK(f, store_block_begin(f->w, NOW, &first, &found, &f->e));
+    cr_assert(found && first.day == MIDNIGHT / DAY && first.attempt == 1 && first.state == STORE_BLOCK_OPEN);
+    put_late(f, 1, MIDNIGHT + 3 * HOUR);
+    put_late(f, 2, MIDNIGHT + 30 * HOUR);
+    compact_all(f, HOUR, 0, NOW);
+    cr_assert_eq(count(f, "SELECT count(*) FROM upload"), 1, "the other day goes on");
+    expect_clean(f);
+    tier.block = first;
+    tier.step = MEMORY_TIER_READING;
+    while (tier.step != MEMORY_TIER_RELEASING) {
+        memory_tier_step(&tier, f->w, NOW, NOW - DAY, 1); /* a sum each */
+    }
+    fixture_reopen(f);
+    memory_tier_attach(&tier, f->r);
+    store_set_tier(f->w, true);
+    OK(f, store_block_begin(f->w, NOW, &next, &found, &f->e));
+    cr_assert(next.number == first.number && next.state == STORE_BLOCK_WRITTEN && next.sealed == NOW - DAY);
+    FAILS(f, PROFD_CONFLICT, store_block_written(f->w, &next, NOW, &f->e));
+    FAILS(f, PROFD_CONFLICT, store_block_read(f->r, &next, &tier.cursor, 1, memory_tier_keep, &tier, &f->e));
+    OK(f, store_block_release(f->w, &p, &f->e));
+    cr_assert(!p.more && p.rows == 14);
+    const struct seen then = look_window(f, 0, 0);
+    cr_assert_eq(then.uploads, 12 * DAYS + 2);
+    compact_all(f, HOUR, 0, NOW);
+    cr_assert_eq(count(f, "SELECT count(*) FROM upload"), 0);
+    expect_clean(f);
+    tier.step = MEMORY_TIER_IDLE;
+    memory_tier_seal(&tier, f->w, NOW - DAY, NOW - DAY);
+    cr_assert_eq(count(f, "SELECT count(DISTINCT block) FROM sealed"), DAYS, "seal-after has not passed");
+    memory_tier_seal(&tier, f->w, NOW, NOW);
+    cr_assert_eq(count(f, "SELECT count(DISTINCT block) FROM sealed"), DAYS + 1);
+    cr_assert_eq(count(f, "SELECT count(*) FROM rollup"), 0);
+    expect_clean(f);
+    const struct seen last = look_window(f, 0, 0);
+    same(&then, &last);
+    memory_tier_done(&tier);
+}
+
+/* A host's sums of an hour of the frozen day, too: they wait as sums of minutes. */
+STORE_TEST(block_freezes_its_day_for_hosts)
+{
+    struct sender *s = eight_hours(7);
+    struct store_block b;
+    bool found = false;
+    memory_tier_init(&tier);
+    memory_tier_attach(&tier, f->r);
+    admit(f, s, "a.example", 0, 90);
+    for (size_t i = 0; i < 4; i++) {
+        deliver(f, &s->list[i]);
+    }
+    compact_all(f, HOUR, UINT64_MAX, NOW);
+    OK(f, store_block_begin(f->w, NOW, &b, &found, &f->e));
+    cr_assert(found);
+    for (size_t i = 4; i < 8; i++) {
+        deliver(f, &s->list[i]);
+    }
+    compact_all(f, HOUR, UINT64_MAX, NOW);
+    cr_assert_eq(count(f, "SELECT count(*) FROM rollup WHERE level=0"), 4);
+    cr_assert_eq(count(f, "SELECT count(*) FROM rollup WHERE level>2"), 4);
+    const struct seen before = look_window(f, 0, 0);
+    cr_assert_eq(before.uploads, 24);
+    centre_of(f);
+    memory_tier_seal(&tier, f->w, NOW, NOW); /* the next attempt */
+    compact_all(f, HOUR, UINT64_MAX, NOW);
+    cr_assert_eq(count(f, "SELECT count(*) FROM rollup WHERE level=0"), 4);
+    cr_assert_eq(count(f, "SELECT count(*) FROM rollup WHERE level>2"), 0);
+    cr_assert_eq(count(f, "SELECT count(*) FROM sealed WHERE level=0"), 4);
+    const struct seen then = look_window(f, 0, 0);
+    same(&before, &then);
+    centre_of(f);
+    memory_tier_done(&tier);
+    close_sender(s);
+}
+
+/* Removal ends an attempt that may contain what is gone; a block of which nothing stays is GONE, until it is forgotten.
+ */
+STORE_TEST(block_of_removed_data)
+{
+    struct store_block b, next;
+    struct store_block_cursor c = {.done = false};
+    uint64_t uploads;
+    bool found = false;
+    fill(f);
+    OK(f, store_block_begin(f->w, NOW, &b, &found, &f->e));
+    retire_all(f, 4 * DAY, 0, NOW);
+    FAILS(f, PROFD_CONFLICT, store_block_read(f->r, &b, &c, 1, memory_tier_keep, &tier, &f->e));
+    FAILS(f, PROFD_CONFLICT, store_block_written(f->w, &b, NOW, &f->e));
+    OK(f, store_block_begin(f->w, NOW, &next, &found, &f->e));
+    cr_assert(found && next.number > b.number && next.day == b.day + 1, "nothing of the first day is left");
+    cr_assert_eq(count(f, "SELECT state FROM block ORDER BY number LIMIT 1"), STORE_BLOCK_GONE);
+    OK(f, store_block_begin(f->w, NOW, &b, &found, &f->e));
+    cr_assert(b.number == next.number && b.attempt == 2);
+    OK(f, store_delete_build(f->w, &(struct store_scope){.uid = 2}, full_id("aa01"), &uploads, &f->e));
+    FAILS(f, PROFD_CONFLICT, store_block_written(f->w, &b, NOW, &f->e));
+    compact_all(f, HOUR, UINT64_MAX, NOW);
+    memory_tier_seal(&tier, f->w, NOW, NOW);
+    expect_clean(f);
+    cr_assert_eq(look_window(f, 0, 0).uploads, 6 * (DAYS - 1));
+    retire_all(f, 3 * DAY, 0, NOW);
+    cr_assert_eq(look_window(f, 0, 0).uploads, 6 * (DAYS - 2));
+    expect_clean(f);
+    OK(f, store_delete_build(f->w, &everybody, full_id("aa01"), &uploads, &f->e));
+    compact_all(f, HOUR, UINT64_MAX, NOW);
+    cr_assert_eq(count(f, "SELECT count(*) FROM sealed"), 0);
+    cr_assert_eq(count(f, "SELECT sum(state=4) FROM block"), DAYS);
+    OK(f, store_block_forget(f->w, b.number, &f->e));
+    cr_assert_eq(count(f, "SELECT count(*) FROM block"), DAYS - 1);
+    expect_clean(f);
+    memory_tier_done(&tier);
+}
+
+/* What is done, and a word of what must be said. */
+static const char *const plants[][2] = {
+    {"UPDATE sealed SET uploads=uploads+1 WHERE id=(SELECT min(id) FROM sealed WHERE level=0)", "uploads"},
+    {"UPDATE sealed SET ticks=ticks-1 WHERE id=(SELECT min(id) FROM sealed WHERE level=0)", "ticks"},
+    {"UPDATE sealed SET calls=calls+1 WHERE id=(SELECT min(id) FROM sealed WHERE level=1)", "calls"},
+    {"UPDATE sealed SET number=number+1 WHERE id=(SELECT min(id) FROM sealed WHERE level=1)", "first upload"},
+    {"UPDATE sealed SET last=last+1 WHERE id=(SELECT max(id) FROM sealed WHERE level=0)", "latest end"},
+    {"UPDATE sealed SET inexact=8 WHERE id=(SELECT max(id) FROM sealed WHERE level=1)", "inexactness"},
+    {"UPDATE sealed SET bytes=bytes+1 WHERE id=(SELECT max(id) FROM sealed)", "stored rows"},
+    {"UPDATE sealed SET groups=CAST(substr(groups, 2, 1) || substr(groups, 1, 1) || substr(groups, 3) AS BLOB) "
+     "WHERE level=1 AND substr(groups, 1, 1)<>substr(groups, 2, 1)",
+     "processes by group"},
+    {"DELETE FROM sealed WHERE id=(SELECT min(id) FROM sealed WHERE level=0)", "uploads"},
+    {"UPDATE sealed SET at=at+9000 WHERE id=(SELECT min(id) FROM sealed WHERE level=1)", "a sum of a block"},
+    {"UPDATE sealed SET block=99 WHERE id=(SELECT max(id) FROM sealed)", "a sum of a block"},
+    {"UPDATE block SET state=4 WHERE number=1", "a sum of a block"},
+    {"UPDATE block SET day=day+1 WHERE number=2", "a sum of a block"},
+};
+
+STORE_TEST(block_falsehoods_are_found)
+{
+    fill(f);
+    memory_tier_seal(&tier, f->w, NOW - DAY, NOW);
+    expect_clean(f);
+    for (size_t i = 0; i < sizeof plants / sizeof plants[0]; i++) {
+        sqlite3 *db;
+        char *why = NULL;
+        char changed[512], undo[256];
+        cr_assert_eq(sqlite3_open(f->path, &db), SQLITE_OK);
+        cr_assert_eq(
+            sqlite3_exec(db,
+                         "DROP TABLE IF EXISTS kept1; DROP TABLE IF EXISTS kept2; "
+                         "CREATE TABLE kept1 AS SELECT * FROM sealed; CREATE TABLE kept2 AS SELECT * FROM block",
+                         NULL, NULL, &why),
+            SQLITE_OK, "%s", why);
+        snprintf(changed, sizeof changed, "%s", plants[i][0]);
+        cr_assert_eq(sqlite3_exec(db, changed, NULL, NULL, &why), SQLITE_OK, "%s: %s", changed, why);
+        cr_assert_gt(sqlite3_changes(db), 0, "%s changes nothing", changed);
+        const char *said = verify_all(f);
+        cr_expect(strstr(said, plants[i][1]) != NULL, "%s: said \"%s\"", plants[i][0], said);
+        snprintf(undo, sizeof undo,
+                 "DELETE FROM sealed; INSERT INTO sealed SELECT * FROM kept1; DELETE FROM block; "
+                 "INSERT INTO block SELECT * FROM kept2; DROP TABLE kept1; DROP TABLE kept2");
+        cr_assert_eq(sqlite3_exec(db, undo, NULL, NULL, &why), SQLITE_OK, "%s", why);
+        sqlite3_close(db);
+    }
+    expect_clean(f);
+    memory_tier_done(&tier);
+}
