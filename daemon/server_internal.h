@@ -32,6 +32,8 @@
 #include "requests/uploads.h"
 #include "store/store.h"
 #include "tier/address.h"
+#include "tier/fetch.h"
+#include "tier/seal.h"
 #include "watch/watcher.h"
 #include "writer/file_check.h"
 #include "writer/health.h"
@@ -66,6 +68,8 @@ struct server {
     struct file_check *file_check;
     struct upkeep_job *upkeep;
     struct verifier *verifier;
+    struct fetcher *fetcher; /* NULL: there is no tier */
+    struct sealer *sealer;
 
     struct closer *closer;
     struct conn_handler handlers[HANDLERS_COUNT];

@@ -99,6 +99,7 @@ static enum profd_status server_open_store(struct server *s, struct profd_error 
     }
     if (!status) {
         store_set_run(s->write_store, s->run);
+        store_set_tier(s->write_store, s->config->tier != NULL);
         status = s->config->relay ? relay_begin_epoch(s->write_store, s->relay_epoch, e) : PROFD_OK;
     }
     if (!status) {
@@ -146,6 +147,44 @@ static uint64_t server_get_uploads(void *context)
     return upload_service_get_counts(s->uploads)->stored;
 }
 
+/* A clock that is ahead would seal days that have not ended. */
+static int64_t server_get_clock(void *context)
+{
+    const struct server *s = context;
+    struct upkeep_counts counts;
+
+    upkeep_job_get_counts(s->upkeep, &counts);
+    return counts.clock_ahead > 0 ? 0 : upkeep_job_clock(s->upkeep);
+}
+
+/* Nothing is connected to yet. */
+static enum profd_status server_open_tier(struct server *s, struct profd_error *e)
+{
+    const char *path = s->config->tier_password_file;
+
+    if (!s->config->tier) {
+        return PROFD_OK;
+    }
+    TRY(clickhouse_parse_address(s->config->tier, &s->tier, e));
+    TRY(path ? config_read_secret("password", path, 1, s->tier.password, sizeof s->tier.password, e) : PROFD_OK);
+    return fetcher_new(&s->tier, s->config->tier_ca, &s->fetcher, e);
+}
+
+static enum profd_status server_start_sealer(struct server *s, struct profd_error *e)
+{
+    const struct sealer_config config = {.loop = s->loop,
+                                         .writer = s->writer,
+                                         .address = &s->tier,
+                                         .ca = s->config->tier_ca,
+                                         .name = s->config->tier_name,
+                                         .database = s->path,
+                                         .seal_after = s->config->seal_after,
+                                         .get_clock = server_get_clock,
+                                         .context = s};
+
+    return s->config->tier ? sealer_start(&config, &s->sealer, e) : PROFD_OK;
+}
+
 static enum profd_status server_start_writer(struct server *s, struct profd_error *e)
 {
     const struct config *config = s->config;
@@ -163,9 +202,13 @@ static enum profd_status server_start_writer(struct server *s, struct profd_erro
                                        .store = s->check_store,
                                        .get_uploads = server_get_uploads,
                                        .context = s};
-    const struct verifier_config verifier = {
+    struct verifier_config verifier = {
         .loop = s->loop, .database = s->path, .failed = server_on_read_failure, .context = s};
 
+    if (!status) {
+        status = server_open_tier(s, e);
+        verifier.archive = s->fetcher ? fetcher_get_archive(s->fetcher) : NULL;
+    }
     if (!status) {
         status = writer_new(&writer, &s->writer, e);
     }
@@ -177,6 +220,9 @@ static enum profd_status server_start_writer(struct server *s, struct profd_erro
         status = upkeep_job_start(&upkeep, &s->upkeep, e);
     }
     s->tokens.upkeep = s->upkeep;
+    if (!status) {
+        status = server_start_sealer(s, e);
+    }
     return status ? status : verifier_start(&verifier, &s->verifier, e);
 }
 
@@ -363,6 +409,9 @@ static void server_get_numbers(void *context, struct pages_numbers *n)
     endpoints_get_http_counts(s->endpoints, &n->http);
     upkeep_job_get_counts(s->upkeep, &n->upkeep);
     verifier_get_counts(s->verifier, &n->verified);
+    if (s->sealer) {
+        sealer_get_counts(s->sealer, &n->tier);
+    }
     n->writer_pending = writer_pending(s->writer);
     n->reader_pending = query_service_pending(s->queries);
     n->object_pending = object_service_pending(s->objects);
@@ -391,6 +440,7 @@ static enum profd_status server_make_queries(struct server *s, struct profd_erro
                                            .database = s->path,
                                            .run = s->run,
                                            .salt = s->salt,
+                                           .archive = s->fetcher ? fetcher_get_archive(s->fetcher) : NULL,
                                            .downtime = run_times_get_downtime(s->run_times),
                                            .failed = server_on_read_failure,
                                            .context = s};
@@ -424,14 +474,6 @@ static void server_on_end_token(void *context, uint64_t id)
     endpoints_end_token(s->endpoints, id);
 }
 
-static enum profd_status server_read_tier(struct server *s, struct profd_error *e)
-{
-    const char *path = s->config->tier_password_file;
-
-    TRY(clickhouse_parse_address(s->config->tier, &s->tier, e));
-    return path ? config_read_secret("password", path, 1, s->tier.password, sizeof s->tier.password, e) : PROFD_OK;
-}
-
 static enum profd_status server_make_services(struct server *s, struct profd_error *e)
 {
     const struct object_config objects = {.loop = s->loop,
@@ -458,14 +500,11 @@ static enum profd_status server_make_services(struct server *s, struct profd_err
                                  .replies = &s->replies,
                                  .tokens = &s->tokens,
                                  .state_dir = s->config->state_dir,
+                                 .tier = s->config->tier ? &s->tier : NULL,
                                  .tier_ca = s->config->tier_ca,
                                  .reload = server_on_reload,
                                  .end_token = server_on_end_token,
                                  .context = s};
-    if (s->config->tier) {
-        TRY(server_read_tier(s, e));
-        admin.tier = &s->tier;
-    }
     enum profd_status status;
     s->sync = (struct sync_config){.conns = s->conns, .live = s->live};
     struct relay_config relay = {

@@ -18,7 +18,7 @@ static bool server_is_idle(const struct server *s)
     endpoints_get_http_counts(s->endpoints, &http);
     return !conns.connections && !http.connections && !query_service_pending_http(s->queries) &&
            !writer_pending(s->writer) && !query_service_pending(s->queries) && !object_service_pending(s->objects) &&
-           verifier_is_idle(s->verifier) && live_is_idle(s->live);
+           verifier_is_idle(s->verifier) && live_is_idle(s->live) && (!s->sealer || sealer_is_idle(s->sealer));
 }
 
 void server_stop_look(void *context)
@@ -48,6 +48,10 @@ void server_stop(struct server *s, int exit_status)
     admin_service_stop(s->admin);
     file_check_stop(s->file_check);
     upkeep_job_stop(s->upkeep);
+    if (s->sealer) {
+        sealer_stop(s->sealer);
+        fetcher_stop(s->fetcher);
+    }
     live_stop(s->live); /* before its connections close: that then says nothing about the processes */
     conn_group_drain(s->conns);
     /* Parsing executables may take longer than the time left, so only the running one may finish. */
@@ -87,6 +91,7 @@ static void server_end_threads(struct server *s)
     if (s->queries) {
         query_service_join(s->queries);
     }
+    sealer_free(s->sealer);
     verifier_free(s->verifier);
     if (s->admin) {
         admin_service_join(s->admin);
@@ -108,6 +113,7 @@ void server_end(struct server *s)
     upload_service_free(s->uploads);
     object_service_free(s->objects);
     query_service_free(s->queries);
+    fetcher_free(s->fetcher);
     pages_free(s->pages);
     tokens_done(&s->tokens);
     closer_free(s->closer);

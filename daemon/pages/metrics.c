@@ -304,11 +304,28 @@ static void metrics_centre(const struct centre_counts *n, const struct store_cen
                       n->segments.refused);
 }
 
+static void metrics_tier(const struct sealer_counts *c, struct buffer *out)
+{
+    metrics_value(out, "tier_sealed_days", "gauge", "Days of which sums were moved to ClickHouse.",
+                  c->totals.days_sealed);
+    metrics_value(out, "tier_waiting_days", "gauge", "Days that could be moved and are not yet.",
+                  c->totals.days_waiting);
+    metrics_value(out, "tier_bytes", "gauge", "Bytes of the sums that were moved.", c->totals.bytes);
+    metrics_head(out, "tier_lag_seconds", "gauge", "For how long the oldest day that waits could have been moved.");
+    buffer_add_text(out, "profd_tier_lag_seconds ");
+    buffer_add_shortest(out, c->lag);
+    buffer_add_char(out, '\n');
+    metrics_value(out, "tier_failures_total", "counter", "Steps of moving a day that failed since start.", c->failures);
+}
+
 void metrics_format_fleet(const struct status_setup *setup, const struct pages_numbers *n,
                           const struct status_store *store, struct buffer *out)
 {
     if (setup->relay) {
         metrics_relay(&n->relay, &store->relay, out);
+    }
+    if (setup->tier) {
+        metrics_tier(&n->tier, out);
     }
     if (n->hosts) {
         metrics_centre(&n->centre, &store->centre, out);

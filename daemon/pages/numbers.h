@@ -15,6 +15,7 @@
 #include "net/conn.h"
 #include "net/http.h"
 #include "query/query.h"
+#include "tier/seal.h"
 #include "writer/upkeep_job.h"
 #include "writer/verifier.h"
 
@@ -84,6 +85,7 @@ struct pages_numbers {
     const struct hashmap *hosts; /* identity → struct host_counts; NULL: no centre */
     struct upkeep_counts upkeep;
     struct verifier_counts verified;
+    struct sealer_counts tier;
     size_t writer_pending, reader_pending, object_pending;
     uint64_t batches; /* of the writer */
 };

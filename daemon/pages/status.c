@@ -78,6 +78,22 @@ static json_t *status_make_centre(const struct pages_numbers *n, const struct st
     return out;
 }
 
+/* What was moved to ClickHouse. */
+static json_t *status_make_tier(const struct status_setup *setup, const struct sealer_counts *c)
+{
+    json_t *out = json_pack("{s:s}", "url", setup->tier);
+
+    status_add_number(out, "days_sealed", c->totals.days_sealed);
+    status_add_number(out, "days_waiting", c->totals.days_waiting);
+    status_add_number(out, "sums", c->totals.sums);
+    status_add_number(out, "bytes", c->totals.bytes);
+    status_add_time(out, "sealed_to", c->totals.sealed_to);
+    json_object_set_new(out, "lag_seconds", json_real(c->lag));
+    status_add_number(out, "failures", c->failures);
+    status_add_sentence(out, "error", *c->failure ? c->failure : NULL);
+    return out;
+}
+
 void status_format(const struct status_setup *setup, const struct pages_numbers *n, const struct status_store *store,
                    struct buffer *to)
 {
@@ -132,5 +148,6 @@ void status_format(const struct status_setup *setup, const struct pages_numbers 
     json_object_set_new(out, "http_token", json_boolean(tcp && !setup->http_open));
     json_object_set_new(out, "relay", setup->relay ? status_make_relay(setup, n, &store->relay) : json_null());
     json_object_set_new(out, "centre", n->hosts ? status_make_centre(n, &store->centre) : json_null());
+    json_object_set_new(out, "tier", setup->tier ? status_make_tier(setup, &n->tier) : json_null());
     document_write(out, to);
 }

@@ -12,6 +12,7 @@ struct status_setup {
     bool http_open;      /* no token is asked for */
     unsigned user_share; /* percent */
     const char *relay;   /* URL of the centre; NULL: nothing is forwarded */
+    const char *tier;    /* URL of ClickHouse; NULL: past days stay */
 };
 
 /* What the store says. */

@@ -18,10 +18,12 @@
 #include "requests/tokens.h"
 #include "requests/uploads.h"
 #include "store/store.h"
+#include "tier/fetch.h"
 #include "writer/writer.h"
 
 #define READERS 3 /* of which one user occupies two at most */
 #define QUEUE 1024u
+#define RETRY_MS 5000              /* after a day that cannot be read from ClickHouse, say */
 #define NICE 10                    /* reports may be slow, acknowledgements may not */
 #define ANSWERS_MAX (512ull << 20) /* bytes of answers that readers have not taken; then BUSY */
 #define PROCESSES_MAX (64u << 20)  /* bytes of a list of live processes */
@@ -167,7 +169,9 @@ static void query_run_all(void *context, struct work_item *const *items, size_t 
             query_read_totals(q, store);
         } else {
             q->request.generation = query_get_generation(q->service);
+            fetcher_set_cancelled(&q->cancelled);
             query_run(store, &q->request, &q->answer);
+            fetcher_set_cancelled(NULL);
         }
     }
 }
@@ -195,6 +199,7 @@ static void query_take(struct query_answer *answer, struct page *page)
     page->etag = answer->etag;
     page->coding = answer->coding;
     page->negotiated = answer->negotiated;
+    page->retry_after_ms = answer->http_status == 503 ? RETRY_MS : 0;
     page->body = answer->body;
     buffer_init(&answer->body, 0); /* moved */
     query_answer_done(answer);
@@ -509,6 +514,7 @@ static enum profd_status query_service_open(struct query_service *s, struct prof
         if (!status) {
             store_set_run(s->stores[i], s->config.run);
             store_set_salt(s->stores[i], s->config.salt);
+            store_set_archive(s->stores[i], s->config.archive);
         }
         contexts[i] = s->stores[i];
     }

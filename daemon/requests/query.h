@@ -38,6 +38,7 @@ struct query_service_config {
     const char *database;                                /* path of the database, for query_service_start only */
     uint64_t run;                                        /* store_set_run */
     uint64_t salt;                                       /* store_set_salt */
+    const struct store_archive *archive;                 /* store_set_archive */
     const struct downtime *downtime;                     /* does not change */
     void (*failed)(void *context, const char *sentence); /* a query met damage or an input/output error: why */
     void *context;
@@ -47,9 +48,10 @@ enum profd_status query_service_start(const struct query_service_config *config,
                                       struct profd_error *e);
 /* No answer is given at once any more. */
 void query_service_stop(struct query_service *s);
-/* Requests that wait for a thread or run; HTTP requests that have no answer yet. */
-/* The client of this connection has hung up: its queries that no reader has begun are not run. They are answered. */
+/* The client of this connection has hung up: its queries that no reader has begun are not run, and what others
+ * read from ClickHouse is cancelled. They are answered. */
 void query_service_cancel(struct query_service *s, conn_id conn);
+/* Requests that wait for a thread or run; HTTP requests that have no answer yet. */
 size_t query_service_pending(const struct query_service *s);
 size_t query_service_pending_http(const struct query_service *s);
 /* Answers what waits by STOPPING. */

@@ -146,13 +146,13 @@ static int order_numbers(int64_t a, int64_t b)
     return (a > b) - (a < b);
 }
 
-/* The sums of one centre, by blocks and as the tables are ordered within them. */
+/* The sums of one centre, as statement_fetch wants them. */
 static int stub_order(const struct store_stub *a, const struct store_stub *b)
 {
     int order = order_numbers((int64_t)a->block.number, (int64_t)b->block.number);
 
-    order = order ? order : memcmp(a->series, b->series, sizeof a->series);
     order = order ? order : order_numbers(a->level, b->level);
+    order = order ? order : memcmp(a->series, b->series, sizeof a->series);
     return order ? order : order_numbers(a->at, b->at);
 }
 

@@ -99,13 +99,20 @@ void statement_fetch(struct buffer *b, const struct store_stub *const *stubs, si
     statement_add_bytes(b, stubs[0]->block.centre, sizeof stubs[0]->block.centre);
     buffer_add_format(b, " AND day BETWEEN %" PRId64 " AND %" PRId64, first, last);
     statement_add_keys(b, stubs, n);
-    buffer_add_text(b, " AND (block, attempt, series, level, at) IN (");
+    /* Tuples of two are parsed ten times as fast as those of all five. */
     for (size_t i = 0; i < n; i++) {
-        buffer_add_format(b, "%s(%" PRIu64 ",%" PRIu32 ",", i ? "," : "", stubs[i]->block.number,
-                          stubs[i]->block.attempt);
-        statement_add_bytes(b, stubs[i]->series, sizeof stubs[i]->series);
-        buffer_add_format(b, ",%d,%" PRId64 ")", stubs[i]->level, stubs[i]->at);
+        const struct store_stub *s = stubs[i], *before = i ? stubs[i - 1] : NULL;
+        const bool more = before && before->block.number == s->block.number && before->level == s->level;
+
+        if (!more) {
+            buffer_add_format(b,
+                              "%s(block = %" PRIu64 " AND attempt = %" PRIu32 " AND level = %d AND (series, at) IN (",
+                              before ? ")) OR " : " AND (", s->block.number, s->block.attempt, s->level);
+        }
+        buffer_add_text(b, more ? ",(" : "(");
+        statement_add_bytes(b, s->series, sizeof s->series);
+        buffer_add_format(b, ",%" PRId64 ")", s->at);
     }
-    buffer_add_text(b, ") FORMAT RowBinary");
+    buffer_add_text(b, "))) FORMAT RowBinary");
     buffer_add_char(b, '\0');
 }

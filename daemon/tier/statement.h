@@ -21,8 +21,8 @@
 void statement_check_block(struct buffer *b, const struct store_block *block);
 /* Of a sum: the first eight bytes of a SHA-256 over all that the tier keeps of it. */
 uint64_t statement_digest(const struct store_block_sum *sum);
-/* Appends a query for n sums of one centre: block, attempt, series, level, at, hosts, counts, and if wanted spread.
- * NUL-terminated. */
+/* Appends a query for n sums of one centre, which are sorted by block and level: block, attempt, series, level, at,
+ * hosts, counts, and if wanted spread. NUL-terminated. */
 void statement_fetch(struct buffer *b, const struct store_stub *const *stubs, size_t n, bool spread);
 
 #endif

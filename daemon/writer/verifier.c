@@ -165,6 +165,9 @@ static enum profd_status verifier_open(struct verifier *v, struct profd_error *e
     enum profd_status status = store_sqlite_open_reader(v->config.database, &v->store, e);
 
     contexts[0] = v->store;
+    if (!status) {
+        store_set_archive(v->store, v->config.archive);
+    }
     return status ? status : work_new(v->config.loop, &config, &v->work, e);
 }
 

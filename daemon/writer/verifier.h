@@ -32,7 +32,8 @@ struct verification {
 
 struct verifier_config {
     struct loop *loop;
-    const char *database; /* path of the database */
+    const char *database;                /* path of the database */
+    const struct store_archive *archive; /* store_set_archive */
     /* A step met damage or an input/output error: why. On the loop, before the round's own done. */
     void (*failed)(void *context, const char *sentence);
     void *context;

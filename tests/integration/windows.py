@@ -212,4 +212,5 @@ def main():
         tap.point(rolled.ctl("verify").returncode == 0, "all of it adds up")
 
 
-main()
+if __name__ == "__main__":
+    main()

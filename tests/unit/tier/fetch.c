@@ -91,7 +91,8 @@ Test(fetch, each_sum_once)
     struct server s;
     cr_assert_eq(fetch(&s, &rows, 0, &g, &e), PROFD_OK, "%s", e.sentence);
     cr_assert(g.of[0] == 1 && g.of[1] == 1 && g.of[2] == 1);
-    cr_assert(strstr(s.request, "day BETWEEN 20400 AND 20401") && strstr(s.request, "(7,1,'\\x01\\x00") &&
+    cr_assert(strstr(s.request, "day BETWEEN 20400 AND 20401") &&
+                  strstr(s.request, "(block = 7 AND attempt = 1 AND level = 0 AND (series, at) IN (('\\x01\\x00") &&
                   strstr(s.request, "counts, spread FROM sum"),
               "%s", s.request);
     g = (struct given){.status = PROFD_LIMIT}; /* of the caller: it is not ClickHouse's */
