@@ -206,7 +206,7 @@ CREATE TABLE rollup (
 ) STRICT;
 CREATE INDEX rollup_open ON rollup (series, level, at, number) WHERE folded = 0;
 CREATE INDEX rollup_to_fold ON rollup (level, at, series) WHERE folded = 0;
-CREATE INDEX rollup_by_day ON rollup (at, series) WHERE level = 1;
+CREATE INDEX rollup_by_day ON rollup (at, series, level) WHERE level = 1; -- level: it is read without the rows
 
 -- Sums of one day that moved to the tier together (daemon/store/blocks.h).
 CREATE TABLE block (

@@ -33,6 +33,22 @@ static enum profd_status find_series(struct store *s, int64_t day, int64_t from,
     return sqlite_find(s, SQL_BLOCK_SERIES, VALUES(INTEGER(day), INTEGER(from)), series, found, e);
 }
 
+/* Finds the oldest day that may be sealed now. */
+static enum profd_status find_day(struct store *s, int64_t before, int64_t *day, bool *found, struct profd_error *e)
+{
+    int64_t one;
+    for (int64_t from = 0;; from = *day + 1) {
+        TRY(sqlite_find(s, SQL_BLOCK_DAY_NEXT, VALUES(INTEGER(from), INTEGER(before / SQLITE_DAY)), day, found, e));
+        if (!*found) {
+            return PROFD_OK;
+        }
+        TRY(sqlite_find(s, SQL_BLOCK_DAY_JUDGE, VALUES(INTEGER(*day), INTEGER(before)), &one, found, e));
+        if (*found) {
+            return PROFD_OK;
+        }
+    }
+}
+
 static enum profd_status begin_block(struct store *s, int64_t before, struct store_block *b, bool *found,
                                      struct profd_error *e)
 {
@@ -47,7 +63,7 @@ static enum profd_status begin_block(struct store *s, int64_t before, struct sto
     if (*found) {
         return PROFD_OK;
     }
-    TRY(sqlite_find(s, SQL_BLOCK_DAY, VALUES(INTEGER(before / SQLITE_DAY), INTEGER(before)), &day, found, e));
+    TRY(find_day(s, before, &day, found, e));
     if (*found) {
         TRY(sqlite_run(s, SQL_BLOCK_ADD, VALUES(INTEGER(day)), e));
         TRY(find_block(s, SQL_BLOCK_UNSEALED, 0, b, found, e));
