@@ -56,7 +56,7 @@ void server_stop(struct server *s, int exit_status)
     conn_group_drain(s->conns);
     /* Parsing executables may take longer than the time left, so only the running one may finish. */
     object_service_stop(s->objects);
-    intake_stop(s->intake);
+    intake_flush(s->intake);
     watcher_stop(s->watcher);
     verifier_stop(s->verifier);
     endpoints_stop_http(s->endpoints);

@@ -79,34 +79,41 @@ static void flush_prepare(struct writer_job *job)
 
     STAILQ_FOREACH(p, &flush_of(job)->parcels, next)
     {
-        for (size_t i = 0; i < p->count && !p->status; i++) {
+        for (size_t i = 0; i < p->count && !p->status && !p->prepared; i++) {
             struct intake_item *x = &p->items[i];
 
             item_decode(x);
+            x->receipt.later = true;
             if (x->status == PROFD_NO_MEMORY || x->status == PROFD_UNKNOWN_VERSION) {
                 parcel_fail(p, x->status, &x->error);
             }
         }
+        p->prepared = true;
     }
 }
 
 static bool item_goes(const struct intake_parcel *p, const struct intake_item *x)
 {
-    return !p->status && !x->status;
+    return !p->status && !x->status && x->receipt.later;
 }
 
-/* Stores parcels in one transaction. list and receipts have space for all of them. */
+/* Stores parcels in one transaction, the first uploads of all parcels first: none waits for a long parcel. The arrays
+ * have space for all of them. */
 static enum profd_status flush_store(struct intake_flush *f, struct intake_parcel *first,
                                      const struct intake_parcel *end, struct store *store, struct store_delivery *list,
-                                     struct store_receipt *receipts, struct profd_error *e)
+                                     struct store_receipt *receipts, struct intake_item **items, struct profd_error *e)
 {
     struct store_centre centre;
     struct intake_parcel *p;
     size_t n = 0;
+    bool more = true;
 
-    for (p = first; p != end; p = STAILQ_NEXT(p, next)) {
-        for (size_t i = 0; i < p->count; i++) {
-            if (item_goes(p, &p->items[i])) {
+    for (size_t i = 0; more; i++) {
+        more = false;
+        for (p = first; p != end; p = STAILQ_NEXT(p, next)) {
+            more |= i < p->count;
+            if (i < p->count && item_goes(p, &p->items[i])) {
+                items[n] = &p->items[i];
                 list[n++] = p->items[i].delivery;
             }
         }
@@ -114,15 +121,12 @@ static enum profd_status flush_store(struct intake_flush *f, struct intake_parce
     store_set_detail(store, &f->detail);
     TRY(store_put_segments(store, list, n, receipts, e));
     TRY(store_get_greeting(store, &centre, e));
-    n = 0;
     for (p = first; p != end; p = STAILQ_NEXT(p, next)) {
         p->centre = centre;
         TRY(store_wanted(store, p->host, loop_clock(), p->wanted, INTAKE_WANTED, &p->wanted_count, e));
-        for (size_t i = 0; i < p->count; i++) {
-            if (item_goes(p, &p->items[i])) {
-                p->items[i].receipt = receipts[n++];
-            }
-        }
+    }
+    while (n-- > 0) {
+        items[n]->receipt = receipts[n];
     }
     return PROFD_OK;
 }
@@ -139,23 +143,25 @@ static void flush_one(struct intake_flush *f, struct store *store, const struct 
     }
     struct store_delivery *list = calloc(n, sizeof *list);
     struct store_receipt *receipts = calloc(n, sizeof *receipts);
+    struct intake_item **items = calloc(n, sizeof *items);
+    const bool memory = list && receipts && items;
     enum profd_status status = PROFD_OK;
 
-    if (!list || !receipts) {
+    if (!memory) {
         status = profd_error_set(&e, PROFD_NO_MEMORY, "no memory to store %zu uploads", n);
     } else if (full) {
         status = PROFD_FULL;
         e = *full;
     } else {
-        status = flush_store(f, STAILQ_FIRST(&f->parcels), NULL, store, list, receipts, &e);
+        status = flush_store(f, STAILQ_FIRST(&f->parcels), NULL, store, list, receipts, items, &e);
     }
     /* A parcel that needs too much memory must not fail those of other hosts. */
-    const bool apart = status == PROFD_NO_MEMORY && list && receipts;
+    const bool apart = status == PROFD_NO_MEMORY && memory;
 
     STAILQ_FOREACH(p, &f->parcels, next)
     {
         if (apart && !p->status) {
-            status = flush_store(f, p, STAILQ_NEXT(p, next), store, list, receipts, &e);
+            status = flush_store(f, p, STAILQ_NEXT(p, next), store, list, receipts, items, &e);
         }
         if (status) {
             parcel_fail(p, status, &e);
@@ -163,6 +169,7 @@ static void flush_one(struct intake_flush *f, struct store *store, const struct 
     }
     free(list);
     free(receipts);
+    free(items);
 }
 
 static void flush_run(struct store *store, const struct profd_error *full, struct writer_job *const *jobs, size_t n)
@@ -262,11 +269,42 @@ static void parcels_end(struct intake *n, struct intake_parcels *parcels)
     }
 }
 
+static void parcel_queue(struct intake *n, struct intake_parcel *p)
+{
+    STAILQ_INSERT_TAIL(&n->waiting, p, next);
+    n->waiting_bytes += p->weight;
+    n->waiting_count++;
+}
+
+static bool parcel_waits(const struct intake_parcel *p)
+{
+    bool waits = false;
+
+    for (size_t i = 0; i < p->count; i++) {
+        waits |= item_goes(p, &p->items[i]);
+    }
+    return waits;
+}
+
+/* Parcels of which uploads are left go on in another transaction, behind the other jobs of the writer. */
 static void flush_done(struct writer_job *job)
 {
     struct intake_flush *f = flush_of(job);
+    struct intake_parcel *p;
+    bool more = false;
 
-    parcels_end(f->intake, &f->parcels);
+    while ((p = STAILQ_FIRST(&f->parcels))) {
+        STAILQ_REMOVE_HEAD(&f->parcels, next);
+        if (parcel_waits(p)) {
+            more = true;
+            parcel_queue(f->intake, p);
+        } else {
+            parcel_end(f->intake, p);
+        }
+    }
+    if (more) {
+        intake_flush(f->intake);
+    }
     free(f);
 }
 
@@ -287,7 +325,7 @@ static const struct writer_job_type flush_type = {
     .prepare = flush_prepare, .run = flush_run, .done = flush_done, .drop = flush_drop};
 
 /* Passes the parcels that wait to the writer. If its queue is full, they wait on. */
-static void intake_flush(struct intake *n)
+void intake_flush(struct intake *n)
 {
     struct intake_flush *f = n->waiting_count ? calloc(1, sizeof *f) : NULL;
 
@@ -416,9 +454,7 @@ void intake_leave(struct intake *n, struct intake_parcel *p)
 
 void intake_put(struct intake *n, struct intake_parcel *p)
 {
-    STAILQ_INSERT_TAIL(&n->waiting, p, next);
-    n->waiting_bytes += p->weight;
-    n->waiting_count++;
+    parcel_queue(n, p);
     n->latest = loop_now();
     if (n->waiting_count == 1) {
         n->began = n->latest;
@@ -520,11 +556,6 @@ void intake_set(struct intake *n, int64_t interval, const struct store_detail *d
 {
     n->config.interval = interval;
     n->config.detail = *detail;
-}
-
-void intake_stop(struct intake *n)
-{
-    intake_flush(n);
 }
 
 struct centre_counts *intake_get_counts(struct intake *n)

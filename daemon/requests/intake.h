@@ -41,7 +41,7 @@ struct intake_item {
     struct store_receipt receipt;
 };
 
-/* The uploads of one request. All are stored in one transaction, or none. */
+/* The uploads of one request, which are stored in one transaction or in several. After an error some may be stored. */
 struct intake_parcel {
     /* The owner sets these. */
     uint8_t host[STORE_HOST_SIZE];
@@ -53,6 +53,7 @@ struct intake_parcel {
 
     STAILQ_ENTRY(intake_parcel) next;
     size_t weight;            /* bytes of memory */
+    bool prepared;            /* the items are decoded */
     enum profd_status status; /* why none of its uploads is stored */
     struct profd_error error;
     struct store_centre centre;           /* after the commit: as of store_get_greeting */
@@ -66,7 +67,7 @@ void intake_free(struct intake *n);
 /* Sets the interval and the detail from now on. */
 void intake_set(struct intake *n, int64_t interval, const struct store_detail *detail);
 /* Stores the waiting uploads now. */
-void intake_stop(struct intake *n);
+void intake_flush(struct intake *n);
 
 /* Reserves memory for a parcel. BUSY if other parcels leave too little. TOO_LARGE if no parcel may have as much. On OK
  * the caller must call intake_put or intake_leave. O(items). */

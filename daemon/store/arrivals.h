@@ -90,6 +90,7 @@ struct store_delivery {
 };
 struct store_receipt {
     bool unknown;                       /* refused: the host was not admitted */
+    bool later;                         /* not stored yet: rewriting its sum takes long. Put it again */
     enum store_segment_outcome outcome; /* now or, if again, of the first receipt */
     uint64_t number;                    /* of the stored upload with this key */
     bool again;

@@ -15,6 +15,10 @@
 #define SECOND INT64_C(1000000000)
 #define MINUTE (60 * SECOND)
 #define COPY_NS (10 * MINUTE) /* clocks of one machine differ less */
+/* Bytes of decoded counts: a stored sum above LARGE takes long to rewrite. One transaction rewrites one such sum, or
+ * several up to REWRITE_MOST. A host that sends more must not keep all others waiting. */
+#define LARGE (16u << 10)
+#define REWRITE_MOST (64u << 20)
 
 /* What the transaction adds to a row. */
 struct fold_key {
@@ -41,6 +45,7 @@ struct arriving {
     struct hashmap folds;  /* struct fold_key → struct fold */
     bool any, detail;      /* detail: of the tenant of the segment that is put */
     size_t count;          /* of segments */
+    size_t rewritten;      /* bytes of the large sums that are changed */
     int64_t hour;          /* of their arrival */
     uint64_t began;        /* number of the centre before them */
     int64_t frozen;        /* sqlite_frozen_day */
@@ -193,8 +198,28 @@ static enum profd_status put_aside(struct arriving *a, const struct store_delive
     return mark(a, d->received / SQLITE_HOUR, o, (uint32_t)INEXACT_SEGMENT_MISSING, e);
 }
 
+/* Does the stored sum have to wait for another transaction? */
+static enum profd_status weigh_sum(struct arriving *a, const struct fold_key *key, bool *later, struct profd_error *e)
+{
+    sqlite3_stmt *q;
+    bool row = false;
+    struct counts_sizes sizes;
+    uint64_t raw;
+    size_t n;
+    TRY(sqlite_first(a->s, SQL_ROLLUP_COUNTS, VALUES(INTEGER(key->series), INTEGER(key->level), INTEGER(key->at)), &q,
+                     &row, e));
+    if (row) {
+        const uint8_t *counts = sqlite_blob(q, 0, &n);
+        const size_t weight = counts_decode_sizes(counts, n, &sizes, &raw, NULL) ? 0 : counts_weigh(&sizes);
+        *later = weight > LARGE && a->rewritten > 0 && a->rewritten + weight > REWRITE_MOST;
+        a->rewritten += weight > LARGE && !*later ? weight : 0;
+        sqlite_finish(q);
+    }
+    return PROFD_OK;
+}
+
 static enum profd_status add_counts(struct arriving *a, const struct store_delivery *d, const struct origin *o,
-                                    const struct incoming *in, struct profd_error *e)
+                                    const struct incoming *in, bool *later, struct profd_error *e)
 {
     char text[33];
     struct fold_part *part = ARENA_NEW(a->arena, struct fold_part);
@@ -206,6 +231,20 @@ static enum profd_status add_counts(struct arriving *a, const struct store_deliv
     hex_put(text, d->host, STORE_HOST_SIZE);
     TRY(sqlite_intern_host(a->s, text, &part->host, e));
     TRY(sqlite_intern_series(a->s, &in->upload, &series, e));
+    /* Sums of hours of the frozen day do not change: what comes late waits as if hosts sent more often. */
+    const int64_t widest = sqlite_level_minutes(SQLITE_LEVEL_SLICES - 1) * MINUTE,
+                  width = in->width > widest && in->upload.end / SQLITE_DAY == a->frozen ? widest : in->width;
+    const struct fold_key key = {series->id, sqlite_level_of(width / MINUTE), in->upload.end / width};
+    const struct fold fresh = {.build_count = series->build_count};
+    fold = hashmap_find(&a->folds, &key, sizeof key);
+    if (!fold) {
+        TRY(weigh_sum(a, &key, later, e));
+        if (*later) {
+            return PROFD_OK;
+        }
+        fold = hashmap_put(&a->folds, &key, sizeof key, &fresh, sizeof fresh);
+    }
+    TRY(fold ? PROFD_OK : profd_no_memory(e));
     /* What the ledger, the series and the lists add up. */
     struct sqlite_sums one;
     sqlite_incoming_sums(in, &one);
@@ -215,16 +254,6 @@ static enum profd_status add_counts(struct arriving *a, const struct store_deliv
         TRY(sqlite_host_total_add(a->s, series->id, o->host, in, e));
     }
     TRY(sqlite_await_objects(a->s, series->id, o->host, e));
-    /* Sums of hours of the frozen day do not change: what comes late waits as if hosts sent more often. */
-    const int64_t widest = sqlite_level_minutes(SQLITE_LEVEL_SLICES - 1) * MINUTE,
-                  width = in->width > widest && in->upload.end / SQLITE_DAY == a->frozen ? widest : in->width;
-    const struct fold_key key = {series->id, sqlite_level_of(width / MINUTE), in->upload.end / width};
-    const struct fold fresh = {.build_count = series->build_count};
-    fold = hashmap_find(&a->folds, &key, sizeof key);
-    if (!fold) {
-        fold = hashmap_put(&a->folds, &key, sizeof key, &fresh, sizeof fresh);
-    }
-    TRY(fold ? PROFD_OK : profd_no_memory(e));
     part->next = fold->parts;
     part->segment = d->segment;
     part->order = in->order;
@@ -292,9 +321,9 @@ static enum profd_status put_counts(struct arriving *a, const struct store_deliv
     if (status == PROFD_OK && deleted) {
         remove_counts(a, &in);
     } else if (status == PROFD_OK) {
-        status = add_counts(a, d, o, &in, e);
+        status = add_counts(a, d, o, &in, &r->later, e);
     }
-    if (status == PROFD_OK) {
+    if (status == PROFD_OK && !r->later) {
         const struct store_amount amount = {in.uploads, in.upload.ticks, in.upload.calls};
         status = enter_arrival(a, d, o, &amount, r, e);
     }

@@ -476,8 +476,9 @@ void store_set_detail(struct store *s, const struct store_detail *detail);
 
 /* Counts uploads of hosts; receipts[i] is the outcome of each. A repeated key with the same digest changes nothing. A
  * repeated key with another digest is not counted, and its hour is marked. The hour of an upload that was dropped or
- * cannot be read is also marked. An upload counts in the hour of its end. On an error, as of store_put_uploads, nothing
- * is stored and receipts are undefined. */
+ * cannot be read is also marked. An upload counts in the hour of its end. Uploads that belong to many large sums are
+ * not all stored at once: receipts[i].later. On an error, as of store_put_uploads, nothing is stored and receipts are
+ * undefined. */
 enum profd_status store_put_segments(struct store *s, const struct store_delivery *list, size_t n,
                                      struct store_receipt *receipts, struct profd_error *e);
 /* Records offers of symbols (offers.h). out[i] states whether the offer is accepted, and whether the host shall send

@@ -258,7 +258,7 @@ def poison(tap):
 
 
 def endless_counts(tap):
-    """Two hosts send the largest counts that there are. Their sums stop there; whoever else has data keeps every
+    """Two hosts send the largest counts that there are. Their sums stop there; all other tenants keep every
     check of it, and the backup can be restored."""
     for detail in ("always", "never"):
         with Daemon("--host-detail", detail) as d:
@@ -284,6 +284,31 @@ def endless_counts(tap):
             d.stop()
             done = run(*d.command(), "--restore", copy)
             tap.point(done.returncode == 0, "and the backup can be restored", done.stderr)
+
+
+def large_sums(tap):
+    """One batch changes many large sums. Each upload counts once, but not all in one transaction: what follows them
+    is stored before the last of them."""
+    with Daemon() as d:
+        h, sums, arcs = Host(d, "web-1", "--write"), 14, 130000
+        then = int(time.time()) - 50 * 3600
+        one = (0, 0x1000, 0x2000, 1024, 100, "seconds", "s", {1: 1})
+        large = encoded([one], [(0x100000 + 4 * i, 0x900000 + 4 * i, 1) for i in range(arcs)])
+
+        def made(number, counts=None, build=BUILDS[0]):
+            return (body(sender_number(), 1, build, 1, 1, counts=counts) + window(then)
+                    + field(7, field(1, "n") + field(2, str(number))))
+        tap.point(all(h.send(made(i, large))[0][0] == "counted" for i in range(sums)), f"{sums} sums of {arcs} arcs")
+        batch_ = [made(i) for i in range(sums)] + [made(0, build=BUILDS[1])]
+        sent = h.send(*batch_)
+        numbers = [number for _, number in sent]
+        tap.point(all(outcome == "counted" for outcome, _ in sent) and len(set(numbers)) == len(numbers),
+                  "a batch that changes all of them", sent)
+        tap.point(numbers[-1] < max(numbers), "a small sum does not wait for the last large one", numbers)
+        tap.point(h.send(*batch_) == [("known", n) for n in numbers], "a repeat changes nothing")
+        calls = {b: n[0] for b, n in calls_of(d).items()}
+        tap.point(calls == {BUILDS[0]: sums * (arcs + 1), BUILDS[1]: 1}, "each upload counts once", calls)
+        tap.point(d.ctl("verify").returncode == 0, "verification finds nothing")
 
 
 def repeated(tap):
@@ -596,8 +621,8 @@ def main():
     seed = int(sys.argv[2]) if len(sys.argv) > 2 else random.randrange(2**32)
     print(f"# seed {seed}", flush=True)
     with Tap() as tap:
-        for part in (simple, refused, names, poison, endless_counts, repeated, full, endless, hungry, clones, restored,
-                     symbols, manual):
+        for part in (simple, refused, names, poison, endless_counts, large_sums, repeated, full, endless, hungry,
+                     clones, restored, symbols, manual):
             part(tap)
         killed(tap, seconds, random.Random(seed))
 
