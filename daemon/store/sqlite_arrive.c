@@ -85,7 +85,12 @@ static enum profd_status find_host(struct arriving *a, const struct store_delive
     return o->name ? PROFD_OK : profd_no_memory(e);
 }
 
-/* The epoch's row, made if there is none. */
+static bool is_counts(const struct store_delivery *d)
+{
+    return d->segment && d->segment->kind == SEGMENT_COUNTS;
+}
+
+/* The epoch's row, made if there is none. The marks of a host have epochs of their own, in which it does not run. */
 static enum profd_status find_epoch(struct arriving *a, const struct store_delivery *d, struct origin *o,
                                     struct profd_error *e)
 {
@@ -102,7 +107,8 @@ static enum profd_status find_epoch(struct arriving *a, const struct store_deliv
     }
     TRY(sqlite_run(a->s, SQL_EPOCH_ADD, VALUES(INTEGER(tenant), BLOB(d->epoch, sizeof d->epoch)), e));
     o->epoch = sqlite3_last_insert_rowid(a->s->db);
-    return sqlite_run(a->s, SQL_FLEET_HOST_EPOCH, VALUES(INTEGER(o->host), INTEGER(o->epoch), INTEGER(d->received)), e);
+    const struct sqlite_value values[] = {INTEGER(o->host), INTEGER(o->epoch), INTEGER(d->received)};
+    return is_counts(d) ? sqlite_run(a->s, SQL_FLEET_HOST_EPOCH, values, 3, e) : PROFD_OK;
 }
 
 static enum profd_status note_copy(struct arriving *a, const struct store_delivery *d, const struct origin *o,
@@ -119,11 +125,6 @@ static enum profd_status mark(struct arriving *a, int64_t hour, const struct ori
     const bool known = !marked || hashmap_find(&a->marked, &o->uid, sizeof o->uid);
     return known || hashmap_put(&a->marked, &o->uid, sizeof o->uid, &o->uid, sizeof o->uid) ? PROFD_OK
                                                                                             : profd_no_memory(e);
-}
-
-static bool is_counts(const struct store_delivery *d)
-{
-    return d->segment && d->segment->kind == SEGMENT_COUNTS;
 }
 
 /* The hour that lacks a segment which is not counted. */

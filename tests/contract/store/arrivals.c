@@ -157,6 +157,25 @@ STORE_TEST(arrival_boots)
     close_sender(s);
 }
 
+/* The marks of a restored host have an epoch of their own, but no second machine has sent them. */
+STORE_TEST(arrival_marks_are_no_machine)
+{
+    struct sender *s = eight_hours(7);
+    struct segment mark = s->segments[7];
+    struct store_delivery list[5] = {s->list[0], s->list[7], s->list[1], s->list[2], s->list[3]};
+    admit(f, s, "a.example", 0, 24);
+    mark.kind = SEGMENT_DROPPED;
+    list[1].segment = &mark;
+    list[1].received = list[3].received = MIDNIGHT;
+    list[1].epoch[0] ^= 1;
+    list[3].epoch[0] ^= 2;
+    for (unsigned i = 0; i < 5; i++) {
+        deliver(f, &list[i]);
+        cr_assert_eq(tell(f, s, NULL, NOON + DAY, 0, 24).copied != 0, i == 4, "%u", i);
+    }
+    close_sender(s);
+}
+
 /* A proxy delivers an old request behind a newer one: that is no restore, and the host's clock is not what it says. */
 STORE_TEST(arrival_late_request)
 {
