@@ -32,6 +32,7 @@ struct clickhouse {
     char place[300], why[CURL_ERROR_SIZE];
     /* of the statement that runs: */
     struct buffer reply;
+    bool answered;           /* the reply has begun */
     bool head_ended, framed; /* the reply's head is complete; it says where the reply ends */
     bool stopped;
     long code; /* of the error that the server reported; 0: none. NOT_SENT: the server could not be connected to */
@@ -122,6 +123,7 @@ static size_t on_head(char *line, size_t one, size_t n, void *context)
 {
     struct clickhouse *c = context;
     (void)one;
+    c->answered = true;
     if (n >= 5 && !memcmp(line, "HTTP/", 5)) {
         c->head_ended = c->framed = false;
     }
@@ -307,13 +309,13 @@ static enum profd_status refusal_describe(struct clickhouse *c, const char *repl
 static enum profd_status perform(struct clickhouse *c, struct buffer *url, const void *body, size_t size,
                                  struct profd_error *e)
 {
-    long http = 0;
+    long http = 0, made = 1;
     CURLcode code = CURLE_OUT_OF_MEMORY;
     buffer_add_char(url, 0);
     buffer_done(&c->reply);
     buffer_init(&c->reply, c->limits.reply_bytes + 1);
     c->code = 0;
-    c->head_ended = c->framed = c->stopped = false;
+    c->answered = c->head_ended = c->framed = c->stopped = false;
     c->why[0] = 0;
     if (!url->failed) {
         code = curl_easy_setopt(c->curl, CURLOPT_URL, url->data);
@@ -322,6 +324,15 @@ static enum profd_status perform(struct clickhouse *c, struct buffer *url, const
     curl_easy_setopt(c->curl, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)size);
     curl_easy_setopt(c->curl, CURLOPT_POSTFIELDS, body);
     code = code ? code : curl_easy_perform(c->curl);
+    /* The server has closed a kept connection when the statement came. libcurl itself repeats it, but only five times
+     * in the life of a handle. */
+    if ((code == CURLE_SEND_ERROR || code == CURLE_RECV_ERROR || code == CURLE_GOT_NOTHING) && !c->answered &&
+        !curl_easy_getinfo(c->curl, CURLINFO_NUM_CONNECTS, &made) && !made) {
+        curl_easy_setopt(c->curl, CURLOPT_FRESH_CONNECT, 1L);
+        c->why[0] = 0;
+        code = curl_easy_perform(c->curl);
+        curl_easy_setopt(c->curl, CURLOPT_FRESH_CONNECT, 0L);
+    }
     if (c->reply.failed) {
         return profd_error_set(e, PROFD_TOO_LARGE,
                                "the reply of ClickHouse at %s needs more than the %zu bytes that it may have", c->place,

@@ -322,7 +322,7 @@ class Between:
             reply = b""
             while piece := s.recv(65536):
                 reply += piece
-        return reply
+        return reply.replace(b"\r\n", b"\r\nConnection: close\r\n", 1)
 
     def close(self):
         self.listener.shutdown(socket.SHUT_RDWR)

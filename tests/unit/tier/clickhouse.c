@@ -215,6 +215,24 @@ Test(clickhouse, an_insert)
     server_stop(&s);
 }
 
+Test(clickhouse, a_connection_that_the_server_has_closed)
+{
+    const char *const replies[] = {"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"};
+    struct server s = {.settings = ALL_SETTINGS, .replies = replies, .count = 1, .stale = true};
+    struct profd_error e;
+    char *text;
+    server_start(&s);
+    struct clickhouse *c = open_server(&s, &limits);
+    for (unsigned i = 0; i < 12; i++) { /* libcurl gives up after five, of the whole life of a handle */
+        cr_assert(!clickhouse_ask(c, "SELECT 1", &text, &e), "%u: %s", i, e.sentence);
+        free(text);
+        cr_assert(!clickhouse_insert(c, "INSERT INTO t (a) FORMAT RowBinary", "x", 1, &e), "%u: %s", i, e.sentence);
+    }
+    cr_assert_eq(s.statements, 24);
+    clickhouse_close(c);
+    server_stop(&s);
+}
+
 Test(clickhouse, the_first_server_that_connects)
 {
     static const char *const replies[] = {OK_HEAD "Content-Length: 5\r\n\r\nhello",

@@ -3,6 +3,7 @@
 
 #include <arpa/inet.h>
 #include <criterion/criterion.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -52,11 +53,14 @@ static void *serve(void *context)
             continue;
         }
         if (s->settings && strstr(s->request, "system.settings")) {
-            dprintf(fd, "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: %zu\r\n\r\n%s", strlen(s->settings),
-                    s->settings);
+            dprintf(fd, "HTTP/1.1 200 OK\r\nContent-Length: %zu\r\n\r\n%s", strlen(s->settings), s->settings);
         } else {
             s->statements++;
             reply_send(s, fd);
+        }
+        if (s->stale) {
+            (void)poll(&(struct pollfd){.fd = fd, .events = POLLIN}, 1, 200);
+            continue;
         }
         shutdown(fd, SHUT_WR);
         char rest[4096]; /* what is not read would reset the connection */
