@@ -226,6 +226,16 @@ static enum profd_status take_symbols(struct posting *p, struct store *store, st
                                           &p->parcel.wanted_count, e);
 }
 
+/* Refuses uploads of a tenant that stores as much as it may. */
+static enum profd_status check_share(const struct posting *p, struct store *store, struct profd_error *e)
+{
+    const uint32_t uid = p->arrival.tenant ? p->arrival.tenant : STORE_TENANT;
+    struct store_use use = {.most = 1};
+
+    TRY(p->parcel.count ? store_get_use(store, uid, &use, e) : PROFD_OK);
+    return use.bytes < use.most ? PROFD_OK : store_share_refuse(store, uid, e);
+}
+
 static void admission_run(struct store *store, const struct profd_error *full, struct writer_job *const *jobs, size_t n)
 {
     struct store_arrival *list = calloc(n, sizeof *list);
@@ -257,7 +267,8 @@ static void admission_run(struct store *store, const struct profd_error *full, s
             p->error = e;
         } else {
             p->admission = admissions[i];
-            p->status = take_symbols(p, store, &p->error);
+            p->status = check_share(p, store, &p->error);
+            p->status = p->status ? p->status : take_symbols(p, store, &p->error);
         }
     }
     free(list);

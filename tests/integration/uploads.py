@@ -389,6 +389,27 @@ def full(tap):
         tap.point(calls_of(d) == {BUILDS[0]: (9, 9, 9)}, "each counts once", calls_of(d))
 
 
+def shares(tap):
+    """A tenant sends more than its share of the space: it is refused, and nothing of another tenant is removed."""
+    with Daemon("--keep-bytes", "16M", "--raw-bytes", "4M") as d:
+        h, other = Host(d, "web-1", "--write", "--tenant", "vast"), Host(d, "web-2", "--write", "--tenant", "small")
+        old = body(sender_number(), 1, BUILDS[1], 1, 7) + window(int(time.time()) - 3 * 86400)
+        tap.point(other.send(old)[0][0] == "counted", "one tenant has data of three days ago")
+        dice, status, sent = random.Random(1), 200, 0
+        while status == 200 and sent < 150:
+            arcs = [(0x100000 + 4 * i, 0x900000 + 4 * i, dice.getrandbits(50)) for i in range(30000)]
+            one = (0, 0x1000, 0x2000, 1024, 100, "seconds", "s", {1: 1})
+            status, answer = h.post([body(sender_number(), 1, BUILDS[0], 1, 1, counts=encoded([one], arcs))
+                                     + window(int(time.time())) + field(7, field(1, "n") + field(2, str(sent)))])
+            sent += status == 200
+        tap.point(sent and status == 507 and "user-share" in answer["detail"], "the other's share ends", (sent, answer))
+        tap.point(h.post()[0] == 200, "its hosts may connect without uploads")
+        tap.point(other.send(make(sender_number(), 1, 1, BUILDS[2]))[0][0] == "counted", "the first may send on")
+        tap.point(calls_of(d).get(BUILDS[1], [0])[0] == 7, "and all of its data is there", calls_of(d).get(BUILDS[1]))
+        used = d.json("status", "--json")["store"]["largest_users"][0]["bytes"]
+        tap.point(used < 12 << 20, "the share bounds what is stored", used)
+
+
 def endless(tap):
     """New arcs and bins for ever in one series and hour: the sum stops growing, and says so; no count is lost."""
     with Daemon() as d:
@@ -621,8 +642,8 @@ def main():
     seed = int(sys.argv[2]) if len(sys.argv) > 2 else random.randrange(2**32)
     print(f"# seed {seed}", flush=True)
     with Tap() as tap:
-        for part in (simple, refused, names, poison, endless_counts, large_sums, repeated, full, endless, hungry,
-                     clones, restored, symbols, manual):
+        for part in (simple, refused, names, poison, endless_counts, large_sums, repeated, full, shares, endless,
+                     hungry, clones, restored, symbols, manual):
             part(tap)
         killed(tap, seconds, random.Random(seed))
 
