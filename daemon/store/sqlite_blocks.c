@@ -1,4 +1,6 @@
 /* Sums of past days that the tier keeps: blocks, and what the database keeps of them. */
+#include <string.h>
+
 #include "core/sum.h"
 #include "store/sqlite_select.h"
 
@@ -346,7 +348,11 @@ enum profd_status store_get_tier_totals(struct store *s, int64_t before, struct 
                                       .days_waiting = (uint64_t)sqlite3_column_int64(q, 1),
                                       .sums = (uint64_t)sqlite3_column_int64(q, 2),
                                       .bytes = (uint64_t)sqlite3_column_int64(q, 3),
-                                      .sealed_to = sqlite3_column_int64(q, 4) * SQLITE_DAY};
+                                      .sealed_to = sqlite3_column_int64(q, 4) * SQLITE_DAY,
+                                      .newest = (uint64_t)sqlite3_column_int64(q, 5)};
+    size_t size;
+    const uint8_t *centre = sqlite_blob(q, 6, &size);
+    memcpy(out->centre, centre, size < sizeof out->centre ? size : sizeof out->centre);
     sqlite_finish(q);
     return PROFD_OK;
 }

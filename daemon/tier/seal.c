@@ -57,7 +57,8 @@ struct sealer {
     struct store_block block;
     struct store_block_cursor cursor;
     bool found, more;
-    struct buffer sums, series;            /* rows of a batch */
+    bool known;                 /* the manifest has no block of this centre that the database does not have */
+    struct buffer sums, series; /* rows of a batch */
     uint8_t latest[STORE_SERIES_KEY_SIZE]; /* series of which the latest row is */
     bool has_latest;
     uint64_t rows, bytes, checksum; /* of this attempt, as sent */
@@ -146,23 +147,31 @@ static enum profd_status sealer_send(struct sealer *s, struct profd_error *e)
                             : PROFD_OK;
 }
 
+/* Runs the query, frees its text and opens the reply. */
+static enum profd_status sealer_ask(struct sealer *s, struct buffer *statement, struct row_reader *reply,
+                                    struct profd_error *e)
+{
+    uint8_t *bytes;
+    size_t size;
+    enum profd_status status =
+        statement->failed ? profd_no_memory(e) : clickhouse_take(s->client, statement->data, &bytes, &size, e);
+
+    buffer_done(statement);
+    if (!status) {
+        rows_open(reply, bytes, size);
+    }
+    return status;
+}
+
 /* What ClickHouse has of this attempt must be what was sent. */
 static enum profd_status sealer_check(struct sealer *s, struct profd_error *e)
 {
     struct buffer statement;
     struct row_reader r;
-    uint8_t *reply;
-    size_t size;
 
     buffer_init(&statement, REPLY_BYTES);
     statement_check_block(&statement, &s->block);
-    enum profd_status status =
-        statement.failed ? profd_no_memory(e) : clickhouse_take(s->client, statement.data, &reply, &size, e);
-    buffer_done(&statement);
-    if (status) {
-        return status;
-    }
-    rows_open(&r, reply, size);
+    TRY(sealer_ask(s, &statement, &r, e));
     const uint64_t rows = rows_u64(&r), bytes = rows_u64(&r), checksum = rows_u64(&r);
     const bool cut = r.cut || rows_more(&r);
     rows_close(&r);
@@ -200,6 +209,37 @@ static enum profd_status sealer_publish(struct sealer *s, struct profd_error *e)
     return status;
 }
 
+/* A database that was restored from a backup lacks the blocks that were sealed since. It must not give their numbers
+ * to other days: a centre that reads the manifest would then lose the days that they have now. */
+static enum profd_status sealer_look(struct sealer *s, struct profd_error *e)
+{
+    struct buffer statement;
+    struct row_reader r;
+
+    TRY(store_get_tier_totals(s->store, sealer_before(s), &s->totals, e));
+    if (s->known || s->totals.days_waiting == 0) {
+        return PROFD_OK;
+    }
+    buffer_init(&statement, REPLY_BYTES);
+    statement_find_newest(&statement, s->totals.centre);
+    TRY(sealer_ask(s, &statement, &r, e));
+    const uint32_t newest = rows_u32(&r);
+    const bool cut = r.cut;
+    rows_close(&r);
+    if (cut) {
+        return profd_error_set(e, PROFD_PROTOCOL, "ClickHouse does not say which blocks it has");
+    }
+    if (newest > s->totals.newest) {
+        return profd_error_set(e, PROFD_REFUSED,
+                               "ClickHouse has block %" PRIu32
+                               " of this centre, and this database has given numbers up "
+                               "to %" PRIu64 ": it was restored from an older backup, so no day is sealed",
+                               newest, s->totals.newest);
+    }
+    s->known = true;
+    return PROFD_OK;
+}
+
 /* The thread's. */
 static void sealer_run(void *context, struct work_item *const *items, size_t n)
 {
@@ -215,7 +255,7 @@ static void sealer_run(void *context, struct work_item *const *items, size_t n)
         s->status = sealer_publish(s, &s->error);
         break;
     default:
-        s->status = store_get_tier_totals(s->store, sealer_before(s), &s->totals, &s->error);
+        s->status = sealer_look(s, &s->error);
         break;
     }
 }

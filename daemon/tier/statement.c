@@ -116,3 +116,11 @@ void statement_fetch(struct buffer *b, const struct store_stub *const *stubs, si
     buffer_add_text(b, "))) FORMAT RowBinary");
     buffer_add_char(b, '\0');
 }
+
+void statement_find_newest(struct buffer *b, const uint8_t centre[STORE_CENTRE_SIZE])
+{
+    buffer_add_text(b, "SELECT max(block) FROM manifest WHERE centre = ");
+    statement_add_bytes(b, centre, STORE_CENTRE_SIZE);
+    buffer_add_text(b, " FORMAT RowBinary");
+    buffer_add_char(b, '\0');
+}

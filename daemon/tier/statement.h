@@ -25,4 +25,7 @@ uint64_t statement_digest(const struct store_block_sum *sum);
  * hosts, counts, and if wanted spread. NUL-terminated. */
 void statement_fetch(struct buffer *b, const struct store_stub *const *stubs, size_t n, bool spread);
 
+/* Appends a query for the greatest number of a block of a centre: UInt32, 0 if it has none. NUL-terminated. */
+void statement_find_newest(struct buffer *b, const uint8_t centre[STORE_CENTRE_SIZE]);
+
 #endif

@@ -8,7 +8,7 @@ import sqlite3
 import time
 
 from clocks import FAKETIME, moved_as
-from harness import ROOT, Daemon, Tap, run, until
+from harness import PROFD, ROOT, Daemon, Tap, run, until
 from tier_bed import Chdb, Old
 from windows import HOUR, SECOND, Fleet, send, settled, stamp, state
 
@@ -243,6 +243,27 @@ def killed(tap):
         tap.point(done.returncode == 0 and "no mismatch" in done.stdout, "all of it adds up", done.stdout + done.stderr)
 
 
+def restored(tap):
+    """A database that lacks blocks which ClickHouse has gives their numbers to no other day."""
+    with Chdb() as ch, Daemon("--raw-age", "1s") as plain, daemon(ch, start=False) as d:
+        bed = Bed(plain.folder)
+        d.start()
+        fill(d, bed, bed.uploads(60))
+        settled(d)
+        before, copy = bed.ask(d), os.path.join(plain.folder, "backup")
+        assert d.ctl("backup", copy).returncode == 0
+        d.ctl("tier", "init")
+        assert sealed(d)
+        d.stop()
+        assert run(PROFD, "--state-dir", d.state, "--restore", copy).returncode == 0
+        d.start()
+        said = until(lambda: (t := tier(d))["error"] and t)
+        tap.point(said and "restored from an older backup" in said["error"] and said["days_sealed"] == 0,
+                  "a restored database moves nothing that ClickHouse has already, and says so", (said, tier(d)))
+        after = bed.ask(d)
+        tap.point(after == before, "and answers from what it has", differing(before, after)[:3])
+
+
 def main():
     with Tap() as tap:
         for kind in (Chdb, Old):
@@ -252,6 +273,7 @@ def main():
         else:
             moments(tap)
             killed(tap)
+            restored(tap)
 
 
 main()
