@@ -10,8 +10,8 @@
 #include <unistd.h>
 
 #include "profctl/code_lines.h"
-#include "profctl/profctl_build.h"
 #include "profctl/profctl_debuginfod.h"
+#include "profctl/profctl_find.h"
 #include "profctl/profctl_pipe.h"
 
 #define INFLATED_MOST (4 * (uint64_t)DEBUGINFOD_SIZE_MAX) /* bytes of compressed sections when they are read */

@@ -6,16 +6,10 @@
 #include <string.h>
 
 #include "profctl/profctl.h"
-#include "profctl/profctl_csv.h"
-#include "profctl/profctl_function.h"
-#include "profctl/profctl_json.h"
+#include "profctl/profctl_ask.h"
+#include "profctl/profctl_find.h"
+#include "profctl/profctl_list.h"
 #include "proto/noun.h"
-
-static const char *text_of(const json_t *object, const char *key)
-{
-    const char *text = json_string_value(json_object_get(object, key));
-    return text ? text : "";
-}
 
 /* The source text of a line; NULL if it is not known. */
 static const char *line_of(const struct annotate_print *p, size_t place, unsigned line)
@@ -58,7 +52,7 @@ static void print_amount(const struct annotate_print *p, const struct annotate_a
         (void)snprintf(interval, sizeof interval, "%.0f to %.0f", floor(a->low), ceil(a->high));
     }
     if (a && a->calls > 0) {
-        (void)snprintf(calls, sizeof calls, "%s%" PRIu64, function_is_sampled(p->answer) ? "~" : "", a->calls);
+        (void)snprintf(calls, sizeof calls, "%s%" PRIu64, row_is_sampled(p->answer) ? "~" : "", a->calls);
     }
     printf("%8s %5s %14s %12s ", ticks, percent, interval, calls);
 }
@@ -67,9 +61,9 @@ static void print_head(const struct annotate_print *p)
 {
     const json_t *f = json_object_get(p->answer, "function");
     const double ticks = p->sum->ticks, all = json_number_value(json_object_get(p->answer, "ticks"));
-    print_clean(text_of(f, "name"));
+    print_clean(row_raw(f, "name"));
     printf(" in ");
-    print_clean(text_of(f, "object"));
+    print_clean(row_raw(f, "object"));
     printf(": %.0f of %.0f ticks, ", ticks, all);
     function_print_calls(p->answer);
     for (size_t i = 0; i < p->code->place_count; i++) {
@@ -83,7 +77,7 @@ static void print_head(const struct annotate_print *p)
             printf("\n");
         }
     }
-    if (ticks > 0 && strcmp(text_of(p->answer, "dimension"), "seconds") == 0) {
+    if (ticks > 0 && strcmp(row_raw(p->answer, "dimension"), "seconds") == 0) {
         printf("A tick stands at the instruction that was to run next: those of a slow one stand behind it.\n");
     }
     printf("%8s %5s %14s %12s %s\n", "TICKS", "%", "95% INTERVAL", "CALLS", p->instructions ? "INSTRUCTION" : "LINE");

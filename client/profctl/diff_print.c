@@ -7,30 +7,14 @@
 #include <time.h>
 
 #include "profctl/profctl.h"
-#include "profctl/profctl_csv.h"
-#include "profctl/profctl_function.h"
+#include "profctl/profctl_find.h"
+#include "profctl/profctl_list.h"
 #include "profctl/profctl_show.h"
 #include "proto/noun.h"
 
-static const char *text_of(const json_t *object, const char *key)
-{
-    const char *text = json_string_value(json_object_get(object, key));
-    return text ? text : "";
-}
-
-static double real_of(const json_t *object, const char *key)
-{
-    return json_number_value(json_object_get(object, key));
-}
-
-static bool has(const json_t *object, const char *key)
-{
-    return json_is_number(json_object_get(object, key));
-}
-
 static bool is(const json_t *row, const char *verdict)
 {
-    return strcmp(text_of(row, "verdict"), verdict) == 0;
+    return strcmp(row_raw(row, "verdict"), verdict) == 0;
 }
 
 static void print_clean(const char *text, size_t most)
@@ -62,7 +46,7 @@ static const struct metric_words METRICS[] = {
 static const struct metric_words *words_of(const json_t *table)
 {
     for (size_t i = 0; i < sizeof METRICS / sizeof METRICS[0]; i++) {
-        if (strcmp(METRICS[i].metric, text_of(table, "metric")) == 0) {
+        if (strcmp(METRICS[i].metric, row_raw(table, "metric")) == 0) {
             return &METRICS[i];
         }
     }
@@ -77,7 +61,7 @@ static void show_value(const json_t *diff, const struct metric_words *w, double 
         double seconds;
         const char *unit;
     } UNITS[] = {{1, "s"}, {1e-3, "ms"}, {1e-6, "us"}, {0, "ns"}};
-    const char *dimension = text_of(diff, "dimension");
+    const char *dimension = row_raw(diff, "dimension");
     const bool of_time = strncmp(w->metric, "time-per-", 9) == 0,
                timed = of_time && (strcmp(dimension, "seconds") == 0 || strcmp(dimension, "wall") == 0);
     if (value == 0 && (w->percent || of_time)) {
@@ -111,21 +95,21 @@ static int64_t seconds_of(const char *rfc3339)
 static void print_side(const json_t *diff, const char *name)
 {
     const json_t *side = json_object_get(diff, name);
-    const char *path = text_of(side, "name"), *slash = strrchr(path, '/');
+    const char *path = row_raw(side, "name"), *slash = strrchr(path, '/');
     char title[2] = {(char)(name[0] - 'a' + 'A'), '\0'};
-    const uint64_t machines = (uint64_t)real_of(side, "hosts"),
-                   processes = (uint64_t)real_of(side, "processes_started");
+    const uint64_t machines = (uint64_t)row_real(side, "hosts"),
+                   processes = (uint64_t)row_real(side, "processes_started");
     printf("%s  ", title);
     print_clean(slash ? slash + 1 : path, 60);
-    printf(" %.12s", text_of(side, "build_id"));
-    if (text_of(side, "match")[0] != '\0') {
+    printf(" %.12s", row_raw(side, "build_id"));
+    if (row_raw(side, "match")[0] != '\0') {
         printf(" with ");
-        print_clean(text_of(side, "match"), 120);
+        print_clean(row_raw(side, "match"), 120);
     }
     printf("\n   %.19sZ to %.19sZ; %" PRIu64 " %s started, %" PRIu64 " %s; %.0f ticks, %.6g %s\n",
-           text_of(side, "first"), text_of(side, "last"), processes, noun_for(processes, "process", "processes"),
-           machines, noun_for(machines, "machine", "machines"), real_of(side, "ticks"), real_of(side, "seconds"),
-           text_of(diff, "dimension"));
+           row_raw(side, "first"), row_raw(side, "last"), processes, noun_for(processes, "process", "processes"),
+           machines, noun_for(machines, "machine", "machines"), row_real(side, "ticks"), row_real(side, "seconds"),
+           row_raw(diff, "dimension"));
     function_print_reasons(side, "   ");
 }
 
@@ -133,16 +117,16 @@ static void print_side(const json_t *diff, const char *name)
 static void print_overlap(const json_t *diff)
 {
     const json_t *a = json_object_get(diff, "a"), *b = json_object_get(diff, "b");
-    const char *first = text_of(a, "first"), *last = text_of(a, "last");
-    if (!json_is_true(json_object_get(diff, "paired")) || strcmp(text_of(a, "match"), text_of(b, "match")) != 0) {
+    const char *first = row_raw(a, "first"), *last = row_raw(a, "last");
+    if (!json_is_true(json_object_get(diff, "paired")) || strcmp(row_raw(a, "match"), row_raw(b, "match")) != 0) {
         return;
     }
-    if (strcmp(first, text_of(b, "first")) == 0 && strcmp(last, text_of(b, "last")) == 0) {
+    if (strcmp(first, row_raw(b, "first")) == 0 && strcmp(last, row_raw(b, "last")) == 0) {
         printf("Both sides are of one time: what was counted then is on both.\n");
         return;
     }
-    first = strncmp(first, text_of(b, "first"), SECOND) < 0 ? text_of(b, "first") : first;
-    last = strncmp(last, text_of(b, "last"), SECOND) > 0 ? text_of(b, "last") : last;
+    first = strncmp(first, row_raw(b, "first"), SECOND) < 0 ? row_raw(b, "first") : first;
+    last = strncmp(last, row_raw(b, "last"), SECOND) > 0 ? row_raw(b, "last") : last;
     if (strncmp(first, last, SECOND) < 0) {
         printf("What was counted from %.19sZ to %.19sZ may be on both sides.\n", first, last);
     }
@@ -151,18 +135,18 @@ static void print_overlap(const json_t *diff)
 /* Where one side lacks something. */
 static char lacking_side(const json_t *row)
 {
-    return real_of(row, "a") < real_of(row, "b") ? 'A' : 'B';
+    return row_real(row, "a") < row_real(row, "b") ? 'A' : 'B';
 }
 
 /* What a row says. Each interval is one of many: words that claim more than it may hold say so. */
 static void print_verdict(const json_t *table, const struct metric_words *w, const json_t *row)
 {
     char p[32], q[32];
-    const char *direction = real_of(row, "change") > 0 ? w->more : w->less,
+    const char *direction = row_real(row, "change") > 0 ? w->more : w->less,
                *than = json_is_object(json_object_get(table, "common")) ? " than the others" : "";
-    const double tests = real_of(table, "tests");
-    show_p(real_of(row, "p"), p, sizeof p);
-    show_p(real_of(row, "q"), q, sizeof q);
+    const double tests = row_real(table, "tests");
+    show_p(row_real(row, "p"), p, sizeof p);
+    show_p(row_real(row, "q"), q, sizeof q);
     if (is(row, "changed")) {
         printf("%s%s (%s%s)", direction, than, tests > 1 ? "q" : "p", tests > 1 ? q : p);
     } else if (is(row, "constant-changed")) {
@@ -172,12 +156,12 @@ static void print_verdict(const json_t *table, const struct metric_words *w, con
         const char here = in_a ? 'A' : 'B', other = in_a ? 'B' : 'A';
         if (arc) {
             printf("%s called from there", in_a ? "no longer" : "newly");
-        } else if (!has(row, in_a ? "b" : "a")) {
+        } else if (!row_has(row, in_a ? "b" : "a")) {
             printf("only in %c", here);
         } else {
             printf("no ticks in %c", other);
         }
-    } else if (is(row, "uncertain") && has(row, "p")) {
+    } else if (is(row, "uncertain") && row_has(row, "p")) {
         printf("%s%s or chance (p%s in %.0f tests, q%s)", direction, than, p, tests, q);
     } else if (is(row, "uncertain")) {
         printf("too few ticks in %c for a test", lacking_side(row));
@@ -203,19 +187,19 @@ static void print_inlined(const json_t *row)
 static void print_plan(const json_t *diff, const json_t *row)
 {
     const json_t *b = json_object_get(diff, "b");
-    const char *needs = text_of(row, "needs");
+    const char *needs = row_raw(row, "needs");
     char text[40], subject[40];
-    const double needed = real_of(row, "data_needed"),
-                 hours = (double)(seconds_of(text_of(b, "last")) - seconds_of(text_of(b, "first"))) / 3600;
-    (void)snprintf(subject, sizeof subject, "%.3g%%", 100 * real_of(diff, "planned"));
-    if (!has(row, "p")) {
+    const double needed = row_real(row, "data_needed"),
+                 hours = (double)(seconds_of(row_raw(b, "last")) - seconds_of(row_raw(b, "first"))) / 3600;
+    (void)snprintf(subject, sizeof subject, "%.3g%%", 100 * row_real(diff, "planned"));
+    if (!row_has(row, "p")) {
         (void)snprintf(subject, sizeof subject, "a test");
     } else if (strcmp(needs, "nothing") == 0) {
         printf("\n      a change of %s would be seen", subject);
     }
     if (strcmp(needs, "too-much") == 0) {
-        printf(has(row, "p") ? "\n      %s cannot be told: these processes differ too much"
-                             : "\n      %s is out of reach: it has too few ticks",
+        printf(row_has(row, "p") ? "\n      %s cannot be told: these processes differ too much"
+                                 : "\n      %s is out of reach: it has too few ticks",
                subject);
     } else if (strcmp(needs, "processes") == 0) {
         printf("\n      %s needs more processes that have it", subject);
@@ -234,28 +218,28 @@ static void print_row(const json_t *diff, const json_t *table, const char *name,
 {
     const struct metric_words *w = words_of(table);
     char a[40] = "-", b[40] = "-", change[40], low[40], high[40];
-    if (has(row, "a")) {
-        show_value(diff, w, real_of(row, "a"), a, sizeof a);
+    if (row_has(row, "a")) {
+        show_value(diff, w, row_real(row, "a"), a, sizeof a);
     }
-    if (has(row, "b")) {
-        show_value(diff, w, real_of(row, "b"), b, sizeof b);
+    if (row_has(row, "b")) {
+        show_value(diff, w, row_real(row, "b"), b, sizeof b);
     }
     printf("  ");
     print_clean(name, 200);
     if (json_is_string(json_object_get(row, "renamed_from"))) {
         printf(" (in A ");
-        print_clean(text_of(row, "renamed_from"), 200);
+        print_clean(row_raw(row, "renamed_from"), 200);
         printf(", the same code)");
     }
     if (json_is_string(json_object_get(row, "caller"))) {
         printf(" from ");
-        print_clean(text_of(row, "caller"), 200);
+        print_clean(row_raw(row, "caller"), 200);
     }
     printf("  %s -> %s", a, b);
-    if (has(row, "change")) {
-        show_change(real_of(row, "change"), change, sizeof change);
-        show_change(real_of(row, "low"), low, sizeof low);
-        show_change(real_of(row, "high"), high, sizeof high);
+    if (row_has(row, "change")) {
+        show_change(row_real(row, "change"), change, sizeof change);
+        show_change(row_real(row, "low"), low, sizeof low);
+        show_change(row_real(row, "high"), high, sizeof high);
         printf(strcmp(low, high) == 0 ? "  %s" : "  %s [%s, %s]", change, low, high);
     }
     printf("  ");
@@ -269,7 +253,7 @@ static void print_row(const json_t *diff, const json_t *table, const char *name,
 
 static double count_of(const json_t *table, const char *what)
 {
-    return real_of(json_object_get(table, "counts"), what);
+    return row_real(json_object_get(table, "counts"), what);
 }
 
 /* Rows that speak of a change; they stand first. */
@@ -284,9 +268,9 @@ static void print_rest(const json_t *diff, const json_t *table, const struct met
 {
     const double same = count_of(table, "not-significant"), constant = count_of(table, "constant"),
                  few = count_of(table, "too-few"),
-                 only = real_of(json_object_get(diff, "only_in_a"), "count") +
-                        real_of(json_object_get(diff, "only_in_b"), "count");
-    const bool arcs = strcmp(text_of(table, "metric"), "calls-per-parent") == 0;
+                 only = row_real(json_object_get(diff, "only_in_a"), "count") +
+                        row_real(json_object_get(diff, "only_in_b"), "count");
+    const bool arcs = strcmp(row_raw(table, "metric"), "calls-per-parent") == 0;
     const char *noun = arcs ? "arcs" : "functions", *one = arcs ? "arc" : "function";
     char visible[40];
     if (count_of(table, "rows") <= 0) {
@@ -295,9 +279,9 @@ static void print_rest(const json_t *diff, const json_t *table, const struct met
         printf("  no significant change\n");
     }
     if (same > 0) {
-        show_change(real_of(table, "visible"), visible, sizeof visible);
+        show_change(row_real(table, "visible"), visible, sizeof visible);
         printf("  %.0f %s: no significant change; ", same, noun_for((uint64_t)same, one, noun));
-        if (has(table, "visible")) {
+        if (row_has(table, "visible")) {
             printf("%s%s or more would probably have been seen\n", same > 1 ? "in half of them " : "", visible);
         } else {
             printf("these processes differ too much to see less than a doubling\n");
@@ -308,7 +292,7 @@ static void print_rest(const json_t *diff, const json_t *table, const struct met
     }
     if (few > 0) {
         printf("  %.0f %s: too few %s for a test\n", few, noun_for((uint64_t)few, one, noun),
-               arcs || strcmp(text_of(table, "metric"), "calls-per-process") == 0
+               arcs || strcmp(row_raw(table, "metric"), "calls-per-process") == 0
                    ? "groups with calls"
                    : "samples (150 a side, in 12 groups)");
     }
@@ -317,8 +301,8 @@ static void print_rest(const json_t *diff, const json_t *table, const struct met
 /* Does it compare all functions together? */
 static bool is_of_all(const json_t *table)
 {
-    return strcmp(text_of(table, "metric"), "time-per-process") == 0 ||
-           strcmp(text_of(table, "metric"), "all-calls-per-process") == 0;
+    return strcmp(row_raw(table, "metric"), "time-per-process") == 0 ||
+           strcmp(row_raw(table, "metric"), "all-calls-per-process") == 0;
 }
 
 static void print_table(const json_t *diff, const json_t *table, const struct diff_print *how)
@@ -330,21 +314,21 @@ static void print_table(const json_t *diff, const json_t *table, const struct di
     long shown = 0;
     printf("\n%s\n", w->title);
     if (json_is_string(json_object_get(table, "not_computed"))) {
-        printf("  cannot be compared: %s\n", text_of(table, "not_computed"));
+        printf("  cannot be compared: %s\n", row_raw(table, "not_computed"));
         return;
     }
     if (json_is_object(common)) {
         char change[40], low[40], high[40];
-        show_change(real_of(common, "change"), change, sizeof change);
-        show_change(real_of(common, "low"), low, sizeof low);
-        show_change(real_of(common, "high"), high, sizeof high);
+        show_change(row_real(common, "change"), change, sizeof change);
+        show_change(row_real(common, "low"), low, sizeof low);
+        show_change(row_real(common, "high"), high, sizeof high);
         printf("  %s (%.0f in common)  %s [%s, %s]  the rows below are relative to this\n", w->common,
-               real_of(common, "functions"), change, low, high);
+               row_real(common, "functions"), change, low, high);
     }
     json_array_foreach(rows, i, row)
     {
         if ((double)shown < listed && shown < how->limit) {
-            print_row(diff, table, text_of(row, "function"), row, how->plan);
+            print_row(diff, table, row_raw(row, "function"), row, how->plan);
             shown++;
         }
     }
@@ -357,7 +341,7 @@ static void print_table(const json_t *diff, const json_t *table, const struct di
 /* Calls, where they were counted, and what is known of the function on the other side. */
 static void print_only_rest(const json_t *row, char other, bool sampled)
 {
-    const double calls = real_of(row, "calls");
+    const double calls = row_real(row, "calls");
     const bool idle = json_is_true(json_object_get(row, "idle")),
                inlined = json_is_true(json_object_get(row, "inlined"));
     if (calls > 0) {
@@ -383,7 +367,7 @@ static void print_only(const json_t *diff, bool first, const struct diff_print *
     const char side = first ? 'A' : 'B', other = first ? 'B' : 'A';
     char self[40], total[40];
     size_t i;
-    const double count = real_of(only, "count");
+    const double count = row_real(only, "count");
     if (count <= 0) {
         return;
     }
@@ -392,13 +376,13 @@ static void print_only(const json_t *diff, bool first, const struct diff_print *
     {
         if ((long)i < how->limit) {
             printf("  ");
-            print_clean(text_of(row, "function"), 200);
-            show_share(real_of(row, "self_share"), self, sizeof self);
-            show_share(real_of(row, "total_share"), total, sizeof total);
+            print_clean(row_raw(row, "function"), 200);
+            show_share(row_real(row, "self_share"), self, sizeof self);
+            show_share(row_real(row, "total_share"), total, sizeof total);
             printf("  self %s, with callees %s", self, total);
-            print_only_rest(row, other, function_is_sampled(json_object_get(diff, first ? "a" : "b")));
+            print_only_rest(row, other, row_is_sampled(json_object_get(diff, first ? "a" : "b")));
             notes->inlined |= json_is_true(json_object_get(row, "inlined"));
-            notes->unnamed |= strncmp(text_of(row, "function"), "0x", 2) == 0;
+            notes->unnamed |= strncmp(row_raw(row, "function"), "0x", 2) == 0;
         }
     }
     if (count > (double)how->limit) {
@@ -428,13 +412,13 @@ static void print_judgement(const json_t *diff)
     if (!json_is_object(j)) {
         return;
     }
-    printf("\n%s by more than %.4g%%: ", text_of(j, "metric"), 100 * real_of(j, "threshold"));
-    if (strcmp(text_of(j, "verdict"), "above") == 0) {
-        printf("%.0f certainly\n", real_of(j, "above"));
-    } else if (strcmp(text_of(j, "verdict"), "below") == 0) {
+    printf("\n%s by more than %.4g%%: ", row_raw(j, "metric"), 100 * row_real(j, "threshold"));
+    if (strcmp(row_raw(j, "verdict"), "above") == 0) {
+        printf("%.0f certainly\n", row_real(j, "above"));
+    } else if (strcmp(row_raw(j, "verdict"), "below") == 0) {
         printf("none of those that could be compared\n");
     } else {
-        print_unknown(real_of(j, "cannot_tell"));
+        print_unknown(row_real(j, "cannot_tell"));
     }
 }
 
@@ -447,9 +431,9 @@ void diff_print_text(const json_t *diff, const struct diff_print *how)
     print_overlap(diff);
     printf("Intervals are 95%%, from %.0f and %.0f of 16 random groups of processes%s. Of the changes, %.3g%% may be "
            "chance.\n",
-           real_of(json_object_get(diff, "a"), "groups"), real_of(json_object_get(diff, "b"), "groups"),
+           row_real(json_object_get(diff, "a"), "groups"), row_real(json_object_get(diff, "b"), "groups"),
            json_is_true(json_object_get(diff, "paired")) ? ", compared group by group" : "",
-           100 * real_of(diff, "fdr"));
+           100 * row_real(diff, "fdr"));
     json_array_foreach(json_object_get(diff, "metrics"), i, table)
     {
         if (i == 0 && is_of_all(table)) {
@@ -458,11 +442,11 @@ void diff_print_text(const json_t *diff, const struct diff_print *how)
         if (is_of_all(table)) {
             const struct metric_words *w = words_of(table);
             const json_t *row = json_array_get(json_object_get(table, "rows"), 0);
-            const char *dimension = text_of(diff, "dimension"),
+            const char *dimension = row_raw(diff, "dimension"),
                        *title =
                            strcmp(w->needs, "ticks") != 0 || strcmp(dimension, "seconds") == 0 ? w->title : dimension;
             if (json_is_string(json_object_get(table, "not_computed"))) {
-                printf("  %s cannot be compared: %s\n", title, text_of(table, "not_computed"));
+                printf("  %s cannot be compared: %s\n", title, row_raw(table, "not_computed"));
             } else if (!row) {
                 printf("  %s cannot be compared: neither side has %s\n", title, w->needs);
             } else {
@@ -491,27 +475,24 @@ void diff_print_text(const json_t *diff, const struct diff_print *how)
 
 void diff_print_csv(const json_t *diff)
 {
-    static const char *const FIELDS[] = {"function", "file",   "object",      "caller",  "verdict", "a",
-                                         "b",        "change", "low",         "high",    "p",       "q",
-                                         "visible",  "needs",  "data_needed", "ticks_a", "ticks_b", "share"};
+    static const char MEMBERS[] = "function,file,object,caller,verdict,a,b,change,low,high,p,q,visible,needs,"
+                                  "data_needed,ticks_a,ticks_b,share";
     const json_t *table, *row;
     size_t i, k;
-    printf(
-        "metric,function,file,object,caller,verdict,a,b,change,low,high,p,q,visible,needs,data_needed,ticks_a,ticks_b,"
-        "share\r\n");
+    printf("metric,%s\r\n", MEMBERS);
     json_array_foreach(json_object_get(diff, "metrics"), i, table)
     {
-        const char *metric = text_of(table, "metric");
+        const char *metric = row_raw(table, "metric");
         const json_t *common = json_object_get(table, "common");
         if (json_is_object(common)) {
             printf("%s,,,,,\"common\",,,", metric);
-            csv_print_fields(common, &FIELDS[7], 4);
+            csv_print_row(common, "change,low,high,p");
             printf(",,,,,,,\r\n");
         }
         json_array_foreach(json_object_get(table, "rows"), k, row)
         {
             printf("%s,", metric);
-            csv_print_fields(row, FIELDS, sizeof FIELDS / sizeof *FIELDS);
+            csv_print_row(row, MEMBERS);
             printf("\r\n");
         }
     }

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "profctl/profctl_build.h"
+#include "profctl/profctl_find.h"
 
 struct export_object *export_objects_take(struct export_objects *o, uint64_t number)
 {

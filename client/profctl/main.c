@@ -4,8 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "profctl/profctl_find.h"
 #include "profctl/profctl_parse.h"
-#include "profctl/profctl_side.h"
 
 static const struct profctl_group run = {"run", "Run programs, watch them, and send profiles"},
                                   look = {"look", "Look at a profile"}, compare = {"compare", "Compare profiles"},

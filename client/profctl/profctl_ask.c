@@ -5,7 +5,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "profctl/profctl_output.h"
+#include "profctl/profctl_progress.h"
+#include "profctl/terminal.h"
+
 #define PROBLEM_MAX 65536
+#define ANSWER_MAX ((size_t)256 << 20)
+#define PAGES_MAX 100000
+#define ADMIN_MAX ((size_t)16 << 20)
+#define ADMIN_MS 600000u /* a full disk may take its time to say so */
 
 static void target_put(struct ask_target *t, char c)
 {
@@ -264,15 +272,345 @@ enum profd_status ask_read(struct profd_conn *c, const struct ask_target *t, siz
     return ask_read_answer(c, t, max, out, size, &answer, e);
 }
 
-enum profd_status ask_fetch(const struct profctl_call *call, const struct ask_target *t, size_t max, char **out,
-                            size_t *size, struct profd_error *e)
+void answer_free(struct answer *a)
+{
+    json_decref(a->whole);
+    if (a->text) {
+        explicit_bzero(a->text, a->size); /* it may hold a token */
+    }
+    free(a->text);
+    *a = (struct answer){.whole = NULL};
+}
+
+/* Parses the text, which becomes the answer's. kind is the word for it in a sentence. */
+static enum profd_status answer_parse(char *text, size_t size, const char *kind, struct answer *out,
+                                      struct profd_error *e)
+{
+    json_error_t where;
+    json_t *whole = json_loadb(text ? text : "", size, JSON_REJECT_DUPLICATES, &where);
+    *out = (struct answer){.whole = whole, .text = text, .size = size};
+    if (!json_is_object(whole)) {
+        answer_free(out);
+        return profd_error_set(e, PROFD_MALFORMED, "malformed %s from the daemon: %s", kind,
+                               whole ? "no object" : where.text);
+    }
+    out->rows = json_object_get(whole, "rows");
+    return PROFD_OK;
+}
+
+static enum profd_status ask_kind(struct profd_conn *c, const struct ask_target *t, const char *kind,
+                                  struct answer *out, struct profd_error *e)
+{
+    char *text = NULL;
+    size_t size = 0;
+    TRY(ask_read(c, t, ANSWER_MAX, &text, &size, e));
+    return answer_parse(text, size, kind, out, e);
+}
+
+enum profd_status ask_object(struct profd_conn *c, const struct ask_target *t, struct answer *out,
+                             struct profd_error *e)
+{
+    return ask_kind(c, t, "answer", out, e);
+}
+
+enum profd_status ask_rows(struct profd_conn *c, const struct ask_target *t, struct answer *out, struct profd_error *e)
+{
+    struct answer all = {.whole = NULL}, page;
+    char next[512] = "";
+    enum profd_status status = PROFD_OK;
+    for (int i = 0; status == PROFD_OK && (i == 0 || next[0]) && i < PAGES_MAX; i++) {
+        struct ask_target target = *t;
+        ask_target_add(&target, "cursor", next[0] ? next : NULL);
+        status = ask_kind(c, &target, "list", &page, e);
+        if (status == PROFD_OK && !json_is_array(page.rows)) {
+            answer_free(&page);
+            status = profd_error_set(e, PROFD_MALFORMED, "malformed list from the daemon: no rows");
+        }
+        if (status != PROFD_OK) {
+            break;
+        }
+        const char *cursor = json_string_value(json_object_get(page.whole, "next"));
+        /* A cursor after no rows leads nowhere. */
+        (void)snprintf(next, sizeof next, "%s", cursor && json_array_size(page.rows) > 0 ? cursor : "");
+        if (i == 0) {
+            all = page;
+            continue;
+        }
+        free(all.text);
+        all.text = NULL;
+        if (json_array_extend(all.rows, page.rows) != 0) {
+            status = profd_error_set(e, PROFD_NO_MEMORY, "no memory for %zu rows", json_array_size(page.rows));
+        }
+        answer_free(&page);
+    }
+    if (status != PROFD_OK) {
+        answer_free(&all);
+    }
+    *out = all;
+    return status;
+}
+
+static enum profd_status fetch(const struct profctl_call *call, const struct ask_target *t,
+                               enum profd_status (*ask)(struct profd_conn *c, const struct ask_target *t,
+                                                        struct answer *out, struct profd_error *e),
+                               struct answer *out, struct profd_error *e)
 {
     const struct profd_options o = profctl_options(call, ASK_ANSWER_MS);
     struct profd_conn *conn;
-    enum profd_status status = profd_conn_open(&o, &conn, e);
-    if (status == PROFD_OK) {
-        status = ask_read(conn, t, max, out, size, e);
-        profd_conn_close(conn);
-    }
+    TRY(profd_conn_open(&o, &conn, e));
+    enum profd_status status = ask(conn, t, out, e);
+    profd_conn_close(conn);
     return status;
+}
+
+enum profd_status ask_fetch_object(const struct profctl_call *call, const struct ask_target *t, struct answer *out,
+                                   struct profd_error *e)
+{
+    return fetch(call, t, ask_object, out, e);
+}
+
+enum profd_status ask_fetch_rows(const struct profctl_call *call, const struct ask_target *t, struct answer *out,
+                                 struct profd_error *e)
+{
+    return fetch(call, t, ask_rows, out, e);
+}
+
+struct command {
+    struct progress progress;
+    const char *word;
+    struct whole answer;
+};
+
+static enum profd_status command_take(void *context, const struct profd_answer *answer, const void *bytes, size_t n,
+                                      struct profd_error *e)
+{
+    struct command *c = context;
+    if (n == 0) {
+        progress_show(&c->progress, c->word, answer->done, answer->total, "");
+        return PROFD_OK;
+    }
+    return whole_take(&c->answer, answer, bytes, n, e);
+}
+
+enum profd_status ask_admin(const struct profctl_call *call, const char *verb, const char *const *arguments, size_t n,
+                            const char *word, struct answer *out, struct profd_error *e)
+{
+    struct profd_conn *conn;
+    struct command c = {.word = word, .answer = {.max = ADMIN_MAX}};
+    const struct profd_options o = profctl_options(call, ADMIN_MS);
+    TRY(profd_conn_open(&o, &conn, e));
+    enum profd_status status = profd_admin(conn, verb, arguments, n, command_take, &c, e);
+    progress_end(&c.progress);
+    profd_conn_close(conn);
+    if (status == PROFD_OK && !c.answer.bytes) {
+        status = profd_error_set(e, PROFD_PROTOCOL, "empty answer of the daemon to %s", verb);
+    }
+    if (status != PROFD_OK) {
+        free(c.answer.bytes);
+        return status;
+    }
+    return answer_parse(c.answer.bytes, c.answer.size, "answer", out, e);
+}
+
+enum profd_status ask_admin_text(const struct profctl_call *call, const char *verb, const char *const *arguments,
+                                 size_t n, const char *word, struct answer *out, struct profd_error *e)
+{
+    TRY(ask_admin(call, verb, arguments, n, word, out, e));
+    if (call->json) {
+        (void)fwrite(out->text, 1, out->size, stdout);
+        answer_free(out);
+    }
+    return PROFD_OK;
+}
+
+enum profd_status answer_print_json(const struct answer *a, struct profd_error *e)
+{
+    struct output out;
+    json_t *list = a->text ? NULL : json_pack("{s:O,s:n}", "rows", a->rows, "next");
+    char *text = list ? json_dumps(list, JSON_COMPACT) : NULL;
+    json_decref(list);
+    if (!a->text && !text) {
+        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for %zu rows", json_array_size(a->rows));
+    }
+    enum profd_status status = output_open(NULL, &out, e);
+    if (status == PROFD_OK) {
+        status = a->text ? output_write(&out, a->text, a->size, e) : output_write(&out, text, strlen(text), e);
+        if (status == PROFD_OK && !a->text) {
+            status = output_write(&out, "\n", 1, e);
+        }
+        enum profd_status closed = output_close(&out, true, e);
+        status = status == PROFD_OK ? closed : status;
+    }
+    free(text);
+    return status;
+}
+
+struct key {
+    json_t *row;
+    size_t place;
+    const char *field;
+    bool descending;
+};
+
+static int key_compare(const void *left, const void *right)
+{
+    const struct key *a = left, *b = right;
+    json_t *x = json_object_get(a->row, a->field), *y = json_object_get(b->row, b->field);
+    int order;
+    if (json_is_string(x) && json_is_string(y)) {
+        const char *p = json_string_value(x), *q = json_string_value(y), *slash;
+        if (strcmp(a->field, "name") == 0) { /* of a path its last part, as it is shown */
+            p = (slash = strrchr(p, '/')) != NULL ? slash + 1 : p;
+            q = (slash = strrchr(q, '/')) != NULL ? slash + 1 : q;
+        }
+        order = strcmp(p, q);
+    } else {
+        double p = json_number_value(x), q = json_number_value(y);
+        order = (p > q) - (p < q);
+    }
+    order = a->descending ? -order : order;
+    return order ? order : (a->place > b->place) - (a->place < b->place);
+}
+
+enum profd_status answer_sort(struct answer *a, const char *field, bool descending, struct profd_error *e)
+{
+    const size_t n = json_array_size(a->rows);
+    struct key *keys = calloc(n + 1, sizeof *keys);
+    if (!keys) {
+        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for %zu rows", n);
+    }
+    for (size_t i = 0; i < n; i++) {
+        keys[i] = (struct key){json_incref(json_array_get(a->rows, i)), i, field, descending};
+    }
+    qsort(keys, n, sizeof *keys, key_compare);
+    for (size_t i = 0; i < n; i++) {
+        (void)json_array_set_new(a->rows, i, keys[i].row);
+    }
+    free(keys);
+    free(a->text); /* it has another order */
+    a->text = NULL;
+    return PROFD_OK;
+}
+
+/* Strings of a row are cleaned in place, once: what is printed later needs no more care. */
+static void row_clean(json_t *row)
+{
+    const char *key;
+    json_t *value;
+    json_object_foreach(row, key, value)
+    {
+        const char *text = json_string_value(value);
+        size_t n = json_string_length(value);
+        char *clean = text && n > 0 ? malloc(TERMINAL_BOUND(n)) : NULL;
+        if (clean) {
+            struct terminal_filter f = {.one_line = true};
+            size_t size = terminal_filter_run(&f, text, n, clean);
+            (void)json_string_setn(value, clean, size);
+            free(clean);
+        }
+    }
+}
+
+const char *row_text(json_t *row, const char *field)
+{
+    if (!json_object_get(row, "\ncleaned")) {
+        row_clean(row);
+        (void)json_object_set_new(row, "\ncleaned", json_true());
+    }
+    return row_raw(row, field);
+}
+
+const char *row_raw(const json_t *row, const char *field)
+{
+    const char *text = json_string_value(json_object_get(row, field));
+    return text ? text : "";
+}
+
+const char *row_base(json_t *row, const char *field)
+{
+    const char *path = row_text(row, field), *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
+const char *row_pairs(json_t *row, const char *field)
+{
+    json_t *object = json_object_get(row, field), *value;
+    char shown[256];
+    const char *key;
+    (void)snprintf(shown, sizeof shown, "\n%.200s", field); /* no field of the daemon's begins so */
+    if (json_is_object(object) && !json_object_get(row, shown)) {
+        char *text = NULL;
+        size_t n = 0;
+        FILE *stream = open_memstream(&text, &n);
+        row_clean(object);
+        json_object_foreach(object, key, value)
+        {
+            if (stream && json_is_string(value)) {
+                (void)fprintf(stream, "%s%s=%s", ftell(stream) > 0 ? " " : "", key, json_string_value(value));
+            }
+        }
+        if (stream && fclose(stream) == 0) {
+            (void)json_object_set_new(row, shown, json_string(text));
+        }
+        free(text);
+    }
+    return row_text(row, shown);
+}
+
+void row_join(const json_t *row, const char *field, char *out, size_t size)
+{
+    const json_t *list = json_object_get(row, field);
+    size_t used = 0;
+    *out = '\0';
+    for (size_t k = 0; k < json_array_size(list) && used < size; k++) {
+        const char *text = json_string_value(json_array_get(list, k));
+        used += (size_t)snprintf(out + used, size - used, "%s%s", k ? ", " : "", text ? text : "");
+    }
+}
+
+uint64_t row_number(const json_t *row, const char *field)
+{
+    json_int_t value = json_integer_value(json_object_get(row, field));
+    return value > 0 ? (uint64_t)value : 0;
+}
+
+double row_real(const json_t *row, const char *field)
+{
+    return json_number_value(json_object_get(row, field));
+}
+
+bool row_flag(const json_t *row, const char *field)
+{
+    return json_is_true(json_object_get(row, field));
+}
+
+bool row_has(const json_t *row, const char *field)
+{
+    return json_is_number(json_object_get(row, field));
+}
+
+bool row_is_sampled(const json_t *row)
+{
+    const json_t *reason;
+    size_t i;
+    json_array_foreach(json_object_get(row, "inexact_reasons"), i, reason)
+    {
+        const char *text = json_string_value(reason);
+        if (text && strcmp(text, "sampled") == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+enum profd_status json_print(json_t *value, struct profd_error *e)
+{
+    char *text = value ? json_dumps(value, JSON_COMPACT) : NULL;
+    json_decref(value);
+    if (!text) {
+        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for the answer in JSON");
+    }
+    puts(text);
+    free(text);
+    return PROFD_OK;
 }

@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include "profctl/profctl_ask.h"
-#include "profctl/profctl_rows.h"
 
 #define ID_SIZE 160
 #define QUESTION_MS 100  /* while the command waits for its signals */
@@ -59,34 +58,16 @@ enum profd_status run_delivery_open(struct run_delivery *d, struct profd_error *
     return status;
 }
 
-bool run_delivery_find_command(const char *name, char out[RUN_PATH_SIZE])
-{
-    const char *folder = getenv("PATH");
-    if (strchr(name, '/')) {
-        return snprintf(out, RUN_PATH_SIZE, "%s", name) < RUN_PATH_SIZE;
-    }
-    for (folder = folder ? folder : "/bin:/usr/bin"; folder; folder = *folder == ':' ? folder + 1 : NULL) {
-        size_t n = strcspn(folder, ":");
-        int written =
-            snprintf(out, RUN_PATH_SIZE, "%.*s%s%s", (int)(n < RUN_PATH_SIZE ? n : 0), folder, n ? "/" : "", name);
-        if (written > 0 && written < RUN_PATH_SIZE && access(out, X_OK) == 0) {
-            return true;
-        }
-        folder += n;
-    }
-    return false;
-}
-
 /* True if the daemon says that it has names for the build; it is not asked long. */
 static bool has_names(struct run_delivery *d, const char *id)
 {
     struct ask_target target;
-    struct rows *build = NULL;
+    struct answer build = {.whole = NULL};
     uint32_t patience = profd_conn_set_answer_ms(d->conn, QUESTION_MS);
     ask_target_init(&target, "/api/v1/builds/{}", id);
-    bool known = rows_read_object(d->conn, &target, &build, NULL) == PROFD_OK && rows_flag(build, 0, "symbols");
+    bool known = ask_object(d->conn, &target, &build, NULL) == PROFD_OK && row_flag(build.whole, "symbols");
     (void)profd_conn_set_answer_ms(d->conn, patience);
-    rows_free(build);
+    answer_free(&build);
     return known;
 }
 
@@ -137,20 +118,22 @@ static int64_t time_of(const char *rfc3339)
 
 /* Builds without names that were counted in since the command began: programs that it started, and the libraries of
  * all. */
-static size_t nameless_send(struct run_delivery *d, const struct rows *builds)
+static size_t nameless_send(struct run_delivery *d, json_t *builds)
 {
-    size_t sent = 0, tried = 0;
+    json_t *build;
+    size_t sent = 0, tried = 0, i;
     char id[ID_SIZE];
     d->refused = 0; /* what is still without names is sent again */
-    for (size_t i = 0; i < rows_count(builds) && tried < NAMELESS_MAX; i++) {
-        const char *path = rows_text(builds, i, "name");
-        if (rows_flag(builds, i, "symbols") || path[0] != '/' ||
-            time_of(rows_text(builds, i, "last_seen")) + CLOCKS_APART < d->started) {
+    json_array_foreach(builds, i, build)
+    {
+        const char *path = row_text(build, "name");
+        if (tried == NAMELESS_MAX || row_flag(build, "symbols") || path[0] != '/' ||
+            time_of(row_text(build, "last_seen")) + CLOCKS_APART < d->started) {
             continue;
         }
         tried++;
         if (profd_executable_read_id(path, id, sizeof id, NULL) == PROFD_OK &&
-            strcmp(id, rows_text(builds, i, "build_id")) == 0) {
+            strcmp(id, row_text(build, "build_id")) == 0) {
             sent += file_queue(d, path);
         }
     }
@@ -161,16 +144,16 @@ static size_t nameless_send(struct run_delivery *d, const struct rows *builds)
 static enum profd_status names_finish(struct run_delivery *d, int64_t deadline, struct profd_error *e)
 {
     struct ask_target target;
-    struct rows *builds = NULL;
+    struct answer builds = {.whole = NULL};
     ask_target_init(&target, "/api/v1/builds", NULL);
     ask_target_add(&target, "limit", "1000");
     uint32_t left = ms_left(deadline);
     (void)profd_conn_set_answer_ms(d->conn, left ? left : 1);
-    enum profd_status status = rows_read(d->conn, &target, &builds, e);
-    if (status == PROFD_OK && nameless_send(d, builds)) {
+    enum profd_status status = ask_rows(d->conn, &target, &builds, e);
+    if (status == PROFD_OK && nameless_send(d, builds.rows)) {
         status = profd_conn_sync(d->conn, ms_left(deadline), e);
     }
-    rows_free(builds);
+    answer_free(&builds);
     return status;
 }
 

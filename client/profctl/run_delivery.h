@@ -22,10 +22,6 @@ struct run_delivery {
  * profd_conn_open. */
 enum profd_status run_delivery_open(struct run_delivery *d, struct profd_error *e);
 
-#define RUN_PATH_SIZE 4096
-/* The file that execvp() runs for a name. False: there is none. */
-bool run_delivery_find_command(const char *name, char out[RUN_PATH_SIZE]);
-
 /* Sends this executable, unless the daemon has its names already; does not wait for it to be
  * parsed. Scripts, files without names and what cannot be read are passed over: run_delivery_finish looks again. */
 void run_delivery_send_command(struct run_delivery *d, const char *path);

@@ -8,7 +8,6 @@
 
 #include "profctl/profctl.h"
 #include "profctl/profctl_ask.h"
-#include "profctl/profctl_rows.h"
 
 #define FILES_MAX 64     /* that are read */
 #define ENTRIES_MAX 4096 /* of a directory */
@@ -75,20 +74,23 @@ static void directory_try(struct search *s, const char *beside)
 static void stored_try(struct search *s, const struct profd_options *server)
 {
     struct ask_target target;
-    struct rows *builds = NULL;
+    struct answer builds = {.whole = NULL};
     struct profd_conn *conn = NULL;
+    json_t *build;
+    size_t i;
     ask_target_init(&target, "/api/v1/builds", NULL);
     ask_target_add(&target, "limit", "1000");
-    if (profd_conn_open(server, &conn, NULL) == PROFD_OK && rows_read(conn, &target, &builds, NULL) == PROFD_OK) {
-        for (size_t i = 0; i < rows_count(builds); i++) {
-            const char *path = rows_text(builds, i, "name");
-            if (path[0] == '/') {
-                file_try(s, path, rows_text(builds, i, "build_id"));
-            }
+    if (profd_conn_open(server, &conn, NULL) == PROFD_OK) {
+        (void)ask_rows(conn, &target, &builds, NULL);
+        profd_conn_close(conn);
+    }
+    json_array_foreach(builds.rows, i, build)
+    {
+        if (row_text(build, "name")[0] == '/') {
+            file_try(s, row_text(build, "name"), row_text(build, "build_id"));
         }
     }
-    rows_free(builds);
-    profd_conn_close(conn);
+    answer_free(&builds);
 }
 
 void upload_twins_warn(const struct profd_executable *x, const char *gmon, const struct profd_options *server)

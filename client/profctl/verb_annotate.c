@@ -8,13 +8,10 @@
 #include "profctl/annotate_print.h"
 #include "profctl/profctl.h"
 #include "profctl/profctl_ask.h"
-#include "profctl/profctl_build.h"
 #include "profctl/profctl_debuginfod.h"
-#include "profctl/profctl_function.h"
-#include "profctl/profctl_json.h"
+#include "profctl/profctl_find.h"
 #include "profctl/profctl_options.h"
 
-#define ANSWER_MOST ((size_t)256 << 20)
 #define FOLDERS_MOST 32
 
 static const struct profctl_option options[] = {
@@ -36,19 +33,13 @@ static const struct profctl_option options[] = {
     OPTION_DIMENSION,
 };
 
-static const char *text_of(const json_t *object, const char *key)
-{
-    const char *text = json_string_value(json_object_get(object, key));
-    return text ? text : "";
-}
-
 /* The file with the function's code: --exe, the argument, or the path that the process had, if it is that build. */
 static enum profd_status find_executable(const struct profctl_call *call, const json_t *answer, const char **out,
                                          struct profd_error *e)
 {
     const json_t *f = json_object_get(answer, "function");
-    const char *id = text_of(f, "build_id");
-    const char *candidates[] = {profctl_value(call, "exe"), call->arguments[0], text_of(f, "object")};
+    const char *id = row_raw(f, "build_id");
+    const char *candidates[] = {profctl_value(call, "exe"), call->arguments[0], row_raw(f, "object")};
     for (size_t i = 0; i < sizeof candidates / sizeof candidates[0]; i++) {
         if (candidates[i] && build_is_file(candidates[i], id)) {
             *out = candidates[i];
@@ -61,7 +52,7 @@ static enum profd_status find_executable(const struct profctl_call *call, const 
     }
     return profd_error_set(e, PROFD_NOT_FOUND,
                            "%.200s: not a readable file of build %.12s on this machine; --exe names another path",
-                           text_of(f, "object"), id);
+                           row_raw(f, "object"), id);
 }
 
 /* Files that annotate reads: the executable, where it was downloaded or joined with its debug file. */
@@ -79,7 +70,7 @@ static enum profd_status find_files(const struct profctl_call *call, const json_
         return status;
     }
     f->fetch.url = profctl_value(call, "url");
-    f->fetch.build_id = text_of(json_object_get(answer, "function"), "build_id");
+    f->fetch.build_id = row_raw(json_object_get(answer, "function"), "build_id");
     if (status == PROFD_NOT_FOUND && !profctl_value(call, "exe")) {
         status = annotate_fetch_executable(&f->fetch, &f->downloaded, e);
         f->executable = f->downloaded;
@@ -136,7 +127,7 @@ static enum profd_status annotate(const struct profctl_call *call, size_t format
                                   struct profd_error *e)
 {
     const json_t *f = json_object_get(answer, "function");
-    const uint64_t low = strtoull(text_of(f, "address"), NULL, 16);
+    const uint64_t low = strtoull(row_raw(f, "address"), NULL, 16);
     const uint64_t bytes = (uint64_t)json_integer_value(json_object_get(f, "bytes"));
     struct files files = {.executable = NULL};
     struct code code = {.count = 0};
@@ -145,7 +136,7 @@ static enum profd_status annotate(const struct profctl_call *call, size_t format
     enum profd_status status = debuginfod_read_timeout(call, &files.fetch.seconds, e);
     status = status == PROFD_OK ? find_files(call, answer, &files, e) : status;
     status =
-        status == PROFD_OK ? code_read(files.executable, text_of(f, "build_id"), low, low + bytes, &code, e) : status;
+        status == PROFD_OK ? code_read(files.executable, row_raw(f, "build_id"), low, low + bytes, &code, e) : status;
     if (status == PROFD_OK) {
         sources = calloc(code.place_count + 1, sizeof *sources);
         if (!sources || !annotate_sum_make(answer, &code, &sum)) {
@@ -186,31 +177,25 @@ static enum profd_status annotate_run(const struct profctl_call *call, struct pr
 {
     struct function_place place;
     struct ask_target target;
-    char id[160], *body = NULL;
-    size_t size = 0, format = FORMAT_TEXT;
-    enum profd_status status = profctl_choose_format(call, &format, e);
-    if (status == PROFD_OK && profctl_value(call, "asm") && profctl_value(call, "source")) {
-        status = profd_error_set(e, PROFD_USAGE, "annotate: --source and --asm are given both; choose one");
+    struct answer answer;
+    char id[160];
+    size_t format = FORMAT_TEXT;
+    TRY(profctl_choose_format(call, &format, e));
+    if (profctl_value(call, "asm") && profctl_value(call, "source")) {
+        return profd_error_set(e, PROFD_USAGE, "annotate: --source and --asm are given both; choose one");
     }
-    if (status == PROFD_OK && !profctl_value(call, "debuginfod") &&
-        (profctl_value(call, "url") || profctl_value(call, "timeout"))) {
-        status = profd_error_set(e, PROFD_USAGE, "annotate: --url and --timeout are for --debuginfod");
+    if (!profctl_value(call, "debuginfod") && (profctl_value(call, "url") || profctl_value(call, "timeout"))) {
+        return profd_error_set(e, PROFD_USAGE, "annotate: --url and --timeout are for --debuginfod");
     }
-    status = status == PROFD_OK ? build_find(call, call->arguments[0], id, e) : status;
-    status = status == PROFD_OK ? function_find(call, id, call->arguments[1], &place, e) : status;
-    if (status == PROFD_OK) {
-        function_target_init(&target, "/api/v1/builds/{}/functions/{}/addresses", id, &place);
-        status = ask_target_add_given(&target, call, "since|until|scope|uid|dimension", e);
-    }
-    status = status == PROFD_OK ? ask_fetch(call, &target, ANSWER_MOST, &body, &size, e) : status;
-    if (status == PROFD_OK) {
-        json_t *answer = json_loadb(body, size, 0, NULL);
-        status = json_is_object(json_object_get(answer, "function"))
-                     ? annotate(call, format, answer, e)
-                     : profd_error_set(e, PROFD_PROTOCOL, "the daemon's answer is no list of addresses");
-        json_decref(answer);
-    }
-    free(body);
+    TRY(build_find(call, call->arguments[0], id, e));
+    TRY(function_find(call, id, call->arguments[1], &place, e));
+    function_target_init(&target, "/api/v1/builds/{}/functions/{}/addresses", id, &place);
+    TRY(ask_target_add_given(&target, call, "since|until|scope|uid|dimension", e));
+    TRY(ask_fetch_object(call, &target, &answer, e));
+    enum profd_status status = json_is_object(json_object_get(answer.whole, "function"))
+                                   ? annotate(call, format, answer.whole, e)
+                                   : profd_error_set(e, PROFD_PROTOCOL, "the daemon's answer is no list of addresses");
+    answer_free(&answer);
     return status;
 }
 

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "profctl/profctl.h"
-#include "profctl/profctl_json.h"
+#include "profctl/profctl_ask.h"
 #include "profctl/profctl_progress.h"
 #include "profctl/profctl_show.h"
 

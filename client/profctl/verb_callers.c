@@ -8,16 +8,11 @@
 
 #include "profctl/profctl.h"
 #include "profctl/profctl_ask.h"
-#include "profctl/profctl_build.h"
-#include "profctl/profctl_csv.h"
-#include "profctl/profctl_function.h"
-#include "profctl/profctl_json.h"
+#include "profctl/profctl_find.h"
+#include "profctl/profctl_list.h"
 #include "profctl/profctl_options.h"
-#include "profctl/profctl_rows.h"
 #include "profctl/profctl_show.h"
 #include "proto/noun.h"
-
-#define ANSWER_MOST ((size_t)64 << 20)
 
 static const struct profctl_option options[] = {
     {"method", 0, "best|stacks|calls",
@@ -42,58 +37,30 @@ struct shown {
     json_t *list; /* of JSON, where several programs may answer; NULL: there is one */
 };
 
-static double real_of(const json_t *object, const char *key)
+static void print_head(json_t *all)
 {
-    return json_number_value(json_object_get(object, key));
-}
-
-static bool has(const json_t *object, const char *key)
-{
-    return json_is_number(json_object_get(object, key));
-}
-
-static const char *text_of(const json_t *object, const char *key)
-{
-    const char *text = json_string_value(json_object_get(object, key));
-    return text ? text : "";
-}
-
-static void print_clean(const json_t *object, const char *key)
-{
-    char clean[4096];
-    profctl_clean(text_of(object, key), clean, sizeof clean);
-    fputs(clean, stdout);
-}
-
-static void print_head(const json_t *all)
-{
-    const json_t *f = json_object_get(all, "function");
+    json_t *f = json_object_get(all, "function");
     char total[40];
-    const bool stacks = strcmp(text_of(all, "method"), "stacks") == 0 && has(f, "measured_total");
-    show_amount(stacks ? real_of(f, "measured_total") : real_of(f, "total_seconds"), total, sizeof total);
-    print_clean(f, "name");
-    printf(" in ");
-    print_clean(all, "name");
-    printf(": %s %s with all that it calls, ", total, text_of(all, "dimension"));
+    const bool stacks = strcmp(row_text(all, "method"), "stacks") == 0;
+    show_amount(row_real(f, stacks && row_has(f, "measured_total") ? "measured_total" : "total_seconds"), total,
+                sizeof total);
+    printf("%s in %s: %s %s with all that it calls, ", row_text(f, "name"), row_text(all, "name"), total,
+           row_text(all, "dimension"));
     function_print_calls(all);
     /* Which method was used, and why not a better one. */
-    const char *method = text_of(all, "method");
-    if (text_of(all, "stacks_refused")[0]) {
-        printf("Not measured: %s.\n", text_of(all, "stacks_refused"));
+    if (row_text(all, "stacks_refused")[0]) {
+        printf("Not measured: %s.\n", row_text(all, "stacks_refused"));
     }
-    if (strcmp(method, "stacks") == 0) {
-        printf("Times are those of ticks with the caller on the stack (stacks).\n");
-    } else {
-        printf("Times are divided by numbers of calls (calls), as if each call took the same time.\n");
-    }
+    printf(stacks ? "Times are those of ticks with the caller on the stack (stacks).\n"
+                  : "Times are divided by numbers of calls (calls), as if each call took the same time.\n");
 }
 
 /* Significant digits of a row's times: as many as its interval knows, 4 at most; without an interval 2. */
 static int digits_of(const json_t *row)
 {
-    const double seconds = real_of(row, "total_seconds"), half = (real_of(row, "high") - real_of(row, "low")) / 2;
+    const double seconds = row_real(row, "total_seconds"), half = (row_real(row, "high") - row_real(row, "low")) / 2;
     int digits = 1;
-    if (!has(row, "low")) {
+    if (!row_has(row, "low")) {
         return 2;
     }
     for (double part = half; digits < 4 && part < 0.1 * seconds; part *= 10) {
@@ -110,170 +77,155 @@ static void format_rounded(double value, int digits, char *out, size_t size)
     (void)snprintf(out, size, "%.*f", places > 0 ? places : 0, places > 0 ? value : step * round(value / step));
 }
 
-static void print_row(const json_t *row, double unit, bool sampled)
+static const char *cell_time(json_t *row, const char *field, char out[LIST_CELL])
 {
-    char seconds[40] = "", low[40], high[40], interval[90] = "", each[40] = "-", ratio[40] = "-", calls[40] = "-";
-    const json_int_t counted = json_integer_value(json_object_get(row, "calls"));
-    if (counted > 0) {
-        (void)snprintf(calls, sizeof calls, "%s%" JSON_INTEGER_FORMAT, sampled ? "~" : "", counted);
-    }
-    if (has(row, "total_seconds")) {
-        show_amount(real_of(row, "total_seconds"), seconds, sizeof seconds);
-    }
-    if (has(row, "low")) {
-        show_amount(real_of(row, "low"), low, sizeof low);
-        show_amount(real_of(row, "high"), high, sizeof high);
-        (void)snprintf(interval, sizeof interval, "%s to %s", low, high);
-    }
-    if (has(row, "seconds_per_call") && real_of(row, "total_seconds") > 0) { /* without a tick it is not known */
-        format_rounded(unit * real_of(row, "seconds_per_call"), digits_of(row), each, sizeof each);
-    }
-    if (counted > 0 && has(row, "calls_per_caller_call")) {
-        (void)snprintf(ratio, sizeof ratio, "%.6g", real_of(row, "calls_per_caller_call"));
-    }
-    printf("%10s %18s %14s %11s %11s %-10s ", seconds, interval, calls, each, ratio,
-           json_is_true(json_object_get(row, "inside")) ? "(cycle)" : text_of(row, "method"));
-    print_clean(row, "caller");
-    printf("\n");
+    return row_has(row, field) ? cell_amount(row, field, out) : "";
+}
+
+static const char *cell_interval(json_t *row, const char *field, char out[LIST_CELL])
+{
+    char low[40], high[40];
+    show_amount(row_real(row, field), low, sizeof low);
+    show_amount(row_real(row, "high"), high, sizeof high);
+    (void)snprintf(out, LIST_CELL, "%s to %s", low, high);
+    return row_has(row, field) ? out : "";
+}
+
+/* Without a tick it is not known. */
+static const char *cell_each(json_t *row, const char *field, char out[LIST_CELL])
+{
+    format_rounded(row_real(row, field), digits_of(row), out, LIST_CELL);
+    return row_has(row, field) && row_real(row, "total_seconds") > 0 ? out : "-";
+}
+
+static const char *cell_each_us(json_t *row, const char *field, char out[LIST_CELL])
+{
+    format_rounded(1e6 * row_real(row, field), digits_of(row), out, LIST_CELL);
+    return row_has(row, field) && row_real(row, "total_seconds") > 0 ? out : "-";
+}
+
+static const char *cell_ratio(json_t *row, const char *field, char out[LIST_CELL])
+{
+    (void)snprintf(out, LIST_CELL, "%.6g", row_real(row, field));
+    return row_number(row, "calls") > 0 && row_has(row, field) ? out : "-";
+}
+
+static const char *cell_method(json_t *row, const char *field, char out[LIST_CELL])
+{
+    return row_flag(row, "inside") ? "(cycle)" : cell_text(row, field, out);
 }
 
 /* A function that ends with a jump to another leaves no return address: calls are counted for its own caller, and the
  * stack's call instruction names it. */
-static void print_jumps(const json_t *rows)
+static void print_jumps(json_t *rows)
 {
-    const json_t *row, *jumps = NULL;
+    json_t *row, *jumps = NULL;
     bool idle = false;
     size_t i;
     json_array_foreach(rows, i, row)
     {
-        const bool counted = json_integer_value(json_object_get(row, "calls")) > 0;
-        const bool timed = strcmp(text_of(row, "method"), "stacks") == 0, any = real_of(row, "total_seconds") > 0;
+        const bool counted = row_number(row, "calls") > 0, any = row_real(row, "total_seconds") > 0,
+                   timed = strcmp(row_text(row, "method"), "stacks") == 0;
         jumps = jumps == NULL && timed && any && !counted ? row : jumps;
         idle = idle || (timed && !any && counted);
     }
     if (jumps != NULL && idle) {
-        print_clean(jumps, "caller");
-        printf(" has time and no calls: it may end with a jump to the function. Such calls are counted for its own "
-               "callers,\nwhich have no time of them here.\n");
+        printf("%s has time and no calls: it may end with a jump to the function. Such calls are counted for its own "
+               "callers,\nwhich have no time of them here.\n",
+               row_text(jumps, "caller"));
     }
 }
 
-static void print_text(const json_t *all)
+static void print_text(json_t *all, json_t *rows)
 {
-    const json_t *row, *rows = json_object_get(all, "rows");
-    const json_int_t count = json_integer_value(json_object_get(all, "row_count"));
-    const bool seconds = strcmp(text_of(all, "dimension"), "seconds") == 0;
-    size_t i;
+    const bool seconds = strcmp(row_text(all, "dimension"), "seconds") == 0;
+    const struct list_column columns[] = {
+        {"TIME", 10, "total_seconds", cell_time, false},
+        {"95% INTERVAL", 18, "low", cell_interval, false},
+        {"CALLS", 14, "calls", cell_counted, false},
+        {seconds ? "US/CALL" : "PER CALL", 11, "seconds_per_call", seconds ? cell_each_us : cell_each, false},
+        {"CALLS/CALL", 11, "calls_per_caller_call", cell_ratio, false},
+        {"METHOD", -10, "method", cell_method, false},
+        {"CALLER", 0, "caller", cell_text, false},
+    };
+    const uint64_t count = row_number(all, "row_count");
     print_head(all);
     if (count == 0) {
         printf("No caller is known.\n");
         return;
     }
-    printf("%10s %18s %14s %11s %11s %-10s %s\n", "TIME", "95% INTERVAL", "CALLS", seconds ? "US/CALL" : "PER CALL",
-           "CALLS/CALL", "METHOD", "CALLER");
-    json_array_foreach(rows, i, row)
-    {
-        print_row(row, seconds ? 1e6 : 1, function_is_sampled(all));
-    }
-    if ((size_t)count > json_array_size(rows)) {
-        printf("%zu more; --limit shows them\n", (size_t)count - json_array_size(rows));
+    list_print_table(rows, columns, sizeof columns / sizeof columns[0], NULL);
+    if (count > json_array_size(rows)) {
+        printf("%" PRIu64 " more; --limit shows them\n", count - json_array_size(rows));
     }
     print_jumps(rows);
 }
 
-static void print_csv(const json_t *all, bool head)
-{
-    static const char *const FIELDS[] = {"caller",
-                                         "file",
-                                         "address",
-                                         "method",
-                                         "total_seconds",
-                                         "low",
-                                         "high",
-                                         "calls",
-                                         "calls_per_caller_call",
-                                         "seconds_per_call",
-                                         "seconds_by_calls"};
-    const json_t *row;
-    size_t i;
-    if (head) {
-        printf("build_id,function,caller,file,address,method,total_seconds,low,high,calls,calls_per_caller_call,"
-               "seconds_per_call,seconds_by_calls,calls_sampled\r\n");
-    }
-    json_array_foreach(json_object_get(all, "rows"), i, row)
-    {
-        csv_print_text(text_of(all, "build_id"));
-        putchar(',');
-        csv_print_text(text_of(json_object_get(all, "function"), "name"));
-        putchar(',');
-        csv_print_fields(row, FIELDS, sizeof FIELDS / sizeof FIELDS[0]);
-        printf(",%d\r\n", function_is_sampled(all));
-    }
-}
-
-static enum profd_status show(struct shown *s, const char *body, size_t size, struct profd_error *e)
-{
-    json_t *all = json_loadb(body, size, 0, NULL);
-    if (!json_is_object(json_object_get(all, "function"))) {
-        json_decref(all);
-        return profd_error_set(e, PROFD_PROTOCOL, "the daemon's answer is no list of callers");
-    }
-    if (s->list) {
-        (void)json_array_append(s->list, all);
-    } else if (s->format == FORMAT_JSON) {
-        (void)fwrite(body, 1, size, stdout);
-    } else if (s->format == FORMAT_CSV) {
-        print_csv(all, s->count == 0);
-    } else {
-        fputs(s->count > 0 ? "\n" : "", stdout);
-        print_text(all);
-    }
-    s->count++;
-    json_decref(all);
-    return PROFD_OK;
-}
-
 static enum profd_status show_build(struct shown *s, const char *id, const char *function, struct profd_error *e)
 {
+    static const char CSV[] = "build_id,function,caller,file,address,method,total_seconds,low,high,calls,"
+                              "calls_per_caller_call,seconds_per_call,seconds_by_calls,calls_sampled";
     const struct profctl_call *call = s->call;
     struct function_place place;
     struct ask_target target;
-    char *body = NULL;
-    size_t size = 0;
-    enum profd_status status = function_find(call, id, function, &place, e);
-    if (status != PROFD_OK) {
-        return status;
-    }
+    struct answer answer;
+    json_t *row;
+    size_t i;
+    TRY(function_find(call, id, function, &place, e));
     function_target_init(&target, "/api/v1/builds/{}/functions/{}/callers", id, &place);
     ask_target_add(&target, "limit", profctl_value(call, "limit") || s->format != FORMAT_TEXT ? NULL : "40");
-    status = ask_target_add_given(&target, call, "since|until|scope|uid|dimension|method|limit", e);
-    status = status == PROFD_OK ? ask_fetch(call, &target, ANSWER_MOST, &body, &size, e) : status;
-    status = status == PROFD_OK ? show(s, body, size, e) : status;
-    free(body);
-    return status;
+    TRY(ask_target_add_given(&target, call, "since|until|scope|uid|dimension|method|limit", e));
+    TRY(ask_fetch_object(call, &target, &answer, e));
+    json_t *f = json_object_get(answer.whole, "function");
+    if (!json_is_object(f)) {
+        answer_free(&answer);
+        return profd_error_set(e, PROFD_PROTOCOL, "the daemon's answer is no list of callers");
+    }
+    if (s->list) {
+        (void)json_array_append(s->list, answer.whole);
+    } else if (s->format == FORMAT_JSON) {
+        (void)fwrite(answer.text, 1, answer.size, stdout);
+    } else {
+        const bool csv = s->format == FORMAT_CSV;
+        printf(csv && s->count == 0 ? "%s\r\n" : csv || s->count == 0 ? "" : "\n", CSV);
+        json_array_foreach(answer.rows, i, row)
+        {
+            (void)json_object_set_new(row, "calls_sampled", json_boolean(row_is_sampled(answer.whole)));
+            if (csv) {
+                (void)json_object_set(row, "build_id", json_object_get(answer.whole, "build_id"));
+                (void)json_object_set(row, "function", json_object_get(f, "name"));
+                csv_print_row(row, CSV);
+                printf("\r\n");
+            }
+        }
+        if (!csv) {
+            print_text(answer.whole, answer.rows);
+        }
+    }
+    s->count++;
+    answer_free(&answer);
+    return PROFD_OK;
 }
 
 /* Every program that has the function in the selection. */
 static enum profd_status show_programs(struct shown *s, const char *function, struct profd_error *e)
 {
-    const struct profd_options o = profctl_options(s->call, ASK_ANSWER_MS);
-    struct profd_conn *conn;
     struct ask_target target;
-    struct rows *builds = NULL;
+    struct answer builds;
+    json_t *build;
+    size_t i;
+    enum profd_status status = PROFD_OK;
     ask_target_init(&target, "/api/v1/builds", NULL);
     ask_target_add(&target, "limit", "1000");
-    enum profd_status status = profd_conn_open(&o, &conn, e);
-    if (status == PROFD_OK) {
-        status = rows_read(conn, &target, &builds, e);
-        profd_conn_close(conn);
-    }
-    for (size_t i = 0; status == PROFD_OK && i < rows_count(builds); i++) {
-        if (rows_flag(builds, i, "is_program")) {
-            status = show_build(s, rows_text(builds, i, "build_id"), function, e);
+    TRY(ask_fetch_rows(s->call, &target, &builds, e));
+    json_array_foreach(builds.rows, i, build)
+    {
+        if (status == PROFD_OK && row_flag(build, "is_program")) {
+            status = show_build(s, row_text(build, "build_id"), function, e);
             status = status == PROFD_NOT_FOUND || status == PROFD_NOTHING ? PROFD_OK : status;
         }
     }
-    rows_free(builds);
+    answer_free(&builds);
     if (status == PROFD_OK && s->count == 0) {
         status = profd_error_set(e, PROFD_NOT_FOUND,
                                  "no program has a function with %.100s in its name in this selection", function);
@@ -286,17 +238,14 @@ static enum profd_status callers_run(const struct profctl_call *call, struct pro
     struct shown s = {.call = call, .format = FORMAT_TEXT};
     char id[160];
     size_t method;
-    enum profd_status status = profctl_choose_format(call, &s.format, e);
-    status = status == PROFD_OK ? profctl_choose(call, "method", &method, e) : status;
-    if (status != PROFD_OK) {
-        return status;
-    }
+    TRY(profctl_choose_format(call, &s.format, e));
+    TRY(profctl_choose(call, "method", &method, e));
     if (call->argument_count == 2) {
-        status = build_find(call, call->arguments[0], id, e);
-        return status == PROFD_OK ? show_build(&s, id, call->arguments[1], e) : status;
+        TRY(build_find(call, call->arguments[0], id, e));
+        return show_build(&s, id, call->arguments[1], e);
     }
     s.list = s.format == FORMAT_JSON ? json_array() : NULL;
-    status = show_programs(&s, call->arguments[0], e);
+    enum profd_status status = show_programs(&s, call->arguments[0], e);
     if (s.list && status == PROFD_OK) {
         return json_print(json_pack("{so}", "rows", s.list), e);
     }

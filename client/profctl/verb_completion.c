@@ -5,7 +5,6 @@
 #include "profctl/profctl.h"
 #include "profctl/profctl_ask.h"
 #include "profctl/profctl_parse.h"
-#include "profctl/profctl_rows.h"
 
 /* What completion scripts offer: the values of options, and names that the daemon knows. */
 
@@ -69,43 +68,45 @@ static bool is_plain(const char *text)
 static void builds_list(struct profd_conn *conn)
 {
     struct ask_target target;
-    struct rows *rows;
+    struct answer builds = {.whole = NULL};
+    json_t *build;
+    size_t i;
     ask_target_init(&target, "/api/v1/builds", NULL);
     ask_target_add(&target, "limit", "1000");
-    if (rows_read(conn, &target, &rows, NULL) != PROFD_OK) {
-        return;
-    }
-    for (size_t i = 0; i < rows_count(rows); i++) {
-        const char *id = rows_text(rows, i, "build_id");
-        if (is_plain(id)) {
-            printf("%s\t%s\n", id, rows_text(rows, i, "name"));
+    (void)ask_rows(conn, &target, &builds, NULL);
+    json_array_foreach(builds.rows, i, build)
+    {
+        if (is_plain(row_text(build, "build_id"))) {
+            printf("%s\t%s\n", row_text(build, "build_id"), row_text(build, "name"));
         }
     }
-    rows_free(rows);
+    answer_free(&builds);
 }
 
 static void labels_list(struct profd_conn *conn)
 {
     struct ask_target target;
-    struct rows *names, *values;
+    struct answer names = {.whole = NULL}, values = {.whole = NULL};
+    json_t *row, *value;
+    size_t i, k;
     ask_target_init(&target, "/api/v1/labels", NULL);
-    if (rows_read(conn, &target, &names, NULL) != PROFD_OK) {
-        return;
-    }
-    for (size_t i = 0; i < rows_count(names) && i < LABELS_MOST; i++) {
-        const char *name = rows_text(names, i, "name");
+    (void)ask_rows(conn, &target, &names, NULL);
+    json_array_foreach(names.rows, i, row)
+    {
+        const char *name = row_text(row, "name");
         ask_target_init(&target, "/api/v1/labels/{}/values", name);
-        if (!is_plain(name) || rows_read(conn, &target, &values, NULL) != PROFD_OK) {
+        if (i >= LABELS_MOST || !is_plain(name) || ask_rows(conn, &target, &values, NULL) != PROFD_OK) {
             continue;
         }
-        for (size_t k = 0; k < rows_count(values); k++) {
-            if (is_plain(rows_text(values, k, "value"))) {
-                printf("%s=%s\n", name, rows_text(values, k, "value"));
+        json_array_foreach(values.rows, k, value)
+        {
+            if (is_plain(row_text(value, "value"))) {
+                printf("%s=%s\n", name, row_text(value, "value"));
             }
         }
-        rows_free(values);
+        answer_free(&values);
     }
-    rows_free(names);
+    answer_free(&names);
 }
 
 /* Prints the daemon's builds (id, tab, program) or labels (NAME=VALUE), one per line, for completion. Without a daemon

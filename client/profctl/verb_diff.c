@@ -8,11 +8,10 @@
 #include "profctl/diff_print.h"
 #include "profctl/profctl.h"
 #include "profctl/profctl_ask.h"
+#include "profctl/profctl_find.h"
 #include "profctl/profctl_options.h"
-#include "profctl/profctl_side.h"
 #include "proto/name_list.h"
 
-#define ANSWER_MOST ((size_t)256 << 20)
 #define ROWS_SHOWN 20
 #define RESULT_ABOVE 1
 #define RESULT_UNKNOWN 3
@@ -80,14 +79,12 @@ static enum profd_status make_target(const struct profctl_call *call, size_t for
                                      struct profd_error *e)
 {
     ask_target_init(t, "/api/v1/diff", NULL);
-    enum profd_status status = side_add(call, call->arguments[0], "a", t, e);
-    if (status == PROFD_OK) {
-        status = side_add(call, call->arguments[1], "b", t, e);
-    }
-    for (size_t i = 0; status == PROFD_OK && i < call->given_count; i++) {
+    TRY(side_add(call, call->arguments[0], "a", t, e));
+    TRY(side_add(call, call->arguments[1], "b", t, e));
+    for (size_t i = 0; i < call->given_count; i++) {
         const struct profctl_given *g = &call->given[i];
         if (strncmp(g->option->name, "a-", 2) == 0 || strncmp(g->option->name, "b-", 2) == 0) {
-            status = add_side_option(call, g, t, e);
+            TRY(add_side_option(call, g, t, e));
         } else if (strcmp(g->option->name, "watch") == 0) {
             add_watch(t, g->value);
         }
@@ -95,7 +92,7 @@ static enum profd_status make_target(const struct profctl_call *call, size_t for
     ask_target_add(t, "fail_on", profctl_value(call, "fail-on"));
     const char *limit = profctl_value(call, "limit");
     ask_target_add(t, "limit", limit || format != FORMAT_TEXT ? limit : "20");
-    return status == PROFD_OK ? ask_target_add_given(t, call, "since|until|scope|dimension|uid|metric|fdr", e) : status;
+    return ask_target_add_given(t, call, "since|until|scope|dimension|uid|metric|fdr", e);
 }
 
 /* The result of --fail-on. */
@@ -109,8 +106,7 @@ static int judge(const json_t *diff, bool strict)
     return strcmp(verdict, "above") == 0 ? RESULT_ABOVE : strict ? RESULT_UNKNOWN : 0;
 }
 
-static enum profd_status show(const struct profctl_call *call, size_t format, const char *body, size_t size,
-                              struct profd_error *e)
+static enum profd_status diff_run(const struct profctl_call *call, struct profd_error *e)
 {
     const char *limit = profctl_value(call, "limit");
     const struct diff_print how = {.all = profctl_value(call, "all") || profctl_value(call, "plan"),
@@ -118,41 +114,25 @@ static enum profd_status show(const struct profctl_call *call, size_t format, co
                                    .limit = !limit                    ? ROWS_SHOWN
                                             : strcmp(limit, "0") == 0 ? LONG_MAX
                                                                       : strtol(limit, NULL, 10)};
-    json_t *diff = json_loadb(body, size, 0, NULL);
-    if (!json_is_object(diff)) {
-        json_decref(diff);
-        return profd_error_set(e, PROFD_PROTOCOL, "the daemon's answer is no comparison");
-    }
-    if (format == FORMAT_JSON) {
-        (void)fwrite(body, 1, size, stdout);
-    } else if (format == FORMAT_CSV) {
-        diff_print_csv(diff);
-    } else {
-        diff_print_text(diff, &how);
-    }
-    *call->exit_status = judge(diff, profctl_value(call, "strict") != NULL);
-    json_decref(diff);
-    return PROFD_OK;
-}
-
-static enum profd_status diff_run(const struct profctl_call *call, struct profd_error *e)
-{
     struct ask_target target;
-    char *body = NULL;
-    size_t size = 0, format = FORMAT_TEXT;
-    enum profd_status status = profctl_choose_format(call, &format, e);
-    if (status == PROFD_OK && profctl_value(call, "strict") && !profctl_value(call, "fail-on")) {
-        status = profd_error_set(e, PROFD_USAGE, "diff: --strict has a meaning with --fail-on only");
+    struct answer answer;
+    size_t format = FORMAT_TEXT;
+    TRY(profctl_choose_format(call, &format, e));
+    if (profctl_value(call, "strict") && !profctl_value(call, "fail-on")) {
+        return profd_error_set(e, PROFD_USAGE, "diff: --strict has a meaning with --fail-on only");
     }
-    if (status == PROFD_OK) {
-        status = make_target(call, format, &target, e);
+    TRY(make_target(call, format, &target, e));
+    TRY(ask_fetch_object(call, &target, &answer, e));
+    if (format == FORMAT_JSON) {
+        (void)fwrite(answer.text, 1, answer.size, stdout);
+    } else if (format == FORMAT_CSV) {
+        diff_print_csv(answer.whole);
+    } else {
+        diff_print_text(answer.whole, &how);
     }
-    status = status == PROFD_OK ? ask_fetch(call, &target, ANSWER_MOST, &body, &size, e) : status;
-    if (status == PROFD_OK) {
-        status = show(call, format, body, size, e);
-    }
-    free(body);
-    return status;
+    *call->exit_status = judge(answer.whole, profctl_value(call, "strict") != NULL);
+    answer_free(&answer);
+    return PROFD_OK;
 }
 
 const struct profctl_verb verb_diff = {

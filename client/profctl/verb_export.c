@@ -8,8 +8,7 @@
 #include "profctl/export_autofdo.h"
 #include "profctl/profctl.h"
 #include "profctl/profctl_ask.h"
-#include "profctl/profctl_build.h"
-#include "profctl/profctl_json.h"
+#include "profctl/profctl_find.h"
 #include "profctl/profctl_options.h"
 #include "profctl/profctl_output.h"
 #include "proto/counts.h"
@@ -105,26 +104,24 @@ static enum profd_status find_executable(const struct profctl_call *call, const 
                                          struct profd_error *e)
 {
     struct ask_target target;
-    char *body = NULL;
-    size_t size = 0;
+    struct answer build;
+    enum profd_status status = PROFD_OK;
     ask_target_init(&target, "/api/v1/builds/{}", id);
-    enum profd_status status = ask_fetch(call, &target, LIMIT_REPORT_BYTES, &body, &size, e);
-    json_t *answer = status == PROFD_OK ? json_loadb(body, size, 0, NULL) : NULL;
-    const char *whole = json_string_value(json_object_get(answer, "build_id")), *given = profctl_value(call, "exe"),
-               *candidates[] = {given, call->arguments[0], json_string_value(json_object_get(answer, "name"))};
-    whole = whole ? whole : id;
+    TRY(ask_fetch_object(call, &target, &build, e));
+    const char *whole = row_raw(build.whole, "build_id"), *given = profctl_value(call, "exe"),
+               *candidates[] = {given, call->arguments[0], row_raw(build.whole, "name")};
+    whole = whole[0] ? whole : id;
     *out = NULL;
     for (size_t i = 0; !*out && i < (given ? 1 : sizeof candidates / sizeof candidates[0]); i++) {
         *out = candidates[i] && build_is_file(candidates[i], whole) ? strdup(candidates[i]) : NULL;
     }
-    if (status == PROFD_OK && !*out) {
+    if (!*out) {
         status = profd_error_set(e, PROFD_NOT_FOUND,
                                  "-f autofdo reads the executable: %.200s is not a readable file of build %.12s; "
                                  "-e FILE names it",
                                  given ? given : call->arguments[0], whole);
     }
-    json_decref(answer);
-    free(body);
+    answer_free(&build);
     return status;
 }
 

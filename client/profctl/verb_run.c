@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "profctl/profctl.h"
+#include "profctl/profctl_find.h"
 #include "profctl/profctl_examples.h"
 #include "profctl/profctl_parse.h"
 #include "profctl/run_command.h"
@@ -272,10 +273,10 @@ static enum profd_status environment_set(struct profd_error *e)
 }
 
 /* Finds the command's file and prepares the environment. path: its file, or "". why: "" or why it cannot be counted. */
-static enum profd_status command_prepare(const char *command, char path[RUN_PATH_SIZE], char why[WHY_SIZE],
+static enum profd_status command_prepare(const char *command, char path[COMMAND_PATH_SIZE], char why[WHY_SIZE],
                                          struct profd_error *e)
 {
-    if (!run_delivery_find_command(command, path)) {
+    if (!command_find(command, path)) {
         path[0] = '\0';
     }
     const char *judged = path[0] ? run_judge_program(path) : NULL;
@@ -291,7 +292,7 @@ static int run_main(const char *program, int argc, char **argv)
     struct behaviour b = {.wait_ms = WAIT_MS};
     struct run_delivery delivery;
     struct run_uncounted uncounted;
-    char path[RUN_PATH_SIZE], why[WHY_SIZE];
+    char path[COMMAND_PATH_SIZE], why[WHY_SIZE];
     bool ran = false;
     int command = 0;
     (void)program;

@@ -6,10 +6,8 @@
 
 #include "profctl/profctl.h"
 #include "profctl/profctl_ask.h"
-#include "profctl/profctl_build.h"
 #include "profctl/profctl_debuginfod.h"
-#include "profctl/profctl_json.h"
-#include "profctl/profctl_rows.h"
+#include "profctl/profctl_find.h"
 #include "proto/object_note.h"
 
 static const struct profctl_option options[] = {
@@ -105,14 +103,14 @@ static enum profd_status build_fetch(struct profd_conn *conn, const struct profc
 }
 
 /* Is it one of the builds asked for? Without arguments: does it lack names, and can a server know it? */
-static bool build_is_wanted(const struct rows *builds, size_t i, const char *prefix)
+static bool build_is_wanted(json_t *build, const char *prefix)
 {
-    const char *id = rows_text(builds, i, "build_id");
+    const char *id = row_text(build, "build_id");
     if (prefix) {
         return strncmp(id, prefix, strlen(prefix)) == 0;
     }
     return strncmp(id, "sha256-", 7) != 0 &&
-           (!rows_flag(builds, i, "symbols") || strstr(rows_text(builds, i, "note"), OBJECT_NOTE_EXPORTED) != NULL);
+           (!row_flag(build, "symbols") || strstr(row_text(build, "note"), OBJECT_NOTE_EXPORTED) != NULL);
 }
 
 /* A server that does not answer is not asked again. */
@@ -121,18 +119,20 @@ static bool is_end(enum profd_status status)
     return status == PROFD_TIMEOUT || status == PROFD_UNAVAILABLE || status == PROFD_USAGE;
 }
 
-static enum profd_status builds_fetch(struct profd_conn *conn, const struct profctl_call *call,
-                                      const struct rows *builds, const char *prefix, unsigned seconds)
+static enum profd_status builds_fetch(struct profd_conn *conn, const struct profctl_call *call, json_t *builds,
+                                      const char *prefix, unsigned seconds)
 {
     enum profd_status first = PROFD_OK, status = PROFD_OK;
-    size_t wanted = 0, missing = 0;
-    for (size_t i = 0; i < rows_count(builds) && !is_end(status); i++) {
+    size_t wanted = 0, missing = 0, i;
+    json_t *build;
+    json_array_foreach(builds, i, build)
+    {
         struct profd_error why = {""};
-        if (!build_is_wanted(builds, i, prefix)) {
+        if (is_end(status) || !build_is_wanted(build, prefix)) {
             continue;
         }
         wanted++;
-        status = build_fetch(conn, call, rows_text(builds, i, "build_id"), seconds, &why);
+        status = build_fetch(conn, call, row_text(build, "build_id"), seconds, &why);
         if (status != PROFD_OK) {
             profctl_complain("%s", why.sentence);
             bool lacks = status == PROFD_NOT_FOUND && !prefix; /* of many builds a server has some */
@@ -152,27 +152,27 @@ static enum profd_status debuginfod_run(struct profd_conn *conn, const struct pr
     char id[160];
     unsigned seconds = 0;
     struct ask_target target;
-    struct rows *builds = NULL;
+    struct answer builds = {.whole = NULL};
     enum profd_status first = debuginfod_read_timeout(call, &seconds, e);
     if (first != PROFD_OK) {
         return first;
     }
     ask_target_init(&target, "/api/v1/builds", NULL);
-    first = rows_read(conn, &target, &builds, e);
+    first = ask_rows(conn, &target, &builds, e);
     if (first == PROFD_OK && call->argument_count == 0) {
-        first = builds_fetch(conn, call, builds, NULL, seconds);
+        first = builds_fetch(conn, call, builds.rows, NULL, seconds);
     }
-    for (size_t i = 0; i < call->argument_count && builds; i++) {
+    for (size_t i = 0; i < call->argument_count && builds.whole; i++) {
         struct profd_error why = {""};
         enum profd_status status = build_find(call, call->arguments[i], id, &why);
         if (status != PROFD_OK) {
             profctl_complain("%s", why.sentence);
         } else {
-            status = builds_fetch(conn, call, builds, id, seconds);
+            status = builds_fetch(conn, call, builds.rows, id, seconds);
         }
         first = first == PROFD_OK ? status : first;
     }
-    rows_free(builds);
+    answer_free(&builds);
     return first;
 }
 

@@ -11,7 +11,7 @@
 
 #include "profctl/profctl.h"
 #include "profctl/profctl_ask.h"
-#include "profctl/profctl_build.h"
+#include "profctl/profctl_find.h"
 #include "profctl/profctl_look.h"
 #include "profctl/profctl_options.h"
 #include "profctl/profctl_output.h"

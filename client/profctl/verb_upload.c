@@ -6,7 +6,7 @@
 
 #include "import/import_any.h"
 #include "profctl/profctl.h"
-#include "profctl/profctl_json.h"
+#include "profctl/profctl_ask.h"
 #include "profctl/profctl_labels.h"
 #include "profctl/profctl_progress.h"
 #include "profctl/upload_twins.h"

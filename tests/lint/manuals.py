@@ -105,10 +105,11 @@ def verbs_of(tree):
     for f in tree.product:
         if re.match(VERBS, f):
             text = tree.text(f)
-            options = rows(with_shared(tree, table_of(text, "profctl_option options")))
             for struct, body in re.findall(r"const struct profctl_verb (\w+) = \{(.*?)\n\};", text, re.S):
                 named[struct] = re.search(r'\.name = "([\w-]+)"', body).group(1)
-                tables[named[struct]] = options if "options" in body else []
+                table = re.search(r"\.options = (\w+),", body)
+                tables[named[struct]] = rows(with_shared(tree, table_of(text, f"profctl_option {table.group(1)}"))) \
+                    if table else []
     main = tree.text(f"{os.path.dirname(COMMON)}/main.c")
     titles = dict(re.findall(r'\b(\w+) = \{"\w+",\s*"([^"]+)"\}', main))
     groups = []
