@@ -191,7 +191,7 @@ $(B)/libprofd-collect.so: $(OBJ_collect) $(B)/collect/interpose.o $(B)/collect/o
 $(B)/libprofd-collect.a: $(B)/collect/whole.o
 	$(Q)rm -f $@ && $(AR) rcs $@ $^
 
-$(B)/client/profctl/run_place.o: CFLAGS_ALL += -DPROFD_LIBDIR='"$(libdir)"' -DPROFD_COLLECT_ABI='"$(PROTOCOL_ABI)"'
+$(B)/client/profctl/verb_run.o: CFLAGS_ALL += -DPROFD_LIBDIR='"$(libdir)"' -DPROFD_COLLECT_ABI='"$(PROTOCOL_ABI)"'
 
 # --- tests --------------------------------------------------------------------------------------------------
 # tests/{unit,property,contract,golden}/DIR/SUBJECT.c: Criterion, one program per kind and directory, linked with what

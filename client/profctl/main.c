@@ -24,7 +24,7 @@ static const struct profctl_row verbs[] = {
     {&data, &verb_retention},  {&fleet, &verb_hosts},    {&fleet, &verb_token},
     {&fleet, &verb_relay},     {&fleet, &verb_tier},     {&help_group, &verb_completion},
 };
-#define VERB_COUNT (sizeof verbs / sizeof verbs[0])
+#define VERB_COUNT (COUNT(verbs))
 
 static const struct profctl_verb *verb_find(const char *name)
 {

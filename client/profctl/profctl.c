@@ -1,5 +1,6 @@
 #include "profctl/profctl.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,6 +9,39 @@
 #include "profctl/profctl_https.h"
 #include "profctl/profctl_progress.h"
 #include "profctl/terminal.h"
+
+#define NAME_SIZE 160
+
+enum profd_status labels_add(const struct profctl_call *call, struct profd_upload *u, struct profd_error *e)
+{
+    for (size_t i = 0; i < call->given_count; i++) {
+        if (strcmp(call->given[i].option->name, "label") != 0) {
+            continue;
+        }
+        const char *text = call->given[i].value, *equals = strchr(text, '=');
+        char name[NAME_SIZE];
+        if (!equals || (size_t)(equals - text) >= sizeof name) {
+            return profd_error_set(e, PROFD_USAGE, "%s: -l %s is not NAME=VALUE", call->verb->name, text);
+        }
+        (void)snprintf(name, sizeof name, "%.*s", (int)(equals - text), text);
+        enum profd_status status = profd_upload_add_label(u, name, equals + 1, e);
+        if (status != PROFD_OK) {
+            return profd_error_wrap(e, PROFD_USAGE, "%s: -l %s", call->verb->name, text);
+        }
+    }
+    return PROFD_OK;
+}
+
+enum profd_status labels_check(const struct profctl_call *call, struct profd_error *e)
+{
+    struct profd_upload *u;
+    enum profd_status status = profd_upload_new(&u, e);
+    if (status == PROFD_OK) {
+        status = labels_add(call, u, e);
+        profd_upload_free(u);
+    }
+    return status;
+}
 
 int profctl_alternative(const char *list, const char *word)
 {
@@ -82,7 +116,7 @@ enum profd_status profctl_duration(const struct profctl_call *call, const char *
     const char *given = profctl_value(call, option), *text = given ? given : otherwise;
     char *end = NULL;
     const unsigned long n = strtoul(text, &end, 10);
-    for (size_t i = 0; i < sizeof units / sizeof units[0]; i++) {
+    for (size_t i = 0; i < COUNT(units); i++) {
         if (text[0] >= '0' && text[0] <= '9' && n > 0 && n <= 100000000 && end[0] == units[i].unit && end[1] == '\0') {
             (void)snprintf(out, 24, "%lu", n * units[i].seconds);
             return PROFD_OK;
@@ -136,6 +170,25 @@ void profctl_clean(const char *text, char *out, size_t size)
         written += n;
     }
     out[written] = '\0';
+}
+
+void profctl_print(const char *text, size_t size)
+{
+    char clean[1024];
+    profctl_clean(text, clean, size < sizeof clean ? size : sizeof clean);
+    fputs(clean, stdout);
+}
+
+bool profctl_number(const char *text, unsigned long least, unsigned long most, unsigned long *out)
+{
+    char *end = NULL;
+    errno = 0;
+    const unsigned long n = strtoul(text, &end, 10);
+    if (errno != 0 || *text < '0' || *text > '9' || *end != '\0' || n < least || n > most) {
+        return false;
+    }
+    *out = n;
+    return true;
 }
 
 void profctl_complain(const char *format, ...)

@@ -61,6 +61,10 @@ struct profctl_row {
     const struct profctl_verb *verb;
 };
 
+#define COUNT(array) (sizeof(array) / sizeof *(array))
+/* Members of a verb: its table of options. */
+#define OPTIONS(table) .options = (table), .option_count = COUNT(table)
+
 extern const struct profctl_verb verb_upload, verb_symbols, verb_builds, verb_labels, verb_report, verb_export,
     verb_status, verb_gprof, verb_delete, verb_verify, verb_backup, verb_top, verb_completion, verb_groups,
     verb_run_command, verb_record, verb_ps, verb_pause, verb_reload, verb_retention, verb_token, verb_hosts, verb_relay,
@@ -89,11 +93,20 @@ enum profd_status profctl_choose_format(const struct profctl_call *call, size_t 
  * given. USAGE if it is none. */
 enum profd_status profctl_duration(const struct profctl_call *call, const char *option, const char *otherwise,
                                    char out[24], struct profd_error *e);
+/* A decimal number in these bounds, and nothing else. False if the text is none; *out stays. */
+bool profctl_number(const char *text, unsigned long least, unsigned long most, unsigned long *out);
+/* Prints what profctl_clean makes of the text with that size, 1024 at most, on stdout. */
+void profctl_print(const char *text, size_t size);
 /* A copy for a terminal, cut to size: control and bidirectional characters, line breaks too, become '?'. */
 void profctl_clean(const char *text, char *out, size_t size);
 /* "profctl: sentence" on stderr, control characters replaced. */
 void profctl_complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* Connection options for this call; answers may take answer_ms. */
 struct profd_options profctl_options(const struct profctl_call *call, unsigned answer_ms);
+/* Adds each given value of the option "label". USAGE, with the verb and the value, if one is no label. */
+enum profd_status labels_add(const struct profctl_call *call, struct profd_upload *u, struct profd_error *e);
+/* Whether labels_add would succeed on an upload without labels: bad ones are refused before anything is read or sent.
+ */
+enum profd_status labels_check(const struct profctl_call *call, struct profd_error *e);
 
 #endif

@@ -350,6 +350,14 @@ enum profd_status ask_rows(struct profd_conn *c, const struct ask_target *t, str
     return status;
 }
 
+enum profd_status ask_builds(struct profd_conn *c, struct answer *out, struct profd_error *e)
+{
+    struct ask_target target;
+    ask_target_init(&target, "/api/v1/builds", NULL);
+    ask_target_add(&target, "limit", "1000");
+    return ask_rows(c, &target, out, e);
+}
+
 static enum profd_status fetch(const struct profctl_call *call, const struct ask_target *t,
                                enum profd_status (*ask)(struct profd_conn *c, const struct ask_target *t,
                                                         struct answer *out, struct profd_error *e),

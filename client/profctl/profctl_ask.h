@@ -61,7 +61,9 @@ enum profd_status ask_object(struct profd_conn *c, const struct ask_target *t, s
                              struct profd_error *e);
 /* Asks for a list page by page. */
 enum profd_status ask_rows(struct profd_conn *c, const struct ask_target *t, struct answer *out, struct profd_error *e);
-/* The same two on a connection of their own, which waits ASK_ANSWER_MS for the answer. */
+/* Asks for all builds. */
+enum profd_status ask_builds(struct profd_conn *c, struct answer *out, struct profd_error *e);
+/* The first two on a connection of their own, which waits ASK_ANSWER_MS for the answer. */
 enum profd_status ask_fetch_object(const struct profctl_call *call, const struct ask_target *t, struct answer *out,
                                    struct profd_error *e);
 enum profd_status ask_fetch_rows(const struct profctl_call *call, const struct ask_target *t, struct answer *out,

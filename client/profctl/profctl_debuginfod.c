@@ -79,7 +79,7 @@ enum profd_status debuginfod_fetch(const struct debuginfod_file *file, char **pa
     if (!servers || servers[strspn(servers, " ")] == '\0') {
         return profd_error_set(e, PROFD_USAGE, "there is no debuginfod server; set DEBUGINFOD_URLS, or use --url URL");
     }
-    TRY(late_load("libdebuginfod.so.1", names, sizeof names / sizeof *names, &library, e));
+    TRY(late_load("libdebuginfod.so.1", names, COUNT(names), &library, e));
     debuginfod_client *client = library.begin();
     if (!client) {
         return profd_error_set(e, PROFD_NO_MEMORY, "no memory for a debuginfod client");
@@ -101,9 +101,8 @@ enum profd_status debuginfod_fetch(const struct debuginfod_file *file, char **pa
 enum profd_status debuginfod_read_timeout(const struct profctl_call *call, unsigned *seconds, struct profd_error *e)
 {
     const char *timeout = profctl_value(call, "timeout");
-    char *end = NULL;
-    unsigned long value = timeout ? strtoul(timeout, &end, 10) : TIMEOUT_USUAL;
-    if (timeout && (*timeout < '0' || *timeout > '9' || *end || value < 1 || value > TIMEOUT_MOST)) {
+    unsigned long value = TIMEOUT_USUAL;
+    if (timeout && !profctl_number(timeout, 1, TIMEOUT_MOST, &value)) {
         return profd_error_set(e, PROFD_USAGE, "%s: --timeout \"%s\" is not a number of seconds from 1 to %d",
                                call->verb->name, timeout, TIMEOUT_MOST);
     }

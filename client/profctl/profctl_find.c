@@ -225,14 +225,11 @@ static bool has_label(struct profd_conn *conn, const char *id, const char *label
 static enum profd_status find_labelled(struct profd_conn *conn, const struct side *side, const char *option,
                                        char id[ID_SIZE], struct profd_error *e)
 {
-    struct ask_target target;
     struct answer builds;
     json_t *build;
     size_t found = 0, i;
     enum profd_status status = PROFD_OK;
-    ask_target_init(&target, "/api/v1/builds", NULL);
-    ask_target_add(&target, "limit", "1000");
-    TRY(ask_rows(conn, &target, &builds, e));
+    TRY(ask_builds(conn, &builds, e));
     json_array_foreach(builds.rows, i, build)
     {
         const char *own = row_text(build, "build_id");

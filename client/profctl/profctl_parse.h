@@ -4,6 +4,9 @@
 
 #include "profctl/profctl.h"
 
+/* Complete command lines with a comment, one per line. "" for a verb that does everything itself. */
+const char *examples_of(const char *verb);
+
 /* Moves options that stand before the verb behind it. USAGE if one of them is not an option of every verb. */
 enum profd_status profctl_place_verb(int argc, char **argv, struct profd_error *e);
 /* USAGE and a sentence for an option that getopt_long refused with value, '?' or ':'. */

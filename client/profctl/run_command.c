@@ -38,7 +38,7 @@ bool run_command_start(struct run_command *c, const char *verb, char **argv)
     static const int numbers[] = {SIGCHLD, SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2};
     *c = (struct run_command){.verb = verb, .name = argv[0]};
     sigemptyset(&c->watched);
-    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
+    for (size_t i = 0; i < COUNT(numbers); i++) {
         sigaddset(&c->watched, numbers[i]);
     }
     signal(SIGCHLD, SIG_DFL); /* an ignored one would take the status away */

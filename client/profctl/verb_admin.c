@@ -1,19 +1,21 @@
 /* Verbs of operators: commands that the daemon obeys over its Unix socket. */
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "profctl/profctl.h"
 #include "profctl/profctl_find.h"
 #include "profctl/profctl_list.h"
+#include "profctl/profctl_progress.h"
+#include "profctl/profctl_show.h"
 #include "proto/attach.h"
 #include "proto/limits.h"
 #include "proto/noun.h"
-
-#define COUNT(array) (sizeof(array) / sizeof *(array))
 
 /* ---- delete ---- */
 
@@ -63,8 +65,7 @@ const struct profctl_verb verb_delete = {
     .arguments = "PROGRAM|BUILD|EXE",
     .summary = "Delete every upload of a program",
     .details = "The ids of the deleted uploads stay known, so an upload that is sent again is not counted.\n",
-    .options = delete_options,
-    .option_count = COUNT(delete_options),
+    OPTIONS(delete_options),
     .arguments_least = 1,
     .arguments_most = 1,
     .run = delete_run,
@@ -110,7 +111,6 @@ const struct profctl_verb verb_verify = {
     .summary = "Verify all stored data against the ledger",
     .details = "Prints every difference; exits with 65 if there is one. The daemon does the same by itself, one round "
                "a day.\n",
-    .arguments_most = 0,
     .run = verify_run,
 };
 
@@ -142,7 +142,6 @@ const struct profctl_verb verb_reload = {
     .summary = "Let the daemon read its configuration again",
     .details =
         "Prints the keys that were applied, and those that need a restart. With an error in it nothing changes.\n",
-    .arguments_most = 0,
     .run = reload_run,
 };
 
@@ -176,9 +175,7 @@ const struct profctl_verb verb_retention = {
     .summary = "Confirm a clock that is ahead, so that old data is removed again",
     .details =
         "While the clock is more than a day ahead, for at most 24 hours of uptime, no data is removed for its age.\n",
-    .options = retention_options,
-    .option_count = COUNT(retention_options),
-    .arguments_most = 0,
+    OPTIONS(retention_options),
     .run = retention_run,
 };
 
@@ -208,18 +205,12 @@ static enum profd_status word_add(struct request *r, const char *word, struct pr
 static enum profd_status rate_take(const struct profctl_call *call, char out[32], struct profd_error *e)
 {
     const char *text = profctl_value(call, "rate");
-    char *end = NULL;
-    out[0] = '\0';
-    if (!text) {
-        return PROFD_OK;
-    }
-    errno = 0;
-    unsigned long n = strtoul(text, &end, 10);
-    if (errno != 0 || *text < '0' || *text > '9' || *end != '\0' || n > ATTACH_RATE_MAX) {
+    unsigned long n = 0;
+    if (text && !profctl_number(text, 0, ATTACH_RATE_MAX, &n)) {
         return profd_error_set(e, PROFD_USAGE, "%s: --rate is \"%s\", not a number from 0 to %u", call->verb->name,
                                text, ATTACH_RATE_MAX);
     }
-    (void)snprintf(out, 32, "rate=%lu", n);
+    (void)snprintf(out, 32, text ? "rate=%lu" : "", n);
     return PROFD_OK;
 }
 
@@ -252,31 +243,24 @@ static enum profd_status pause_run(const struct profctl_call *call, struct profd
 {
     char rate[32];
     struct request labels = {.count = 0};
-    enum profd_status first = rate_take(call, rate, e);
-    for (size_t i = 0; i < call->given_count && first == PROFD_OK; i++) {
+    TRY(rate_take(call, rate, e));
+    for (size_t i = 0; i < call->given_count; i++) {
         if (strcmp(call->given[i].option->name, "label") == 0) {
             if (!strchr(call->given[i].value, '=')) {
                 return profd_error_set(e, PROFD_USAGE, "%s: -l \"%s\" is not NAME=VALUE", call->verb->name,
                                        call->given[i].value);
             }
-            first = word_add(&labels, call->given[i].value, e);
+            TRY(word_add(&labels, call->given[i].value, e));
         }
     }
-    for (size_t i = 0; i < call->argument_count && first == PROFD_OK; i++) {
-        if (strchr(call->arguments[i], '=')) {
-            first = word_add(&labels, call->arguments[i], e);
-        }
+    for (size_t i = 0; i < call->argument_count; i++) {
+        TRY(strchr(call->arguments[i], '=') ? word_add(&labels, call->arguments[i], e) : PROFD_OK);
     }
-    if (first == PROFD_OK && call->argument_count == 0 && labels.count == 0) {
-        first = profd_error_set(e, PROFD_USAGE, "%s: no process given; name a PID, labels K=V, or an instance",
-                                call->verb->name);
+    if (call->argument_count == 0 && labels.count == 0) {
+        return profd_error_set(e, PROFD_USAGE, "%s: no process given; name a PID, labels K=V, or an instance",
+                               call->verb->name);
     }
-    if (first != PROFD_OK) {
-        return first;
-    }
-    if (labels.count) {
-        first = request_send(call, &labels, rate, e);
-    }
+    enum profd_status first = labels.count ? request_send(call, &labels, rate, e) : PROFD_OK;
     for (size_t i = 0; i < call->argument_count; i++) { /* one that is gone does not keep the others back */
         struct request one = {.words = {call->arguments[i]}, .count = 1};
         struct profd_error why = {""};
@@ -297,8 +281,7 @@ const struct profctl_verb verb_pause = {
     .details = "A process is named by its PID or by at least four characters of its instance (profctl ps --json). K=V "
                "selects\n"
                "all processes with that label. A process obeys at its next tick of CPU time.\n",
-    .options = pause_options,
-    .option_count = COUNT(pause_options),
+    OPTIONS(pause_options),
     .arguments_most = (size_t)-1,
     .run = pause_run,
 };
@@ -450,9 +433,154 @@ const struct profctl_verb verb_token = {
     .summary = "Manage the tokens of the HTTP API",
     .details =
         "add prints the token once; the daemon stores only its hash. Programs send it as Bearer token or password.\n",
-    .options = token_options,
-    .option_count = COUNT(token_options),
+    OPTIONS(token_options),
     .arguments_least = 1,
     .arguments_most = 2,
     .run = token_run,
+};
+
+/* ---- backup ---- */
+
+#define ANSWER_MS 600000u
+
+struct copy {
+    const char *path; /* NULL: stdout */
+    char *part;
+    int fd;
+    uint64_t size, total;
+    struct progress progress;
+};
+
+static enum profd_status cannot(const char *what, const char *path, struct profd_error *e)
+{
+    enum profd_status status = errno == ENOSPC || errno == EDQUOT ? PROFD_FULL : PROFD_CANT_CREATE;
+    return profd_error_set(e, status, "cannot %s %s: %s", what, path, strerror(errno));
+}
+
+static enum profd_status copy_open(const char *path, struct copy *c, struct profd_error *e)
+{
+    struct stat s;
+    *c = (struct copy){.fd = STDOUT_FILENO};
+    if (strcmp(path, "-") == 0) {
+        return isatty(STDOUT_FILENO) == 1 ? profd_error_set(e, PROFD_USAGE, "a backup cannot be written to a terminal")
+                                          : PROFD_OK;
+    }
+    if (lstat(path, &s) == 0) {
+        return profd_error_set(e, PROFD_CANT_CREATE, "%s exists already; a backup does not overwrite files", path);
+    }
+    size_t n = strlen(path) + 8;
+    c->part = malloc(n);
+    if (!c->part) {
+        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for a file name");
+    }
+    (void)snprintf(c->part, n, "%s.part", path);
+    int fd = open(c->part, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (fd < 0) {
+        enum profd_status status =
+            errno == EEXIST
+                ? profd_error_set(
+                      e, PROFD_CANT_CREATE,
+                      "%s exists: another backup is in progress or was interrupted; remove it if none is in progress",
+                      c->part)
+                : cannot("make", c->part, e);
+        free(c->part);
+        return status;
+    }
+    c->path = path;
+    c->fd = fd;
+    return PROFD_OK;
+}
+
+static enum profd_status copy_take(void *context, const struct profd_answer *answer, const void *bytes, size_t n,
+                                   struct profd_error *e)
+{
+    struct copy *c = context;
+    const char *p = bytes;
+    c->total = answer->http_status ? answer->total : 0;
+    progress_show(&c->progress, answer->http_status ? "receiving" : "copying", answer->done, answer->total, "");
+    c->size += n;
+    while (n > 0) {
+        ssize_t put = write(c->fd, p, n);
+        if (put < 0 && errno != EINTR) {
+            return cannot("write", c->path ? c->part : "to stdout", e);
+        }
+        if (put > 0) {
+            p += put;
+            n -= (size_t)put;
+        }
+    }
+    return PROFD_OK;
+}
+
+static enum profd_status copy_keep(struct copy *c, struct profd_error *e)
+{
+    if (c->size == 0 || c->size != c->total) {
+        return profd_error_set(e, PROFD_PROTOCOL, "the backup ended after %" PRIu64 " of %" PRIu64 " bytes", c->size,
+                               c->total);
+    }
+    if (!c->path) {
+        return PROFD_OK;
+    }
+    if (fsync(c->fd) != 0) {
+        return cannot("write", c->part, e);
+    }
+    struct stat s;
+    if (renameat2(AT_FDCWD, c->part, AT_FDCWD, c->path, RENAME_NOREPLACE) != 0 &&
+        /* a file system that cannot promise it */
+        (errno != EINVAL || lstat(c->path, &s) == 0 || rename(c->part, c->path) != 0)) {
+        return cannot("make", c->path, e);
+    }
+    /* The name itself must outlive a crash, too. */
+    const char *slash = strrchr(c->path, '/');
+    char *directory = slash ? strndup(c->path, (size_t)(slash - c->path) + 1) : strdup(".");
+    int fd = directory ? open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+    enum profd_status status = PROFD_OK;
+    if (fd < 0 || (fsync(fd) != 0 && errno != EINVAL)) {
+        status = cannot("sync the directory of", c->path, e);
+    }
+    if (fd >= 0) {
+        close(fd);
+    }
+    free(directory);
+    return status;
+}
+
+static enum profd_status backup_run(const struct profctl_call *call, struct profd_error *e)
+{
+    struct profd_conn *conn;
+    struct copy c;
+    const struct profd_options o = profctl_options(call, ANSWER_MS);
+    TRY(copy_open(call->arguments[0], &c, e));
+    enum profd_status status = profd_conn_open(&o, &conn, e);
+    if (status == PROFD_OK) {
+        status = profd_admin(conn, "backup", NULL, 0, copy_take, &c, e);
+        profd_conn_close(conn);
+    }
+    progress_end(&c.progress);
+    if (status == PROFD_OK) {
+        status = copy_keep(&c, e);
+    }
+    if (c.path) {
+        close(c.fd);
+        (void)unlink(c.part); /* gone already where all went well */
+    }
+    free(c.part);
+    if (status == PROFD_OK && c.path && call->json) {
+        status = json_print(json_pack("{s:I}", "bytes", json_count(c.size)), e);
+    } else if (status == PROFD_OK && c.path) {
+        char size[32];
+        show_bytes(c.size, size, sizeof size);
+        printf("%s: %s\n", c.path, size);
+    }
+    return status;
+}
+
+const struct profctl_verb verb_backup = {
+    .name = "backup",
+    .arguments = "FILE",
+    .summary = "Write a copy of all stored data to FILE (- for stdout)",
+    .details = "Uploads continue meanwhile. FILE must not exist; it appears when it is complete and synced.\n",
+    .arguments_least = 1,
+    .arguments_most = 1,
+    .run = backup_run,
 };

@@ -1,6 +1,5 @@
 /* profctl callers: the callers of a function, how long their calls took, and how that is known. */
 #include <inttypes.h>
-#include <jansson.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -154,7 +153,7 @@ static void print_text(json_t *all, json_t *rows)
         printf("No caller is known.\n");
         return;
     }
-    list_print_table(rows, columns, sizeof columns / sizeof columns[0], NULL);
+    list_print_table(rows, columns, COUNT(columns), NULL);
     if (count > json_array_size(rows)) {
         printf("%" PRIu64 " more; --limit shows them\n", count - json_array_size(rows));
     }
@@ -260,8 +259,7 @@ const struct profctl_verb verb_callers = {
     .details =
         "Each row says how its time is known: stacks (ticks with the caller on the stack) or calls (by numbers of\n"
         "calls, as gprof does). Without a build, every program with the function is shown.\n",
-    .options = options,
-    .option_count = sizeof options / sizeof options[0],
+    OPTIONS(options),
     .arguments_least = 1,
     .arguments_most = 2,
     .run = callers_run,

@@ -28,7 +28,7 @@ static enum complete_kind complete_option(const struct profctl_option *o, const 
         return COMPLETE_WORDS;
     }
     const char *name = strncmp(o->name, "a-", 2) == 0 || strncmp(o->name, "b-", 2) == 0 ? o->name + 2 : o->name;
-    for (size_t i = 0; i < sizeof examples / sizeof examples[0]; i++) {
+    for (size_t i = 0; i < COUNT(examples); i++) {
         if (strcmp(examples[i].option, name) == 0) {
             *words = examples[i].words;
             return COMPLETE_WORDS;
@@ -38,7 +38,7 @@ static enum complete_kind complete_option(const struct profctl_option *o, const 
         return COMPLETE_LABELS;
     }
     static const char *const files[] = {"FILE", "PATH", "EXE", "DIR", "GMON"};
-    for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
+    for (size_t i = 0; i < COUNT(files); i++) {
         if (strstr(o->argument, files[i])) {
             return COMPLETE_FILES;
         }
@@ -67,13 +67,10 @@ static bool is_plain(const char *text)
 
 static void builds_list(struct profd_conn *conn)
 {
-    struct ask_target target;
     struct answer builds = {.whole = NULL};
     json_t *build;
     size_t i;
-    ask_target_init(&target, "/api/v1/builds", NULL);
-    ask_target_add(&target, "limit", "1000");
-    (void)ask_rows(conn, &target, &builds, NULL);
+    (void)ask_builds(conn, &builds, NULL);
     json_array_foreach(builds.rows, i, build)
     {
         if (is_plain(row_text(build, "build_id"))) {
@@ -343,7 +340,7 @@ static enum profd_status completion_run(const struct profctl_call *call, struct 
         const char *shell;
         void (*print)(const struct profctl_row *verbs, size_t n);
     } shells[] = {{"bash", bash_print}, {"zsh", zsh_print}, {"fish", fish_print}};
-    for (size_t i = 0; i < sizeof shells / sizeof shells[0]; i++) {
+    for (size_t i = 0; i < COUNT(shells); i++) {
         if (strcmp(shells[i].shell, call->arguments[0]) == 0) {
             shells[i].print(call->verbs, call->verb_count);
             return PROFD_OK;

@@ -11,13 +11,11 @@
 #include "profctl/profctl.h"
 #include "profctl/profctl_find.h"
 #include "profctl/profctl_list.h"
-#include "profctl/profctl_look.h"
+#include "profctl/profctl_output.h"
 #include "profctl/profctl_options.h"
 #include "profctl/profctl_show.h"
 #include "proto/noun.h"
 #include "proto/object_note.h"
-
-#define COUNT(array) (sizeof(array) / sizeof *(array))
 
 /* Prints " (TEXT)", or nothing without text. */
 static void print_bracketed(const char *text)
@@ -96,8 +94,6 @@ const struct profctl_verb verb_hosts = {
     .summary = "List the hosts of a centre",
     .details = "LAG is the time since the host's last connection.\n"
                "The list contains only hosts of tenants that the user may read.\n",
-    .arguments_least = 0,
-    .arguments_most = 0,
     .run = hosts_run,
 };
 
@@ -158,8 +154,7 @@ const struct profctl_verb verb_labels = {
     .arguments = "[LABEL]",
     .summary = "List label names, or the values of one",
     .details = "",
-    .options = labels_options,
-    .option_count = COUNT(labels_options),
+    OPTIONS(labels_options),
     .arguments_most = 1,
     .run = labels_run,
 };
@@ -249,8 +244,7 @@ const struct profctl_verb verb_groups = {
     .arguments = "PROGRAM|BUILD|EXE --by LABEL|--step T",
     .summary = "Divide the uploads of a program by label or time",
     .details = "STARTED is the number of processes that began in a group, MACHINES that of distinct machines.\n",
-    .options = groups_options,
-    .option_count = COUNT(groups_options),
+    OPTIONS(groups_options),
     .arguments_least = 1,
     .arguments_most = 1,
     .run = groups_run,
@@ -330,8 +324,8 @@ static enum profd_status builds_ask(struct listing *l, struct profd_error *e)
     return PROFD_OK;
 }
 
-/* The width of ids that tells each from every other: the longest common beginning of two neighbours in their order, and
- * one more. No beginning tells variants of one id apart. */
+/* The width of ids that tells each from every other: the longest common beginning of two adjacent ones in their order,
+ * and one more. No beginning tells variants of one id apart. */
 static size_t builds_id_width(const json_t *by_id)
 {
     size_t width = ID_LEAST;
@@ -400,9 +394,7 @@ const struct profctl_verb verb_builds = {
     .details =
         "EXACT is yes if no call and no tick was lost. OWN SECONDS and OWN CALLS are those of the program's own file;\n"
         "report adds its libraries. ~ marks calls that were sampled, not counted.\n",
-    .options = builds_options,
-    .option_count = COUNT(builds_options),
-    .arguments_most = 0,
+    OPTIONS(builds_options),
     .run = builds_run,
 };
 
@@ -555,8 +547,7 @@ const struct profctl_verb verb_ps = {
     .summary = "List the live processes",
     .details =
         "OVERHEAD is a rough estimate of the share of CPU time spent counting, in the daemon's latest harvest.\n",
-    .options = ps_options,
-    .option_count = COUNT(ps_options),
+    OPTIONS(ps_options),
     .arguments_most = 1,
     .run = ps_run,
 };
@@ -653,8 +644,7 @@ const struct profctl_verb verb_never_called = {
     .arguments = "PROGRAM|BUILD|EXE",
     .summary = "List the functions that no process entered",
     .details = "Only functions compiled to count their calls (-pg, -mfentry, -finstrument-functions) can be listed.\n",
-    .options = never_called_options,
-    .option_count = COUNT(never_called_options),
+    OPTIONS(never_called_options),
     .arguments_least = 1,
     .arguments_most = 1,
     .run = never_called_run,
@@ -770,8 +760,7 @@ const struct profctl_verb verb_functions = {
     .arguments = "",
     .summary = "Show the functions with the most time, over all programs and builds",
     .details = "Functions of all programs with matching uploads are joined by name (and file, if static).\n",
-    .options = functions_options,
-    .option_count = COUNT(functions_options),
+    OPTIONS(functions_options),
     .run = functions_run,
 };
 
@@ -790,14 +779,6 @@ static const struct profctl_option cycles_options[] = {
     OPTION_PARTIAL,
 };
 
-static void cycles_print_name(const json_t *object, const char *key)
-{
-    char clean[256];
-    const char *name = json_string_value(json_object_get(object, key));
-    profctl_clean(name ? name : "", clean, sizeof clean);
-    fputs(clean, stdout);
-}
-
 /* A line for each function or arc of the list, and how many of all were left out. mark: "~" where calls were sampled.
  */
 static void cycles_print_part(const json_t *list, uint64_t all, const char *calls, const char *mark)
@@ -810,11 +791,11 @@ static void cycles_print_part(const json_t *list, uint64_t all, const char *call
         (void)snprintf(text, sizeof text, "%s%" PRIu64, mark, row_number(row, calls));
         printf("  %12s  ", text);
         if (json_object_get(row, "caller")) {
-            cycles_print_name(row, "caller");
+            profctl_print(row_raw(row, "caller"), 256);
             printf(" -> ");
-            cycles_print_name(row, "callee");
+            profctl_print(row_raw(row, "callee"), 256);
         } else {
-            cycles_print_name(row, "name");
+            profctl_print(row_raw(row, "name"), 256);
         }
         printf("\n");
     }
@@ -920,8 +901,7 @@ const struct profctl_verb verb_cycles = {
     .arguments = "PROGRAM|BUILD|EXE",
     .summary = "List the cycles of a program, and arcs that break them",
     .details = "A cycle is a set of functions that call each other in a circle.\n",
-    .options = cycles_options,
-    .option_count = COUNT(cycles_options),
+    OPTIONS(cycles_options),
     .arguments_least = 1,
     .arguments_most = 1,
     .run = cycles_run,

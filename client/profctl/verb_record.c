@@ -12,7 +12,6 @@
 #include <unistd.h>
 
 #include "profctl/profctl.h"
-#include "profctl/profctl_labels.h"
 #include "profctl/run_command.h"
 #include "record/record.h"
 
@@ -42,13 +41,8 @@ static enum profd_status number_parse(const struct profctl_call *call, const cha
                                       struct profd_error *e)
 {
     const char *text = profctl_value(call, option);
-    char *end = NULL;
-    if (!text) {
-        return PROFD_OK;
-    }
-    errno = 0;
-    const unsigned long n = strtoul(text, &end, 10);
-    if (errno || *text < '0' || *text > '9' || *end || n < 1 || n > most) {
+    unsigned long n = *out;
+    if (text && !profctl_number(text, 1, most, &n)) {
         return profd_error_set(e, PROFD_USAGE, "record: --%s \"%s\" is not a number from 1 to %" PRIu32, option, text,
                                most);
     }
@@ -250,9 +244,7 @@ const struct profctl_verb verb_record = {
     .summary = "Sample processes from outside",
     .details =
         "Programs need not be compiled for it. Samples until Ctrl-C, or until the process or the command ends.\n",
-    .options = options,
-    .option_count = sizeof options / sizeof options[0],
-    .arguments_least = 0,
+    OPTIONS(options),
     .arguments_most = (size_t)-1,
     .has_command = true,
     .run = record_run,

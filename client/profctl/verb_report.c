@@ -1,20 +1,116 @@
 /* profctl report: the call graph of a build. */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <spawn.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "profctl/export_lines.h"
 #include "profctl/profctl.h"
 #include "profctl/profctl_ask.h"
-#include "profctl/profctl_drawing.h"
 #include "profctl/profctl_find.h"
-#include "profctl/profctl_look.h"
-#include "profctl/profctl_options.h"
 #include "profctl/profctl_output.h"
-#include "profctl/profctl_pager.h"
-#include "profctl/profctl_paint.h"
+#include "profctl/profctl_options.h"
 #include "proto/limits.h"
 #include "proto/report_format.h"
+
+/* ---- A picture of the call graph, drawn by Graphviz's dot in a process of its own ---- */
+
+#define DRAWING_FORMAT "svg"
+
+/* True for this; format may be NULL. */
+static bool drawing_is_format(const char *format)
+{
+    return format && strcmp(format, DRAWING_FORMAT) == 0;
+}
+
+/* CANT_CREATE without memory for it. */
+static enum profd_status drawing_open(int *fd, struct profd_error *e)
+{
+    *fd = memfd_create("profctl-dot", MFD_CLOEXEC);
+    return *fd >= 0 ? PROFD_OK : profd_error_set(e, PROFD_CANT_CREATE, "no memory for a drawing: %s", strerror(errno));
+}
+
+static enum profd_status drawing_write(int fd, const void *bytes, size_t n, struct profd_error *e)
+{
+    const char *p = bytes;
+    while (n > 0) {
+        ssize_t put = write(fd, p, n);
+        if (put < 0 && errno != EINTR) {
+            return profd_error_set(e, PROFD_CANT_CREATE, "no memory for a drawing: %s", strerror(errno));
+        }
+        p += put > 0 ? put : 0;
+        n -= put > 0 ? (size_t)put : 0;
+    }
+    return PROFD_OK;
+}
+
+/* dot reads fd and writes into a pipe; *from is its other end. */
+static enum profd_status dot_start(int fd, pid_t *pid, int *from, struct profd_error *e)
+{
+    posix_spawn_file_actions_t actions;
+    char name[] = "dot", kind[] = "-T" DRAWING_FORMAT;
+    char *words[] = {name, kind, NULL};
+    int ends[2], error = pipe2(ends, O_CLOEXEC) == 0 ? 0 : errno;
+    if (error == 0 && (error = posix_spawn_file_actions_init(&actions)) == 0) {
+        (void)setenv("SERVER_NAME", "profctl", 0); /* to Graphviz: it must not open files named in the graph */
+        error = posix_spawn_file_actions_adddup2(&actions, fd, STDIN_FILENO);
+        error = error ? error : posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO);
+        error = error ? error : posix_spawnp(pid, "dot", &actions, NULL, words, environ);
+        (void)posix_spawn_file_actions_destroy(&actions);
+        close(ends[1]);
+        if (error != 0) {
+            close(ends[0]);
+        }
+    }
+    if (error == ENOENT || error == EACCES) {
+        return profd_error_set(e, PROFD_NOT_FOUND,
+                               "-f " DRAWING_FORMAT " requires the program \"dot\" of Graphviz, which is not in PATH");
+    }
+    *from = ends[0];
+    return error == 0 ? PROFD_OK : profd_error_set(e, PROFD_INTERNAL, "cannot start dot: %s", strerror(error));
+}
+
+/* Draws what was written into out. NOT_FOUND when there is no dot, INTERNAL when it fails. */
+static enum profd_status drawing_run(int fd, struct output *out, struct profd_error *e)
+{
+    char piece[65536];
+    pid_t pid;
+    int from = -1, how = 0;
+    if (getauxval(AT_SECURE)) {
+        return profd_error_set(e, PROFD_FORBIDDEN,
+                               "-f " DRAWING_FORMAT
+                               " starts another program, which is refused when profctl runs set-user-ID");
+    }
+    enum profd_status status = lseek(fd, 0, SEEK_SET) == 0
+                                   ? dot_start(fd, &pid, &from, e)
+                                   : profd_error_set(e, PROFD_INTERNAL, "cannot read the drawing");
+    TRY(status);
+    for (;;) {
+        ssize_t n = read(from, piece, sizeof piece);
+        if (n == 0 || (n < 0 && errno != EINTR)) {
+            break;
+        }
+        if (n > 0 && status == PROFD_OK) { /* what cannot be written is still taken from dot */
+            status = output_write(out, piece, (size_t)n, e);
+        }
+    }
+    close(from);
+    while (waitpid(pid, &how, 0) < 0 && errno == EINTR) {
+    }
+    if (status == PROFD_OK && (!WIFEXITED(how) || WEXITSTATUS(how) != 0)) {
+        status = WIFEXITED(how) ? profd_error_set(e, PROFD_INTERNAL, "dot failed with status %d", WEXITSTATUS(how))
+                                : profd_error_set(e, PROFD_INTERNAL, "dot was ended by signal %d", WTERMSIG(how));
+    }
+    return status;
+}
+
+/* ---- The verb ---- */
 
 #define OR_FORMAT(name, word, content_type, wants_report, lists_rows, functions) "|" word
 
@@ -61,7 +157,7 @@ static enum profd_status target_build(const struct profctl_call *call, struct as
         return profd_error_set(e, PROFD_USAGE, "report: --json and -f %s exclude each other", format);
     }
     const char *view = NULL;
-    for (size_t i = 0; i < sizeof VIEWS / sizeof VIEWS[0]; i++) {
+    for (size_t i = 0; i < COUNT(VIEWS); i++) {
         if (profctl_value(call, VIEWS[i]) && view) {
             return profd_error_set(e, PROFD_USAGE, "report: --%s and --%s exclude each other", view, VIEWS[i]);
         }
@@ -83,8 +179,8 @@ struct shown {
     struct output out;
     struct look look;
     struct paint paint;
-    struct drawing drawing;
     bool picture; /* an svg is drawn; else the answer itself is shown */
+    int dot;      /* an unnamed file of its text, on the way to Graphviz's dot */
 };
 
 static enum profd_status piece_write(void *context, const struct profd_answer *answer, const void *bytes, size_t n,
@@ -92,12 +188,7 @@ static enum profd_status piece_write(void *context, const struct profd_answer *a
 {
     struct shown *s = context;
     (void)answer;
-    return s->picture ? drawing_write(&s->drawing, bytes, n, e) : output_write(&s->out, bytes, n, e);
-}
-
-static bool is_binary(const char *format)
-{
-    return format && strcmp(format, "pprof") == 0;
+    return s->picture ? drawing_write(s->dot, bytes, n, e) : output_write(&s->out, bytes, n, e);
 }
 
 /* Colour, shortened names and a pager only for text on a terminal; a file and every other format is exactly the
@@ -105,25 +196,20 @@ static bool is_binary(const char *format)
 static enum profd_status shown_open(const struct profctl_call *call, struct shown *s, struct profd_error *e)
 {
     const char *format = call->json ? "json" : profctl_value(call, "format"), *path = profctl_value(call, "output");
-    enum profd_status status = look_choose(call, &s->look, e);
-    if (status == PROFD_OK && !path && s->look.terminal && is_binary(format)) {
-        status = profd_error_set(e, PROFD_USAGE, "report: -f %s is not printed to a terminal; use -o FILE", format);
+    TRY(look_choose(call, &s->look, e));
+    if (!path && s->look.terminal && format && strcmp(format, "pprof") == 0) {
+        return profd_error_set(e, PROFD_USAGE, "report: -f %s is not printed to a terminal; use -o FILE", format);
     }
-    if (status == PROFD_OK && drawing_is_format(format)) {
-        s->picture = true;
-        status = drawing_open(&s->drawing, e);
-    }
-    if (status != PROFD_OK) {
-        return status;
-    }
-    status = output_open(path, &s->out, e);
+    s->picture = drawing_is_format(format);
+    TRY(s->picture ? drawing_open(&s->dot, e) : PROFD_OK);
+    enum profd_status status = output_open(path, &s->out, e);
     if (status == PROFD_OK && !path) {
         bool text = !format || strcmp(format, "text") == 0;
         paint_init(&s->paint, &s->look);
         output_dress(&s->out, text && (s->look.colour || s->look.terminal) ? &s->paint : NULL,
                      s->look.terminal && !profctl_value(call, "no-pager") ? pager_choose() : NULL);
     } else if (status != PROFD_OK && s->picture) {
-        drawing_close(&s->drawing);
+        close(s->dot);
     }
     return status;
 }
@@ -158,12 +244,12 @@ static enum profd_status shown_fill(const struct profctl_call *call, struct show
                                    ? write_with_lines(call, s, conn, target, e)
                                    : ask_run(conn, target, piece_write, s, e);
     if (status == PROFD_OK && s->picture) {
-        status = drawing_run(&s->drawing, &s->out, e);
+        status = drawing_run(s->dot, &s->out, e);
     }
     struct profd_error end = {""};
     enum profd_status closed = output_close(&s->out, status == PROFD_OK, &end);
     if (s->picture) {
-        drawing_close(&s->drawing);
+        close(s->dot);
     }
     if (closed != PROFD_OK && (status == PROFD_OK || s->out.left)) {
         return profd_error_set(e, closed, "%s", end.sentence);
@@ -175,13 +261,13 @@ static enum profd_status report_run(const struct profctl_call *call, struct prof
 {
     struct ask_target target;
     struct profd_conn *conn = NULL;
-    enum profd_status status = target_build(call, &target, e);
-    struct shown *s = status == PROFD_OK ? calloc(1, sizeof *s) : NULL;
+    TRY(target_build(call, &target, e));
+    struct shown *s = calloc(1, sizeof *s);
     if (!s) {
-        return status != PROFD_OK ? status : profd_error_set(e, PROFD_NO_MEMORY, "no memory for a report");
+        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for a report");
     }
     const struct profd_options o = profctl_options(call, ASK_ANSWER_MS);
-    status = profd_conn_open(&o, &conn, e);
+    enum profd_status status = profd_conn_open(&o, &conn, e);
     if (status == PROFD_OK) {
         status = shown_open(call, s, e);
         if (status == PROFD_OK) {
@@ -198,8 +284,7 @@ const struct profctl_verb verb_report = {
     .arguments = "PROGRAM|BUILD|EXE",
     .summary = "Print the flat profile and call graph of a build",
     .details = "On a terminal, long names are shortened, and $PROFD_PAGER, $PAGER or less -FRX shows long reports.\n",
-    .options = options,
-    .option_count = sizeof options / sizeof options[0],
+    OPTIONS(options),
     .arguments_least = 1,
     .arguments_most = 1,
     .run = report_run,

@@ -1,22 +1,675 @@
 /* profctl run: a command under the collector. */
+#include <dlfcn.h>
 #include <errno.h>
+#include <fcntl.h>
+#include <gelf.h>
 #include <getopt.h>
+#include <inttypes.h>
+#include <libelf.h>
+#include <linux/xattr.h>
+#include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <sys/utsname.h>
+#include <sys/xattr.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "lib/upload.h"
 #include "profctl/profctl.h"
-#include "profctl/profctl_find.h"
-#include "profctl/profctl_examples.h"
+#include "profctl/profctl_ask.h"
 #include "profctl/profctl_parse.h"
+#include "profctl/profctl_find.h"
 #include "profctl/run_command.h"
-#include "profctl/run_delivery.h"
-#include "profctl/run_judge.h"
-#include "profctl/run_place.h"
-#include "profctl/run_uncounted.h"
 #include "proto/attach.h"
+#include "proto/collector.h"
+#include "proto/uncounted.h"
+
+/* ---- Where profctl run finds what it puts into the environment ---- */
+
+#define RUN_PLACE_SIZE 8192
+
+#define SOCKET_PATH_MAX 107
+#define ONLY_GLIBC "/$LIB"
+
+/* folder + name into out, if that is a file that can be read. */
+static bool library_try(const char *folder, const char *name, char out[RUN_PLACE_SIZE])
+{
+    int n = snprintf(out, RUN_PLACE_SIZE, "%s%s", folder, name);
+    return n > 0 && n < RUN_PLACE_SIZE && access(out, R_OK) == 0;
+}
+
+/* The value of LD_PRELOAD: libprofd-collect.so beside this program (a build directory), in ../lib of it, or where it is
+ * installed, followed by the current LD_PRELOAD. NO_INPUT: it is in none of them. REFUSED: the loader cannot use its
+ * path. */
+static enum profd_status run_place_library(char out[RUN_PLACE_SIZE], struct profd_error *e)
+{
+    char self[4096], path[RUN_PLACE_SIZE];
+    ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
+    self[n > 0 ? n : 0] = '\0';
+    char *slash = strrchr(self, '/');
+    if (slash) {
+        *slash = '\0';
+    }
+    if (!(slash && library_try(self, "/libprofd-collect.so", path)) &&
+        !(slash && library_try(self, "/../lib/libprofd-collect.so." PROFD_COLLECT_ABI, path)) &&
+        !library_try(PROFD_LIBDIR, "/libprofd-collect.so." PROFD_COLLECT_ABI, path)) {
+        return profd_error_set(e, PROFD_NO_INPUT, "run: libprofd-collect.so is neither beside profctl (%s) nor in %s",
+                               self, PROFD_LIBDIR);
+    }
+    if (strpbrk(path, " :\t\n")) {
+        return profd_error_set(e, PROFD_REFUSED, "run: LD_PRELOAD cannot contain a path with a space or colon: %s",
+                               path);
+    }
+    /* Only glibc's loader replaces $LIB. musl's finds no such file and goes on; it would load the collector, find that
+     * a function of glibc is missing, and end the program. */
+    const char *only =
+        dlopen(ONLY_GLIBC "/libc.so.6", RTLD_LAZY | RTLD_NOLOAD) && path[0] == '/' ? ONLY_GLIBC UNCOUNTED_TO_ROOT : "";
+    const char *before = getenv("LD_PRELOAD");
+    int written =
+        snprintf(out, RUN_PLACE_SIZE, "%s%s%s%s", only, path, before && *before ? ":" : "", before ? before : "");
+    if (written < 0 || written >= RUN_PLACE_SIZE) {
+        return profd_error_set(e, PROFD_TOO_LARGE, "run: LD_PRELOAD has over %d bytes", RUN_PLACE_SIZE);
+    }
+    return PROFD_OK;
+}
+
+/* The value of PROFD_SOCKET for a path or "unix:/path": absolute, the command may change its folder. USAGE: over 107
+ * bytes. */
+static enum profd_status run_place_socket(const char *text, char out[RUN_PLACE_SIZE], struct profd_error *e)
+{
+    char folder[4096] = "";
+    const char *path = strncmp(text, "unix:", 5) == 0 ? text + 5 : text;
+    if (*path == '\0') {
+        return profd_error_set(e, PROFD_USAGE, "run: the path of the socket is empty");
+    }
+    if (path[0] != '/' && !getcwd(folder, sizeof folder)) {
+        return profd_error_set(e, PROFD_USAGE, "run: --socket %s: the path of the current directory is unknown", path);
+    }
+    int n = snprintf(out, RUN_PLACE_SIZE, "%s%s%s", folder, folder[0] ? "/" : "", path);
+    if (n < 0 || n > SOCKET_PATH_MAX) {
+        return profd_error_set(e, PROFD_USAGE, "run: the path of the socket has %d bytes; the limit is %d: %s", n,
+                               SOCKET_PATH_MAX, path);
+    }
+    return PROFD_OK;
+}
+
+/* ---- Programs that the collector cannot count ---- */
+
+#define DESCRIPTORS_WANTED 2 /* by the collector: its memory and its socket */
+#define INTERPRETER_SIZE 256
+
+/* An ELF file that is open; elf is NULL if it is none. */
+struct program {
+    int fd;
+    Elf *elf;
+    GElf_Ehdr header;
+};
+
+static void program_open(struct program *p, const char *path)
+{
+    p->fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+    p->elf = p->fd >= 0 && elf_version(EV_CURRENT) != EV_NONE ? elf_begin(p->fd, ELF_C_READ, NULL) : NULL;
+    if (p->elf && (elf_kind(p->elf) != ELF_K_ELF || gelf_getehdr(p->elf, &p->header) == NULL)) {
+        (void)elf_end(p->elf);
+        p->elf = NULL;
+    }
+}
+
+static void program_close(struct program *p)
+{
+    (void)elf_end(p->elf);
+    if (p->fd >= 0) {
+        close(p->fd);
+    }
+}
+
+/* The program's interpreter; "" for a static program. A longer path is cut. */
+static void read_interpreter(const struct program *p, char path[INTERPRETER_SIZE])
+{
+    GElf_Phdr header;
+    size_t count = 0;
+    path[0] = '\0';
+    (void)elf_getphdrnum(p->elf, &count);
+    for (size_t i = 0; i < count && gelf_getphdr(p->elf, (int)i, &header) != NULL; i++) {
+        if (header.p_type == PT_INTERP && header.p_offset <= INT64_MAX) {
+            size_t n = header.p_filesz < INTERPRETER_SIZE ? header.p_filesz : INTERPRETER_SIZE - 1;
+            path[pread(p->fd, path, n, (off_t)header.p_offset) == (ssize_t)n ? n : 0] = '\0';
+            return;
+        }
+    }
+}
+
+static bool has_section(const struct program *p, const char *wanted)
+{
+    GElf_Shdr header;
+    size_t names = 0;
+    if (elf_getshdrstrndx(p->elf, &names) != 0) {
+        return false;
+    }
+    for (Elf_Scn *s = NULL; (s = elf_nextscn(p->elf, s)) != NULL;) {
+        const char *name = gelf_getshdr(s, &header) ? elf_strptr(p->elf, names, header.sh_name) : NULL;
+        if (name && strcmp(name, wanted) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* By what libraries it was linked with: glibc's start-up code has the section .note.ABI-tag, stripped or not. */
+static const char *judge_libraries(const struct program *p)
+{
+    char interpreter[INTERPRETER_SIZE];
+    size_t sections = 0;
+    read_interpreter(p, interpreter);
+    if (strstr(interpreter, "/ld-musl-") != NULL) {
+        return "it is linked with musl, but the collector requires glibc; link it with glibc";
+    }
+    if (interpreter[0] != '\0' ||
+        has_section(p, "profd_collect_text")) { /* the collector's code, where it is linked in */
+        return NULL;
+    }
+    if (has_section(p, ".go.buildinfo")) {
+        return "it is a static Go program; let it write a profile with runtime/pprof, which profctl upload takes";
+    }
+    if (elf_getshdrnum(p->elf, &sections) == 0 && sections > 0 && !has_section(p, ".note.ABI-tag")) {
+        return "it is static and without glibc (musl?), which the collector requires; link it with glibc";
+    }
+    return "it is static; link it with libprofd-collect.a";
+}
+
+/* The reason why the collector cannot be loaded into the program in this file, as the end of a sentence; NULL if there
+ * is none, or if the file is not an ELF file (a script). Reads headers only. */
+static const char *run_judge_program(const char *path)
+{
+    struct program own, p;
+    struct stat st;
+    const char *why = NULL;
+    program_open(&own, "/proc/self/exe");
+    program_open(&p, path);
+    if (p.fd < 0 || fstat(p.fd, &st) != 0 || !S_ISREG(st.st_mode) || !own.elf || !p.elf) {
+        why = NULL; /* not for us to say: a script, or what cannot be run */
+    } else if (p.header.e_machine != own.header.e_machine || gelf_getclass(p.elf) != gelf_getclass(own.elf)) {
+        why = "it is for another machine architecture";
+    } else if ((st.st_mode & S_ISUID && st.st_uid != geteuid()) || (st.st_mode & S_ISGID && st.st_gid != getegid())) {
+        why = "it changes its user or group (set-user-id, set-group-id)";
+    } else if (geteuid() != 0 && fgetxattr(p.fd, XATTR_NAME_CAPS, NULL, 0) > 0) {
+        why = "it has file capabilities";
+    } else {
+        why = judge_libraries(&p);
+    }
+    program_close(&own);
+    program_close(&p);
+    return why;
+}
+
+/* Below limit, as a command will find them: close-on-exec ones are free by then. Counts no further than is of interest.
+ */
+static int count_free_descriptors(rlim_t limit)
+{
+    int count = 0;
+    for (int fd = 0; (rlim_t)fd < limit && count < DESCRIPTORS_WANTED; fd++) {
+        int flags = fcntl(fd, F_GETFD);
+        count += flags < 0 || (flags & FD_CLOEXEC) != 0;
+    }
+    return count;
+}
+
+/* The same for the limits that a command inherits: writes the end of a sentence to out. False, and out unchanged, if
+ * there is no reason. */
+static bool run_judge_limits(char *out, size_t size)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur < ATTACH_SIZE_MIN) {
+        (void)snprintf(out, size, "its files are limited to %" PRIuMAX " bytes (ulimit -f); the collector requires %u",
+                       (uintmax_t)limit.rlim_cur, ATTACH_SIZE_MIN);
+        return true;
+    }
+    if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && count_free_descriptors(limit.rlim_cur) < DESCRIPTORS_WANTED) {
+        (void)snprintf(out, size,
+                       "it is limited to %" PRIuMAX " descriptors (ulimit -n); the collector requires %d free ones",
+                       (uintmax_t)limit.rlim_cur, DESCRIPTORS_WANTED);
+        return true;
+    }
+    return false;
+}
+
+/* ---- Programs that a command starts and that are not counted ---- */
+
+/* Its counted processes tell profctl run of them. */
+
+#define RUN_UNCOUNTED_MAX 64
+
+struct run_uncounted {
+    int fd; /* −1: there is no socket */
+    pthread_t thread;
+    struct {
+        char *path;
+        const char *why;
+        size_t times;
+    } rows[RUN_UNCOUNTED_MAX];
+    size_t count, others; /* programs; started programs that have no row */
+};
+
+#define END '.' /* from profctl itself: nothing follows */
+
+/* Adds the program of this file, unless the collector is linked into it or its user may load the collector. */
+static void program_take(struct run_uncounted *u, char kind, int file)
+{
+    char link[32], path[4096];
+    (void)snprintf(link, sizeof link, "/proc/self/fd/%d", file);
+    ssize_t n = readlink(link, path, sizeof path - 1);
+    path[n > 0 ? n : 0] = '\0';
+    const char *why = kind == UNCOUNTED_ROOT ? "it is started below another root directory, where the collector is not"
+                                             : run_judge_program(link);
+    if (!why && kind == UNCOUNTED_ENVIRONMENT) {
+        why = "it is started without the variable LD_PRELOAD of profctl run (env -i?)";
+    }
+    if (!why) {
+        return;
+    }
+    for (size_t i = 0; i < u->count; i++) {
+        if (u->rows[i].why == why && strcmp(u->rows[i].path, path) == 0) {
+            u->rows[i].times++;
+            return;
+        }
+    }
+    char *copy = u->count < RUN_UNCOUNTED_MAX ? strdup(path) : NULL;
+    if (!copy) {
+        u->others++;
+        return;
+    }
+    u->rows[u->count].path = copy;
+    u->rows[u->count].why = why;
+    u->rows[u->count++].times = 1;
+}
+
+/* One message; its descriptors are closed. False: it was the last one. Messages of other users are passed over. */
+static bool message_take(struct run_uncounted *u)
+{
+    union {
+        struct cmsghdr header;
+        char bytes[CMSG_SPACE(sizeof(int) * 8) + CMSG_SPACE(sizeof(struct ucred))];
+    } control;
+    struct ucred peer = {0, (uid_t)-1, 0};
+    int files[8];
+    size_t count = 0;
+    char kind = 0;
+    struct iovec text = {&kind, 1};
+    struct msghdr message = {
+        .msg_iov = &text, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
+    if (recvmsg(u->fd, &message, MSG_CMSG_CLOEXEC) < 0) {
+        return true;
+    }
+    for (struct cmsghdr *c = CMSG_FIRSTHDR(&message); c; c = CMSG_NXTHDR(&message, c)) {
+        if (c->cmsg_type == SCM_RIGHTS) {
+            count = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+            memcpy(files, CMSG_DATA(c), count * sizeof(int));
+        } else if (c->cmsg_type == SCM_CREDENTIALS) {
+            memcpy(&peer, CMSG_DATA(c), sizeof peer);
+        }
+    }
+    const bool ours = peer.uid == geteuid() || peer.uid == 0;
+    if (ours && count == 1 && kind != END) {
+        program_take(u, kind, files[0]);
+    }
+    while (count > 0) {
+        close(files[--count]);
+    }
+    return !(peer.pid == getpid() && kind == END);
+}
+
+static void *messages_take(void *context)
+{
+    while (message_take(context)) {
+    }
+    return NULL;
+}
+
+/* Listens from now on: the environment says where. Without memory or a socket nothing is listed. */
+static void run_uncounted_open(struct run_uncounted *u)
+{
+    struct sockaddr_un name = {.sun_family = AF_UNIX};
+    unsigned char random[16];
+    char text[2 * sizeof random + 1];
+    const int on = 1;
+    *u = (struct run_uncounted){.fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0)};
+    if (u->fd < 0 || getrandom(random, sizeof random, 0) != (ssize_t)sizeof random) {
+        return;
+    }
+    for (size_t i = 0; i < sizeof random; i++) {
+        (void)snprintf(text + 2 * i, 3, "%02x", random[i]);
+    }
+    memcpy(name.sun_path + 1, text, sizeof text);
+    sigset_t all, before;
+    sigfillset(&all);
+    (void)pthread_sigmask(SIG_SETMASK, &all, &before); /* signals are for the thread that waits for the command */
+    if (setsockopt(u->fd, SOL_SOCKET, SO_PASSCRED, &on, sizeof on) != 0 ||
+        bind(u->fd, (struct sockaddr *)&name, (socklen_t)(sizeof(sa_family_t) + sizeof text)) != 0 ||
+        setenv("PROFD_RUN", text, 1) != 0 || pthread_create(&u->thread, NULL, messages_take, u) != 0) {
+        close(u->fd);
+        u->fd = -1;
+    }
+    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+}
+
+/* Ends listening, and lists the programs on standard error. Returns the number of times that one was started. */
+static size_t run_uncounted_finish(struct run_uncounted *u)
+{
+    struct sockaddr_un name;
+    socklen_t size = sizeof name;
+    const char end = END;
+    size_t all = u->others;
+    if (u->fd < 0 || getsockname(u->fd, (struct sockaddr *)&name, &size) != 0 ||
+        sendto(u->fd, &end, 1, 0, (struct sockaddr *)&name, size) != 1) {
+        return 0;
+    }
+    (void)pthread_join(u->thread, NULL);
+    close(u->fd);
+    for (size_t i = 0; i < u->count; i++) {
+        all += u->rows[i].times;
+    }
+    if (all > 0) {
+        profctl_complain("run: at least %zu program%s not counted; what %s started is not known", all,
+                         all == 1 ? " was" : "s were", all == 1 ? "it" : "they");
+    }
+    for (size_t i = 0; i < u->count; i++) {
+        const size_t times = u->rows[i].times;
+        char repeated[32] = "";
+        (void)(times > 1 && snprintf(repeated, sizeof repeated, " (%zu times)", times));
+        profctl_complain("run: not counted: %s%s: %s", u->rows[i].path, repeated, u->rows[i].why);
+        free(u->rows[i].path);
+    }
+    if (u->others) {
+        profctl_complain("run: not counted: %zu others", u->others);
+    }
+    return all;
+}
+
+/* The labels that the collector reads in the environment, and the host's name as it states it. */
+static enum profd_status add_environment_labels(struct profd_upload *u, struct profd_error *e)
+{
+    static const char prefix[] = "PROFD_LABEL_";
+    char name[256];
+    struct utsname machine;
+    for (char **v = environ; *v; v++) {
+        const char *rest = strncmp(*v, prefix, sizeof prefix - 1) == 0 ? *v + sizeof prefix - 1 : NULL;
+        const char *equals = rest ? strchr(rest, '=') : NULL;
+        if (equals && (size_t)(equals - rest) < sizeof name) {
+            (void)snprintf(name, sizeof name, "%.*s", (int)(equals - rest), rest);
+            TRY(profd_upload_add_label(u, name, equals + 1, e));
+        }
+    }
+    return profd_upload_has_label(u, "host") || uname(&machine) != 0
+               ? PROFD_OK
+               : profd_upload_add_label(u, "host", machine.nodename, e);
+}
+
+/* The counter alone, of a process that is not counted again. */
+static enum profd_status upload_fill(struct profd_upload *u, size_t programs, const char *path, struct profd_error *e)
+{
+    char build[160];
+    uint32_t bin = COLLECTOR_NOT_COUNTED;
+    uint64_t ticks = programs;
+    struct counts_histogram h;
+    struct timespec now;
+    collector_make_histogram(&h, 0);
+    h.used = 1;
+    const struct counts counts = {
+        .histograms = &h, .histogram_count = 1, .bin_index = &bin, .bin_ticks = &ticks, .bin_count = 1};
+    clock_gettime(CLOCK_REALTIME, &now);
+    const uint64_t end = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+    profd_upload_set_window(u, end, end);
+    profd_upload_set_processes_started(u, 0);
+    TRY(profd_executable_read_id(path, build, sizeof build, e));
+    TRY(profd_upload_add_build(u, build, path, NULL, e));
+    TRY(add_environment_labels(u, e));
+    return upload_add_counts(u, &counts, e);
+}
+
+/* Uploads that number as a counter of the collector, for the build of the command in this file, with the labels of its
+ * processes. No process is counted by it. The upload is sent once; a failure is said on standard error. */
+static void run_uncounted_send(size_t programs, const char *path, struct profd_conn *conn)
+{
+    struct profd_error e = {""};
+    struct profd_upload *u = NULL;
+    struct profd_id id;
+    enum profd_status status = profd_upload_new(&u, &e);
+    if (!status) {
+        status = upload_fill(u, programs, path, &e);
+    }
+    if (!status) {
+        status = profd_id_make(&id, &e);
+    }
+    if (!status) {
+        id.sequence++;
+        status = profd_conn_upload(conn, u, &id, &e);
+    }
+    if (status) {
+        profctl_complain("run: the number of programs that were not counted is not stored: %s", e.sentence);
+    }
+    profd_upload_free(u);
+}
+
+/* The connection of profctl run to the daemon, beside the collector's: sends executables, and at the end waits until
+ * all counts are stored. */
+
+struct run_delivery {
+    struct profd_conn *conn;      /* NULL: there is no daemon */
+    int64_t started;              /* seconds since 1970 */
+    uint64_t run, refused_before; /* as stated by the daemon when the command started (struct message_welcome) */
+    size_t names;                 /* executables sent because the daemon had no names for them */
+    size_t refused;               /* of the latest of these, those that it has not stored */
+    struct profd_error why;       /* of the first of them, with its path */
+};
+
+#define ID_SIZE 160
+#define QUESTION_MS 100  /* while the command waits for its signals */
+#define NAMELESS_MAX 256 /* builds: their files are examined after one command */
+#define CLOCKS_APART 5   /* seconds: the times that processes report are their own clock's */
+
+/* Milliseconds of the monotonic clock. */
+static int64_t ms_now(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+static uint32_t ms_left(int64_t deadline)
+{
+    int64_t left = deadline - ms_now();
+    return left > 0 ? (uint32_t)left : 0;
+}
+
+/* Closes. */
+static void run_delivery_close(struct run_delivery *d)
+{
+    profd_conn_close(d->conn);
+    d->conn = NULL;
+}
+
+static void executable_refused(void *context, const struct profd_outcome *o)
+{
+    struct run_delivery *d = context;
+    if (d->refused++ == 0) {
+        (void)profd_error_set(&d->why, o->status, "%s: executable not stored: %s", o->name, o->sentence);
+    }
+}
+
+/* Connects to the daemon that the collector will find ($PROFD_SOCKET or the default), within 200 ms. Fails as
+ * profd_conn_open. */
+static enum profd_status run_delivery_open(struct run_delivery *d, struct profd_error *e)
+{
+    const struct profd_options o = {.name = "profctl run " PROFD_VERSION, .connect_ms = 200};
+    *d = (struct run_delivery){.started = (int64_t)time(NULL)};
+    enum profd_status status = profd_conn_open(&o, &d->conn, e);
+    if (status == PROFD_OK && strncmp(profd_conn_server(d->conn), "unix:", 5) != 0) {
+        status = profd_error_set(e, PROFD_USAGE, "%s answers queries only; profctl run requires a Unix socket",
+                                 profd_conn_server(d->conn));
+        run_delivery_close(d);
+    }
+    if (status == PROFD_OK) {
+        profd_conn_get_refused(d->conn, &d->run, &d->refused_before);
+        profd_conn_set_sink(d->conn, executable_refused, d);
+    }
+    return status;
+}
+
+/* True if the daemon says that it has names for the build; it is not asked long. */
+static bool has_names(struct run_delivery *d, const char *id)
+{
+    struct ask_target target;
+    struct answer build = {.whole = NULL};
+    uint32_t patience = profd_conn_set_answer_ms(d->conn, QUESTION_MS);
+    ask_target_init(&target, "/api/v1/builds/{}", id);
+    bool known = ask_object(d->conn, &target, &build, NULL) == PROFD_OK && row_flag(build.whole, "symbols");
+    (void)profd_conn_set_answer_ms(d->conn, patience);
+    answer_free(&build);
+    return known;
+}
+
+/* Queues the file as an executable that was not requested. False: it has no function names. */
+static bool file_queue(struct run_delivery *d, const char *path)
+{
+    struct profd_executable *x;
+    bool queued = false;
+    if (profd_executable_open(path, &x, NULL) == PROFD_OK) {
+        queued = profd_executable_has_names(x) && profd_conn_queue_executable(d->conn, x, NULL) == PROFD_OK;
+        profd_executable_free(x);
+    }
+    d->names += queued;
+    return queued;
+}
+
+/* Sends this executable, unless the daemon has its names already; does not wait for it to be
+ * parsed. Scripts, files without names and what cannot be read are passed over: run_delivery_finish looks again. */
+static void run_delivery_send_command(struct run_delivery *d, const char *path)
+{
+    char id[ID_SIZE];
+    if (d->conn && profd_executable_read_id(path, id, sizeof id, NULL) == PROFD_OK && !has_names(d, id) &&
+        file_queue(d, path)) {
+        (void)profd_conn_flush(d->conn, NULL);
+    }
+}
+
+/* Waits for all that was sent. A connection that is no more is made anew, once. */
+static enum profd_status delivery_sync(struct run_delivery *d, int64_t deadline, struct profd_error *e)
+{
+    enum profd_status status = d->conn ? profd_conn_sync(d->conn, ms_left(deadline), e) : PROFD_UNAVAILABLE;
+    if (status != PROFD_UNAVAILABLE && status != PROFD_STOPPING) {
+        return status;
+    }
+    const struct run_delivery before = *d;
+    run_delivery_close(d);
+    status = run_delivery_open(d, e);
+    d->started = before.started;
+    d->names = before.names;
+    d->run = before.run;
+    d->refused_before = before.refused_before;
+    return status == PROFD_OK ? profd_conn_sync(d->conn, ms_left(deadline), e) : status;
+}
+
+static int64_t time_of(const char *rfc3339)
+{
+    struct tm t = {.tm_sec = 0};
+    return strptime(rfc3339, "%Y-%m-%dT%H:%M:%S", &t) ? (int64_t)timegm(&t) : 0;
+}
+
+/* Builds without names that were counted in since the command began: programs that it started, and the libraries of
+ * all. */
+static size_t nameless_send(struct run_delivery *d, json_t *builds)
+{
+    json_t *build;
+    size_t sent = 0, tried = 0, i;
+    char id[ID_SIZE];
+    d->refused = 0; /* what is still without names is sent again */
+    json_array_foreach(builds, i, build)
+    {
+        const char *path = row_text(build, "name");
+        if (tried == NAMELESS_MAX || row_flag(build, "symbols") || path[0] != '/' ||
+            time_of(row_text(build, "last_seen")) + CLOCKS_APART < d->started) {
+            continue;
+        }
+        tried++;
+        if (profd_executable_read_id(path, id, sizeof id, NULL) == PROFD_OK &&
+            strcmp(id, row_text(build, "build_id")) == 0) {
+            sent += file_queue(d, path);
+        }
+    }
+    return sent;
+}
+
+/* What was seen without names, and can be named: sent, and waited for. */
+static enum profd_status names_finish(struct run_delivery *d, int64_t deadline, struct profd_error *e)
+{
+    struct answer builds = {.whole = NULL};
+    uint32_t left = ms_left(deadline);
+    (void)profd_conn_set_answer_ms(d->conn, left ? left : 1);
+    enum profd_status status = ask_builds(d->conn, &builds, e);
+    if (status == PROFD_OK && nameless_send(d, builds.rows)) {
+        status = profd_conn_sync(d->conn, ms_left(deadline), e);
+    }
+    answer_free(&builds);
+    return status;
+}
+
+/* An ACK of SYNC covers the processes that this run of the daemon has accepted. Checks whether there were others. */
+static enum profd_status delivery_judge(const struct run_delivery *d, struct profd_error *e)
+{
+    uint64_t run, refused;
+    profd_conn_get_refused(d->conn, &run, &refused);
+    if (run == 0) {
+        return profd_error_set(e, PROFD_UNAVAILABLE,
+                               "%s is older than this profctl and does not say whether it accepted every process",
+                               profd_conn_daemon(d->conn));
+    }
+    if (run != d->run) {
+        return profd_error_set(e, PROFD_UNAVAILABLE,
+                               "profd was restarted while the command ran, and does not know which processes ran "
+                               "meanwhile");
+    }
+    if (refused != d->refused_before) {
+        return profd_error_set(e, PROFD_UNAVAILABLE,
+                               "profd refused %llu processes or connections of this user while the command ran; its "
+                               "log says why",
+                               (unsigned long long)(refused - d->refused_before));
+    }
+    return PROFD_OK;
+}
+
+/* After the command: waits at most wait_ms until all counts of ended processes are durable, and until the names of the
+ * builds that ran meanwhile have been sent, if their files are still in place. If the daemon was restarted meanwhile,
+ * it is asked again. Returns TIMEOUT, UNAVAILABLE, or the daemon's status. UNAVAILABLE also means that the daemon
+ * cannot know whether it has all counts: since run_delivery_open it was restarted, or it refused a process or a
+ * connection of this user. OK does not cover a process that found the daemon's queue of new connections full. */
+static enum profd_status run_delivery_finish(struct run_delivery *d, uint32_t wait_ms, struct profd_error *e)
+{
+    int64_t deadline = ms_now() + wait_ms;
+    struct profd_error why = {""};
+    enum profd_status status = delivery_sync(d, deadline, e);
+    if (status != PROFD_OK) {
+        return profd_error_wrap(e, status, "it is unknown whether all counts are stored");
+    }
+    enum profd_status judged = delivery_judge(d, &why);
+    status = names_finish(d, deadline, e);
+    if (judged != PROFD_OK) {
+        *e = why;
+        return profd_error_wrap(e, judged, "it is unknown whether all counts are stored");
+    }
+    return status == PROFD_OK
+               ? status
+               : profd_error_wrap(e, status, "all counts are stored, but some function names may be missing");
+}
+
+/* ---- The verb ---- */
 
 static const struct profctl_option options[] = {
     {"label", 'l', "K=V", "attach a label to everything the command counts; may be repeated"},
@@ -44,8 +697,7 @@ enum {
     OPTION_REQUIRE,
     OPTION_VERBOSE,
     OPTION_SOCKET,
-    OPTION_HELP,
-    OPTION_COUNT
+    OPTION_HELP
 };
 
 /* How profctl itself is to behave; the rest goes to the command's environment. */
@@ -188,8 +840,8 @@ static enum profd_status option_take(int which, const char *value, struct behavi
 /* Options end at the first argument that is not an option: the command and its arguments follow. */
 static enum profd_status command_parse(int argc, char **argv, struct behaviour *b, int *command, struct profd_error *e)
 {
-    struct option longs[OPTION_COUNT + 1] = {{0}};
-    for (int i = 0; i < OPTION_COUNT; i++) {
+    struct option longs[COUNT(options) + 1] = {{0}};
+    for (int i = 0; i < (int)COUNT(options); i++) {
         longs[i] =
             (struct option){options[i].name, options[i].argument ? required_argument : no_argument, NULL, 256 + i};
     }
@@ -302,7 +954,7 @@ static int run_main(const char *program, int argc, char **argv)
              "Runs a command, and all processes that it starts, under the collector.\n"
              "Every call is counted in code compiled with -pg; other code is sampled.\n"
              "The exit status is that of the command, or 128 plus the signal that ended it.\n\noptions:");
-        profctl_print_options(options, OPTION_COUNT);
+        profctl_print_options(options, COUNT(options));
         printf("\nexamples:\n%s\nprofctl-run(1) describes the verb in full.\n", examples_of("run"));
         return fflush(stdout) == 0 ? 0 : profd_status_exit(PROFD_IO);
     }
@@ -359,8 +1011,7 @@ const struct profctl_verb verb_run_command = {
     .arguments = "[--] COMMAND [ARGUMENT...]",
     .summary = "Run a command under the collector",
     .details = "",
-    .options = options,
-    .option_count = OPTION_COUNT,
+    OPTIONS(options),
     .arguments_least = 1,
     .arguments_most = (size_t)-1,
     .run_alone = run_main,

@@ -30,13 +30,10 @@ struct totals {
 
 static enum profd_status totals_read(struct profd_conn *conn, struct totals *t, struct profd_error *e)
 {
-    struct ask_target target;
     struct answer builds;
     json_t *build;
     size_t i;
-    ask_target_init(&target, "/api/v1/builds", NULL);
-    ask_target_add(&target, "limit", "1000");
-    TRY(ask_rows(conn, &target, &builds, e));
+    TRY(ask_builds(conn, &builds, e));
     json_array_foreach(builds.rows, i, build)
     {
         t->builds++;
@@ -275,6 +272,5 @@ const struct profctl_verb verb_status = {
     .arguments = "",
     .summary = "Show the daemon, its stored data, and the spool",
     .details = "",
-    .arguments_most = 0,
     .run = status_run,
 };

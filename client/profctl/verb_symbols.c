@@ -59,9 +59,7 @@ static enum profd_status symbols_send(struct profd_conn *conn, const struct prof
                                  path, profd_executable_build_id(x), build_id);
         profd_executable_free(x);
     }
-    if (status != PROFD_OK) {
-        return status;
-    }
+    TRY(status);
     if (profctl_value(call, "code")) {
         profd_executable_include_code(x);
     }
@@ -152,17 +150,13 @@ static enum profd_status debuginfod_run(struct profd_conn *conn, const struct pr
     char id[160];
     unsigned seconds = 0;
     struct ask_target target;
-    struct answer builds = {.whole = NULL};
-    enum profd_status first = debuginfod_read_timeout(call, &seconds, e);
-    if (first != PROFD_OK) {
-        return first;
-    }
+    struct answer builds;
+    TRY(debuginfod_read_timeout(call, &seconds, e));
     ask_target_init(&target, "/api/v1/builds", NULL);
-    first = ask_rows(conn, &target, &builds, e);
-    if (first == PROFD_OK && call->argument_count == 0) {
-        first = builds_fetch(conn, call, builds.rows, NULL, seconds);
-    }
-    for (size_t i = 0; i < call->argument_count && builds.whole; i++) {
+    TRY(ask_rows(conn, &target, &builds, e));
+    enum profd_status first =
+        call->argument_count == 0 ? builds_fetch(conn, call, builds.rows, NULL, seconds) : PROFD_OK;
+    for (size_t i = 0; i < call->argument_count; i++) {
         struct profd_error why = {""};
         enum profd_status status = build_find(call, call->arguments[i], id, &why);
         if (status != PROFD_OK) {
@@ -191,16 +185,9 @@ static enum profd_status symbols_run(const struct profctl_call *call, struct pro
                                "symbols: --code needs the executable; --debuginfod downloads debug "
                                "files, which have no code");
     }
-    enum profd_status first = profd_conn_open(&o, &conn, e);
-    if (first != PROFD_OK) {
-        return first;
-    }
-    if (download) {
-        first = debuginfod_run(conn, call, e);
-        profd_conn_close(conn);
-        return first;
-    }
-    for (size_t i = 0; i < call->argument_count; i++) { /* one bad file does not keep the others back */
+    TRY(profd_conn_open(&o, &conn, e));
+    enum profd_status first = download ? debuginfod_run(conn, call, e) : PROFD_OK;
+    for (size_t i = 0; !download && i < call->argument_count; i++) { /* one bad file does not keep the others back */
         struct profd_error why = {""};
         enum profd_status status = symbols_send(conn, call, call->arguments[i], NULL, &why);
         if (status != PROFD_OK) {
@@ -217,9 +204,7 @@ const struct profctl_verb verb_symbols = {
     .arguments = "FILE... | --debuginfod [BUILD...]",
     .summary = "Send executables with the function names of stored profiles",
     .details = "Names may be sent before or after the profiles. A separate debug file is found and sent, too.\n",
-    .options = options,
-    .option_count = sizeof options / sizeof options[0],
-    .arguments_least = 0,
+    OPTIONS(options),
     .arguments_most = (size_t)-1,
     .run = symbols_run,
 };

@@ -12,10 +12,8 @@
 #include "profctl/profctl.h"
 #include "profctl/profctl_ask.h"
 #include "profctl/profctl_find.h"
-#include "profctl/profctl_look.h"
-#include "profctl/profctl_options.h"
 #include "profctl/profctl_output.h"
-#include "profctl/profctl_paint.h"
+#include "profctl/profctl_options.h"
 #include "profctl/terminal.h"
 
 #define ANSWER_MAX ((size_t)16 << 20)
@@ -59,17 +57,10 @@ static enum profd_status take_number(const struct profctl_call *call, const char
                                      unsigned long *out, struct profd_error *e)
 {
     const char *text = profctl_value(call, name);
-    char *end = NULL;
-    if (!text) {
-        return PROFD_OK;
-    }
-    errno = 0;
-    unsigned long value = strtoul(text, &end, 10);
-    if (errno != 0 || *text < '0' || *text > '9' || *end != '\0' || value < least || value > 1000000) {
+    if (text && !profctl_number(text, least, 1000000, out)) {
         return profd_error_set(e, PROFD_USAGE, "top: --%s is \"%s\", not a number from %lu to 1000000", name, text,
                                least);
     }
-    *out = value;
     return PROFD_OK;
 }
 
@@ -82,16 +73,9 @@ static enum profd_status make_target(struct top *t, struct profd_error *e)
     unsigned long rows =
         t->terminal && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_row > 16 ? size.ws_row - 12u : 20;
     const char *window = profctl_value(t->call, "window"), *sort = profctl_value(t->call, "sort");
-    enum profd_status status = build_find(t->call, t->call->arguments[0], id, e);
-    if (status == PROFD_OK) {
-        status = take_number(t->call, "limit", 1, &rows, e);
-    }
-    if (status == PROFD_OK) {
-        status = profctl_duration(t->call, "window", "1s", past, e);
-    }
-    if (status != PROFD_OK) {
-        return status;
-    }
+    TRY(build_find(t->call, t->call->arguments[0], id, e));
+    TRY(take_number(t->call, "limit", 1, &rows, e));
+    TRY(profctl_duration(t->call, "window", "1s", past, e));
     (void)snprintf(since, sizeof since, "now-%ss", past);
     (void)snprintf(limit, sizeof limit, "%lu", rows);
     ask_target_init(&t->target, "/api/v1/builds/{}/report", id);
@@ -115,12 +99,9 @@ static enum profd_status fetch(struct top *t, bool *changed, struct profd_error 
     struct profd_conn *conn;
     char *text = NULL;
     size_t n = 0;
-    enum profd_status status = profd_conn_open(&o, &conn, e);
-    if (status != PROFD_OK) {
-        return status;
-    }
+    TRY(profd_conn_open(&o, &conn, e));
     t->target.if_none_match = t->text ? t->shown.etag : NULL;
-    status = ask_read_answer(conn, &t->target, ANSWER_MAX, &text, &n, &answer, e);
+    enum profd_status status = ask_read_answer(conn, &t->target, ANSWER_MAX, &text, &n, &answer, e);
     profd_conn_close(conn);
     *changed = status == PROFD_OK && answer.http_status != 304;
     if (*changed) {
@@ -190,15 +171,11 @@ static enum profd_status top_run(const struct profctl_call *call, struct profd_e
 {
     struct top t = {.call = call, .terminal = !call->json && isatty(STDOUT_FILENO) == 1};
     t.count = t.terminal ? 0 : 1;
-    enum profd_status status = look_choose(call, &t.look, e);
-    status = status == PROFD_OK ? take_number(call, "interval", 1, &t.interval, e) : status;
-    if (status == PROFD_OK) {
-        status = take_number(call, "count", 1, &t.count, e);
-    }
-    if (status == PROFD_OK) {
-        status = make_target(&t, e);
-    }
-    status = status == PROFD_OK ? looks(&t, e) : status;
+    TRY(look_choose(call, &t.look, e));
+    TRY(take_number(call, "interval", 1, &t.interval, e));
+    TRY(take_number(call, "count", 1, &t.count, e));
+    TRY(make_target(&t, e));
+    enum profd_status status = looks(&t, e);
     free(t.text);
     return status;
 }
@@ -208,8 +185,7 @@ const struct profctl_verb verb_top = {
     .arguments = "PROGRAM|BUILD|EXE",
     .summary = "Show the functions with the most time, updated continuously",
     .details = "The list is printed again when the daemon has new data. Ctrl-C ends it.\n",
-    .options = options,
-    .option_count = sizeof options / sizeof options[0],
+    OPTIONS(options),
     .arguments_least = 1,
     .arguments_most = 1,
     .run = top_run,

@@ -18,7 +18,7 @@ MANUAL = r"^(daemon|client|proto)/.*\.[1-8]$"
 GPROF = "client/gprof/gprof_options.c"
 SHARED = "client/profctl/profctl_options.h"  # options of several verbs: OPTION_SINCE and the like
 FORMATS = "proto/report_format.h"
-DRAWN = "client/profctl/profctl_drawing.h"  # formats that profctl makes from dot
+DRAWN = "client/profctl/verb_report.c"  # formats that profctl makes from dot
 
 
 class Page:
@@ -107,7 +107,7 @@ def verbs_of(tree):
             text = tree.text(f)
             for struct, body in re.findall(r"const struct profctl_verb (\w+) = \{(.*?)\n\};", text, re.S):
                 named[struct] = re.search(r'\.name = "([\w-]+)"', body).group(1)
-                table = re.search(r"\.options = (\w+),", body)
+                table = re.search(r"OPTIONS\((\w+)\)", body)
                 tables[named[struct]] = rows(with_shared(tree, table_of(text, f"profctl_option {table.group(1)}"))) \
                     if table else []
     main = tree.text(f"{os.path.dirname(COMMON)}/main.c")
