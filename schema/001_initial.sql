@@ -239,7 +239,8 @@ CREATE TABLE sealed (
     last INTEGER NOT NULL,
     inexact INTEGER NOT NULL,
     groups BLOB,                  -- as in table rollup_processes; NULL: unknown
-    bytes INTEGER NOT NULL        -- of its counts, spread and list of hosts in table rollup
+    bytes INTEGER NOT NULL,       -- of its counts, spread and list of hosts in table rollup
+    arcs BLOB                     -- of a day: its counts without all but the arcs; NULL: not kept
 ) STRICT;
 CREATE INDEX sealed_by_time ON sealed (series, level, at);
 CREATE INDEX sealed_by_block ON sealed (block);

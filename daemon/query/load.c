@@ -225,6 +225,7 @@ static enum profd_status load_sum(struct loading *l, struct profile **profile, s
     const struct load_request *request = l->request;
     struct store_filter filter = request->filter;
     filter.spread |= request->stacks == LOAD_STACKS_SHARES;
+    filter.arcs_only = request->arcs_only;
     TRY(find_living(l, e));
     TRY(store_each_upload(request->store, &request->scope, &filter, take_row, l, e));
     TRY(find_marks(l, e));

@@ -1,4 +1,5 @@
 /* Sums of past days that the tier keeps: blocks, and what the database keeps of them. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "core/sum.h"
@@ -268,6 +269,41 @@ enum profd_status store_block_written(struct store *s, const struct store_block 
     return sqlite_write_end(s, status, e);
 }
 
+/* Keeps the arcs of the day's sum: cycles are found over the arcs of all time, in reports of recent days, too. Of a sum
+ * that cannot be decoded none are kept. */
+static enum profd_status keep_arcs(struct store *s, const struct store_block *b, int64_t series, struct profd_error *e)
+{
+    sqlite3_stmt *q;
+    bool row = false;
+    struct counts arcs;
+    uint8_t *encoded = NULL;
+    size_t n;
+    struct profd_error why;
+    TRY(sqlite_first(s, SQL_BLOCK_COUNTS, VALUES(INTEGER(series), INTEGER(b->day)), &q, &row, e));
+    if (!row) {
+        return PROFD_OK;
+    }
+    struct arena *a = arena_new(0);
+    const uint8_t *counts = sqlite_blob(q, 0, &n);
+    enum profd_status status =
+        a ? rollup_decode(a, counts, n, (uint32_t)sqlite3_column_int(q, 1), true, &arcs, &why) : profd_no_memory(&why);
+    if (!status) {
+        status = counts_encode(&arcs, &encoded, &n, &why);
+    }
+    sqlite_finish(q);
+    arena_free(a);
+    if (!status) {
+        status = sqlite_run(s, SQL_SEALED_ARCS,
+                            VALUES(INTEGER(series), INTEGER(b->day), INTEGER(b->number), BLOB(encoded, n)), e);
+    } else if (status == PROFD_NO_MEMORY) {
+        *e = why;
+    } else {
+        status = PROFD_OK;
+    }
+    free(encoded);
+    return status;
+}
+
 /* Releases the sums of a series. */
 static enum profd_status release_series(struct store *s, const struct store_block *b, int64_t series, uint64_t *rows,
                                         struct profd_error *e)
@@ -279,6 +315,7 @@ static enum profd_status release_series(struct store *s, const struct store_bloc
         uint64_t removed = 0;
         TRY(sqlite_run(s, SQL_SEALED_ADD, which, sizeof which / sizeof which[0], e));
         TRY(sqlite_run(s, SQL_SEALED_COUNT, which, sizeof which / sizeof which[0], e));
+        TRY(level == SQLITE_LEVEL_DAY ? keep_arcs(s, b, series, e) : PROFD_OK);
         TRY(sqlite_rollup_remove(s, series, level, first, last, &removed, e));
         *rows += removed;
     }

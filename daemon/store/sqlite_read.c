@@ -137,7 +137,7 @@ static enum profd_status give_sum(struct reading *r, const struct row_ref *ref, 
 static enum profd_status take_sealed(struct reading *r, const struct row_ref *ref, sqlite3_stmt *q, upload_sink *each,
                                      void *context, struct profd_error *e)
 {
-    enum { LEVEL = SQLITE_BLOCK_COLUMNS, AT, UPLOADS, PROCESSES, FIRST, LAST, INEXACT, GROUPS, BYTES };
+    enum { LEVEL = SQLITE_BLOCK_COLUMNS, AT, UPLOADS, PROCESSES, FIRST, LAST, INEXACT, GROUPS, BYTES, ARCS };
     struct series_info *info = &r->series[ref->series];
     const bool begun = info->begun;
     struct store_row row = begin_row(info, ref);
@@ -147,7 +147,11 @@ static enum profd_status take_sealed(struct reading *r, const struct row_ref *re
                               .bytes = (uint64_t)sqlite3_column_int64(q, BYTES)};
     const char *name;
     sqlite_block_take(q, 0, &stub.block);
-    if (!begun && !r->filter->metadata) {
+    if (r->filter->arcs_only) {
+        row.counts = sqlite_blob(q, ARCS, &row.counts_size);
+    }
+    const bool whole = r->filter->metadata || row.counts_size > 0;
+    if (!begun && !whole) {
         TRY(each(context, &row, e));
     }
     row.rolled = true;
@@ -160,7 +164,7 @@ static enum profd_status take_sealed(struct reading *r, const struct row_ref *re
     row.inexact = (uint32_t)sqlite3_column_int64(q, INEXACT);
     row.width = width_of(stub.level);
     TRY(sqlite_processes_decode(r->s, q, GROUPS, row.processes_started, &row.groups, e));
-    if (r->filter->metadata) {
+    if (whole) {
         return each(context, &row, e);
     }
     TRY(sqlite_series_key(r, info, &name, stub.series, e));

@@ -23,7 +23,7 @@ static const struct counted {
     enum owner gone; /* OWNER_USER: its removal says nothing about others */
     int gone_user;   /* column */
     bool counts;
-    int beside; /* column: bytes that another row had before, which also counts; 0: none */
+    int beside; /* column: bytes of another row before, which count; columns behind it were part of it. 0: none */
 } tables[] = {
     {"upload", OWNER_SERIES, 1, OWNER_USER, 0, true, 0},
     {"rollup", OWNER_SERIES, 1, OWNER_USER, 0, true, 0},
@@ -57,7 +57,8 @@ static int64_t row_bytes(sqlite3 *db, column_reader *column, int beside)
     if (beside > 0 && column(db, beside, &more) == SQLITE_OK) {
         bytes += SQLITE_ROW_BYTES + sqlite3_value_int64(more);
     }
-    for (int i = 0; i < sqlite3_preupdate_count(db); i++) {
+    const int columns = beside > 0 ? beside : sqlite3_preupdate_count(db);
+    for (int i = 0; i < columns; i++) {
         sqlite3_value *v;
         if (column(db, i, &v) == SQLITE_OK &&
             (sqlite3_value_type(v) == SQLITE_BLOB || sqlite3_value_type(v) == SQLITE_TEXT)) {

@@ -289,6 +289,7 @@ struct store_filter {
                       select it, and store_get_marks says so (INEXACT_HOST_TOTALS) */
     bool spread;   /* sums have it */
     bool metadata; /* counts, spread and hosts of sums are not looked at, so sums of blocks come without them */
+    bool arcs_only; /* of counts only the arcs are looked at, so sums of blocks may come without the rest and hosts */
     int64_t since, until, widest; /* widest: no sum is of more ns, if these are an hour or more; 0: any. With since */
     size_t matcher_count;
     const struct store_matcher *matchers;
