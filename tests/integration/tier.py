@@ -276,4 +276,5 @@ def main():
             restored(tap)
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -1,10 +1,13 @@
 """The tier on clusters of Debian's ClickHouse 18.16: two shards, and two shards of two replicas with ZooKeeper. init
 makes local tables and tables over all shards; what is inserted through one server is on every replica of its shard, and
-is read through every server; with a shard or a replica away, init does not say that all is well."""
+is read through every server; with a shard or a replica away, init does not say that all is well.
+Reports of days that were moved there have the bytes of SQLite's, or are refused."""
 import struct
 
 from harness import Daemon, Tap, until
+from tier import Bed, daemon, differing, fill, sealed
 from tier_bed import Fleet, Old, Zookeeper
+from windows import settled
 
 TABLES = ["layout", *(t + part for t in ("manifest", "series", "sum", "tombstone") for part in ("", "_local"))]
 SERIES = "INSERT INTO profd.series (series, tenant, program, builds, names, labels) FORMAT RowBinary"
@@ -36,6 +39,32 @@ def counts(servers, table, **settings):
     return [int(s.query(f"SELECT count() FROM profd.{table}", **settings)) for s in servers]
 
 
+def days(tap, name, fleet):
+    """Past days are moved there; then the last server is away for a while."""
+    away = fleet.servers[-1]
+    with Daemon("--raw-age", "1s") as plain, daemon(fleet, start=False) as d:
+        bed = Bed(plain.folder)
+        bodies = bed.uploads(60)
+        for each in (plain, d.start()):
+            fill(each, bed, bodies)
+        fine_sums, before = settled(plain) and settled(d), bed.ask(plain)
+        tap.point(fine_sums and sealed(d), f"{name}: past days are moved", d.ctl("tier", "status").stdout)
+        said = d.ctl("tier", "status")
+        tap.point(said.returncode == 0 and f"tier     {fleet.url()}\nsealed   " in said.stdout
+                  and "\nwaiting  0 days\n" in said.stdout, f"{name}: profctl tier status says so", said)
+        bad = differing(before, bed.ask(d))
+        tap.point(not bad and len(before) > 50, f"{name}: {len(before)} answers have the bytes of SQLite's", bad)
+        away.stop()
+        d.stop()  # it keeps answers
+        d.start()
+        bad = differing(before, bed.ask(d))
+        halves = fleet.keeper is None
+        tap.point(bool(bad) == halves and all(x[2] == 503 and b"ClickHouse" in x[4] for x in bad),
+                  f"{name}: with a server away, {len(bad)} questions are refused, the others answered", bad)
+        away.start()
+        tap.point(until(lambda: not differing(before, bed.ask(d))), f"{name}: when it is back, all is answered")
+
+
 def shards(tap):
     with Fleet() as fleet:
         a, b = fleet.servers
@@ -55,6 +84,10 @@ def shards(tap):
         parts = counts(fleet.servers, "series_local")
         tap.point(counts(fleet.servers, "series") == [100, 100] and sum(parts) == 100 and min(parts) > 20,
                   "rows are spread, and read through each server", parts)
+        b.query("DROP TABLE profd.series_local")
+        b.query("DROP TABLE profd.series")
+        tap.point(fine(init(fleet.url()), "were there", 2), "tables that are missing are made again")
+        days(tap, "two shards", fleet)
         refused(tap, "tables of a cluster, and a URL of one server", init(a.url()), 65, "cluster=fleet", "one server")
 
 
@@ -84,6 +117,7 @@ def replicas(tap):
         refused(tap, "ZooKeeper is away", done, 75, "(code ")
         keeper.start()
         tap.point(until(lambda: fine(init(fleet.url()), "were there", 4)), "it is back, too")
+        days(tap, "two shards of two replicas", fleet)
 
 
 def main():
