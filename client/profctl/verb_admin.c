@@ -202,18 +202,6 @@ static enum profd_status word_add(struct request *r, const char *word, struct pr
     return PROFD_OK;
 }
 
-static enum profd_status rate_take(const struct profctl_call *call, char out[32], struct profd_error *e)
-{
-    const char *text = profctl_value(call, "rate");
-    unsigned long n = 0;
-    if (text && !profctl_number(text, 0, ATTACH_RATE_MAX, &n)) {
-        return profd_error_set(e, PROFD_USAGE, "%s: --rate is \"%s\", not a number from 0 to %u", call->verb->name,
-                               text, ATTACH_RATE_MAX);
-    }
-    (void)snprintf(out, 32, text ? "rate=%lu" : "", n);
-    return PROFD_OK;
-}
-
 /* Sends one command, followed by the rate. */
 static enum profd_status request_send(const struct profctl_call *call, struct request *r, const char *rate,
                                       struct profd_error *e)
@@ -241,9 +229,17 @@ static enum profd_status request_send(const struct profctl_call *call, struct re
 
 static enum profd_status pause_run(const struct profctl_call *call, struct profd_error *e)
 {
-    char rate[32];
+    const char *text = profctl_value(call, "rate");
+    unsigned long n = 0;
+    char rate[32] = "";
     struct request labels = {.count = 0};
-    TRY(rate_take(call, rate, e));
+    if (text && !profctl_number(text, 0, ATTACH_RATE_MAX, &n)) {
+        return profd_error_set(e, PROFD_USAGE, "%s: --rate is \"%s\", not a number from 0 to %u", call->verb->name,
+                               text, ATTACH_RATE_MAX);
+    }
+    if (text) {
+        (void)snprintf(rate, sizeof rate, "rate=%lu", n);
+    }
     for (size_t i = 0; i < call->given_count; i++) {
         if (strcmp(call->given[i].option->name, "label") == 0) {
             if (!strchr(call->given[i].value, '=')) {

@@ -185,8 +185,8 @@ static enum profd_status show_build(struct shown *s, const char *id, const char 
     } else if (s->format == FORMAT_JSON) {
         (void)fwrite(answer.text, 1, answer.size, stdout);
     } else {
-        const bool csv = s->format == FORMAT_CSV;
-        printf(csv && s->count == 0 ? "%s\r\n" : csv || s->count == 0 ? "" : "\n", CSV);
+        const bool csv = s->format == FORMAT_CSV, first = s->count == 0;
+        printf("%s%s", csv && first ? CSV : "", csv && first ? "\r\n" : csv || first ? "" : "\n");
         json_array_foreach(answer.rows, i, row)
         {
             (void)json_object_set_new(row, "calls_sampled", json_boolean(row_is_sampled(answer.whole)));

@@ -254,7 +254,8 @@ static enum profd_status failure_describe(struct clickhouse *c, CURLcode code, s
         if (sent) {
             return profd_error_set(e, PROFD_TIMEOUT, "ClickHouse at %s does not answer in %u s: %s", c->place,
                                    (c->limits.answer_ms + 999) / 1000, why);
-        } /* fall through */
+        }
+        __attribute__((fallthrough));
     default:
         c->code = sent ? c->code : NOT_SENT;
         return profd_error_set(e, PROFD_UNAVAILABLE, "cannot ask ClickHouse at %s: %s%s", c->place, why,

@@ -197,8 +197,8 @@ Test(clickhouse, settings_that_the_server_knows_are_sent)
 
 Test(clickhouse, an_insert)
 {
-    static const char *const replies[] = {"HTTP/1.1 500 Error\r\nContent-Length: 35\r\n\r\nCode: 286. DB::Exception: "
-                                          "Quorum (X)",
+    static const char *const replies[] = {("HTTP/1.1 500 Error\r\nContent-Length: 35\r\n\r\nCode: 286. DB::Exception: "
+                                           "Quorum (X)"),
                                           "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n",
                                           "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nOK"};
     struct server s = {.settings = ALL_SETTINGS, .replies = replies, .count = 3};
