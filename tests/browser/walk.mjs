@@ -243,7 +243,7 @@ async function inCompare(page) {
   point(
     verdicts.length > 0 && verdicts.every((t) => !/[▲▼+−]/.test(t)),
     "compare: a build differs nowhere from itself",
-    verdicts,
+    [page.url(), verdicts, await page.locator("main").innerText()],
   );
   await tabTo(page, GRID);
   await page.keyboard.press("Enter");
