@@ -124,7 +124,6 @@ struct store_tier_totals {
     uint64_t days_sealed, days_waiting; /* waiting: days that ended before `before` and have sums here */
     uint64_t sums, bytes;               /* that are released */
     int64_t sealed_to;                  /* ns: every day that ended before then has been sealed; 0: none has */
-    uint8_t centre[STORE_CENTRE_SIZE];  /* that this database is of */
     uint64_t newest;                    /* number that was given to a block last; 0: none was */
 };
 enum profd_status store_get_tier_totals(struct store *s, int64_t before, struct store_tier_totals *out,

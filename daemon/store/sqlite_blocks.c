@@ -1,6 +1,5 @@
 /* Sums of past days that the tier keeps: blocks, and what the database keeps of them. */
 #include <stdlib.h>
-#include <string.h>
 
 #include "core/sum.h"
 #include "store/sqlite_select.h"
@@ -387,9 +386,6 @@ enum profd_status store_get_tier_totals(struct store *s, int64_t before, struct 
                                       .bytes = (uint64_t)sqlite3_column_int64(q, 3),
                                       .sealed_to = sqlite3_column_int64(q, 4) * SQLITE_DAY,
                                       .newest = (uint64_t)sqlite3_column_int64(q, 5)};
-    size_t size;
-    const uint8_t *centre = sqlite_blob(q, 6, &size);
-    memcpy(out->centre, centre, size < sizeof out->centre ? size : sizeof out->centre);
     sqlite_finish(q);
     return PROFD_OK;
 }

@@ -329,11 +329,24 @@ static void compare_sums(struct verifying *v, const char *where, const char *in_
     }
 }
 
+/* Reads what the database keeps of a released sum, but for its groups: seven columns of the current row. */
+static void take_sealed(sqlite3_stmt *q, int column, size_t builds, struct sqlite_sums *out)
+{
+    sqlite_sums_init(out, builds);
+    out->uploads = (uint64_t)sqlite3_column_int64(q, column);
+    out->processes = (uint64_t)sqlite3_column_int64(q, column + 1);
+    out->ticks = (uint64_t)sqlite3_column_int64(q, column + 2);
+    out->calls = (uint64_t)sqlite3_column_int64(q, column + 3);
+    out->first = sqlite3_column_int64(q, column + 4);
+    out->last = sqlite3_column_int64(q, column + 5);
+    out->inexact = (uint32_t)sqlite3_column_int64(q, column + 6);
+}
+
 /* Checks that the released sum of a day is that of its released hours, in each block. */
 static enum profd_status verify_sealed(struct verifying *v, const struct sqlite_identity *series, int64_t day,
                                        struct profd_error *e)
 {
-    enum { BLOCK, LEVEL, NUMBER, UPLOADS, PROCESSES, TICKS, CALLS, FIRST, LAST, REASONS, PROCESS_GROUPS };
+    enum { BLOCK, LEVEL, NUMBER, UPLOADS, PROCESS_GROUPS = UPLOADS + 7 }; /* take_sealed reads what is between */
     const uint32_t cut =
         (uint32_t)INEXACT_CALLS_LOST | INEXACT_TICKS_LOST; /* a sum of a day may have lost them first */
     struct sqlite_sums hours;
@@ -351,14 +364,7 @@ static enum profd_status verify_sealed(struct verifying *v, const struct sqlite_
             of_hours = (struct random_groups){.unknown = 0};
             number = INT64_MAX;
         }
-        sqlite_sums_init(&one, 0);
-        one.uploads = (uint64_t)sqlite3_column_int64(q, UPLOADS);
-        one.processes = (uint64_t)sqlite3_column_int64(q, PROCESSES);
-        one.ticks = (uint64_t)sqlite3_column_int64(q, TICKS);
-        one.calls = (uint64_t)sqlite3_column_int64(q, CALLS);
-        one.first = sqlite3_column_int64(q, FIRST);
-        one.last = sqlite3_column_int64(q, LAST);
-        one.inexact = (uint32_t)sqlite3_column_int64(q, REASONS);
+        take_sealed(q, UPLOADS, 0, &one);
         status = sqlite_processes_decode(v->s, q, PROCESS_GROUPS, one.processes, &groups, e);
         if (status != PROFD_OK) {
             sqlite_finish(q);
@@ -529,14 +535,7 @@ static enum profd_status add_hour(struct verifying *v, const struct sqlite_ident
     TRY(sqlite_start(v->s, SQL_SEALED_OF_HOUR, VALUES(INTEGER(series->id), INTEGER(hour)), &q, e));
     while (sqlite_row(v->s, q, &status, e)) {
         struct sqlite_sums one;
-        sqlite_sums_init(&one, series->build_count);
-        one.uploads = (uint64_t)sqlite3_column_int64(q, 0);
-        one.processes = (uint64_t)sqlite3_column_int64(q, 1);
-        one.ticks = (uint64_t)sqlite3_column_int64(q, 2);
-        one.calls = (uint64_t)sqlite3_column_int64(q, 3);
-        one.first = sqlite3_column_int64(q, 4);
-        one.last = sqlite3_column_int64(q, 5);
-        one.inexact = (uint32_t)sqlite3_column_int64(q, 6);
+        take_sealed(q, 0, series->build_count, &one);
         h->sealed = true;
         h->cut |= (one.inexact & ((uint32_t)INEXACT_CALLS_LOST | INEXACT_TICKS_LOST)) != 0;
         sqlite_sums_add(&h->sums, &one);

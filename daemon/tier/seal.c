@@ -213,6 +213,7 @@ static enum profd_status sealer_publish(struct sealer *s, struct profd_error *e)
  * to other days: a centre that reads the manifest would then lose the days that they have now. */
 static enum profd_status sealer_look(struct sealer *s, struct profd_error *e)
 {
+    struct store_centre centre;
     struct buffer statement;
     struct row_reader r;
 
@@ -220,8 +221,9 @@ static enum profd_status sealer_look(struct sealer *s, struct profd_error *e)
     if (s->known || s->totals.days_waiting == 0) {
         return PROFD_OK;
     }
+    TRY(store_get_centre(s->store, &centre, e));
     buffer_init(&statement, REPLY_BYTES);
-    statement_find_newest(&statement, s->totals.centre);
+    statement_find_newest(&statement, centre.name);
     TRY(sealer_ask(s, &statement, &r, e));
     const uint32_t newest = rows_u32(&r);
     const bool cut = r.cut;
