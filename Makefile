@@ -41,12 +41,12 @@ LDFLAGS_ALL = -pthread $(if $(SANITIZE),-fsanitize=$(SANITIZE),-Wl,-z,relro,-z,n
 # --- components: sources, libraries, and what each may link --------------------------------------------------
 # "client" is the library, libprofd; "gprof" is the local command, "import" the files of other tools, "record" the sampling of
 # a host, "profctl" the program.
-COMPONENTS := proto core compat elf ingest query render store admin net config log writer live requests pages watch client gprof import record profctl \
+COMPONENTS := proto core compat elf ingest query render store admin net base writer live requests pages watch client gprof import record profctl \
               relay tier
 DIR_proto := proto
 DIR_client := client/lib
 $(foreach r,gprof import record profctl,$(eval DIR_$(r) := client/$(r)))
-$(foreach r,core compat elf ingest query render store admin net config log writer live requests pages watch relay tier,$(eval DIR_$(r) := daemon/$(r)))
+$(foreach r,core compat elf ingest query render store admin net base writer live requests pages watch relay tier,$(eval DIR_$(r) := daemon/$(r)))
 $(foreach r,$(COMPONENTS),$(eval SRC_$(r) := $(wildcard $(DIR_$(r))/*.c)))
 # The collector's interpreter of unwind entries, compiled like other code.
 SRC_record += client/collect/cfi.c client/collect/frame_entry.c
@@ -70,16 +70,15 @@ NEEDS_gprof := gprof compat elf core proto
 NEEDS_import := import client elf core proto
 NEEDS_record := record client elf core proto
 NEEDS_profctl := profctl record gprof import client compat elf core proto
-NEEDS_config := config log net tier store core proto
-NEEDS_log := log proto
-NEEDS_tier := tier writer log admin net store core proto
-NEEDS_relay := relay config log net tier store core proto
-NEEDS_server := server requests live pages watch writer config tier log query ingest admin render compat elf net store core proto
-NEEDS_writer := writer log admin net store core proto
-NEEDS_watch := watch writer log admin query render compat net store core proto
-NEEDS_live := live writer log admin ingest net store core proto
-NEEDS_pages := pages writer log admin query render compat net store core proto
-NEEDS_requests := requests tier live pages writer log query ingest admin render compat elf net store core proto
+NEEDS_base := base net core proto
+NEEDS_tier := tier writer base admin net store core proto
+NEEDS_relay := relay base net core proto
+NEEDS_server := server requests live pages watch writer tier base query ingest admin render compat elf net store core proto
+NEEDS_writer := writer base admin net store core proto
+NEEDS_watch := watch writer base admin query render compat net store core proto
+NEEDS_live := live writer base admin ingest net store core proto
+NEEDS_pages := pages writer base admin query render compat net store core proto
+NEEDS_requests := requests tier live pages writer base query ingest admin render compat elf net store core proto
 
 LIBS_proto := -lprotobuf-c -lzstd -lnettle
 LIBS_core := -lm
@@ -88,7 +87,6 @@ LIBS_profctl := -ljansson -lelf -ldw
 LIBS_elf := -ldw -lelf -lnettle -Wl,-Bstatic -lstdc++ -Wl,-Bdynamic
 LIBS_store := -lsqlite3 -lpcre2-8
 LIBS_render := -ljansson
-LIBS_config := -lnettle
 LIBS_relay := -lcurl -ljansson
 LIBS_tier := -lcurl
 LIBS_net := -levent_core -lnettle -ldeflate

@@ -2,7 +2,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "log/log.h"
+#include "base/log.h"
 #include "server_internal.h"
 
 struct store_policy server_get_policy(const struct config *c)

@@ -7,9 +7,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "config/config.h"
-#include "log/log.h"
-#include "log/notify.h"
+#include "base/config.h"
+#include "base/log.h"
+#include "base/notify.h"
 #include "admin/restore.h"
 #include "proto/runtime.h"
 #include "server_internal.h"

@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "config/config.h"
+#include "base/config.h"
 #include "elf/broker.h"
 #include "ingest/ingest.h"
 #include "live/live.h"
@@ -31,7 +31,7 @@
 #include "requests/upload.h"
 #include "requests/uploads.h"
 #include "store/store.h"
-#include "tier/address.h"
+#include "base/clickhouse_address.h"
 #include "tier/fetch.h"
 #include "tier/seal.h"
 #include "watch/watcher.h"

@@ -9,7 +9,7 @@
 
 #include "admin/backup.h"
 #include "admin/restore.h"
-#include "log/log.h"
+#include "base/log.h"
 #include "pages/web_files.h"
 #include "render/render.h"
 #include "requests/session.h"

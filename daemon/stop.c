@@ -2,8 +2,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "log/log.h"
-#include "log/notify.h"
+#include "base/log.h"
+#include "base/notify.h"
 #include "server_internal.h"
 
 #define STOP_MS 4000 /* then the loop ends even if connections are open */

@@ -2,7 +2,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "log/log.h"
+#include "base/log.h"
 #include "live/live_internal.h"
 
 /* The same memory was attached over another connection, because the process or the daemon lost the earlier one. */

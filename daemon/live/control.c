@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "log/log.h"
+#include "base/log.h"
 #include "live/live_internal.h"
 #include "proto/hex.h"
 #include "proto/noun.h"

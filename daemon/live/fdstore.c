@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "log/notify.h"
+#include "base/notify.h"
 #include "live/live_internal.h"
 #include "proto/hex.h"
 

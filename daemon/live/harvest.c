@@ -5,7 +5,7 @@
 #include <sys/stat.h>
 #include <time.h>
 
-#include "log/log.h"
+#include "base/log.h"
 #include "live/live_internal.h"
 
 #define FIRST_MS 1000 /* age of a process: until the interval is reached, it is read each time its age has doubled */

@@ -37,7 +37,7 @@ struct live_config {
     int64_t harvest_interval; /* nanoseconds */
     size_t descriptors;       /* that connections and processes may hold together */
     uint64_t run;             /* the random number of this run of the daemon */
-    bool managed;             /* a service manager keeps memories (log/notify.h) */
+    bool managed;             /* a service manager keeps memories (base/notify.h) */
 
     /* Where the connection's live process is kept; NULL stands there at first. */
     struct live_process **(*get_slot)(struct conn *c);

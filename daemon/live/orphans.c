@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "live/live_internal.h"
-#include "log/log.h"
+#include "base/log.h"
 #include "proto/noun.h"
 
 static enum profd_status reclaim_one(struct live *l, const struct listen_kept *kept, struct profd_error *e)

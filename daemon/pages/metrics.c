@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "log/log.h"
+#include "base/log.h"
 
 static void metrics_head(struct buffer *out, const char *name, const char *type, const char *help)
 {

@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "config/config.h"
+#include "base/config.h"
 #include "proto/status.h"
 
 #define HTTPS_TOKEN_SIZE 514

@@ -5,9 +5,9 @@
 #include <sys/random.h>
 #include <time.h>
 
-#include "config/config.h"
-#include "log/log.h"
-#include "log/notify.h"
+#include "base/config.h"
+#include "base/log.h"
+#include "base/notify.h"
 #include "proto/noun.h"
 #include "relay/round.h"
 #include "relay/stream.h"

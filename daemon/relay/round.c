@@ -6,7 +6,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "log/log.h"
+#include "base/log.h"
 #include "proto/frame.h"
 #include "proto/limits.h"
 #include "proto/segment.h"

@@ -5,7 +5,7 @@
 
 #include <stdint.h>
 
-#include "config/config.h"
+#include "base/config.h"
 #include "proto/status.h"
 
 #define ROUND_SYMBOL_BYTES (32u << 20) /* sent in one round; the object that exceeds this is the last one */

@@ -6,7 +6,7 @@
 
 #include "core/arena.h"
 #include "live/live.h"
-#include "log/log.h"
+#include "base/log.h"
 #include "net/loop.h"
 #include "proto/limits.h"
 #include "render/document.h"

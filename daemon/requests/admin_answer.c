@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "core/container.h"
-#include "log/log.h"
+#include "base/log.h"
 #include "net/loop.h"
 #include "requests/admin_internal.h"
 #include "requests/sync.h"

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "core/container.h"
-#include "log/log.h"
+#include "base/log.h"
 #include "net/loop.h"
 #include "pages/page.h"
 #include "render/document.h"

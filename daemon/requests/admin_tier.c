@@ -1,6 +1,6 @@
 /* ADMIN tier-init: on a thread of its own, because it waits for ClickHouse. */
 #include "core/container.h"
-#include "log/log.h"
+#include "base/log.h"
 #include "requests/admin_internal.h"
 #include "tier/init.h"
 

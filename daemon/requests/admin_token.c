@@ -5,7 +5,7 @@
 
 #include <nettle/sha2.h>
 
-#include "log/log.h"
+#include "base/log.h"
 #include "proto/hex.h"
 #include "query/when.h"
 #include "render/render.h"

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "core/container.h"
-#include "log/log.h"
+#include "base/log.h"
 #include "net/loop.h"
 #include "writer/writer.h"
 

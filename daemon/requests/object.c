@@ -11,7 +11,7 @@
 #include "core/arena.h"
 #include "core/container.h"
 #include "core/object.h"
-#include "log/log.h"
+#include "base/log.h"
 #include "net/closer.h"
 #include "net/loop.h"
 #include "proto/buildid.h"

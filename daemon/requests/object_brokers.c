@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "elf/broker.h"
-#include "log/log.h"
+#include "base/log.h"
 #include "net/loop.h"
 #include "net/watch.h"
 #include "proto/limits.h"

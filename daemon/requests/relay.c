@@ -7,7 +7,7 @@
 #include <sys/random.h>
 
 #include "core/container.h"
-#include "log/log.h"
+#include "base/log.h"
 #include "net/loop.h"
 #include "requests/body.h"
 #include "requests/relay_internal.h"

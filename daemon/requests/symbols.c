@@ -6,7 +6,7 @@
 
 #include "core/container.h"
 #include "ingest/ingest.h"
-#include "log/log.h"
+#include "base/log.h"
 #include "net/loop.h"
 #include "pages/page.h"
 #include "proto/buildid.h"

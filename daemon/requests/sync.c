@@ -4,7 +4,7 @@
 
 #include "core/container.h"
 #include "live/live.h"
-#include "log/log.h"
+#include "base/log.h"
 #include "requests/body.h"
 #include "requests/session.h"
 

@@ -5,7 +5,7 @@
 
 #include <nettle/memops.h>
 
-#include "log/log.h"
+#include "base/log.h"
 #include "net/loop.h"
 #include "render/render.h"
 #include "writer/upkeep_job.h"

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "core/container.h"
-#include "log/log.h"
+#include "base/log.h"
 #include "net/loop.h"
 #include "requests/object.h"
 #include "requests/session.h"

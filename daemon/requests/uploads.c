@@ -9,7 +9,7 @@
 #include <nettle/sha2.h>
 
 #include "core/container.h"
-#include "log/log.h"
+#include "base/log.h"
 #include "net/loop.h"
 #include "pages/page.h"
 #include "proto/hex.h"

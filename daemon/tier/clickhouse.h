@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 #include "proto/status.h"
-#include "tier/address.h"
+#include "base/clickhouse_address.h"
 
 struct clickhouse;
 

@@ -6,7 +6,7 @@
 
 #include "proto/status.h"
 #include "store/store.h"
-#include "tier/address.h"
+#include "base/clickhouse_address.h"
 
 struct fetcher;
 

@@ -8,7 +8,7 @@
 
 #include "core/buffer.h"
 #include "core/container.h"
-#include "log/log.h"
+#include "base/log.h"
 #include "net/loop.h"
 #include "net/work.h"
 #include "tier/clickhouse.h"

@@ -7,7 +7,7 @@
 #include "core/arena.h"
 #include "core/container.h"
 #include "core/watch_list.h"
-#include "log/log.h"
+#include "base/log.h"
 #include "net/loop.h"
 #include "proto/limits.h"
 #include "query/query.h"

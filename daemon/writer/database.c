@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 #include "admin/aside.h"
-#include "log/log.h"
+#include "base/log.h"
 #include "writer/state_dir.h"
 
 /* What the lock file remembers of the database, outside of it. */

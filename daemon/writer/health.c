@@ -4,7 +4,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-#include "log/log.h"
+#include "base/log.h"
 #include "net/lock.h"
 
 struct health {

@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "log/log.h"
+#include "base/log.h"
 
 #define LINE 40u         /* "FROM TO\n", 19 digits each: times of this and the next two centuries */
 #define TICK_NS 10000000 /* times of files are those of the clock's last tick */

@@ -3,7 +3,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
-#include "log/log.h"
+#include "base/log.h"
 #include "writer/health.h"
 
 #define SPACE_ENOUGH (8ull << 20) /* bytes free on the disk: worth another try */

@@ -5,7 +5,7 @@
 #include <time.h>
 
 #include "core/container.h"
-#include "log/log.h"
+#include "base/log.h"
 #include "net/loop.h"
 #include "writer/space.h"
 #include "writer/writer.h"

@@ -6,7 +6,7 @@ import re
 import subprocess
 from tree import point
 
-CONFIG = "daemon/config/config.h"
+CONFIG = "daemon/base/config.h"
 PROGRAMS = {"OF_PROFD": "daemon/profd.8", "OF_RELAY": "daemon/relay/profd-relay.8"}
 VERBS = r"client/profctl/[a-z_]+\.c$"
 COMMON = "client/profctl/profctl_parse.c"

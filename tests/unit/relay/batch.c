@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "relay/batch.h"
-#include "config/config.h"
+#include "base/config.h"
 #include "relay/https.h"
 
 #define CENTRE "000102030405060708090a0b0c0d0e0f"

@@ -9,8 +9,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "log/log.h"
-#include "log/notify.h"
+#include "base/log.h"
+#include "base/notify.h"
 
 /* What log_write puts on stderr. */
 static void capture(char *out, size_t size, void (*f)(void))

@@ -6,9 +6,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "config/config.h"
-#include "config/config_network.h"
-#include "config/config_units.h"
+#include "base/config.h"
+#include "base/config_check.h"
 
 static char directory[] = "/tmp/profd-config-XXXXXX";
 static char file[64], socket_path[64];

@@ -2,8 +2,8 @@
  * https://[USER@]HOST[:PORT][,HOST[:PORT]...][/DATABASE][?cluster=NAME&replicated=1]. Pure.
  *
  * All names are restricted to characters that need no quoting in SQL, URLs and HTTP headers. */
-#ifndef PROFD_TIER_ADDRESS_H
-#define PROFD_TIER_ADDRESS_H
+#ifndef PROFD_BASE_CLICKHOUSE_ADDRESS_H
+#define PROFD_BASE_CLICKHOUSE_ADDRESS_H
 
 #include <stdbool.h>
 

@@ -1,4 +1,4 @@
-#include "tier/address.h"
+#include "base/clickhouse_address.h"
 
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* Messages to the service manager (sd_notify(3)'s datagrams), and its watchdog. */
-#ifndef PROFD_DAEMON_NOTIFY_H
-#define PROFD_DAEMON_NOTIFY_H
+#ifndef PROFD_BASE_NOTIFY_H
+#define PROFD_BASE_NOTIFY_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,4 +1,4 @@
-#include "log/log.h"
+#include "base/log.h"
 #include "proto/noun.h"
 
 #include <stdarg.h>

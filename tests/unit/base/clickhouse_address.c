@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "tier/address.h"
+#include "base/clickhouse_address.h"
 
 Test(address, defaults)
 {

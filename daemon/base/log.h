@@ -1,7 +1,7 @@
 /* Writes log lines to stderr. Control bytes are escaped, because values come from untrusted peers. Each category is
  * limited to 20 lines in 10 s, so that a misbehaving peer cannot fill the disk. Used by the loop's thread only. */
-#ifndef PROFD_DAEMON_LOG_H
-#define PROFD_DAEMON_LOG_H
+#ifndef PROFD_BASE_LOG_H
+#define PROFD_BASE_LOG_H
 
 #include <stdbool.h>
 

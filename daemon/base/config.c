@@ -1,14 +1,16 @@
-#include "config/config.h"
+#include "base/config.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <getopt.h>
+#include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
-#include "config/config_file.h"
-#include "config/config_internal.h"
+#define FILE_MAX_BYTES 65536
 
 enum config_kind { TEXT, LIST, FLAG, ONLY_OPTION, ONLY_FLAG };
 
@@ -200,18 +202,82 @@ static enum profd_status config_parse_options(enum config_program program, struc
     return status;
 }
 
-const char *config_get_name(enum config_option option)
+/* Reads a regular file of at most FILE_MAX_BYTES into a new block. errno is set on failure; EFBIG if it is too long. */
+static char *config_file_slurp(int fd, size_t *n)
 {
-    return config_rows[option].name;
+    char *text = malloc(FILE_MAX_BYTES + 1);
+    size_t got = 0;
+    ssize_t part = 1;
+
+    while (text && got <= FILE_MAX_BYTES && part > 0) {
+        part = read(fd, text + got, FILE_MAX_BYTES + 1 - got);
+        if (part > 0) {
+            got += (size_t)part;
+        } else if (part < 0 && errno == EINTR) {
+            part = 1;
+        }
+    }
+    if (text && (part < 0 || got > FILE_MAX_BYTES)) {
+        if (part >= 0) {
+            errno = EFBIG;
+        }
+        free(text);
+        return NULL;
+    }
+    *n = got;
+    return text;
 }
 
-bool config_is_of(enum config_program program, enum config_option option)
+/* Reads the configuration file at path, or the default file, which may be missing (*text NULL). name receives the path.
+ * The caller frees *text. */
+static enum profd_status config_file_read(const char *path, char *name, size_t name_size, char **text, size_t *n,
+                                          struct profd_error *e)
 {
-    return (config_rows[option].programs & program) != 0;
+    struct stat st;
+    char *got;
+    int fd;
+
+    if (path) {
+        snprintf(name, name_size, "%s", path);
+    } else {
+        /* The system's file for root and for the users of the packaged services, otherwise the user's own. */
+        const char *xdg = getenv("XDG_CONFIG_HOME"), *home = getenv("HOME");
+
+        const struct passwd *own = getpwuid(geteuid());
+        const bool system =
+            !geteuid() || (own && (!strcmp(own->pw_name, "profd") || !strcmp(own->pw_name, "profd-relay")));
+
+        if (!system && xdg && *xdg == '/') {
+            snprintf(name, name_size, "%s/profd/profd.conf", xdg);
+        } else if (!system && home && *home == '/') {
+            snprintf(name, name_size, "%s/.config/profd/profd.conf", home);
+        } else {
+            snprintf(name, name_size, "%s/profd.conf", SYSCONFDIR);
+        }
+    }
+    fd = open(name, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0) {
+        const int why = errno;
+
+        /* A default file that cannot be accessed (the HOME of a user that called sudo) counts as missing. */
+        if (!path && stat(name, &st)) {
+            return PROFD_OK;
+        }
+        return profd_error_set(e, PROFD_CONFIG, "cannot read the configuration %s: %s", name, strerror(why));
+    }
+    got = config_file_slurp(fd, n);
+    close(fd);
+    if (!got) {
+        return profd_error_set(e, PROFD_CONFIG, "cannot read the configuration %s: %s", name,
+                               errno == EFBIG ? "more than 65536 bytes" : strerror(errno));
+    }
+    *text = got;
+    return PROFD_OK;
 }
 
-enum profd_status config_read(enum config_program program, int argc, char *const argv[], struct config *config,
-                              struct profd_error *e)
+/* Reads options and file, without a check. With --help and --version, no file. On failure the caller ends it, too. */
+static enum profd_status config_read(enum config_program program, int argc, char *const argv[], struct config *config,
+                                     struct profd_error *e)
 {
     enum profd_status status = config_parse_options(program, config, argc, argv, e);
     char *text = NULL;
@@ -266,7 +332,7 @@ static enum profd_status config_place(const struct config *config, enum profd_st
     return first && config->file ? profd_error_wrap(e, status, "%s:%u", config->file, line) : status;
 }
 
-enum profd_status config_check_all(enum config_program program, struct config *config, struct profd_error *e)
+static enum profd_status config_check_all(enum config_program program, struct config *config, struct profd_error *e)
 {
     enum profd_status status = program == OF_PROFD ? config_check(config, e) : config_check_network(config, e);
 
@@ -290,6 +356,110 @@ enum profd_status config_load(enum config_program program, int argc, char *const
         *config = made;
     }
     return status;
+}
+
+/* What profd cannot change while it runs. */
+static const enum config_option fixed[] = {
+    CONFIG_state_dir,          CONFIG_socket,  CONFIG_http_socket, CONFIG_http,      CONFIG_relay, CONFIG_tier,
+    CONFIG_tier_password_file, CONFIG_tier_ca, CONFIG_tier_name,   CONFIG_seal_after};
+
+#define FIXED_COUNT (sizeof fixed / sizeof *fixed)
+
+static bool config_is_fixed(enum config_program program, enum config_option option)
+{
+    for (size_t i = 0; i < FIXED_COUNT; i++) {
+        if (fixed[i] == option) {
+            return program == OF_PROFD;
+        }
+    }
+    return false;
+}
+
+static bool config_same(const char *a, const char *b)
+{
+    return a == b || (a && b && !strcmp(a, b));
+}
+
+static void config_compare(enum config_program program, const struct config *old, const struct config *fresh,
+                           struct config_change *out)
+{
+    struct config_change change = {0};
+
+    for (size_t i = 0; i < CONFIG_COUNT; i++) {
+        const char *name = config_rows[i].name;
+
+        if (config_same(old->values[i], fresh->values[i]) || !(config_rows[i].programs & program)) {
+            continue;
+        }
+        if (config_is_fixed(program, (enum config_option)i)) {
+            change.restart[change.restart_count++] = name;
+        } else {
+            change.applied[change.applied_count++] = name;
+        }
+    }
+    *out = change;
+}
+
+/* Exchanges the values that need a restart. */
+static void config_exchange_fixed(enum config_program program, struct config *a, struct config *b)
+{
+    for (size_t i = 0; i < FIXED_COUNT && program == OF_PROFD; i++) {
+        char *value = a->values[fixed[i]];
+
+        a->values[fixed[i]] = b->values[fixed[i]];
+        b->values[fixed[i]] = value;
+    }
+}
+
+enum profd_status config_reload(enum config_program program, int argc, char *const argv[], struct config *config,
+                                struct config *old, struct config_change *change, struct profd_error *e)
+{
+    struct config whole = {.file = NULL}, fresh = {.file = NULL};
+    /* First as it would be after a restart, then with what does not change: both must be valid. */
+    enum profd_status status = config_load(program, argc, argv, &whole, e);
+
+    if (status) {
+        return status;
+    }
+    config_compare(program, config, &whole, change);
+    config_done(&whole);
+    status = config_read(program, argc, argv, &fresh, e);
+    config_exchange_fixed(program, config, &fresh);
+    if (!status) {
+        status = config_check_all(program, &fresh, e);
+    }
+    if (status) {
+        config_exchange_fixed(program, config, &fresh);
+        config_done(&fresh);
+        return status;
+    }
+    *old = *config;
+    *config = fresh;
+    return PROFD_OK;
+}
+
+static void config_log_names(const char *what, const char *const *names, size_t n)
+{
+    char list[1024] = "";
+    size_t used = 0;
+
+    for (size_t i = 0; i < n && used < sizeof list; i++) {
+        used += (size_t)snprintf(list + used, sizeof list - used, "%s%s", i ? ", " : "", names[i]);
+    }
+    log_write(LOG_LEVEL_NOTICE, NULL, "the configuration and its files were read again; %s%s", what, list);
+}
+
+void config_log_change(const struct config_change *change)
+{
+    if (change->applied_count) {
+        config_log_names("changed: ", change->applied, change->applied_count);
+    }
+    if (change->restart_count) {
+        config_log_names("these changes need a restart: ", change->restart, change->restart_count);
+    }
+    if (!change->applied_count && !change->restart_count) {
+        config_log_names("no key has changed", NULL, 0);
+    }
 }
 
 enum profd_status config_start(enum config_program program, int argc, char *const argv[], struct config *config,

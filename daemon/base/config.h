@@ -1,14 +1,14 @@
 /* The configuration of profd and profd-relay: the command line overrides the file, the file overrides
  * defaults. One table (CONFIG_LIST) generates the long options, the keys of profd.conf(5), the text of --help and the
  * fields below. */
-#ifndef PROFD_DAEMON_CONFIG_H
-#define PROFD_DAEMON_CONFIG_H
+#ifndef PROFD_BASE_CONFIG_H
+#define PROFD_BASE_CONFIG_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#include "log/log.h"
+#include "base/log.h"
 #include "proto/status.h"
 
 /* X(field, name, kind, programs, argument, help). Names of kind ONLY_… are options only; every other name is also a
@@ -106,7 +106,7 @@ struct config {
     int64_t harvest_interval;                 /* nanoseconds */
     const char *watch;                        /* lines of core/watch_list.h, valid; NULL: nothing is watched */
     int64_t watch_interval;                   /* nanoseconds */
-    const char *tier;                         /* a valid URL of tier/address.h; NULL: none */
+    const char *tier;                         /* a valid URL of base/clickhouse_address.h; NULL: none */
     const char *tier_password_file, *tier_ca; /* paths; NULL: none, the system's certificates */
     const char *tier_name;
     int64_t seal_after; /* nanoseconds */
