@@ -41,12 +41,12 @@ LDFLAGS_ALL = -pthread $(if $(SANITIZE),-fsanitize=$(SANITIZE),-Wl,-z,relro,-z,n
 # --- components: sources, libraries, and what each may link --------------------------------------------------
 # "client" is the library, libprofd; "gprof" is the local command, "import" the files of other tools, "record" the sampling of
 # a host, "profctl" the program.
-COMPONENTS := proto core compat elf ingest query render store admin net base writer live requests pages watch client gprof import record profctl \
+COMPONENTS := proto core compat elf ingest query render store admin net base writer live requests web client gprof import record profctl \
               relay tier
 DIR_proto := proto
 DIR_client := client/lib
 $(foreach r,gprof import record profctl,$(eval DIR_$(r) := client/$(r)))
-$(foreach r,core compat elf ingest query render store admin net base writer live requests pages watch relay tier,$(eval DIR_$(r) := daemon/$(r)))
+$(foreach r,core compat elf ingest query render store admin net base writer live requests web relay tier,$(eval DIR_$(r) := daemon/$(r)))
 $(foreach r,$(COMPONENTS),$(eval SRC_$(r) := $(wildcard $(DIR_$(r))/*.c)))
 # The collector's interpreter of unwind entries, compiled like other code.
 SRC_record += client/collect/cfi.c client/collect/frame_entry.c
@@ -73,12 +73,11 @@ NEEDS_profctl := profctl record gprof import client compat elf core proto
 NEEDS_base := base net core proto
 NEEDS_tier := tier writer base admin net store core proto
 NEEDS_relay := relay base net core proto
-NEEDS_server := server requests live pages watch writer tier base query ingest admin render compat elf net store core proto
+NEEDS_server := server requests web live writer tier base query ingest admin render compat elf net store core proto
 NEEDS_writer := writer base admin net store core proto
-NEEDS_watch := watch writer base admin query render compat net store core proto
 NEEDS_live := live writer base admin ingest net store core proto
-NEEDS_pages := pages writer base admin query render compat net store core proto
-NEEDS_requests := requests tier live pages writer base query ingest admin render compat elf net store core proto
+NEEDS_web := web query render compat store core proto
+NEEDS_requests := requests web tier live writer base query ingest admin render compat elf net store core proto
 
 LIBS_proto := -lprotobuf-c -lzstd -lnettle
 LIBS_core := -lm
@@ -133,8 +132,8 @@ $(DAGRE):
 $(B)/gen/embed/daemon/web/dagre.js.c: $(DAGRE) tests/embed.sh
 	$(FOLDER)
 	$(Q)sh tests/embed.sh $< daemon/web/dagre.js > $@
-EMBED_pages := $(wildcard daemon/web/*) daemon/web/dagre.js
-.SECONDARY: $(patsubst %,$(B)/gen/embed/%.c,$(EMBED_store) $(EMBED_tier) $(EMBED_query) $(EMBED_pages)) # they stay; missing objects are made
+EMBED_web := $(filter-out %.c %.h,$(wildcard daemon/web/*)) daemon/web/dagre.js
+.SECONDARY: $(patsubst %,$(B)/gen/embed/%.c,$(EMBED_store) $(EMBED_tier) $(EMBED_query) $(EMBED_web)) # they stay; missing objects are made
 
 # PROGRESS=line: one line that changes; PROGRESS=none: nothing.
 SAY_CC = $(if $(V),,$(if $(PROGRESS),$(if $(filter line,$(PROGRESS)),@printf '\r\033[K  CC %s' '$<'),$(info $()  CC $<)))

@@ -10,7 +10,7 @@
 #include "admin/backup.h"
 #include "admin/restore.h"
 #include "base/log.h"
-#include "pages/web_files.h"
+#include "web/web_files.h"
 #include "render/render.h"
 #include "requests/session.h"
 #include "server_internal.h"

@@ -10,7 +10,7 @@
 #include "core/container.h"
 #include "base/log.h"
 #include "net/loop.h"
-#include "pages/page.h"
+#include "requests/page.h"
 #include "render/document.h"
 #include "requests/admin_internal.h"
 #include "requests/sync.h"

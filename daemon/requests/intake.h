@@ -10,7 +10,7 @@
 #include <sys/queue.h>
 
 #include "core/hashmap.h"
-#include "pages/numbers.h"
+#include "requests/numbers.h"
 #include "proto/segment.h"
 #include "proto/status.h"
 #include "store/store.h"

@@ -8,7 +8,7 @@
 #include "elf/broker.h"
 #include "ingest/ingest.h"
 #include "net/conn.h"
-#include "pages/numbers.h"
+#include "requests/numbers.h"
 #include "proto/limits.h"
 #include "proto/status.h"
 

@@ -11,7 +11,7 @@
 #include "net/lock.h"
 #include "net/loop.h"
 #include "net/work.h"
-#include "pages/metrics_watch.h"
+#include "requests/metrics_watch.h"
 #include "requests/body.h"
 #include "requests/session.h"
 #include "requests/sync.h"

@@ -9,7 +9,7 @@
 #include "core/durations.h"
 #include "net/conn.h"
 #include "net/http.h"
-#include "pages/pages.h"
+#include "requests/pages.h"
 #include "proto/status.h"
 #include "query/query.h"
 #include "requests/reply.h"

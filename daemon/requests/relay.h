@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 #include "net/conn.h"
-#include "pages/numbers.h"
+#include "requests/numbers.h"
 #include "proto/segment.h"
 #include "proto/status.h"
 

@@ -6,7 +6,7 @@
 
 #include "net/conn.h"
 #include "net/http.h"
-#include "pages/page.h"
+#include "requests/page.h"
 
 /* Bytes of answers that readers have not taken yet; shared by all that reply. Must outlive the connections. */
 struct replies {

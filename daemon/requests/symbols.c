@@ -8,7 +8,7 @@
 #include "ingest/ingest.h"
 #include "base/log.h"
 #include "net/loop.h"
-#include "pages/page.h"
+#include "requests/page.h"
 #include "proto/buildid.h"
 #include "proto/limits.h"
 #include "query/params.h"

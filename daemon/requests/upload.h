@@ -4,7 +4,7 @@
 
 #include "ingest/ingest.h"
 #include "net/conn.h"
-#include "pages/numbers.h"
+#include "requests/numbers.h"
 #include "proto/status.h"
 
 struct object_service;

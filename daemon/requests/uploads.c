@@ -11,7 +11,7 @@
 #include "core/container.h"
 #include "base/log.h"
 #include "net/loop.h"
-#include "pages/page.h"
+#include "requests/page.h"
 #include "proto/hex.h"
 #include "proto/label.h"
 #include "proto/message.h"

@@ -11,7 +11,7 @@
 #include "live/live.h"
 #include "net/conn.h"
 #include "net/loop.h"
-#include "pages/pages.h"
+#include "requests/pages.h"
 #include "requests/admin.h"
 #include "requests/handlers.h"
 #include "requests/intake.h"

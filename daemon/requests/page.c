@@ -1,4 +1,4 @@
-#include "pages/page.h"
+#include "requests/page.h"
 
 #include "render/render.h"
 

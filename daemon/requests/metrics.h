@@ -1,10 +1,10 @@
 /* GET /metrics: the text format of Prometheus. */
-#ifndef PROFD_PAGES_METRICS_H
-#define PROFD_PAGES_METRICS_H
+#ifndef PROFD_REQUESTS_METRICS_H
+#define PROFD_REQUESTS_METRICS_H
 
 #include "core/buffer.h"
-#include "pages/numbers.h"
-#include "pages/status.h"
+#include "requests/numbers.h"
+#include "requests/status.h"
 #include "query/query.h"
 #include "store/store.h"
 

@@ -6,8 +6,8 @@
  * and what arrived together with a removal, may be missing in the counter; `removals` counts the looks that found one.
  * The counters are stored, so that a restart changes nothing. One look at a time: a look that takes longer than the
  * interval delays the next one. */
-#ifndef PROFD_WATCH_WATCHER_H
-#define PROFD_WATCH_WATCHER_H
+#ifndef PROFD_REQUESTS_WATCHER_H
+#define PROFD_REQUESTS_WATCHER_H
 
 #include <stdint.h>
 

@@ -1,13 +1,13 @@
 /* Answers that need no profile: health, status, metrics, and the dashboard's files. On the loop. */
-#ifndef PROFD_PAGES_PAGES_H
-#define PROFD_PAGES_PAGES_H
+#ifndef PROFD_REQUESTS_PAGES_H
+#define PROFD_REQUESTS_PAGES_H
 
 #include <stdbool.h>
 
-#include "pages/metrics_hosts.h"
-#include "pages/numbers.h"
-#include "pages/page.h"
-#include "pages/status.h"
+#include "requests/metrics_hosts.h"
+#include "requests/numbers.h"
+#include "requests/page.h"
+#include "requests/status.h"
 #include "query/query.h"
 #include "store/store.h"
 

@@ -1,11 +1,11 @@
 /* /metrics of a centre: what is known of each host. The counts are copied on the loop; the text is made on a reading
  * thread, because 2,000 hosts have 20,000 lines. */
-#ifndef PROFD_PAGES_METRICS_HOSTS_H
-#define PROFD_PAGES_METRICS_HOSTS_H
+#ifndef PROFD_REQUESTS_METRICS_HOSTS_H
+#define PROFD_REQUESTS_METRICS_HOSTS_H
 
 #include "core/buffer.h"
 #include "core/hashmap.h"
-#include "pages/numbers.h"
+#include "requests/numbers.h"
 #include "proto/status.h"
 #include "store/store.h"
 

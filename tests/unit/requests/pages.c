@@ -3,7 +3,7 @@
 #include <jansson.h>
 #include <string.h>
 
-#include "pages/pages.h"
+#include "requests/pages.h"
 
 static struct pages_numbers numbers;
 static struct pages *pages;

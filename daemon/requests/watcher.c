@@ -1,4 +1,4 @@
-#include "watch/watcher.h"
+#include "requests/watcher.h"
 
 #include <jansson.h>
 #include <stdlib.h>

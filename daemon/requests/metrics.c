@@ -1,4 +1,4 @@
-#include "pages/metrics.h"
+#include "requests/metrics.h"
 
 #include <ctype.h>
 #include <inttypes.h>

@@ -1,9 +1,9 @@
 /* GET /api/v1/status: stored data and state of the daemon, for profctl status. */
-#ifndef PROFD_PAGES_STATUS_H
-#define PROFD_PAGES_STATUS_H
+#ifndef PROFD_REQUESTS_STATUS_H
+#define PROFD_REQUESTS_STATUS_H
 
 #include "core/buffer.h"
-#include "pages/numbers.h"
+#include "requests/numbers.h"
 #include "store/store.h"
 
 /* What the configuration says. */

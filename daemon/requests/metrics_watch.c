@@ -1,8 +1,8 @@
-#include "pages/metrics_watch.h"
+#include "requests/metrics_watch.h"
 
 #include <string.h>
 
-#include "pages/metrics_label.h"
+#include "requests/metrics_label.h"
 #include "render/document.h"
 
 static void add_label(struct buffer *out, const char *name, const json_t *document, const char *field)

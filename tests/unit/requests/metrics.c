@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "pages/metrics.h"
+#include "requests/metrics.h"
 
 /* The format's rules: HELP and TYPE once and before the samples, every line parses, cumulative buckets. */
 Test(metrics, text_is_well_formed)

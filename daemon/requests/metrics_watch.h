@@ -1,6 +1,6 @@
 /* /metrics: counters of watched functions. Made on a reading thread. */
-#ifndef PROFD_PAGES_METRICS_WATCH_H
-#define PROFD_PAGES_METRICS_WATCH_H
+#ifndef PROFD_REQUESTS_METRICS_WATCH_H
+#define PROFD_REQUESTS_METRICS_WATCH_H
 
 #include "core/buffer.h"
 #include "proto/status.h"

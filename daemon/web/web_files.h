@@ -1,12 +1,14 @@
-/* The dashboard's files with their content codings: compressed once, when the daemon starts. */
-#ifndef PROFD_SERVER_WEB_CODED_H
-#define PROFD_SERVER_WEB_CODED_H
+/* The dashboard's static files: embedded when the daemon is built, compressed once when it starts. */
+#ifndef PROFD_WEB_FILES_H
+#define PROFD_WEB_FILES_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
 #include "core/coding.h"
-#include "pages/web_files.h"
+
+/* True if there is a file of that path (n bytes, beginning with "/"). */
+bool web_has(const char *path, size_t n);
 
 struct web_coded;
 

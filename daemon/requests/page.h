@@ -1,6 +1,6 @@
 /* The shape of all answers, until HTTP or the Unix socket sends them. */
-#ifndef PROFD_PAGES_PAGE_H
-#define PROFD_PAGES_PAGE_H
+#ifndef PROFD_REQUESTS_PAGE_H
+#define PROFD_REQUESTS_PAGE_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,10 +1,10 @@
-#include "pages/metrics_hosts.h"
+#include "requests/metrics_hosts.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "core/arena.h"
-#include "pages/metrics_label.h"
+#include "requests/metrics_label.h"
 #include "proto/hex.h"
 
 #define NS 1e9

@@ -1,4 +1,4 @@
-#include "pages/status.h"
+#include "requests/status.h"
 
 #include <stdio.h>
 #include <string.h>

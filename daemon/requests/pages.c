@@ -1,11 +1,11 @@
-#include "pages/pages.h"
+#include "requests/pages.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "pages/metrics.h"
-#include "pages/status.h"
-#include "pages/web_coded.h"
+#include "requests/metrics.h"
+#include "requests/status.h"
+#include "web/web_files.h"
 #include "render/document.h"
 
 struct pages {

@@ -1,6 +1,6 @@
 /* What the pages tell: numbers of the daemon's components at one moment. */
-#ifndef PROFD_PAGES_NUMBERS_H
-#define PROFD_PAGES_NUMBERS_H
+#ifndef PROFD_REQUESTS_NUMBERS_H
+#define PROFD_REQUESTS_NUMBERS_H
 
 #include <stdbool.h>
 #include <stddef.h>
