@@ -240,6 +240,7 @@ CREATE TABLE sealed (
     inexact INTEGER NOT NULL,
     groups BLOB,                  -- as in table rollup_processes; NULL: unknown
     bytes INTEGER NOT NULL,       -- of its counts, spread and list of hosts in table rollup
+    total_hosts INTEGER NOT NULL, -- hosts that the block has totals of beside it: 0 if table host_total had none
     arcs BLOB                     -- of a day: its counts without all but the arcs; NULL: not kept
 ) STRICT;
 CREATE INDEX sealed_by_time ON sealed (series, level, at);
@@ -493,12 +494,13 @@ CREATE TABLE hour_mark (
     PRIMARY KEY (hour, host)
 ) STRICT, WITHOUT ROWID;
 
--- What a host has sent of a series that does not have the label `host`, by hour. Together they are the ledger's row
--- of that series and hour.
+-- What a host has sent of a series that does not have the label `host`, by hour. Together with those that moved to the
+-- tier with the sums of their hour, they are the ledger's row of that series and hour.
 CREATE TABLE host_total (
     series INTEGER NOT NULL,
     hour INTEGER NOT NULL,
     host INTEGER NOT NULL,        -- fleet_host
+    late INTEGER NOT NULL,        -- block for which the day was frozen when it came, and which is without it; 0: it was not
     uploads INTEGER NOT NULL,
     processes INTEGER NOT NULL,
     ticks INTEGER NOT NULL,
@@ -508,7 +510,7 @@ CREATE TABLE host_total (
     inexact INTEGER NOT NULL,
     -- for each build of the set nanoseconds, and calls of arcs that begin or end in it: LEB128 numbers
     shares BLOB NOT NULL,
-    PRIMARY KEY (series, hour, host)
+    PRIMARY KEY (series, hour, host, late)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX host_total_by_hour ON host_total (hour);
 

@@ -31,6 +31,8 @@ CREATE TABLE IF NOT EXISTS sum{local} (
     groups String,               -- as in table rollup of SQLite (schema/001_initial.sql), and what follows, too
     shares String,               -- of an hour
     hosts Array(String),         -- machine-ids
+    totals String,               -- by host, if the series has no label `host`: identity NUL name NUL uploads processes ticks calls
+                                 -- first last-first inexact size shares; numbers are LEB128
     counts String,
     spread String
 ) ENGINE = {MergeTree sum} PARTITION BY (centre, day) ORDER BY (program, series, level, at)

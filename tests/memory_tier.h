@@ -43,6 +43,7 @@ static inline enum profd_status memory_tier_keep(void *context, const struct sto
     cr_assert_not_null(t->sums);
     struct memory_sum *k = &t->sums[t->count++];
     *k = (struct memory_sum){.stub = sum->stub, .bulk = sum->bulk};
+    k->bulk.totals = memory_tier_copy(sum->bulk.totals, sum->bulk.totals_size);
     k->bulk.counts = memory_tier_copy(sum->bulk.counts, sum->bulk.counts_size);
     k->bulk.spread = memory_tier_copy(sum->bulk.spread, sum->bulk.spread_size);
     const char **hosts = memory_tier_copy(sum->bulk.hosts, sum->bulk.host_count * sizeof *hosts);
@@ -55,11 +56,10 @@ static inline enum profd_status memory_tier_keep(void *context, const struct sto
     return PROFD_OK;
 }
 
-static inline enum profd_status memory_tier_fetch(void *context, const struct store_stub *stubs, size_t n, bool spread,
-                                                  enum profd_status (*each)(void *each_context, size_t stub,
-                                                                            const struct store_bulk *bulk,
-                                                                            struct profd_error *e),
-                                                  void *each_context, struct profd_error *e)
+static inline enum profd_status memory_tier_fetch(
+    void *context, const struct store_stub *stubs, size_t n, enum store_archive_part part,
+    enum profd_status (*each)(void *each_context, size_t stub, const struct store_bulk *bulk, struct profd_error *e),
+    void *each_context, struct profd_error *e)
 {
     struct memory_tier *t = context;
     enum profd_status status = PROFD_OK;
@@ -74,10 +74,16 @@ static inline enum profd_status memory_tier_fetch(void *context, const struct st
                 found = k;
             }
         }
-        cr_assert(found && found->stub.bytes == stub->bytes, "a sum is in no block");
+        cr_assert(found && (part == STORE_ARCHIVE_TOTALS || found->stub.bytes == stub->bytes), "a sum is in no block");
         struct store_bulk bulk = found->bulk;
-        bulk.spread = spread ? bulk.spread : NULL;
-        bulk.spread_size = spread ? bulk.spread_size : 0;
+        if (part == STORE_ARCHIVE_TOTALS) {
+            bulk = (struct store_bulk){.totals = bulk.totals, .totals_size = bulk.totals_size};
+        } else {
+            bulk.totals = NULL;
+            bulk.totals_size = 0;
+        }
+        bulk.spread = part == STORE_ARCHIVE_SPREAD ? bulk.spread : NULL;
+        bulk.spread_size = part == STORE_ARCHIVE_SPREAD ? bulk.spread_size : 0;
         status = each(each_context, i - 1, &bulk, e);
         t->fetched++;
     }
@@ -100,6 +106,7 @@ static inline void memory_tier_done(struct memory_tier *t)
 {
     for (size_t i = 0; i < t->count; i++) {
         struct store_bulk *b = &t->sums[i].bulk;
+        free((void *)(uintptr_t)b->totals);
         free((void *)(uintptr_t)b->counts);
         free((void *)(uintptr_t)b->spread);
         for (size_t k = 0; k < b->host_count; k++) {

@@ -46,13 +46,14 @@ struct store_stub {
     uint8_t series[STORE_SERIES_KEY_SIZE];
     int level;      /* 0: an hour, 1: a day */
     int64_t at;     /* number of the hour or day */
-    uint64_t bytes; /* of counts, spread and the database's list of hosts */
+    uint64_t bytes; /* of counts, spread and the database's list of hosts; about those of totals if these are fetched */
 };
 
-/* What the tier keeps of a sum. Borrowed until each returns. */
+/* What the tier keeps of a sum. Borrowed until each returns. totals: by host, in the store's encoding; of no bytes if
+ * the series has the label `host`, or is of a local user. */
 struct store_bulk {
-    const uint8_t *counts, *spread;
-    size_t counts_size, spread_size;
+    const uint8_t *counts, *spread, *totals;
+    size_t counts_size, spread_size, totals_size;
     size_t host_count;
     const char *const *hosts; /* machine-ids */
 };
@@ -73,11 +74,17 @@ struct store_block_sum {
     size_t groups_size, shares_size;
 };
 
+enum store_archive_part {
+    STORE_ARCHIVE_COUNTS, /* and hosts */
+    STORE_ARCHIVE_SPREAD, /* and these two */
+    STORE_ARCHIVE_TOTALS, /* alone */
+};
+
 /* Where blocks are read from. fetch calls each once for each of the n stubs, in any order, with the stub's index, and
  * returns OK only if it did so for all of them. UNAVAILABLE, TIMEOUT: the tier cannot be reached; NOT_FOUND: a sum is
- * not there. spread: the spread is wanted, too. Any thread that reads with the handle. */
+ * not there. part: what is wanted of them. Any thread that reads with the handle. */
 struct store_archive {
-    enum profd_status (*fetch)(void *context, const struct store_stub *stubs, size_t n, bool spread,
+    enum profd_status (*fetch)(void *context, const struct store_stub *stubs, size_t n, enum store_archive_part part,
                                enum profd_status (*each)(void *each_context, size_t stub, const struct store_bulk *bulk,
                                                          struct profd_error *e),
                                void *each_context, struct profd_error *e);

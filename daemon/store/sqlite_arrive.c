@@ -48,7 +48,7 @@ struct arriving {
     size_t rewritten;      /* bytes of the large sums that are changed */
     int64_t hour;          /* of their arrival */
     uint64_t began;        /* number of the centre before them */
-    int64_t frozen;        /* sqlite_frozen_day */
+    int64_t frozen, late;  /* sqlite_frozen_day, and its block */
     struct hashmap marked; /* uids of the tenants of the hosts with new marks */
 };
 
@@ -252,7 +252,8 @@ static enum profd_status add_counts(struct arriving *a, const struct store_deliv
     (void)sqlite_batch_number(&a->batch);
     TRY(sqlite_batch_add(&a->batch, &in->upload, series, &one, e));
     if (!a->detail) {
-        TRY(sqlite_host_total_add(a->s, series->id, o->host, in, e));
+        const int64_t late = in->upload.end / SQLITE_DAY == a->frozen ? a->late : 0;
+        TRY(sqlite_host_total_add(a->s, series->id, o->host, late, in, e));
     }
     TRY(sqlite_await_objects(a->s, series->id, o->host, e));
     part->next = fold->parts;
@@ -401,7 +402,7 @@ static enum profd_status put_all(struct arriving *a, const struct store_delivery
                                  struct store_receipt *receipts, struct profd_error *e)
 {
     TRY(sqlite_centre_load(a->s, &a->centre, e));
-    TRY(sqlite_frozen_day(a->s, &a->frozen, e));
+    TRY(sqlite_frozen_day(a->s, &a->frozen, &a->late, e));
     a->began = a->centre.number;
     a->s->all_series.added += n;
     for (size_t i = 0; i < n; i++) {

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 
 #include "core/sum.h"
+#include "store/sqlite_host_total.h"
 #include "store/sqlite_select.h"
 
 #define SERIES_AT_ONCE 16 /* that one transaction releases */
@@ -144,7 +145,8 @@ static enum profd_status give_sum(struct block_reading *b, sqlite3_stmt *q, stru
 {
     size_t hosts_size;
     const uint8_t *hosts = sqlite_blob(q, HOSTS, &hosts_size);
-    sum->stub.at = sqlite3_column_int64(q, AT);
+    const int64_t hours = sum->stub.level == SQLITE_LEVEL_HOUR ? 1 : 24, at = sqlite3_column_int64(q, AT);
+    sum->stub.at = at;
     sum->number = (uint64_t)sqlite3_column_int64(q, NUMBER);
     sum->uploads = (uint64_t)sqlite3_column_int64(q, UPLOADS);
     sum->processes = (uint64_t)sqlite3_column_int64(q, PROCESSES);
@@ -158,7 +160,11 @@ static enum profd_status give_sum(struct block_reading *b, sqlite3_stmt *q, stru
     sum->bulk.spread = sqlite_blob(q, SPREAD, &sum->bulk.spread_size);
     sum->shares = sqlite_blob(q, SHARES, &sum->shares_size);
     sum->stub.bytes = sum->bulk.counts_size + sum->bulk.spread_size + hosts_size;
-    b->bytes -= sum->stub.bytes < b->bytes ? sum->stub.bytes : b->bytes;
+    TRY(sqlite_host_totals_encode(b->r.s, b->arena, b->cursor.series, sum->build_count, hours * at,
+                                  hours * at + hours - 1, (int64_t)b->block->number, &sum->bulk.totals,
+                                  &sum->bulk.totals_size, e));
+    const size_t bytes = sum->stub.bytes + sum->bulk.totals_size;
+    b->bytes -= bytes < b->bytes ? bytes : b->bytes;
     TRY(sqlite_select_hosts(&b->r, b->arena, hosts, hosts_size, &sum->bulk.hosts, &sum->bulk.host_count, e));
     if (sum->stub.level == SQLITE_LEVEL_HOUR && sum->uploads != (uint64_t)sqlite3_column_int64(q, OF_HOUR)) {
         TRY(add_shares(b, sum, e));
@@ -318,6 +324,8 @@ static enum profd_status release_series(struct store *s, const struct store_bloc
         TRY(sqlite_rollup_remove(s, series, level, first, last, &removed, e));
         *rows += removed;
     }
+    TRY(sqlite_run(s, SQL_HOST_TOTAL_REMOVE,
+                   VALUES(INTEGER(series), INTEGER(24 * b->day), INTEGER(24 * b->day + 23), INTEGER(b->number)), e));
     return sqlite_rollup_remove_all(s, series, rows, e);
 }
 

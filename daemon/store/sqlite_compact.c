@@ -463,11 +463,15 @@ int sqlite_level_of(int64_t minutes)
     return level < SQLITE_LEVEL_SLICES ? level : SQLITE_LEVEL_HOUR;
 }
 
-enum profd_status sqlite_frozen_day(struct store *s, int64_t *day, struct profd_error *e)
+enum profd_status sqlite_frozen_day(struct store *s, int64_t *day, int64_t *block, struct profd_error *e)
 {
-    bool found = false;
-    *day = -1;
-    return sqlite_find(s, SQL_BLOCK_FROZEN, NULL, 0, day, &found, e);
+    sqlite3_stmt *q;
+    bool row = false;
+    TRY(sqlite_first(s, SQL_BLOCK_FROZEN, NULL, 0, &q, &row, e));
+    *day = row ? sqlite3_column_int64(q, 0) : -1;
+    *block = row ? sqlite3_column_int64(q, 1) : 0;
+    sqlite_finish(row ? q : NULL);
+    return PROFD_OK;
 }
 
 enum profd_status sqlite_rollup_remove(struct store *s, int64_t series, int level, int64_t from, int64_t to,
@@ -602,8 +606,8 @@ static enum profd_status find_open(struct store *s, int level, int64_t before, i
 {
     sqlite3_stmt *q;
     const int64_t in_day = level == SQLITE_LEVEL_DAY ? 1 : 24 * SQLITE_SLICE_WIDE / sqlite_level_minutes(level);
-    int64_t frozen = 0;
-    TRY(sqlite_frozen_day(s, &frozen, e));
+    int64_t frozen, block;
+    TRY(sqlite_frozen_day(s, &frozen, &block, e));
     TRY(sqlite_first(s, SQL_ROLLUP_TO_FOLD, VALUES(INTEGER(level), INTEGER(before), INTEGER(in_day), INTEGER(frozen)),
                      &q, found, e));
     if (*found) {
@@ -899,9 +903,9 @@ static enum profd_status find_raw(struct store *s, const struct store_policy *po
 {
     sqlite3_stmt *q;
     bool row = false;
-    int64_t frozen = 0;
+    int64_t frozen, block;
     *found = false;
-    TRY(sqlite_frozen_day(s, &frozen, e));
+    TRY(sqlite_frozen_day(s, &frozen, &block, e));
     TRY(sqlite_first(s, SQL_LEDGER_RAW, VALUES(INTEGER(frozen)), &q, &row, e));
     if (!row) {
         return PROFD_OK;

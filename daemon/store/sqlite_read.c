@@ -6,6 +6,7 @@
 #include "store/sqlite_interval.h"
 #include "store/sqlite_select.h"
 
+#define TOTAL_BYTES 64                /* about, of a host's total as the tier gives it */
 #define SEALED_ID (UINT64_C(1) << 62) /* set in the ids of sums that are in blocks: others are not so great */
 
 static enum profd_status find_host(struct reading *r, int64_t id, const char **host, struct profd_error *e)
@@ -137,7 +138,19 @@ static enum profd_status give_sum(struct reading *r, const struct row_ref *ref, 
 static enum profd_status take_sealed(struct reading *r, const struct row_ref *ref, sqlite3_stmt *q, upload_sink *each,
                                      void *context, struct profd_error *e)
 {
-    enum { LEVEL = SQLITE_BLOCK_COLUMNS, AT, UPLOADS, PROCESSES, FIRST, LAST, INEXACT, GROUPS, BYTES, ARCS };
+    enum {
+        LEVEL = SQLITE_BLOCK_COLUMNS,
+        AT,
+        UPLOADS,
+        PROCESSES,
+        FIRST,
+        LAST,
+        INEXACT,
+        GROUPS,
+        BYTES,
+        ARCS,
+        TOTAL_HOSTS
+    };
     struct series_info *info = &r->series[ref->series];
     const bool begun = info->begun;
     struct store_row row = begin_row(info, ref);
@@ -145,13 +158,16 @@ static enum profd_status take_sealed(struct reading *r, const struct row_ref *re
                               .level = sqlite3_column_int(q, LEVEL),
                               .at = sqlite3_column_int64(q, AT),
                               .bytes = (uint64_t)sqlite3_column_int64(q, BYTES)};
+    struct fetch_list *list = info->totals ? &r->totals : &r->sums;
     const char *name;
     sqlite_block_take(q, 0, &stub.block);
-    if (r->filter->arcs_only) {
+    if (info->totals) {
+        stub.bytes = TOTAL_BYTES * (uint64_t)sqlite3_column_int64(q, TOTAL_HOSTS);
+    } else if (r->filter->arcs_only) {
         row.counts = sqlite_blob(q, ARCS, &row.counts_size);
     }
-    const bool whole = r->filter->metadata || row.counts_size > 0;
-    if (!begun && !whole) {
+    const bool whole = !info->totals && (r->filter->metadata || row.counts_size > 0);
+    if (!begun && !whole && !info->totals) {
         TRY(each(context, &row, e));
     }
     row.rolled = true;
@@ -167,17 +183,26 @@ static enum profd_status take_sealed(struct reading *r, const struct row_ref *re
     if (whole) {
         return each(context, &row, e);
     }
+    if (info->totals && stub.bytes == 0) { /* none of it was kept without its host */
+        return PROFD_OK;
+    }
     TRY(sqlite_series_key(r, info, &name, stub.series, e));
-    r->sealed[r->fetched] = row;
-    r->stubs[r->fetched++] = stub;
+    list->rows[list->count] = row;
+    list->stubs[list->count++] = stub;
     return PROFD_OK;
+}
+
+static enum profd_status fetch_list_init(const struct reading *r, struct fetch_list *list, struct profd_error *e)
+{
+    list->rows = ARENA_ARRAY(r->arena, r->sealed_count + 1, struct store_row);
+    list->stubs = ARENA_ARRAY(r->arena, r->sealed_count + 1, struct store_stub);
+    return list->rows && list->stubs ? PROFD_OK : profd_no_memory(e);
 }
 
 static enum profd_status read_rows(struct reading *r, upload_sink *each, void *context, struct profd_error *e)
 {
-    r->sealed = ARENA_ARRAY(r->arena, r->sealed_count + 1, struct store_row);
-    r->stubs = ARENA_ARRAY(r->arena, r->sealed_count + 1, struct store_stub);
-    TRY(r->sealed && r->stubs ? PROFD_OK : profd_no_memory(e));
+    TRY(fetch_list_init(r, &r->sums, e));
+    TRY(fetch_list_init(r, &r->totals, e));
     for (size_t i = 0; i < r->ref_count; i++) {
         const struct row_ref *ref = &r->refs[i];
         sqlite3_stmt *q;
@@ -195,53 +220,10 @@ static enum profd_status read_rows(struct reading *r, upload_sink *each, void *c
     return PROFD_OK;
 }
 
-/* Sums of blocks that are being fetched. */
-struct fetching {
-    struct reading *r;
-    upload_sink *each;
-    void *context;
-    size_t given;
-};
-
-static enum profd_status give_sealed(void *context, size_t i, const struct store_bulk *bulk, struct profd_error *e)
-{
-    struct fetching *f = context;
-    struct store_row row = i < f->r->fetched ? f->r->sealed[i] : (struct store_row){.uploads = 0};
-    if (row.uploads == 0) {
-        return profd_error_set(e, PROFD_DAMAGED, "the tier gave a sum twice, or one that it was not asked for");
-    }
-    f->r->sealed[i].uploads = 0;
-    f->given++;
-    row.counts = bulk->counts;
-    row.counts_size = bulk->counts_size;
-    row.spread = f->r->filter->spread ? bulk->spread : NULL;
-    row.spread_size = f->r->filter->spread ? bulk->spread_size : 0;
-    row.hosts = bulk->hosts;
-    row.host_count = bulk->host_count;
-    return f->each(f->context, &row, e);
-}
-
-/* Fetches the sums that are in blocks. No transaction is open. */
-static enum profd_status read_sealed(struct reading *r, upload_sink *each, void *context, struct profd_error *e)
-{
-    const struct store_archive *archive = r->s->archive;
-    struct fetching f = {.r = r, .each = each, .context = context};
-    if (r->fetched == 0) {
-        return PROFD_OK;
-    }
-    if (!archive) {
-        return profd_error_set(e, PROFD_UNAVAILABLE, "past days were moved to the tier, and no tier is configured");
-    }
-    TRY(archive->fetch(archive->context, r->stubs, r->fetched, r->filter->spread, give_sealed, &f, e));
-    return f.given == r->fetched
-               ? PROFD_OK
-               : profd_error_set(e, PROFD_UNAVAILABLE, "the tier gave %zu of %zu sums", f.given, r->fetched);
-}
-
 /* Totals by host that are being given. any: whether there is one is all that is asked. */
 struct giving {
     struct reading *r;
-    struct series_info *info;
+    struct store_row row; /* what those of one sum share */
     upload_sink *each;
     void *context;
     bool *any;
@@ -250,29 +232,26 @@ struct giving {
 static enum profd_status give_total(void *context, const struct sqlite_host_total *x, struct profd_error *e)
 {
     const struct giving *g = context;
-    const struct row_ref ref = {.number = 0};
-    struct store_row row = begin_row(g->info, &ref);
+    const struct store_filter *filter = g->r->filter;
+    struct store_row row = g->row;
     struct store_label labels[LIMIT_LABELS + 1];
-    struct buffer text;
-    row.label_count = labels_add_host(g->info->labels, g->info->label_count, x->name, labels);
+    row.label_count = labels_add_host(g->row.labels, g->row.label_count, x->name, labels);
     row.labels = labels;
-    buffer_init(&text, 65536);
-    labels_encode(labels, row.label_count, &text);
-    const bool failed = text.failed, wanted = !failed && labels_match(text.data, text.size, g->r->filter->matchers,
-                                                                      g->r->filter->matcher_count);
-    buffer_done(&text);
-    if (failed) {
-        return profd_no_memory(e);
-    }
-    if (!wanted) {
-        return PROFD_OK;
+    if (filter->matcher_count > 0) {
+        struct buffer text;
+        buffer_init(&text, 65536);
+        labels_encode(labels, row.label_count, &text);
+        const bool failed = text.failed,
+                   wanted = !failed && labels_match(text.data, text.size, filter->matchers, filter->matcher_count);
+        buffer_done(&text);
+        if (!wanted) {
+            return failed ? profd_no_memory(e) : PROFD_OK;
+        }
     }
     if (g->any) {
         *g->any = true;
         return PROFD_OK;
     }
-    row.rolled = true;
-    row.width = SQLITE_HOUR;
     row.uploads = x->sums.uploads;
     row.processes_started = x->sums.processes;
     row.start = x->sums.first;
@@ -285,18 +264,76 @@ static enum profd_status give_total(void *context, const struct sqlite_host_tota
     return g->each(g->context, &row, e);
 }
 
+/* The totals that are not in blocks. */
 static enum profd_status give_totals(struct reading *r, upload_sink *each, void *context, bool *any,
                                      struct profd_error *e)
 {
     const int64_t from = r->since > 0 ? r->since / SQLITE_HOUR : 0,
                   to = r->until > 0 ? (r->until - 1) / SQLITE_HOUR : INT64_MAX;
     for (size_t i = 0; i < r->series_count; i++) {
-        struct giving g = {r, &r->series[i], each, context, any};
-        if (g.info->totals) {
-            TRY(sqlite_host_totals_each(r->s, g.info->id, g.info->build_count, from, to, give_total, &g, e));
+        struct series_info *info = &r->series[i];
+        struct giving g = {.r = r, .each = each, .context = context, .any = any};
+        if (info->totals) {
+            g.row = begin_row(info, &(struct row_ref){.number = 0});
+            g.row.rolled = true;
+            g.row.width = SQLITE_HOUR;
+            TRY(sqlite_host_totals_each(r->s, info->id, info->build_count, from, to, INT64_MAX, give_total, &g, e));
         }
     }
     return PROFD_OK;
+}
+
+/* Sums of blocks that are being fetched. */
+struct fetching {
+    struct reading *r;
+    struct fetch_list *list;
+    upload_sink *each;
+    void *context;
+    bool *any; /* as in struct giving */
+    size_t given;
+};
+
+static enum profd_status give_sealed(void *context, size_t i, const struct store_bulk *bulk, struct profd_error *e)
+{
+    struct fetching *f = context;
+    struct store_row row = i < f->list->count ? f->list->rows[i] : (struct store_row){.uploads = 0};
+    if (row.uploads == 0) {
+        return profd_error_set(e, PROFD_DAMAGED, "the tier gave a sum twice, or one that it was not asked for");
+    }
+    f->list->rows[i].uploads = 0;
+    f->given++;
+    if (f->list == &f->r->totals) {
+        struct giving g = {.r = f->r, .row = row, .each = f->each, .context = f->context, .any = f->any};
+        return sqlite_host_totals_decode(f->r->s, bulk->totals, bulk->totals_size, row.build_count, give_total, &g, e);
+    }
+    row.counts = bulk->counts;
+    row.counts_size = bulk->counts_size;
+    row.spread = f->r->filter->spread ? bulk->spread : NULL;
+    row.spread_size = f->r->filter->spread ? bulk->spread_size : 0;
+    row.hosts = bulk->hosts;
+    row.host_count = bulk->host_count;
+    return f->each(f->context, &row, e);
+}
+
+/* Fetches the sums that are in blocks. No transaction is open. */
+static enum profd_status read_sealed(struct reading *r, struct fetch_list *list, upload_sink *each, void *context,
+                                     bool *any, struct profd_error *e)
+{
+    const struct store_archive *archive = r->s->archive;
+    const enum store_archive_part part = list == &r->totals  ? STORE_ARCHIVE_TOTALS
+                                         : r->filter->spread ? STORE_ARCHIVE_SPREAD
+                                                             : STORE_ARCHIVE_COUNTS;
+    struct fetching f = {.r = r, .list = list, .each = each, .context = context, .any = any};
+    if (list->count == 0) {
+        return PROFD_OK;
+    }
+    if (!archive) {
+        return profd_error_set(e, PROFD_UNAVAILABLE, "past days were moved to the tier, and no tier is configured");
+    }
+    TRY(archive->fetch(archive->context, list->stubs, list->count, part, give_sealed, &f, e));
+    return f.given == list->count
+               ? PROFD_OK
+               : profd_error_set(e, PROFD_UNAVAILABLE, "the tier gave %zu of %zu sums", f.given, list->count);
 }
 
 /* Begins to read what the filter selects. sqlite_read_end and sqlite_reading_done must follow in every case. */
@@ -329,7 +366,10 @@ enum profd_status store_each_upload(struct store *s, const struct store_scope *s
     }
     status = sqlite_read_end(r.s, began, status, e);
     if (status == PROFD_OK) {
-        status = read_sealed(&r, each, context, e);
+        status = read_sealed(&r, &r.sums, each, context, NULL, e);
+    }
+    if (status == PROFD_OK) {
+        status = read_sealed(&r, &r.totals, each, context, NULL, e);
     }
     sqlite_reading_done(&r);
     return status;
@@ -362,7 +402,20 @@ enum profd_status sqlite_has_totals(struct store *s, const struct store_scope *s
     if (status == PROFD_OK) {
         status = give_totals(&r, NULL, NULL, any, e);
     }
+    r.totals_only = true;
+    if (status == PROFD_OK && !*any) {
+        status = sqlite_select_names(&r, e);
+    }
+    if (status == PROFD_OK && !*any) {
+        status = sqlite_select_rows(&r, e);
+    }
+    if (status == PROFD_OK && !*any) {
+        status = read_rows(&r, NULL, NULL, e);
+    }
     status = sqlite_read_end(s, began, status, e);
+    if (status == PROFD_OK) {
+        status = read_sealed(&r, &r.totals, NULL, NULL, any, e);
+    }
     sqlite_reading_done(&r);
     return status;
 }

@@ -259,7 +259,8 @@ static enum profd_status remove_hours(struct retiring *r, int64_t series, int64_
     if (days > 0) {
         TRY(sqlite_rollup_remove_all(s, series, &all, e));
     }
-    TRY(sqlite_run(s, SQL_HOST_TOTAL_REMOVE, VALUES(INTEGER(series), INTEGER(from), INTEGER(to)), e));
+    TRY(sqlite_run(s, SQL_HOST_TOTAL_REMOVE, VALUES(INTEGER(series), INTEGER(from), INTEGER(to), INTEGER(INT64_MAX)),
+                   e));
     TRY(remove_rows(s, SQL_LEDGER_REMOVE, VALUES(INTEGER(series), INTEGER(from), INTEGER(to)), &ignored, e));
     r->progress.rows += slices + hours + days + all;
     return PROFD_OK;
@@ -301,7 +302,7 @@ static enum profd_status retire_series(struct retiring *r, struct arena *a, int6
     struct sqlite_sums gone;
     struct store_progress ignored = {.more = false};
     bool found;
-    int64_t from = hour / 24 * 24, to = last * 24 + 23, frozen = 0;
+    int64_t from = hour / 24 * 24, to = last * 24 + 23, frozen, block;
     TRY(sqlite_series_identify(r->s, a, id, &series, &found, e));
     if (!found) {
         return profd_error_set(e, PROFD_DAMAGED, "database %s: series %lld is in the ledger but has no row", r->s->path,
@@ -309,7 +310,7 @@ static enum profd_status retire_series(struct retiring *r, struct arena *a, int6
     }
     TRY(sqlite_ledger_sum(r->s, id, from, to, series.build_count, &gone, e));
     int64_t many = hour;
-    TRY(sqlite_frozen_day(r->s, &frozen, e));
+    TRY(sqlite_frozen_day(r->s, &frozen, &block, e));
     found = gone.raw_uploads > RAW_AT_ONCE && (24 * frozen < from || 24 * frozen > to);
     if (found) {
         TRY(sqlite_find(r->s, SQL_LEDGER_RAW_IN, VALUES(INTEGER(id), INTEGER(from), INTEGER(to)), &many, &found, e));

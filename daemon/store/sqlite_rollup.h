@@ -36,8 +36,8 @@ enum profd_status sqlite_rollup_remove(struct store *s, int64_t series, int leve
 /* Removes the sum of all time; sqlite_compact adds it up anew from the days. *removed increases. */
 enum profd_status sqlite_rollup_remove_all(struct store *s, int64_t series, uint64_t *removed, struct profd_error *e);
 
-/* The day of the block that is open or written: its sums do not change. -1: none. */
-enum profd_status sqlite_frozen_day(struct store *s, int64_t *day, struct profd_error *e);
+/* The day of the block that is open or written, and its number: the day's sums do not change. -1 and 0: none. */
+enum profd_status sqlite_frozen_day(struct store *s, int64_t *day, int64_t *block, struct profd_error *e);
 
 /* A write transaction of upkeep: begins as any; end commits the state too, if anything was changed. */
 enum profd_status sqlite_upkeep_begin(struct store *s, struct profd_error *e);

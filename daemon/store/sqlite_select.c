@@ -276,12 +276,15 @@ static enum profd_status take_refs(struct reading *r, uint32_t series, enum sqli
 static enum profd_status take_sums(struct reading *r, uint32_t series, int level, bool open_only, int64_t from,
                                    int64_t to, struct profd_error *e)
 {
-    if (from > to) {
+    const bool totals = r->series[series].totals;
+    if (from > to || (totals && open_only)) {
         return PROFD_OK;
     }
     const struct sqlite_value which[] = {INTEGER(r->series[series].id), INTEGER(level), INTEGER(from), INTEGER(to)};
     const size_t n = sizeof which / sizeof which[0];
-    TRY(take_refs(r, series, open_only ? SQL_ROLLUP_IDS_OPEN : SQL_ROLLUP_IDS, which, n, e));
+    if (!totals) {
+        TRY(take_refs(r, series, open_only ? SQL_ROLLUP_IDS_OPEN : SQL_ROLLUP_IDS, which, n, e));
+    }
     /* An hour that is sealed is in its day, and a day that is sealed in no other sum. */
     return level == SQLITE_LEVEL_DAY || (level == SQLITE_LEVEL_HOUR && !open_only)
                ? take_refs(r, series, SQL_SEALED_IDS, which, n, e)
@@ -311,7 +314,7 @@ static enum profd_status select_all(struct reading *r, uint32_t series, struct p
 }
 
 /* Days that are completely inside the window, and the hours that they do not contain; hours at the limits; single
- * uploads. */
+ * uploads. Of totals what is sealed: days are exact for each step, because steps divide a day or are whole days. */
 static enum profd_status select_window(struct reading *r, uint32_t series, struct profd_error *e)
 {
     int64_t since = r->since > 0 ? r->since : 0;
@@ -331,6 +334,9 @@ static enum profd_status select_window(struct reading *r, uint32_t series, struc
     } else {
         TRY(take_sums(r, series, SQLITE_LEVEL_HOUR, false, first, last, e));
     }
+    if (r->series[series].totals) {
+        return PROFD_OK;
+    }
     TRY(take_slices(r, series, since, r->until > 0 ? r->until : INT64_MAX, e));
     return take_refs(r, series, SQL_UPLOAD_NUMBERS,
                      VALUES(INTEGER(r->series[series].id), INTEGER(first), INTEGER(last)), e);
@@ -345,10 +351,11 @@ static int compare_refs(const void *a, const void *b)
 enum profd_status sqlite_select_rows(struct reading *r, struct profd_error *e)
 {
     for (size_t i = 0; i < r->series_count; i++) {
-        if (r->series[i].totals) {
-            continue;
+        const bool totals = r->series[i].totals;
+        if (totals || !r->totals_only) {
+            TRY(r->since <= 0 && r->until <= 0 && !totals ? select_all(r, (uint32_t)i, e)
+                                                          : select_window(r, (uint32_t)i, e));
         }
-        TRY(r->since <= 0 && r->until <= 0 ? select_all(r, (uint32_t)i, e) : select_window(r, (uint32_t)i, e));
     }
     if (r->ref_count > 1) {
         qsort(r->refs, r->ref_count, sizeof *r->refs, compare_refs);

@@ -8,7 +8,7 @@
 struct series_info {
     int64_t id, set;
     uint32_t uid, program;
-    bool totals; /* it is given as totals by host, and has no row_ref */
+    bool totals; /* it is given as totals by host: row_refs are of blocks */
     size_t build_count;
     const uint32_t *rows; /* of the builds, in load order; shared with the adjacent rows of the same set and user */
     struct store_build *builds; /* likewise */
@@ -25,6 +25,13 @@ struct row_ref {
     uint32_t series; /* index of the series_info */
 };
 
+/* Sums of blocks that are fetched after the transaction. Arrays live in the reading's arena. */
+struct fetch_list {
+    struct store_row *rows; /* what is known of them */
+    struct store_stub *stubs;
+    size_t count;
+};
+
 struct reading {
     struct store *s;
     struct arena *arena;
@@ -34,10 +41,10 @@ struct reading {
     size_t series_count, series_capacity;
     struct row_ref *refs;
     size_t ref_count, ref_capacity;
-    struct hashmap hosts;         /* int64_t → text */
-    size_t sealed_count, fetched; /* of the refs; of these, those that are fetched after the transaction */
-    struct store_row *sealed;     /* what is known of them; in the arena */
-    struct store_stub *stubs;     /* likewise */
+    struct hashmap hosts; /* int64_t → text */
+    bool totals_only;     /* other series are not read */
+    size_t sealed_count;  /* of the refs */
+    struct fetch_list sums, totals;
 };
 
 /* Finds the series that match, and the edges that their sums allow. Names of builds are left out. */

@@ -69,7 +69,7 @@ size_t sqlite_shares_encode(const struct sqlite_sums *s, uint8_t *out)
     return (size_t)(p - out);
 }
 
-static bool decode_shares(const uint8_t *in, size_t n, struct sqlite_sums *s)
+bool sqlite_shares_decode(const uint8_t *in, size_t n, struct sqlite_sums *s)
 {
     const uint8_t *end = in + n;
     for (size_t i = 0; i < s->build_count; i++) {
@@ -103,7 +103,7 @@ enum profd_status sqlite_sums_read(struct store *s, sqlite3_stmt *q, size_t buil
     if (sqlite3_column_type(q, COLUMN_RAW_SINCE) != SQLITE_NULL) {
         out->raw_since = sqlite3_column_int64(q, COLUMN_RAW_SINCE);
     }
-    if (!decode_shares(shares, n, out)) {
+    if (!sqlite_shares_decode(shares, n, out)) {
         return profd_error_set(e, PROFD_DAMAGED, "database %s: the %zu bytes of shares of %zu builds break their rules",
                                s->path, n, builds);
     }

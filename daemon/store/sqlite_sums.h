@@ -40,6 +40,8 @@ static inline uint32_t sqlite_set_build(const uint8_t *set, size_t i)
 /* Writes the shares, and behind them the ticks of stacks: at most SQLITE_SHARES_BYTES. Returns how many bytes they are.
  */
 size_t sqlite_shares_encode(const struct sqlite_sums *s, uint8_t *out);
+/* Reads them, of build_count builds. False: the bytes break their rules. */
+bool sqlite_shares_decode(const uint8_t *in, size_t n, struct sqlite_sums *s);
 /* Reads the sums that the current row of q begins with (SUM_COLUMNS, raw_since, shares). DAMAGED if they cannot be. */
 enum profd_status sqlite_sums_read(struct store *s, sqlite3_stmt *q, size_t builds, struct sqlite_sums *out,
                                    struct profd_error *e);

@@ -284,8 +284,9 @@ struct found_hour {
     struct sqlite_sums sums;
     uint64_t rounding; /* nanoseconds by which the ledger may be lower for a build, because it rounds every upload */
     bool sealed;       /* a part of it is in blocks: the ledger has more shares and ticks of stacks */
-    bool cut;          /* a sum has as many arcs and bins, or histograms, as fit: others have lost their builds */
-    bool clocks_full;  /* a sum has stacks of as many clocks as fit: those of further clocks were left out of it */
+    struct store_amount totals; /* what has totals by host there */
+    bool cut;         /* a sum has as many arcs and bins, or histograms, as fit: others have lost their builds */
+    bool clocks_full; /* a sum has stacks of as many clocks as fit: those of further clocks were left out of it */
 };
 
 /* Says what differs between sums as one place says them and as another holds them. A sum at its end is unknown, and so
@@ -497,9 +498,10 @@ static enum profd_status add_sum(struct verifying *v, const struct sqlite_identi
     return PROFD_OK;
 }
 
-/* If there are totals by host, they are the ledger's together. */
+/* If there are totals by host, they are the ledger's together, with those in blocks. */
 static enum profd_status verify_totals(struct verifying *v, int64_t series, int64_t hour,
-                                       const struct sqlite_sums *ledger, const char *where, struct profd_error *e)
+                                       const struct store_amount *sealed, const struct sqlite_sums *ledger,
+                                       const char *where, struct profd_error *e)
 {
     sqlite3_stmt *q;
     bool row = false;
@@ -507,8 +509,10 @@ static enum profd_status verify_totals(struct verifying *v, int64_t series, int6
         sqlite_first(v->s, SQL_HOST_TOTAL_SUM, VALUES(INTEGER(series), INTEGER(hour)), &q, &row, e);
     if (row) {
         const struct store_amount said = {ledger->uploads, ledger->ticks, ledger->calls},
-                                  sum = {(uint64_t)sqlite3_column_int64(q, 0), (uint64_t)sqlite3_column_int64(q, 1),
-                                         (uint64_t)sqlite3_column_int64(q, 2)};
+                                  here = {(uint64_t)sqlite3_column_int64(q, 0), (uint64_t)sqlite3_column_int64(q, 1),
+                                          (uint64_t)sqlite3_column_int64(q, 2)};
+        struct store_amount sum = *sealed;
+        outgoing_amount_add(&sum, &here);
         sqlite_finish(q);
         if (sum.uploads > 0) {
             compare_amounts(v, where, "ledger", &said, "totals by host", &sum);
@@ -540,6 +544,9 @@ static enum profd_status add_hour(struct verifying *v, const struct sqlite_ident
         h->cut |= (one.inexact & ((uint32_t)INEXACT_CALLS_LOST | INEXACT_TICKS_LOST)) != 0;
         sqlite_sums_add(&h->sums, &one);
         v->uploads += one.uploads;
+        if (sqlite3_column_int64(q, 7) > 0) {
+            outgoing_amount_add(&h->totals, &(struct store_amount){one.uploads, one.ticks, one.calls});
+        }
     }
     TRY(status);
     for (int level = SQLITE_LEVEL_SLICE; level < SQLITE_LEVEL_SLICES; level++) {
@@ -571,7 +578,7 @@ static enum profd_status verify_hour(struct verifying *v, const struct sqlite_id
     if (ledger.raw_uploads == 0 && ledger.raw_since != INT64_MAX) {
         tell(v, "%s: the ledger waits for single uploads that it does not have", where);
     }
-    return verify_totals(v, series->id, hour, &ledger, where, e);
+    return verify_totals(v, series->id, hour, &h.totals, &ledger, where, e);
 }
 
 /* Checks that the sums of the series are those of its hours. */

@@ -51,7 +51,7 @@ struct fetch {
     struct fetcher *fetcher;
     const struct store_stub *stubs; /* the store's */
     bool *seen;                     /* of the batch */
-    bool spread;
+    enum store_archive_part part;
     enum profd_status (*each)(void *context, size_t stub, const struct store_bulk *bulk, struct profd_error *e);
     void *each_context;
     enum profd_status failed_each; /* what it returned last */
@@ -210,34 +210,43 @@ static const struct store_stub *fetch_find(struct fetch *q, const struct store_s
     return stubs[low];
 }
 
-/* Gives one row of a reply to the caller. */
-static enum profd_status fetch_row(struct fetch *q, struct row_reader *r, const struct store_stub *const *stubs,
-                                   size_t n, struct profd_error *e)
+static enum profd_status fetch_hosts(struct fetch *q, struct row_reader *r, struct store_bulk *bulk,
+                                     struct profd_error *e)
 {
-    struct store_stub key = {.block.number = rows_u32(r)};
-    struct store_bulk bulk = {.counts = NULL};
     const char **hosts;
 
-    key.block.attempt = rows_u32(r);
-    rows_fixed(r, key.series, sizeof key.series);
-    key.level = rows_u8(r);
-    key.at = rows_i64(r);
-    bulk.host_count = rows_length(r, 1);
+    bulk->host_count = rows_length(r, 1);
     arena_reset(q->arena);
-    hosts = ARENA_ARRAY(q->arena, bulk.host_count + 1, const char *);
-    for (size_t i = 0; i < bulk.host_count && hosts; i++) {
+    hosts = ARENA_ARRAY(q->arena, bulk->host_count + 1, const char *);
+    for (size_t i = 0; i < bulk->host_count && hosts; i++) {
         size_t size;
         const char *text = rows_string(r, &size);
 
         hosts[i] = arena_copy(q->arena, text, size);
         hosts = hosts[i] ? hosts : NULL;
     }
-    if (!hosts) {
-        return profd_no_memory(e);
+    bulk->hosts = hosts;
+    return hosts ? PROFD_OK : profd_no_memory(e);
+}
+
+/* Gives one row of a reply to the caller. */
+static enum profd_status fetch_row(struct fetch *q, struct row_reader *r, const struct store_stub *const *stubs,
+                                   size_t n, struct profd_error *e)
+{
+    struct store_stub key = {.block.number = rows_u32(r)};
+    struct store_bulk bulk = {.counts = NULL};
+
+    key.block.attempt = rows_u32(r);
+    rows_fixed(r, key.series, sizeof key.series);
+    key.level = rows_u8(r);
+    key.at = rows_i64(r);
+    if (q->part == STORE_ARCHIVE_TOTALS) {
+        bulk.totals = (const uint8_t *)rows_string(r, &bulk.totals_size);
+    } else {
+        TRY(fetch_hosts(q, r, &bulk, e));
+        bulk.counts = (const uint8_t *)rows_string(r, &bulk.counts_size);
     }
-    bulk.hosts = hosts;
-    bulk.counts = (const uint8_t *)rows_string(r, &bulk.counts_size);
-    if (q->spread) {
+    if (q->part == STORE_ARCHIVE_SPREAD) {
         bulk.spread = (const uint8_t *)rows_string(r, &bulk.spread_size);
     }
     if (r->cut) {
@@ -264,7 +273,7 @@ static enum profd_status fetch_batch(struct fetch *q, struct clickhouse *handle,
     size_t size, rows = 0;
 
     buffer_init(&statement, STATEMENT_BYTES);
-    statement_fetch(&statement, stubs, n, q->spread);
+    statement_fetch(&statement, stubs, n, q->part);
     enum profd_status status =
         statement.failed ? profd_no_memory(e) : clickhouse_take(handle, statement.data, &reply, &size, e);
     buffer_done(&statement);
@@ -318,12 +327,13 @@ static enum profd_status fetch_all(struct fetch *q, const struct store_stub **so
     return PROFD_UNAVAILABLE;
 }
 
-static enum profd_status fetcher_fetch(void *context, const struct store_stub *stubs, size_t n, bool spread,
+static enum profd_status fetcher_fetch(void *context, const struct store_stub *stubs, size_t n,
+                                       enum store_archive_part part,
                                        enum profd_status (*each)(void *each_context, size_t stub,
                                                                  const struct store_bulk *bulk, struct profd_error *e),
                                        void *each_context, struct profd_error *e)
 {
-    struct fetch q = {.fetcher = context, .stubs = stubs, .spread = spread, .each = each, .each_context = each_context};
+    struct fetch q = {.fetcher = context, .stubs = stubs, .part = part, .each = each, .each_context = each_context};
     const struct store_stub **sorted;
     enum profd_status status;
 

@@ -127,6 +127,7 @@ static enum profd_status sealer_put_sum(void *context, const struct store_block_
     for (size_t i = 0; i < sum->bulk.host_count; i++) {
         rows_put_text(b, sum->bulk.hosts[i]);
     }
+    rows_put_bytes(b, sum->bulk.totals, sum->bulk.totals_size);
     rows_put_bytes(b, sum->bulk.counts, sum->bulk.counts_size);
     rows_put_bytes(b, sum->bulk.spread, sum->bulk.spread_size);
     s->rows++;

@@ -25,7 +25,7 @@ void statement_check_block(struct buffer *b, const struct store_block *block)
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
         buffer_add_format(b, ", toString(%s), ' '", numbers[i]);
     }
-    buffer_add_text(b, ", program, groups, shares, arrayStringConcat(hosts, ''), counts, spread)))) FROM sum "
+    buffer_add_text(b, ", program, groups, shares, arrayStringConcat(hosts, ''), totals, counts, spread)))) FROM sum "
                        "WHERE centre = ");
     statement_add_bytes(b, block->centre, sizeof block->centre);
     buffer_add_format(b, " AND day = %" PRId64 " AND block = %" PRIu64 " AND attempt = %" PRIu32 " FORMAT RowBinary",
@@ -57,6 +57,7 @@ uint64_t statement_digest(const struct store_block_sum *sum)
     for (size_t i = 0; i < sum->bulk.host_count; i++) {
         sha256_update(&ctx, strlen(sum->bulk.hosts[i]), (const uint8_t *)sum->bulk.hosts[i]);
     }
+    sha256_update(&ctx, sum->bulk.totals_size, sum->bulk.totals);
     sha256_update(&ctx, sum->bulk.counts_size, sum->bulk.counts);
     sha256_update(&ctx, sum->bulk.spread_size, sum->bulk.spread);
     sha256_digest(&ctx, sizeof digest, digest);
@@ -86,16 +87,18 @@ static void statement_add_keys(struct buffer *b, const struct store_stub *const 
     buffer_add_char(b, ')');
 }
 
-void statement_fetch(struct buffer *b, const struct store_stub *const *stubs, size_t n, bool spread)
+void statement_fetch(struct buffer *b, const struct store_stub *const *stubs, size_t n, enum store_archive_part part)
 {
+    static const char *const columns[] = {[STORE_ARCHIVE_COUNTS] = "hosts, counts",
+                                          [STORE_ARCHIVE_SPREAD] = "hosts, counts, spread",
+                                          [STORE_ARCHIVE_TOTALS] = "totals"};
     int64_t first = stubs[0]->block.day, last = first;
 
     for (size_t i = 1; i < n; i++) {
         first = stubs[i]->block.day < first ? stubs[i]->block.day : first;
         last = stubs[i]->block.day > last ? stubs[i]->block.day : last;
     }
-    buffer_add_format(b, "SELECT block, attempt, series, level, at, hosts, counts%s FROM sum WHERE centre = ",
-                      spread ? ", spread" : "");
+    buffer_add_format(b, "SELECT block, attempt, series, level, at, %s FROM sum WHERE centre = ", columns[part]);
     statement_add_bytes(b, stubs[0]->block.centre, sizeof stubs[0]->block.centre);
     buffer_add_format(b, " AND day BETWEEN %" PRId64 " AND %" PRId64, first, last);
     statement_add_keys(b, stubs, n);

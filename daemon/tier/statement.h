@@ -11,7 +11,7 @@
 #define STATEMENT_PUT_SERIES "INSERT INTO series (series, tenant, program, builds, names, labels) FORMAT RowBinary"
 #define STATEMENT_PUT_SUMS                                                                                             \
     "INSERT INTO sum (centre, day, block, attempt, program, series, level, at, number, uploads, processes, ticks, "    \
-    "calls, first, last, inexact, groups, shares, hosts, counts, spread) FORMAT RowBinary"
+    "calls, first, last, inexact, groups, shares, hosts, totals, counts, spread) FORMAT RowBinary"
 #define STATEMENT_PUT_MANIFEST                                                                                         \
     "INSERT INTO manifest (centre, name, day, block, attempt, state, rows, bytes, checksum, keys, sealed, version) "   \
     "FORMAT RowBinary"
@@ -22,8 +22,8 @@ void statement_check_block(struct buffer *b, const struct store_block *block);
 /* Of a sum: the first eight bytes of a SHA-256 over all that the tier keeps of it. */
 uint64_t statement_digest(const struct store_block_sum *sum);
 /* Appends a query for n sums of one centre, which are sorted by block and level: block, attempt, series, level, at,
- * hosts, counts, and if wanted spread. NUL-terminated. */
-void statement_fetch(struct buffer *b, const struct store_stub *const *stubs, size_t n, bool spread);
+ * and as `part` says hosts and counts, these and spread, or totals. NUL-terminated. */
+void statement_fetch(struct buffer *b, const struct store_stub *const *stubs, size_t n, enum store_archive_part part);
 
 /* Appends a query for the greatest number of a block of a centre: UInt32, 0 if it has none. NUL-terminated. */
 void statement_find_newest(struct buffer *b, const uint8_t centre[STORE_CENTRE_SIZE]);

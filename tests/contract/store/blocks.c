@@ -126,7 +126,8 @@ static enum profd_status add_metadata(void *context, const struct store_row *row
 }
 
 /* An archive that breaks its promise. */
-static enum profd_status fetch_badly(void *context, const struct store_stub *stubs, size_t n, bool spread,
+static enum profd_status fetch_badly(void *context, const struct store_stub *stubs, size_t n,
+                                     enum store_archive_part part,
                                      enum profd_status (*each)(void *each_context, size_t stub,
                                                                const struct store_bulk *bulk, struct profd_error *e),
                                      void *each_context, struct profd_error *e)
@@ -134,7 +135,7 @@ static enum profd_status fetch_badly(void *context, const struct store_stub *stu
     const char how = *(const char *)context;
     const struct store_bulk bulk = {.counts = tier.sums[0].bulk.counts, .counts_size = tier.sums[0].bulk.counts_size};
     (void)stubs;
-    (void)spread;
+    (void)part;
     enum profd_status status = how == 'm' ? PROFD_OK : each(each_context, how == 'o' ? n : 0, &bulk, e);
     return status == PROFD_OK && how == 't' ? each(each_context, 0, &bulk, e) : status;
 }

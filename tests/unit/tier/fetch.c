@@ -65,7 +65,7 @@ static enum profd_status fetch(struct server *s, const struct buffer *rows, size
     cr_assert(!clickhouse_parse_address(url, &address, e) && !fetcher_new(&address, NULL, &f, e));
     const struct store_archive *a = fetcher_get_archive(f);
     e->sentence[0] = 0;
-    const enum profd_status status = a->fetch(a->context, stubs, 3, true, give, g, e);
+    const enum profd_status status = a->fetch(a->context, stubs, 3, STORE_ARCHIVE_SPREAD, give, g, e);
     fetcher_free(f);
     server_stop(s);
     buffer_done(&reply);
@@ -150,7 +150,7 @@ Test(fetch, after_a_failure_to_connect_none_is_tried_for_a_while)
     cr_assert(!clickhouse_parse_address(url, &address, &e) && !fetcher_new(&address, NULL, &f, &e));
     const struct store_archive *a = fetcher_get_archive(f);
     for (int i = 0; i < 2; i++) {
-        cr_expect_eq(a->fetch(a->context, stubs, 3, true, give, &g, &e), PROFD_UNAVAILABLE);
+        cr_expect_eq(a->fetch(a->context, stubs, 3, STORE_ARCHIVE_SPREAD, give, &g, &e), PROFD_UNAVAILABLE);
         cr_expect(!strncmp(e.sentence, "the days 2025-11-08 to 2025-11-09 cannot be read from ClickHouse now: ", 70),
                   "%s", e.sentence);
     }
