@@ -1,12 +1,8 @@
-#include "elf/elf_arcs.h"
-
 #include <elf.h>
 #include <inttypes.h>
 #include <stdlib.h>
 
-#include "elf/elf_disassembler.h"
-#include "elf/elf_ranges.h"
-#include "elf/elf_x86.h"
+#include "elf/elf_internal.h"
 #include "proto/limits.h"
 
 /* Addresses behind calls, ascending. */

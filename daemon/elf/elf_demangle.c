@@ -1,7 +1,7 @@
-#include "elf/elf_demangle.h"
-
 #include <stdlib.h>
 #include <string.h>
+
+#include "elf/elf_internal.h"
 
 /* Rust's legacy symbol names ("_ZN … 17h<hash>E"), which look like those of C++. */
 

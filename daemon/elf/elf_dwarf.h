@@ -8,8 +8,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "elf/elf_build.h"
 #include "elf/elf_file.h"
+
+struct elf_build; /* elf_internal.h */
 
 struct elf_dwarf {
     Elf *elf;

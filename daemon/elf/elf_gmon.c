@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "elf/elf_file.h"
-#include "elf/elf_symbols.h"
+#include "elf/elf_internal.h"
 
 bool elf_gmon_counts(const char *name)
 {

@@ -1,5 +1,3 @@
-#include "elf/elf_line.h"
-
 #include <dwarf.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -8,7 +6,8 @@
 
 #include "core/compare.h"
 #include "core/table.h"
-#include "elf/elf_line_functions.h"
+#include "elf/elf_dwarf.h"
+#include "elf/elf_internal.h"
 #include "proto/limits.h"
 
 /* A symbol that needs a line. */

@@ -1,5 +1,3 @@
-#include "elf/elf_line_functions.h"
-
 #include <dwarf.h>
 #include <elf.h>
 #include <inttypes.h>
@@ -8,6 +6,8 @@
 
 #include "core/compare.h"
 #include "core/heap.h"
+#include "elf/elf_dwarf.h"
+#include "elf/elf_internal.h"
 #include "proto/sort.h"
 
 /* A function or an inlined copy of one. */

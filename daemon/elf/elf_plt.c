@@ -1,12 +1,9 @@
-#include "elf/elf_plt.h"
-
 #include <inttypes.h>
 #include <limits.h>
 #include <stdlib.h>
 
 #include "core/compare.h"
-#include "elf/elf_ranges.h"
-#include "elf/elf_symbols.h"
+#include "elf/elf_internal.h"
 #include "proto/limits.h"
 
 /* The relocation types of one machine. */

@@ -2,19 +2,8 @@
 
 #include <inttypes.h>
 
-#include "elf/elf_arcs.h"
-#include "elf/elf_build.h"
-#include "elf/elf_code.h"
-#include "elf/elf_demangle.h"
 #include "elf/elf_dwarf.h"
-#include "elf/elf_file.h"
-#include "elf/elf_id.h"
-#include "elf/elf_inlined.h"
-#include "elf/elf_instructions.h"
-#include "elf/elf_line.h"
-#include "elf/elf_plt.h"
-#include "elf/elf_ranges.h"
-#include "elf/elf_symbols.h"
+#include "elf/elf_internal.h"
 #include "proto/limits.h"
 
 #define NOTE_MAX 4000 /* bytes; object_decode takes LIMIT_SYMBOL_NAME */

@@ -1,8 +1,9 @@
-#include "elf/elf_symbols.h"
-
 #include <inttypes.h>
+#include <stdlib.h>
 
+#include "core/compare.h"
 #include "core/local_names.h"
+#include "elf/elf_internal.h"
 #include "proto/limits.h"
 #include "proto/object_note.h"
 
@@ -270,5 +271,191 @@ enum profd_status elf_symbols_read(struct elf_build *b, const struct elf_file *f
     if (b->object->only_dynamic) {
         elf_build_note(b, OBJECT_NOTE_EXPORTED ", because it is stripped; a debug file would name the others.");
     }
+    return PROFD_OK;
+}
+
+/* foo.cold, foo.cold.3: parts that gcc and clang expect to run rarely. */
+static bool is_cold(const char *name)
+{
+    const char *p = strstr(name, ".cold");
+    return p != NULL && p != name && (p[5] == '\0' || p[5] == '.');
+}
+
+/* A marker of the linker script marks an end of code, not a function. */
+static bool is_marker(const char *name)
+{
+    static const char *const markers[] = {"etext", "_etext", "__etext", "__executable_start", "__bss_start", "_edata",
+                                          "edata", "_end",   "end"};
+    for (size_t i = 0; i < sizeof markers / sizeof *markers; i++) {
+        if (strcmp(name, markers[i]) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool is_function(const struct object_symbol *s, const char *name)
+{
+    if (!(s->flags & OBJECT_SYMBOL_EXECUTABLE)) {
+        return false;
+    }
+    if (s->type == OBJECT_TYPE_FUNCTION || s->type == OBJECT_TYPE_IFUNC) {
+        return true;
+    }
+    return s->type == OBJECT_TYPE_NONE && s->bind != OBJECT_BIND_LOCAL && !is_marker(name);
+}
+
+static int compare_functions(const void *x, const void *y)
+{
+    const struct elf_function *a = x, *b = y;
+    return compare_pairs(a->address, b->address, a->first, b->first);
+}
+
+/* Makes one entry for each address, with the longest extent. An entry that is also the name of a complete function is
+ * not cold. */
+static uint32_t collapse(struct elf_function *list, uint32_t *symbols, uint32_t n)
+{
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        symbols[i] = list[i].first;
+        list[i].first = i;
+        if (kept == 0 || list[kept - 1].address != list[i].address) {
+            list[kept++] = list[i];
+            continue;
+        }
+        struct elf_function *f = &list[kept - 1];
+        f->aliases++;
+        if (list[i].end > f->end) {
+            f->end = list[i].end;
+        }
+        f->cold = f->cold && list[i].cold;
+    }
+    for (uint32_t i = 0; i < kept; i++) {
+        if (list[i].end == list[i].address) {
+            list[i].end = i + 1 < kept ? list[i + 1].address : UINT64_MAX;
+        }
+    }
+    return kept;
+}
+
+enum profd_status elf_functions_make(struct elf_build *b, struct elf_functions *out, struct profd_error *e)
+{
+    const struct object *o = b->object;
+    const char *names = b->names.data; /* not yet moved into the object */
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < o->symbol_count; i++) {
+        n += is_function(&o->symbols[i], names + o->symbols[i].name);
+    }
+    struct elf_function *list = ARENA_ARRAY(b->scratch, (size_t)n + 1, struct elf_function);
+    uint32_t *symbols = ARENA_ARRAY(b->scratch, (size_t)n + 1, uint32_t);
+    if (list == NULL || symbols == NULL) {
+        return profd_error_set(e, PROFD_NO_MEMORY, "out of memory for %" PRIu32 " functions", n);
+    }
+    n = 0;
+    for (uint32_t i = 0; i < o->symbol_count; i++) {
+        const struct object_symbol *s = &o->symbols[i];
+        if (is_function(s, names + s->name)) {
+            list[n++] = (struct elf_function){s->address, s->address + s->size, i, 1, is_cold(names + s->name)};
+        }
+    }
+    qsort(list, n, sizeof *list, compare_functions);
+    out->list = list;
+    out->symbols = symbols;
+    out->count = collapse(list, symbols, n);
+    return PROFD_OK;
+}
+
+uint32_t elf_functions_from(const struct elf_functions *f, uint64_t address)
+{
+    return compare_find_first(f->list, f->count, sizeof *f->list, address);
+}
+
+const struct elf_function *elf_functions_at(const struct elf_functions *f, uint64_t address)
+{
+    uint32_t i = elf_functions_from(f, address);
+    return i < f->count && f->list[i].address == address ? &f->list[i] : NULL;
+}
+
+const struct elf_function *elf_functions_holding(const struct elf_functions *f, uint64_t address)
+{
+    uint32_t i = elf_functions_from(f, address);
+    if (i < f->count && f->list[i].address == address) {
+        return &f->list[i];
+    }
+    /* Entries inside a function are rare and few: the outer one is at most eight entries before. */
+    for (uint32_t back = 0; back < 8 && i > 0; back++) {
+        if (f->list[--i].end > address) {
+            return &f->list[i];
+        }
+    }
+    return NULL;
+}
+
+bool elf_ranges_is_plt(const struct elf_file *f, const GElf_Shdr *s)
+{
+    const char *name = elf_file_section_name(f, s);
+    return strcmp(name, ".plt") == 0 || strcmp(name, ".plt.got") == 0 || strcmp(name, ".plt.sec") == 0 ||
+           strcmp(name, ".iplt") == 0;
+}
+
+static int compare_ranges(const void *x, const void *y)
+{
+    const struct object_range *a = x, *b = y;
+    int order = compare_pairs(a->kind, b->kind, a->low, b->low);
+    return order != 0 ? order : compare_u64(a->high, b->high);
+}
+
+static void add_range(struct object *o, uint64_t low, uint64_t size, enum object_range_kind kind)
+{
+    uint64_t high;
+    if (size == 0 || __builtin_add_overflow(low, size, &high)) {
+        return;
+    }
+    o->ranges[o->range_count++] = (struct object_range){low, high, (uint8_t)kind};
+}
+
+/* Without symbols, functions are found by the calls to them. No call goes to the entry point, so without this it would
+ * be a part of the function before it. */
+static void add_entry(struct object *o, uint64_t entry)
+{
+    for (uint32_t i = 0; !o->has_names && i < o->range_count; i++) {
+        if (o->ranges[i].kind == OBJECT_RANGE_TEXT && entry > o->ranges[i].low && entry < o->ranges[i].high) {
+            add_range(o, entry, o->ranges[i].high - entry, OBJECT_RANGE_EXECUTABLE);
+            return;
+        }
+    }
+}
+
+enum profd_status elf_ranges_read(struct elf_build *b, const struct elf_file *f, struct profd_error *e)
+{
+    struct object *o = b->object;
+    o->ranges = ARENA_ARRAY(b->out, (size_t)f->section_count + f->segment_count + 2, struct object_range);
+    if (o->ranges == NULL) {
+        return profd_error_set(e, PROFD_NO_MEMORY, "out of memory for %" PRIu32 " sections", f->section_count);
+    }
+    const uint64_t code = SHF_ALLOC | SHF_EXECINSTR;
+    for (uint32_t i = 0; i < f->section_count; i++) {
+        const GElf_Shdr *s = &f->sections[i];
+        if ((s->sh_flags & code) != code || s->sh_type == SHT_NULL) {
+            continue;
+        }
+        bool text = strcmp(elf_file_section_name(f, s), ".text") == 0;
+        add_range(o, s->sh_addr, s->sh_size,
+                  text                      ? OBJECT_RANGE_TEXT
+                  : elf_ranges_is_plt(f, s) ? OBJECT_RANGE_PLT
+                                            : OBJECT_RANGE_EXECUTABLE);
+    }
+    add_entry(o, f->entry);
+    for (uint32_t i = 0; i < f->segment_count; i++) {
+        if (f->segments[i].p_type == PT_LOAD && f->segments[i].p_flags & PF_X) {
+            add_range(o, f->segments[i].p_vaddr, f->segments[i].p_memsz, OBJECT_RANGE_SEGMENT);
+        }
+    }
+    if (o->range_count > LIMIT_SECTIONS) {
+        return profd_error_set(
+            e, PROFD_LIMIT, "an executable may have at most %u executable sections and segments; this one has %" PRIu32,
+            LIMIT_SECTIONS, o->range_count);
+    }
+    qsort(o->ranges, o->range_count, sizeof *o->ranges, compare_ranges);
     return PROFD_OK;
 }

@@ -1,4 +1,4 @@
-#include "elf/elf_x86.h"
+#include "elf/elf_internal.h"
 
 /* What follows an opcode. One letter each:
  *   .  nothing          m  ModRM             b  imm8             w  imm16          z  imm16/32 by operand size

@@ -1,5 +1,5 @@
 /* The lengths of x86 instructions agree with capstone's, and no byte behind the end is read. */
-#include "elf/elf_x86.h"
+#include "elf/elf_internal.h"
 
 #include <capstone/capstone.h>
 #include <criterion/criterion.h>
