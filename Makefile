@@ -41,12 +41,12 @@ LDFLAGS_ALL = -pthread $(if $(SANITIZE),-fsanitize=$(SANITIZE),-Wl,-z,relro,-z,n
 # --- components: sources, libraries, and what each may link --------------------------------------------------
 # "client" is the library, libprofd; "gprof" is the local command, "import" the files of other tools, "record" the sampling of
 # a host, "profctl" the program.
-COMPONENTS := proto core compat elf ingest query render store admin net base writer live requests web client gprof import record profctl \
+COMPONENTS := proto core compat elf ingest query render store net base writer live requests web client gprof import record profctl \
               relay tier
 DIR_proto := proto
 DIR_client := client/lib
 $(foreach r,gprof import record profctl,$(eval DIR_$(r) := client/$(r)))
-$(foreach r,core compat elf ingest query render store admin net base writer live requests web relay tier,$(eval DIR_$(r) := daemon/$(r)))
+$(foreach r,core compat elf ingest query render store net base writer live requests web relay tier,$(eval DIR_$(r) := daemon/$(r)))
 $(foreach r,$(COMPONENTS),$(eval SRC_$(r) := $(wildcard $(DIR_$(r))/*.c)))
 # The collector's interpreter of unwind entries, compiled like other code.
 SRC_record += client/collect/cfi.c client/collect/frame_entry.c
@@ -61,7 +61,6 @@ NEEDS_compat := compat core proto
 NEEDS_elf := elf core proto
 NEEDS_store := store core proto
 NEEDS_ingest := ingest store core proto
-NEEDS_admin := admin store core proto
 NEEDS_render := render compat core proto
 NEEDS_query := query render compat store core proto
 NEEDS_net := net core proto
@@ -71,13 +70,13 @@ NEEDS_import := import client elf core proto
 NEEDS_record := record client elf core proto
 NEEDS_profctl := profctl record gprof import client compat elf core proto
 NEEDS_base := base net core proto
-NEEDS_tier := tier writer base admin net store core proto
+NEEDS_tier := tier writer base net store core proto
 NEEDS_relay := relay base net core proto
-NEEDS_server := server requests web live writer tier base query ingest admin render compat elf net store core proto
-NEEDS_writer := writer base admin net store core proto
-NEEDS_live := live writer base admin ingest net store core proto
+NEEDS_server := server requests web live writer tier base query ingest render compat elf net store core proto
+NEEDS_writer := writer base net store core proto
+NEEDS_live := live writer base ingest net store core proto
 NEEDS_web := web query render compat store core proto
-NEEDS_requests := requests web tier live writer base query ingest admin render compat elf net store core proto
+NEEDS_requests := requests web tier live writer base query ingest render compat elf net store core proto
 
 LIBS_proto := -lprotobuf-c -lzstd -lnettle
 LIBS_core := -lm

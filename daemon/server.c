@@ -10,7 +10,7 @@
 #include "base/config.h"
 #include "base/log.h"
 #include "base/notify.h"
-#include "admin/restore.h"
+#include "writer/restore.h"
 #include "proto/runtime.h"
 #include "server_internal.h"
 #include "writer/state_dir.h"

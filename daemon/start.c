@@ -7,12 +7,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "admin/backup.h"
-#include "admin/restore.h"
+#include "writer/backup.h"
+#include "writer/restore.h"
 #include "base/log.h"
 #include "web/web_files.h"
 #include "render/render.h"
-#include "requests/session.h"
+#include "requests/requests.h"
 #include "server_internal.h"
 #include "writer/state_dir.h"
 

@@ -13,7 +13,7 @@
 #include "base/clickhouse_address.h"
 #include "core/arena.h"
 #include "core/watch_list.h"
-#include "net/http_target.h"
+#include "net/http.h"
 #include "net/listen.h"
 #include "net/peer.h"
 #include "proto/limits.h"

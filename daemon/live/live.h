@@ -13,13 +13,13 @@
 #include <stdint.h>
 #include <sys/queue.h>
 
-#include "admin/request.h"
 #include "core/arena.h"
 #include "core/rows.h"
 #include "ingest/ingest.h"
 #include "live/counts.h"
 #include "net/conn.h"
 #include "net/listen.h"
+#include "proto/limits.h"
 #include "proto/status.h"
 #include "store/store.h"
 
@@ -91,10 +91,29 @@ void live_fail_syncs(struct live *l);
 /* The processes that the asker may see, as rows in the arena. O(processes). */
 enum profd_status live_list(const struct live *l, const struct store_scope *scope, int64_t now, struct arena *a,
                             struct process_row **rows, size_t *n, struct profd_error *e);
+/* Which live processes are meant: one of the pids and instances, if any are given, with all of the labels. At least one
+ * selector. */
+enum live_selector_kind { LIVE_PID, LIVE_INSTANCE, LIVE_LABEL };
+struct live_selector {
+    enum live_selector_kind kind;
+    const char *text; /* as it was given, borrowed */
+    uint32_t pid;
+    size_t name_size;  /* LABEL: bytes of the name that text begins with */
+    const char *value; /* LABEL */
+};
+struct live_selection {
+    bool pause; /* false: resume */
+    size_t selector_count;
+    struct live_selector selectors[LIMIT_ADMIN_ARGUMENTS];
+    bool has_rate;
+    uint32_t rate; /* ticks per second from now on, 0: as the process was started */
+};
+
 /* Pauses or resumes the processes that the request selects, those of the peer only unless it may administer; rows are
  * what was changed. NOT_FOUND, AMBIGUOUS. */
-enum profd_status live_control(struct live *l, const struct peer *peer, const struct request *request, int64_t now,
-                               struct arena *a, struct process_row **rows, size_t *n, struct profd_error *e);
+enum profd_status live_control(struct live *l, const struct peer *peer, const struct live_selection *selection,
+                               int64_t now, struct arena *a, struct process_row **rows, size_t *n,
+                               struct profd_error *e);
 void live_get_counts(const struct live *l, struct live_counts *out);
 
 #endif

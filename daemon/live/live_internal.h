@@ -24,7 +24,6 @@
 #include "net/conn.h"
 #include "net/loop.h"
 #include "net/peer.h"
-#include "net/watch.h"
 #include "net/work.h"
 #include "proto/limits.h"
 #include "store/store.h"

@@ -1,5 +1,3 @@
-/* The set of connections and their events: admits them, assigns ids, settles each after what happened to it, closes
- * all. */
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,9 +5,11 @@
 #include <unistd.h>
 
 #include "net/closer.h"
-#include "net/conn.h"
-#include "net/conn_internal.h"
 #include "net/loop.h"
+#include "net/conn_internal.h"
+
+/* The set of connections and their events: admits them, assigns ids, settles each after what happened to it, closes
+ * all. */
 
 #define DRAIN_READS 4 /* as much as a socket holds by default */
 #define SEEN 1024     /* connections among which one is chosen that gives way */

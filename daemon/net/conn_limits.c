@@ -1,10 +1,11 @@
-/* What one user may hold of what all share: reads in a pass of the loop, memory for bodies, descriptors to be closed.
- */
 #include <stdlib.h>
 
 #include "net/closer.h"
-#include "net/conn_internal.h"
 #include "net/loop.h"
+#include "net/conn_internal.h"
+
+/* What one user may hold of what all share: reads in a pass of the loop, memory for bodies, descriptors to be closed.
+ */
 
 #define CROWD_MS 10 /* between two looks whether descriptors were closed */
 

@@ -1,13 +1,14 @@
-/* From bytes to a frame and its handler. One scratch block serves all connections: what is kept of a connection that
- * says nothing is its struct, of one in the middle of a frame that frame. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 
 #include "net/closer.h"
-#include "net/conn_internal.h"
 #include "net/loop.h"
+#include "net/conn_internal.h"
+
+/* From bytes to a frame and its handler. One scratch block serves all connections: what is kept of a connection that
+ * says nothing is its struct, of one in the middle of a frame that frame. */
 
 #define HELLO_MAX 4096
 

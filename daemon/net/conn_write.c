@@ -1,5 +1,3 @@
-/* State, deadlines and answers of a connection, and whether a peer is there to read them. Blocks are written as soon as
- * the socket takes them; pieces of a long answer are made one at a time. */
 #include <errno.h>
 #include <poll.h>
 #include <stdlib.h>
@@ -9,8 +7,11 @@
 #include <unistd.h>
 
 #include "net/closer.h"
-#include "net/conn_internal.h"
 #include "net/loop.h"
+#include "net/conn_internal.h"
+
+/* State, deadlines and answers of a connection, and whether a peer is there to read them. Blocks are written as soon as
+ * the socket takes them; pieces of a long answer are made one at a time. */
 
 #define BLOCKS_PER_WRITE 64
 #define LOOK_MS 100 /* between two looks at the connections that have requests in flight */

@@ -140,4 +140,7 @@ struct http_answer {
 };
 void http_answer(struct http_exchange *x, const struct http_answer *answer);
 
+/* True for host or host:port, host being a name, an IPv4 address or an IPv6 address in brackets. */
+bool http_host_valid(const char *text, size_t n);
+
 #endif

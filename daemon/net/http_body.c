@@ -1,5 +1,3 @@
-/* Bodies of requests: that of a PUT goes into a file in memory, that of a POST into memory, decoded when it is whole.
- * What all bodies hold is bounded before it is taken. From top to bottom: what is held, framing, decoding. */
 #include <errno.h>
 #include <fcntl.h>
 #include <libdeflate.h>
@@ -10,7 +8,9 @@
 
 #include "net/http_internal.h"
 #include "proto/deflate.h"
-#include "proto/limits.h"
+
+/* Bodies of requests: that of a PUT goes into a file in memory, that of a POST into memory, decoded when it is whole.
+ * What all bodies hold is bounded before it is taken. From top to bottom: what is held, framing, decoding. */
 
 #define CHUNK_DIGITS 8
 

@@ -7,9 +7,8 @@
 #include <unistd.h>
 
 #include "net/closer.h"
-#include "net/http_internal.h"
 #include "net/loop.h"
-#include "proto/limits.h"
+#include "net/http_internal.h"
 
 #define HTTP_LINGER_MS 1000
 #define HTTP_LINGER_BODY_MS 10000 /* a client that sends a body reads the answer afterwards */

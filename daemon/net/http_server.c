@@ -1,11 +1,8 @@
-#include "net/closer.h"
-#include "net/http.h"
-
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "net/closer.h"
 #include "net/http_internal.h"
-#include "proto/limits.h"
 
 #define HTTP_HANDLE_MS 60000u
 

@@ -251,3 +251,83 @@ void loop_redirect_log(void (*f)(int severity, const char *text))
 {
     event_set_log_callback(f);
 }
+
+struct watch {
+    struct event *event;
+    void (*f)(void *context);
+    void *context;
+};
+
+static void watch_on_readable(evutil_socket_t fd, short what, void *context)
+{
+    struct watch *w = context;
+
+    (void)fd;
+    (void)what;
+    w->f(w->context);
+}
+
+struct watch *watch_new(struct loop *l, int fd, void (*f)(void *context), void *context)
+{
+    struct watch *w = calloc(1, sizeof *w);
+
+    if (!w) {
+        return NULL;
+    }
+    w->f = f;
+    w->context = context;
+    w->event = event_new(loop_get_base(l), fd, EV_READ, watch_on_readable, w); /* once */
+    if (!w->event || event_add(w->event, NULL)) {
+        watch_free(w);
+        return NULL;
+    }
+    return w;
+}
+
+void watch_free(struct watch *w)
+{
+    if (!w) {
+        return;
+    }
+    if (w->event) {
+        event_free(w->event);
+    }
+    free(w);
+}
+
+struct lock {
+    pthread_mutex_t mutex;
+};
+
+struct lock *lock_new(void)
+{
+    struct lock *l = malloc(sizeof *l);
+
+    if (l && pthread_mutex_init(&l->mutex, NULL)) {
+        free(l);
+        l = NULL;
+    }
+    return l;
+}
+
+void lock_free(struct lock *l)
+{
+    if (l) {
+        pthread_mutex_destroy(&l->mutex);
+    }
+    free(l);
+}
+
+void lock_take(void *lock)
+{
+    struct lock *l = lock;
+
+    pthread_mutex_lock(&l->mutex);
+}
+
+void lock_give(void *lock)
+{
+    struct lock *l = lock;
+
+    pthread_mutex_unlock(&l->mutex);
+}

@@ -49,4 +49,27 @@ int64_t loop_clock(void);
 /* Sends the event library's own messages to f (warning: severity ≥ 2). Process-wide. */
 void loop_redirect_log(void (*f)(int severity, const char *text));
 
+/* A descriptor of our own that becomes readable once: the handle of a process. Loop thread only. */
+
+struct watch;
+
+/* f runs on the loop, once, when fd is readable; it may free the watch. The descriptor stays the caller's and is closed
+ * after watch_free. NULL when out of memory or when the kernel cannot wait for such a descriptor. */
+struct watch *watch_new(struct loop *l, int fd, void (*f)(void *context), void *context);
+/* Accepts NULL. */
+void watch_free(struct watch *w);
+
+/* A mutex, for directories that may not use threads themselves. */
+
+struct lock;
+
+/* NULL when out of memory. */
+struct lock *lock_new(void);
+/* The lock must not be held. Accepts NULL. */
+void lock_free(struct lock *l);
+
+/* Waits for it; not to be taken twice by one thread. The argument is a struct lock, so that they fit as callbacks. */
+void lock_take(void *lock);
+void lock_give(void *lock);
+
 #endif

@@ -6,9 +6,18 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/queue.h>
 
-#include "net/work_item.h"
 #include "proto/status.h"
+
+/* Embedded in a job. */
+struct work_item {
+    STAILQ_ENTRY(work_item) next; /* of the queue that it is in */
+    uint32_t uid;                 /* the user that is charged */
+    size_t weight;                /* bytes: a batch holds at most batch_weight, or one item */
+};
+
+STAILQ_HEAD(work_list, work_item);
 
 struct loop;
 struct work;

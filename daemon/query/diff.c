@@ -1,15 +1,12 @@
-/* /api/v1/diff: two builds, versions, times or label sets compared, with intervals. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "core/diff.h"
 #include "core/report_dimension.h"
-#include "proto/limits.h"
-#include "query/handlers.h"
-#include "query/query.h"
-#include "query/work.h"
-#include "render/render_diff.h"
+#include "query/query_internal.h"
+
+/* /api/v1/diff: two builds, versions, times or label sets compared, with intervals. */
 
 #define PLANNED 0.02                               /* the increase that is planned for where no threshold is given */
 #define LONGEST (INT64_C(30) * 86400 * 1000000000) /* for which to go on collecting is a plan */

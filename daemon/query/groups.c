@@ -1,16 +1,572 @@
-/* /api/v1/builds/{id}/groups: uploads by the values of labels, by time, or both. */
-#include "query/groups_sum.h"
-
+/* Uploads added up by the values of labels, by time, or both: /api/v1/builds/{id}/groups, and /api/v1/load for many
+ * builds at once. */
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "core/report_dimension.h"
-#include "query/handlers.h"
-#include "query/query.h"
-#include "query/steps.h"
-#include "query/work.h"
-#include "render/render.h"
+#include "core/rollup.h"
+#include "core/share.h"
+#include "core/sum.h"
+#include "proto/collector.h"
+#include "proto/label.h"
+#include "proto/message.h"
+#include "query/query_internal.h"
+
+/* Uploads added up by the values of labels. */
+
+#define GROUPS_LABELS 3 /* that one question may group by */
+
+struct groups_request {
+    struct store *store;
+    struct store_scope scope;
+    struct store_filter filter;
+    const char *dimension; /* of the samples; NULL: the usual one, as for a report (core/report.h) */
+    bool alone;            /* ticks and calls of the filter's build only, as in load.h */
+    const char *labels[GROUPS_LABELS];
+    size_t label_count;
+    int64_t step;       /* ns, of GROUPS_STEPS; 0: none, and nothing below is looked at */
+    int64_t begin, end; /* with steps: where data can be; begin < end */
+};
+
+#define HOUR INT64_C(3600000000000)
+
+static bool take_mark(void *context, const struct store_mark *mark)
+{
+    struct groups_marks *m = context;
+    struct groups_mark x = {.host = 0, .reasons = mark->reasons, .hour = mark->hour};
+    bool added;
+    ARENA_BOUNDARY(m->arena, false);
+    m->list = arena_extend(m->arena, m->list, m->count, &m->capacity, sizeof *m->list);
+    if (m->by_host && mark->host != NULL) {
+        x.host = set_add(&m->names, mark->host, strlen(mark->host) + 1, &added) + 1;
+    }
+    m->list[m->count++] = x;
+    return true;
+}
+
+static int compare_marks(const void *a, const void *b)
+{
+    const struct groups_mark *x = a, *y = b;
+    return x->host != y->host ? (x->host > y->host) - (x->host < y->host) : (x->hour > y->hour) - (x->hour < y->hour);
+}
+
+enum profd_status groups_marks_load(struct store *s, const struct store_scope *scope, const struct store_filter *filter,
+                                    const char *const *labels, size_t label_count, struct arena *a,
+                                    struct groups_marks *out, struct profd_error *e)
+{
+    *out = (struct groups_marks){.arena = a};
+    set_init(&out->names, a);
+    for (size_t i = 0; i < label_count; i++) {
+        if (strcmp(labels[i], "host") == 0) {
+            out->label = i;
+            out->by_host = true;
+        }
+    }
+    const enum profd_status status = store_each_mark(s, scope, filter, take_mark, out, e);
+    arena_continue(a);
+    /* Makes one of those of the same host and hour. */
+    uint32_t n = 0;
+    if (out->count > 1) {
+        qsort(out->list, out->count, sizeof *out->list, compare_marks);
+    }
+    for (uint32_t i = 0; i < out->count; i++) {
+        if (n > 0 && compare_marks(&out->list[n - 1], &out->list[i]) == 0) {
+            out->list[n - 1].reasons |= out->list[i].reasons;
+        } else {
+            out->list[n++] = out->list[i];
+        }
+    }
+    out->count = n;
+    return status;
+}
+
+/* The reasons of one host, by its number, in hours from one to another. */
+static uint32_t find_host(const struct groups_marks *m, uint32_t host, int64_t from, int64_t to)
+{
+    uint32_t reasons = 0, low = 0, high = m->count;
+    while (low < high) { /* the first that is not before */
+        const uint32_t middle = low + (high - low) / 2;
+        const struct groups_mark *x = &m->list[middle];
+        if (x->host < host || (x->host == host && x->hour < from)) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    for (; low < m->count && m->list[low].host == host && m->list[low].hour <= to; low++) {
+        reasons |= m->list[low].reasons;
+    }
+    return reasons;
+}
+
+uint32_t groups_marks_find(const struct groups_marks *m, const char *const *values, int64_t since, int64_t until)
+{
+    const int64_t from = since > 0 ? since / HOUR : 0, to = until > 0 ? (until - 1) / HOUR : INT64_MAX;
+    uint32_t reasons = m->count > 0 ? find_host(m, 0, from, to) : 0;
+    if (m->by_host) {
+        const char *name = values[m->label];
+        uint32_t number = 0;
+        reasons |= set_find(&m->names, name, strlen(name) + 1, &number) ? find_host(m, number + 1, from, to) : 0;
+    }
+    return reasons;
+}
+
+struct rate_ticks {
+    struct rate_ticks *next; /* ascending by dimension, then rate */
+    char dimension[16];
+    uint32_t rate;
+    uint64_t ticks;
+};
+
+#define FEW 4u
+#define HOST_NAME_MOST 64u
+
+struct group {
+    struct group_row row;
+    uint32_t few[FEW];   /* its hosts, by number, while they are that few; else: */
+    uint64_t *host_bits; /* the bits of their numbers; NULL: few has them */
+    uint32_t host_words;
+    struct rate_ticks *rates;
+    uint64_t nanoseconds; /* of totals */
+    uint64_t outside;     /* ns of CPU time outside all builds, by the collectors */
+};
+
+struct adding {
+    const struct groups_request *request;
+    struct arena *arena, *scratch;
+    struct set keys, hosts; /* hosts: numbers of all hosts */
+    struct buffer key;      /* of the row */
+    bool totals;            /* of a host were added */
+    struct group *groups;
+    uint32_t capacity;
+    int64_t widest; /* that rows may be; 0: any */
+};
+
+static const char *find_value(const struct store_row *row, const char *name)
+{
+    for (size_t i = 0; i < row->label_count; i++) {
+        if (strcmp(row->labels[i].name, name) == 0) {
+            return row->labels[i].value;
+        }
+    }
+    return "";
+}
+
+/* The step that a row belongs to. */
+static void find_step(const struct adding *g, const struct store_row *row, int64_t *time, int64_t *width)
+{
+    int64_t step = g->request->step;
+    const bool slice = row->width > 0 && row->width < HOUR; /* of a live process, or of what hosts have sent */
+    const bool wide = row->rolled && !slice && step < g->widest;
+    if ((slice || !row->rolled) && row->width > step) {
+        step = row->width;
+    }
+    *width = wide ? g->widest : step;
+    *time = row->end - row->end % *width;
+}
+
+static void new_group(struct adding *g, uint32_t at, const struct store_row *row, int64_t time, int64_t width)
+{
+    const struct groups_request *r = g->request;
+    const char **values = ARENA_ARRAY(g->arena, r->label_count + 1, const char *);
+    for (size_t i = 0; i < r->label_count; i++) {
+        const char *value = find_value(row, r->labels[i]);
+        values[i] = arena_copy(g->arena, value, strlen(value));
+    }
+    g->groups = arena_extend(g->arena, g->groups, at, &g->capacity, sizeof *g->groups);
+    g->groups[at] = (struct group){.row = {.values = values, .time = time, .width = width}};
+}
+
+/* The group of a row, new if nothing is in it yet. */
+static uint32_t find_group(struct adding *g, const struct store_row *row)
+{
+    const struct groups_request *r = g->request;
+    int64_t key_time[2] = {0, 0};
+    bool added;
+    if (r->step > 0) {
+        find_step(g, row, &key_time[0], &key_time[1]);
+    }
+    g->key.size = 0;
+    buffer_add(&g->key, key_time, sizeof key_time);
+    for (size_t i = 0; i < r->label_count; i++) {
+        const char *value = find_value(row, r->labels[i]);
+        buffer_add(&g->key, value, strlen(value) + 1);
+    }
+    const uint32_t number = set_add(&g->keys, g->key.data, g->key.size, &added);
+    if (added) {
+        new_group(g, number, row, key_time[0], key_time[1]);
+    }
+    return number;
+}
+
+/* Makes space for the bit of a host. */
+static void reserve_bit(struct adding *g, struct group *to, uint32_t host)
+{
+    const uint32_t wanted = host / 64 + 1, twice = 2 * to->host_words, words = wanted > twice ? wanted : twice;
+    if (to->host_bits != NULL && wanted <= to->host_words) {
+        return;
+    }
+    uint64_t *bits = ARENA_ARRAY(g->arena, words, uint64_t);
+    if (to->host_bits != NULL) {
+        memcpy(bits, to->host_bits, to->host_words * sizeof *bits);
+    }
+    to->host_bits = bits;
+    to->host_words = words;
+}
+
+/* Counts a host of a group unless it was. O(1) expected: rows may have ten thousand hosts each. */
+static void count_host(struct adding *g, struct group *to, uint32_t host)
+{
+    for (uint32_t i = 0; to->host_bits == NULL && i < to->row.hosts; i++) {
+        if (to->few[i] == host) {
+            return;
+        }
+    }
+    if (to->row.hosts < FEW) {
+        to->few[to->row.hosts++] = host;
+        return;
+    }
+    if (to->host_bits == NULL) {
+        reserve_bit(g, to, g->hosts.count - 1);
+    }
+    for (uint32_t i = 0; to->row.hosts == FEW && i < FEW; i++) {
+        to->host_bits[to->few[i] / 64] |= UINT64_C(1) << to->few[i] % 64;
+    }
+    reserve_bit(g, to, host);
+    uint64_t *word = &to->host_bits[host / 64];
+    const uint64_t bit = UINT64_C(1) << host % 64;
+    to->row.hosts += (*word & bit) == 0;
+    *word |= bit;
+}
+
+static void add_host(struct adding *g, uint32_t number, const char *host)
+{
+    size_t n = host != NULL ? strlen(host) : 0;
+    bool added;
+    if (n > 0 && n <= HOST_NAME_MOST) {
+        count_host(g, &g->groups[number], set_add(&g->hosts, host, n, &added));
+    }
+}
+
+static void add_source(struct adding *g, uint32_t number, const struct store_row *row)
+{
+    struct group_row *to = &g->groups[number].row;
+    bool first = to->uploads == 0;
+    to->uploads += row->uploads;
+    to->processes += row->processes_started;
+    to->inexact |= row->inexact;
+    to->first = first || row->start < to->first ? row->start : to->first;
+    to->last = first || row->end > to->last ? row->end : to->last;
+    add_host(g, number, row->host);
+    for (size_t i = 0; i < row->host_count; i++) {
+        add_host(g, number, row->hosts[i]);
+    }
+}
+
+static int compare_ticks(const struct rate_ticks *a, const char *dimension, uint32_t rate)
+{
+    int order = strcmp(a->dimension, dimension);
+    return order != 0 ? order : (a->rate > rate) - (a->rate < rate);
+}
+
+static void add_ticks(struct adding *g, struct group *to, const char dimension[16], uint32_t rate, const uint32_t *bins,
+                      const uint64_t *ticks, uint32_t n)
+{
+    struct rate_ticks **at = &to->rates;
+    bool saturated = false;
+    if (collector_is_dimension(dimension)) {
+        for (uint32_t i = 0; i < n; i++) {
+            sum_add(&to->outside, bins[i] == COLLECTOR_OUTSIDE_NS ? ticks[i] : 0, &saturated);
+        }
+        return;
+    }
+    while (*at != NULL && compare_ticks(*at, dimension, rate) < 0) {
+        at = &(*at)->next;
+    }
+    if (*at == NULL || compare_ticks(*at, dimension, rate) != 0) {
+        struct rate_ticks *fresh = ARENA_NEW(g->arena, struct rate_ticks);
+        *fresh = (struct rate_ticks){.next = *at, .rate = rate};
+        memcpy(fresh->dimension, dimension, sizeof fresh->dimension);
+        *at = fresh;
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        sum_add(&(*at)->ticks, ticks[i], &saturated);
+    }
+}
+
+static void add_counts(struct adding *g, struct group *to, const struct counts *c, uint32_t only)
+{
+    for (uint32_t i = 0; i < c->histogram_count; i++) {
+        const struct counts_histogram *h = &c->histograms[i];
+        if (only == COUNTS_NOWHERE || h->build == only) {
+            add_ticks(g, to, h->dimension, h->rate, c->bin_index + h->first, c->bin_ticks + h->first, h->used);
+        }
+    }
+    /* only: the one build that counts; COUNTS_NOWHERE: all do. */
+    bool saturated = false;
+    for (uint32_t i = 0; i < c->arc_count; i++) {
+        if (only == COUNTS_NOWHERE || c->from_build[i] == only || c->to_build[i] == only) {
+            sum_add(&to->row.calls, c->calls[i], &saturated);
+        }
+    }
+}
+
+static enum profd_status add_upload(struct adding *g, struct group *to, const struct store_row *row, uint32_t only,
+                                    struct profd_error *e)
+{
+    struct row_counts c;
+    enum profd_status status = row_open_counts(row, g->arena, &c, e);
+    if (!status) {
+        add_counts(g, to, &c.counts, only);
+        row_close_counts(&c);
+    }
+    return status;
+}
+
+static enum profd_status add_rolled(struct adding *g, struct group *to, const struct store_row *row, uint32_t only,
+                                    struct profd_error *e)
+{
+    struct counts r;
+    arena_reset(g->scratch);
+    enum profd_status status =
+        rollup_decode(g->scratch, row->counts, row->counts_size, (uint32_t)row->build_count, false, &r, e);
+    if (status != PROFD_OK) {
+        return profd_error_wrap(e, status, "a stored sum cannot be read");
+    }
+    add_counts(g, to, &r, only);
+    return PROFD_OK;
+}
+
+/* A total of a host. Its seconds are those of the usual dimension. */
+static void add_total(struct adding *g, struct group *to, const struct store_row *row, uint32_t only)
+{
+    static const char usual[16] = REPORT_DIMENSION_USUAL;
+    bool saturated = false;
+    g->totals = true;
+    for (uint32_t i = 0; i < row->build_count; i++) {
+        if (only == COUNTS_NOWHERE || i == only) {
+            sum_add(&to->nanoseconds, row->shares[i].nanoseconds, &saturated);
+        }
+    }
+    sum_add(&to->row.calls, only == COUNTS_NOWHERE ? row->calls : row->shares[only].calls, &saturated);
+    add_ticks(g, to, usual, 1, NULL, NULL, 0);
+}
+
+static enum profd_status take_row(void *context, const struct store_row *row, struct profd_error *e)
+{
+    struct adding *g = context;
+    ARENA_BOUNDARY(g->arena, profd_no_memory(e));
+    uint32_t only = COUNTS_NOWHERE;
+    if (row->uploads == 0) {
+        return PROFD_OK;
+    }
+    const uint32_t number = find_group(g, row);
+    add_source(g, number, row);
+    for (uint32_t i = 0; g->request->alone && i < row->build_count; i++) {
+        if (strcmp(row->builds[i].id.text, g->request->filter.build_id) == 0) {
+            only = i;
+        }
+    }
+    struct group *to = &g->groups[number];
+    if (row->shares != NULL) {
+        add_total(g, to, row, only);
+        return PROFD_OK;
+    }
+    return row->rolled ? add_rolled(g, to, row, only, e) : add_upload(g, to, row, only, e);
+}
+
+/* With steps, the store gives no sum that is wider than a step or an hour, of whole ones. */
+static enum profd_status ask(struct adding *g, struct profd_error *e)
+{
+    const struct groups_request *r = g->request;
+    struct store_filter filter = r->filter;
+    if (r->step > 0) {
+        g->widest = r->step > HOUR ? r->step : HOUR;
+        const int64_t first = r->begin - r->begin % g->widest, last = r->end - 1 - (r->end - 1) % g->widest + g->widest;
+        filter.widest = g->widest;
+        filter.since = first > filter.since ? first : filter.since;
+        filter.since = filter.since > 0 ? filter.since : 1;
+        filter.until = filter.until > 0 && filter.until < last ? filter.until : last;
+    }
+    TRY(store_each_upload(r->store, &r->scope, &filter, take_row, g, e));
+    return store_pattern_judge(&filter, e);
+}
+
+/* The groups with processes that have not been read since the restart, and with marked hours of hosts. If one of these
+ * processes has been found meanwhile, its group is unknown, so every group is marked. */
+static enum profd_status mark_unread(struct adding *g, const struct store_living *before, struct profd_error *e)
+{
+    const struct groups_request *r = g->request;
+    struct store_filter filter = r->filter;
+    struct store_living unread = {.processes = 0};
+    struct store_matcher *matchers =
+        ARENA_ARRAY(g->arena, filter.matcher_count + r->label_count + 1, struct store_matcher);
+    struct groups_marks marks;
+    uint32_t reasons = 0;
+    enum profd_status status = store_get_living(r->store, STORE_UNREAD, &r->scope, &filter, &unread, e);
+    const bool all = unread.processes < before->processes;
+    if (status == PROFD_OK) {
+        status = store_get_marks(r->store, &r->scope, &filter, &reasons, e);
+    }
+    if (status != PROFD_OK || (before->processes == 0 && reasons == 0)) {
+        return status;
+    }
+    const bool totals = (reasons & (uint32_t)INEXACT_HOST_TOTALS) != 0; /* then groups are steps alone */
+    status = groups_marks_load(r->store, &r->scope, &filter, r->labels, r->label_count, g->arena, &marks, e);
+    memcpy(matchers, filter.matchers, filter.matcher_count * sizeof *matchers);
+    filter.matchers = matchers;
+    for (uint32_t i = 0; status == PROFD_OK && i < g->keys.count; i++) {
+        struct group_row *row = &g->groups[i].row;
+        filter.matcher_count = r->filter.matcher_count;
+        for (size_t k = 0; k < r->label_count; k++) {
+            matchers[filter.matcher_count++] =
+                (struct store_matcher){.name = r->labels[k], .value = row->values[k], .match = STORE_MATCH_EQUAL};
+        }
+        filter.until = r->step > 0 ? row->time + row->width : r->filter.until;
+        filter.since = r->filter.since;
+        if (before->processes > 0) {
+            status = store_get_living(r->store, STORE_UNREAD, &r->scope, &filter, &unread, e);
+            row->inexact |= all || unread.processes > 0 ? (uint32_t)INEXACT_NOT_READ : 0;
+        }
+        filter.since = r->step > 0 ? row->time : r->filter.since;
+        row->inexact |= groups_marks_find(&marks, row->values, filter.since, filter.until);
+        if (status == PROFD_OK && totals) {
+            status = store_get_marks(r->store, &r->scope, &filter, &reasons, e);
+            row->inexact |= reasons;
+        }
+    }
+    return status;
+}
+
+static int group_compare(const void *left, const void *right, void *context)
+{
+    const struct group_row *a = &((const struct group *)left)->row, *b = &((const struct group *)right)->row;
+    const struct groups_request *r = context;
+    if (a->time != b->time) {
+        return a->time < b->time ? -1 : 1;
+    }
+    int order = 0;
+    for (size_t i = 0; order == 0 && i < r->label_count; i++) {
+        order = strcmp(a->values[i], b->values[i]);
+    }
+    return order != 0 ? order : (a->width > b->width) - (a->width < b->width);
+}
+
+/* The next dimension in byte order; NULL if there is none. */
+static const char *next_dimension(const struct adding *g, const char *behind)
+{
+    const char *least = NULL;
+    for (uint32_t i = 0; i < g->keys.count; i++) {
+        for (const struct rate_ticks *at = g->groups[i].rates; at != NULL; at = at->next) {
+            if ((behind == NULL || strcmp(at->dimension, behind) > 0) &&
+                (least == NULL || strcmp(at->dimension, least) < 0)) {
+                least = at->dimension;
+            }
+        }
+    }
+    return least;
+}
+
+/* The dimension that all rows' seconds are of, chosen as a report does. */
+static enum profd_status choose_dimension(const struct adding *g, const char **out, struct profd_error *e)
+{
+    const char *asked = g->request->dimension;
+    struct report_dimension *list = NULL;
+    uint32_t n = 0, capacity = 0, picked;
+    for (const char *at = next_dimension(g, NULL); at != NULL; at = next_dimension(g, at)) {
+        list = arena_extend(g->arena, list, n, &capacity, sizeof *list);
+        list[n++] = (struct report_dimension){.name = at};
+    }
+    TRY(report_dimension_pick(list, n, asked, false, &picked, e));
+    *out = picked < n ? list[picked].name : asked != NULL ? asked : REPORT_DIMENSION_USUAL;
+    return PROFD_OK;
+}
+
+static enum profd_status finish(struct adding *g, struct group_row **rows, size_t *count, const char **dimension,
+                                struct profd_error *e)
+{
+    struct groups_request request = *g->request;
+    size_t n = g->keys.count;
+    const char *chosen = REPORT_DIMENSION_USUAL;
+    TRY(choose_dimension(g, &chosen, e));
+    if (g->totals && strcmp(chosen, REPORT_DIMENSION_USUAL) != 0) {
+        return profd_error_set(e, PROFD_BAD_QUERY, "dimension=%s: of some hosts only totals in %s are kept", chosen,
+                               REPORT_DIMENSION_USUAL);
+    }
+    struct group_row *out = ARENA_ARRAY(g->arena, n, struct group_row);
+    const bool usual = !request.alone && strcmp(chosen, REPORT_DIMENSION_USUAL) == 0;
+    if (n > 0) {
+        qsort_r(g->groups, n, sizeof *g->groups, group_compare, &request);
+    }
+    for (size_t i = 0; i < n; i++) {
+        out[i] = g->groups[i].row;
+        const uint64_t outside = usual ? g->groups[i].outside : 0;
+        out[i].seconds = (double)g->groups[i].nanoseconds / 1e9 + (double)outside / 1e9;
+        for (const struct rate_ticks *at = g->groups[i].rates; at != NULL; at = at->next) {
+            out[i].seconds += strcmp(at->dimension, chosen) == 0 ? (double)at->ticks / at->rate : 0;
+        }
+    }
+    *dimension = chosen;
+    *rows = out;
+    *count = n;
+    return PROFD_OK;
+}
+
+/* Rows by ascending time and values, without those that have no uploads. If steps are shorter than an hour, an hourly
+ * sum or a wider slice of a live process becomes a row of its own width, at its beginning. Everything lives in the
+ * arena. *dimension: that of the seconds of all rows. LIMIT if a label pattern could not be decided; BAD_QUERY naming
+ * the existing dimensions if the requested one is not among them. */
+static enum profd_status groups_add_up(const struct groups_request *request, struct arena *a, struct group_row **rows,
+                                       size_t *count, const char **dimension, struct profd_error *e)
+{
+    struct adding g = {.request = request, .arena = a, .scratch = arena_new_child(a, LIMIT_QUERY_MEMORY)};
+    set_init(&g.keys, a);
+    set_init(&g.hosts, a);
+    buffer_init_arena(&g.key, a);
+    struct store_living unread;
+    enum profd_status status =
+        store_get_living(request->store, STORE_UNREAD, &request->scope, &request->filter, &unread, e);
+    if (status == PROFD_OK) {
+        status = ask(&g, e);
+    }
+    arena_free(g.scratch);
+    if (status == PROFD_OK) {
+        status = mark_unread(&g, &unread, e);
+    }
+    return status == PROFD_OK ? finish(&g, rows, count, dimension, e) : status;
+}
+
+/* by= of the parameters into r->labels. BAD_QUERY if one is no name of a label or given twice, if there are too many,
+ * and if there is none and no step either. */
+static enum profd_status groups_parse_labels(const struct params *p, struct groups_request *r, struct profd_error *e)
+{
+    for (size_t i = 0; i < p->count; i++) {
+        const char *label = p->items[i].value;
+        if (strcmp(p->items[i].name, "by") != 0) {
+            continue;
+        }
+        if (label_judge_name(label, strlen(label)) != LABEL_GOOD) {
+            return profd_error_set(e, PROFD_BAD_QUERY, "by=%s does not name a label", label);
+        }
+        for (size_t k = 0; k < r->label_count; k++) {
+            if (strcmp(r->labels[k], label) == 0) {
+                return profd_error_set(e, PROFD_BAD_QUERY, "by=%s is given twice", label);
+            }
+        }
+        if (r->label_count == GROUPS_LABELS) {
+            return profd_error_set(e, PROFD_BAD_QUERY, "by=%s is one label too many: at most %d", label, GROUPS_LABELS);
+        }
+        r->labels[r->label_count++] = label;
+    }
+    if (r->label_count == 0 && r->step == 0) {
+        return profd_error_set(e, PROFD_BAD_QUERY, "by= must name a label to group by, or step= a length of time");
+    }
+    return PROFD_OK;
+}
+
+/* /api/v1/builds/{id}/groups: uploads by the values of labels, by time, or both. */
 
 #define SECOND INT64_C(1000000000)
 
@@ -56,8 +612,8 @@ static enum profd_status find_page(const struct job *job, const struct group_row
                                             cursor);
 }
 
-static enum profd_status show(struct job *job, const struct groups_request *r, struct work *w, size_t limit,
-                              struct profd_error *e)
+static enum profd_status show_groups(struct job *job, const struct groups_request *r, struct work *w, size_t limit,
+                                     struct profd_error *e)
 {
     struct group_row *rows = NULL;
     size_t n = 0, first;
@@ -97,5 +653,172 @@ enum profd_status groups_show(struct job *job, struct profd_error *e)
     r.filter = work_make_filter(&w);
     r.dimension = w.options.dimension;
     r.alone = w.scope != OPTIONS_SCOPE_PROGRAM;
-    return show(job, &r, &w, limit, e);
+    return show_groups(job, &r, &w, limit, e);
+}
+
+/* /api/v1/load: CPU time by steps, and values of labels, of all builds with uploads in a window. One answer for the
+ * small pictures of a whole list. */
+
+#define STEPS_USUAL 24
+#define STEPS_MOST 400u /* of a row */
+#define VALUES_MOST 32u /* of a label in a row */
+
+struct loads {
+    struct job *job;
+    struct groups_request request; /* step and labels of all */
+    int64_t begin;                 /* of the first step */
+    size_t step_count;
+    unsigned long long limit;
+    const char **ids; /* builds of the page, and one more if there is one */
+    size_t id_count;
+    struct load_row *rows;
+    size_t row_count;
+};
+
+static bool take_load_build(void *context, const struct build_row *row)
+{
+    struct loads *l = context;
+    ARENA_BOUNDARY(l->job->arena, false);
+    l->ids[l->id_count++] = job_copy(l->job, row->build_id.text);
+    return true;
+}
+
+static int compare_texts(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* The different values of a label that are not empty, ascending, ended by NULL. */
+static const char *const *find_values(struct loads *l, const struct group_row *rows, size_t n, size_t label)
+{
+    const char **values = ARENA_ARRAY(l->job->arena, n + 1, const char *);
+    size_t count = 0, kept = 0;
+    for (size_t i = 0; i < n; i++) {
+        if (rows[i].values[label][0] != '\0') {
+            values[count++] = rows[i].values[label];
+        }
+    }
+    qsort(values, count, sizeof *values, compare_texts);
+    for (size_t i = 0; i < count && kept < VALUES_MOST; i++) {
+        if (kept == 0 || strcmp(values[kept - 1], values[i]) != 0) {
+            values[kept++] = values[i];
+        }
+    }
+    values[kept] = NULL;
+    return values;
+}
+
+static void add_load_row(struct loads *l, const char *id, const char *dimension, const struct group_row *rows, size_t n)
+{
+    struct load_row *out = &l->rows[l->row_count];
+    const char *const **values = ARENA_ARRAY(l->job->arena, l->request.label_count + 1, const char *const *);
+    *out = (struct load_row){.build_id = id, .dimension = dimension, .values = values};
+    out->seconds = ARENA_ARRAY(l->job->arena, l->step_count + 1, double);
+    memset(out->seconds, 0, (l->step_count + 1) * sizeof *out->seconds);
+    for (size_t i = 0; i < n; i++) {
+        const int64_t at = (rows[i].time - l->begin) / l->request.step;
+        if (rows[i].time < l->begin) {
+            continue; /* rows of whole steps: of one before the first */
+        }
+        out->seconds[at < (int64_t)l->step_count ? (size_t)at : l->step_count - 1] += rows[i].seconds;
+        out->hosts = rows[i].hosts > out->hosts ? rows[i].hosts : out->hosts;
+    }
+    for (size_t k = 0; k < l->request.label_count; k++) {
+        values[k] = find_values(l, rows, n, k);
+    }
+    l->row_count += n > 0;
+}
+
+static enum profd_status add_load(struct loads *l, const char *id, struct profd_error *e)
+{
+    struct work w;
+    struct group_row *rows = NULL;
+    size_t n = 0;
+    const char *dimension = REPORT_DIMENSION_USUAL;
+    struct groups_request r = l->request;
+    TRY(work_find(l->job, l->job->params, id, false, &w, e));
+    w.options.since = w.options.since > l->begin ? w.options.since : l->begin;
+    TRY(steps_find_span(&w, r.step, &r.begin, &r.end, e));
+    if (r.begin >= r.end) {
+        return PROFD_OK;
+    }
+    r.scope = w.options.visible;
+    r.filter = work_make_filter(&w);
+    r.dimension = w.options.dimension;
+    r.alone = w.scope != OPTIONS_SCOPE_PROGRAM;
+    TRY(groups_add_up(&r, l->job->arena, &rows, &n, &dimension, e));
+    add_load_row(l, id, dimension, rows, n);
+    return PROFD_OK;
+}
+
+/* The window as whole steps: the last day, if nothing is said. */
+static enum profd_status find_load_steps(struct loads *l, int64_t resolved[3], struct profd_error *e)
+{
+    struct job *job = l->job;
+    const struct query_request *q = job->request;
+    struct options o;
+    const int64_t step = l->request.step;
+    TRY(options_parse(job->params, &q->scope, q->http, q->now, false, job->arena, &o, e));
+    const int64_t until = o.until > 0 ? o.until : q->now + 1;
+    const int64_t since = o.since > 0 ? o.since : until - (STEPS_USUAL - 1) * step;
+    l->begin = since - since % step;
+    const int64_t steps = until > l->begin ? (until - l->begin + step - 1) / step : 0;
+    if (steps < 1 || steps > STEPS_MOST) {
+        return profd_error_set(e, PROFD_BAD_QUERY,
+                               "%lld steps, which is not between 1 and %u; use another step= or time range",
+                               (long long)steps, STEPS_MOST);
+    }
+    l->step_count = (size_t)steps;
+    resolved[0] = l->begin;
+    resolved[1] = steps;
+    resolved[2] = o.until;
+    return PROFD_OK;
+}
+
+static enum profd_status parse_loads(struct loads *l, struct buildid *after, bool *fresh, struct profd_error *e)
+{
+    struct job *job = l->job;
+    int64_t resolved[3] = {0};
+    struct store_epoch epoch;
+    const char *cursor = params_find(job->params, "cursor");
+    TRY(job_parse_page(job, &l->limit, e));
+    if (cursor != NULL && buildid_parse(cursor, strlen(cursor), after, NULL) != PROFD_OK) {
+        return profd_error_set(e, PROFD_BAD_QUERY, "cursor=%s is not a cursor from a list", cursor);
+    }
+    TRY(steps_parse(job, STEPS_HOUR, &l->request.step, e));
+    if (l->request.step < STEPS_HOUR) {
+        return profd_error_set(e, PROFD_BAD_QUERY, "step=%s is shorter than 1h", params_find(job->params, "step"));
+    }
+    TRY(groups_parse_labels(job->params, &l->request, e));
+    TRY(find_load_steps(l, resolved, e));
+    TRY(store_epoch_all(job->store, &job->request->scope, &epoch, e));
+    *fresh = job_set_etag(job, resolved, sizeof resolved, &epoch);
+    return PROFD_OK;
+}
+
+enum profd_status loads_list(struct job *job, struct profd_error *e)
+{
+    struct loads l = {.job = job, .request = {.store = job->store}, .limit = LIMIT_PAGE_DEFAULT};
+    struct buildid after = {""};
+    bool fresh = false;
+    enum profd_status status = parse_loads(&l, &after, &fresh, e);
+    if (status != PROFD_OK || fresh) {
+        return status;
+    }
+    l.ids = ARENA_ARRAY(job->arena, l.limit + 1, const char *);
+    l.rows = ARENA_ARRAY(job->arena, l.limit + 1, struct load_row);
+    status = store_each_build(job->store, &job->request->scope, after.text, l.limit + 1, take_load_build, &l, e);
+    arena_continue(job->arena);
+    const size_t n = l.id_count > l.limit ? (size_t)l.limit : l.id_count;
+    for (size_t i = 0; status == PROFD_OK && i < n; i++) {
+        status = add_load(&l, l.ids[i], e);
+    }
+    if (status == PROFD_OK) {
+        const struct render_loads loads = {l.request.labels, l.request.label_count,
+                                           l.request.step,   l.begin,
+                                           l.step_count,     l.rows,
+                                           l.row_count,      l.id_count > n ? l.ids[n - 1] : NULL};
+        render_loads(&loads, &job->answer->body);
+    }
+    return status;
 }

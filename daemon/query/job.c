@@ -1,12 +1,8 @@
-#include "query/job.h"
-
 #include <inttypes.h>
 #include <limits.h>
 #include <string.h>
 
-#include "proto/limits.h"
-#include "query/answers.h"
-#include "query/query.h"
+#include "query/query_internal.h"
 
 /* Whether processes are found again does not change what is stored, but what is said of it. */
 static bool add_unread(const struct job *job, struct buffer *b)

@@ -1,8 +1,664 @@
+/* From the parameters of a report to its bytes: load → symbolize → graph → cycles → propagate → render. Also reports
+ * that are made for a part of another answer, and the sum itself as records of gmon.out. */
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/compare.h"
+#include "core/report_dimension.h"
+#include "proto/collector.h"
+#include "proto/noun.h"
+#include "query/query_internal.h"
+
+#define HOUR INT64_C(3600000000000)
+
+static void take_row(void *context, const struct build_row *row)
+{
+    struct work *w = ((void **)context)[0];
+    struct job *job = ((void **)context)[1];
+    ARENA_BOUNDARY(job->arena, );
+    w->is_program = row->is_program;
+    w->first_seen = row->first_seen;
+    w->last_seen = row->last_seen;
+    w->name = job_copy(job, row->name);
+}
+
+static enum profd_status choose_scope(struct job *job, struct work *w, struct profd_error *e)
+{
+    void *context[] = {w, job};
+    enum profd_status status = store_get_build(job->store, &w->options.visible, w->id.text, take_row, context, e);
+    arena_continue(job->arena);
+    if (status != PROFD_OK) {
+        return status;
+    }
+    w->scope = w->options.scope;
+    if (w->scope == OPTIONS_SCOPE_DEFAULT) {
+        w->scope = w->is_program ? OPTIONS_SCOPE_PROGRAM : OPTIONS_SCOPE_EVERYWHERE;
+    } else if (w->scope != OPTIONS_SCOPE_EVERYWHERE && !w->is_program) {
+        return profd_error_set(e, PROFD_BAD_QUERY,
+                               "scope=%s requires a main executable, which build %s never was; use scope=everywhere",
+                               w->scope == OPTIONS_SCOPE_PROGRAM ? "program" : "build", w->id.text);
+    }
+    return PROFD_OK;
+}
+
+struct store_filter work_make_filter(const struct work *w)
+{
+    const struct options *o = &w->options;
+    return (struct store_filter){
+        .build_id = w->id.text,
+        .as_program = w->scope != OPTIONS_SCOPE_EVERYWHERE,
+        .by_host = w->by_host,
+        .spread = w->shares != NULL,
+        .since = o->since,
+        .until = o->until,
+        .matcher_count = o->matcher_count,
+        .matchers = o->matchers,
+    };
+}
+
+/* Where the window's edges lie now. */
+static enum profd_status find_edges(struct job *job, struct work *w, struct profd_error *e)
+{
+    const struct store_filter filter = work_make_filter(w);
+    int64_t since = 0, until = 0;
+    if (filter.since != 0 || filter.until != 0) {
+        TRY(store_get_range(job->store, &w->options.visible, &filter, &since, &until, e));
+    }
+    TRY(store_pattern_judge(&filter, e));
+    w->used_since = since;
+    w->used_until = until;
+    return PROFD_OK;
+}
+
+enum profd_status work_check_edges(struct job *job, struct work *w, bool *moved, struct profd_error *e)
+{
+    int64_t since = w->used_since, until = w->used_until;
+    enum profd_status status = find_edges(job, w, e);
+    *moved = status == PROFD_OK && (since != w->used_since || until != w->used_until);
+    return status;
+}
+
+enum profd_status work_find(struct job *job, const struct params *p, const char *build, bool compat, struct work *w,
+                            struct profd_error *e)
+{
+    const struct query_request *r = job->request;
+    memset(w, 0, sizeof *w);
+    TRY(options_parse(p, &r->scope, r->http, r->now, compat, job->arena, &w->options, e));
+    /* Groups of hosts need no functions. */
+    bool grouped = false, host = false;
+    for (size_t i = 0; i < p->count; i++) {
+        const bool by = strcmp(p->items[i].name, "by") == 0;
+        grouped |= by;
+        host |= by && strcmp(p->items[i].value, "host") == 0;
+    }
+    for (size_t i = 0; i < w->options.matcher_count; i++) {
+        host |= strcmp(w->options.matchers[i].name, "host") == 0;
+    }
+    w->by_host = grouped && host;
+    TRY(store_find_build(job->store, &w->options.visible, build, &w->id, e));
+    TRY(choose_scope(job, w, e));
+    return find_edges(job, w, e);
+}
+
+enum profd_status work_begin(struct job *job, bool compat, struct work *w, bool *fresh, struct profd_error *e)
+{
+    TRY(work_find(job, job->params, job->params->segments[PARAMS_BUILD], compat, w, e));
+    /* The epoch is read before the data: a tag may be older than its answer, never newer. */
+    struct store_epoch epoch;
+    const struct options *o = &w->options;
+    TRY(store_epoch(job->store, &job->request->scope, w->id.text, &epoch, e));
+    const int64_t resolved[] = {(int64_t)w->scope, o->since, o->until, w->used_since, w->used_until};
+    job->build = w->id.text;
+    *fresh = job_set_etag(job, resolved, sizeof resolved, &epoch);
+    return PROFD_OK;
+}
+
+static struct load_request load_everything(const struct job *job, const struct work *w, bool alone)
+{
+    return (struct load_request){
+        .store = job->store,
+        .scope = job->request->scope,
+        .filter = {.build_id = w->id.text, .as_program = w->scope != OPTIONS_SCOPE_EVERYWHERE},
+        .alone = alone || w->scope != OPTIONS_SCOPE_PROGRAM,
+        .cache = job->request->cache,
+        .downtime = job->request->downtime,
+    };
+}
+
+static enum profd_status refuse_empty(const struct work *w, struct profd_error *e)
+{
+    const struct provenance *p = &w->load.provenance;
+    char since[40];
+    if ((p->inexact & (uint32_t)INEXACT_HOST_TOTALS) != 0) {
+        return profd_error_set(e, PROFD_NOTHING, "nothing matches: %s", message_inexact_meaning(INEXACT_HOST_TOTALS));
+    }
+    render_time_second(w->last_seen, since);
+    profd_error_set(e, PROFD_NOTHING,
+                    "no upload of build %.16s is stored for this scope, time range, user and these labels; the latest "
+                    "data of it is of %s",
+                    w->id.text, since);
+    if (p->unread == 0) {
+        return profd_error_wrap(e, PROFD_NOTHING, "nothing matches");
+    }
+    render_time_second(p->unread_since, since);
+    return profd_error_wrap(e, PROFD_NOTHING,
+                            "nothing matches yet: of %" PRIu64
+                            " live %s what was counted since %s is not read, because the daemon was started again; "
+                            "ask again in a minute",
+                            p->unread, noun_for(p->unread, "process", "processes"), since);
+}
+
+enum profd_status work_load(struct job *job, struct work *w, bool alone, struct profd_error *e)
+{
+    struct load_request request = load_everything(job, w, alone);
+    request.scope = w->options.visible;
+    request.filter = work_make_filter(w);
+    request.shares = w->shares;
+    request.stacks = w->without_errors ? LOAD_STACKS_TOTALS : LOAD_STACKS_SHARES;
+    bool moved;
+    do {
+        TRY(load_profile(&request, job->arena, &w->load, e));
+        TRY(work_check_edges(job, w, &moved, e));
+    } while (moved);
+    coverage_make(w->load.profile, &w->coverage);
+    if (w->options.empty_is_error && w->load.provenance.uploads == 0) {
+        return refuse_empty(w, e);
+    }
+    return PROFD_OK;
+}
+
+/* The symbols of one build in the loaded sum; NULL: they were not sent. *disputed: a sentence, or NULL. */
+static enum profd_status work_find_object(struct job *job, const struct work *w, const char *id,
+                                          const struct object **out, const char **disputed, struct profd_error *e)
+{
+    uint8_t *bytes = NULL;
+    size_t size;
+    struct store_naming naming = {.variants = 0};
+    const struct provenance *p = &w->load.provenance;
+    const struct store_senders of = {.uids = p->uids, .uid_count = p->uid_count};
+    struct object *object = NULL;
+    enum profd_status status = store_get_object(job->store, &of, id, &bytes, &size, &naming, NULL);
+    if (status != PROFD_OK && status != PROFD_NOT_FOUND) {
+        return profd_error_set(e, status, "the symbols of build %s cannot be read", id);
+    }
+    struct arena_deferred deferred;
+    arena_defer(job->arena, &deferred, free, bytes);
+    *disputed = naming.apart       ? "it has no names: the tenants of this report have not all sent the same symbols"
+                : *naming.disputed ? job_copy(job, naming.disputed)
+                                   : NULL;
+    const bool found = status == PROFD_OK;
+    status = found && size > 0 ? object_decode(job->arena, bytes, size, &object, e) : PROFD_OK;
+    arena_undefer(job->arena, &deferred);
+    if (status != PROFD_OK) {
+        return profd_error_wrap(e, status == PROFD_NO_MEMORY ? status : PROFD_DAMAGED, "stored symbols of build %s",
+                                id);
+    }
+    *out = object;
+    return PROFD_OK;
+}
+
+enum profd_status work_find_objects(struct job *job, struct work *w, struct profd_error *e)
+{
+    const struct profile *p = w->load.profile;
+    const struct object **objects = ARENA_ARRAY(job->arena, (size_t)p->build_count + 1, const struct object *);
+    const char **disputed = ARENA_ARRAY(job->arena, (size_t)p->build_count + 1, const char *);
+    for (uint32_t i = 0; i < p->build_count; i++) {
+        TRY(work_find_object(job, w, p->builds[i], &objects[i], &disputed[i], e));
+    }
+    w->objects = objects;
+    w->disputed = disputed;
+    return PROFD_OK;
+}
+
+/* The report lists the profile's builds in an order of its own. */
+static void find_names(struct job *job, struct work *w)
+{
+    const struct report *r = w->report;
+    struct set ids;
+    bool added;
+    bool *has_names = ARENA_ARRAY(job->arena, (size_t)r->build_count + 1, bool);
+    const char **disputed = ARENA_ARRAY(job->arena, (size_t)r->build_count + 1, const char *);
+    set_init(&ids, job->arena);
+    for (uint32_t i = 0; i < w->load.profile->build_count; i++) {
+        const char *id = w->load.profile->builds[i];
+        set_add(&ids, id, strlen(id), &added);
+    }
+    for (uint32_t i = 0; i < r->build_count; i++) {
+        const uint32_t number = set_add(&ids, r->builds[i], strlen(r->builds[i]), &added);
+        has_names[i] = !added && w->objects[number] != NULL && w->objects[number]->has_names;
+        disputed[i] = added ? NULL : w->disputed[number];
+    }
+    w->has_names = has_names;
+    w->report_disputed = disputed;
+}
+
+/* Cycles are the same in every query of the build: over the arcs of all stored time (DECISIONS 1). */
+enum profd_status work_load_ever(struct job *job, const struct work *w, const struct profile **ever,
+                                 struct profd_error *e)
+{
+    const struct options *o = &w->options;
+    const struct store_scope *asker = &job->request->scope;
+    const bool narrowed = !store_scope_equal(&o->visible, asker);
+    *ever = NULL;
+    if (o->since == 0 && o->until == 0 && o->matcher_count == 0 && !narrowed) {
+        return PROFD_OK;
+    }
+    struct load load;
+    struct load_request request = load_everything(job, w, false);
+    request.arcs_only = true;
+    TRY(load_profile(&request, job->arena, &load, e));
+    *ever = load.profile;
+    return PROFD_OK;
+}
+
+/* How many random groups have processes; 0: not known. */
+static unsigned count_groups(const struct random_groups *g)
+{
+    unsigned n = 0;
+    for (unsigned i = 0; g->unknown == 0 && i < RANDOM_GROUPS; i++) {
+        n += g->of[i] > 0;
+    }
+    return n;
+}
+
+/* What a report of the loaded data is made from, without the arcs ever observed. */
+static struct report_request work_begin_request(const struct work *w)
+{
+    return (struct report_request){
+        .profile = w->load.profile,
+        .objects = w->objects,
+        .names = w->load.names,
+        .outside = w->scope == OPTIONS_SCOPE_PROGRAM,
+        .static_arcs = w->options.static_arcs,
+        .dimension = w->options.dimension,
+        .time = (enum report_time)w->options.time,
+        .groups = count_groups(&w->load.provenance.groups),
+    };
+}
+
+enum profd_status work_build_report(struct job *job, struct work *w, struct profd_error *e)
+{
+    struct report_request request = work_begin_request(w);
+    const char *focus = w->options.show.focus;
+    TRY(work_load_ever(job, w, &request.ever, e));
+    TRY(report_build(job->arena, &request, &w->report, e));
+    w->load.provenance.inexact |= w->report->estimated ? (uint32_t)INEXACT_SHARED_BINS : 0;
+    if (w->options.empty_is_error && focus != NULL && w->options.show.view != RENDER_VIEW_NOT_CALLED &&
+        !render_find_focus(w->report, focus)) {
+        return profd_error_set(e, PROFD_NOTHING,
+                               "nothing matches: no function with calls or time has \"%.80s\" in its name (focus)",
+                               focus);
+    }
+    find_names(job, w);
+    return PROFD_OK;
+}
+
+enum profd_status work_make_report(struct job *job, struct work *w, size_t *limit, bool *fresh, struct profd_error *e)
+{
+    unsigned long long rows = job->request->http ? LIMIT_HTTP_ROWS : 0;
+    TRY(params_parse_number(job->params, "limit", 0, UINT32_MAX, &rows, e));
+    TRY(work_begin(job, false, w, fresh, e));
+    if (*fresh) {
+        return PROFD_OK;
+    }
+    w->options.empty_is_error = true;
+    *limit = rows == 0 ? SIZE_MAX : (size_t)rows;
+    TRY(work_load(job, w, false, e));
+    TRY(work_find_objects(job, w, e));
+    return work_build_report(job, w, e);
+}
+
+struct render_input work_make_input(const struct work *w)
+{
+    static const char *const SCOPES[] = {"program", "build", "everywhere"};
+    const struct options *o = &w->options;
+    return (struct render_input){
+        .report = w->report,
+        .profile = w->load.profile,
+        .provenance = &w->load.provenance,
+        .coverage = &w->coverage,
+        .build_id = w->id.text,
+        .build_name = w->name,
+        .scope = SCOPES[w->scope],
+        .since = o->since,
+        .until = o->until,
+        .used_since = w->used_since,
+        .used_until = w->used_until,
+        .show = o->show,
+        .match = o->match,
+        .has_names = w->has_names,
+        .disputed = w->report_disputed,
+    };
+}
+
+struct subreport_object {
+    const char *id;
+    const struct object *object; /* NULL: it was not sent */
+};
+
+void subreport_init(struct subreport *p, const struct job *job)
+{
+    /* Half of what a question may compute with for the report of the moment, half for the symbols that are kept. */
+    size_t half = (job->request->scope.all ? LIMIT_QUERY_MEMORY : LIMIT_QUERY_MEMORY_OWN) / 2;
+    *p = (struct subreport){.job = *job, .kept = arena_new_child(job->arena, half)};
+    p->job.arena = arena_new_child(job->arena, half);
+}
+
+static enum profd_status go_through(struct subreport *p, uint64_t n, struct profd_error *e)
+{
+    p->gone_through += n;
+    if (p->gone_through <= LIMIT_WORK) {
+        return PROFD_OK;
+    }
+    return profd_error_set(e, PROFD_LIMIT,
+                           "the query processes more than %u bins, arcs and functions; use a longer step=, a shorter "
+                           "time range, or match=",
+                           LIMIT_WORK);
+}
+
+enum profd_status subreport_load(struct subreport *p, struct work *w, struct profd_error *e)
+{
+    bool moved;
+    arena_reset(p->job.arena);
+    TRY(work_check_edges(&p->job, w, &moved, e));
+    TRY(work_load(&p->job, w, false, e));
+    const struct profile *profile = w->load.profile;
+    uint64_t n = profile->arc_count;
+    for (uint32_t i = 0; i < profile->histogram_count; i++) {
+        n += profile->histograms[i].used;
+    }
+    return go_through(p, n + 1000, e); /* a report of nothing costs something, too */
+}
+
+/* The users of the counts determine which executables may name functions: others may get other objects. */
+static void see_users(struct subreport *p, const struct provenance *from)
+{
+    size_t bytes = from->uid_count * sizeof *p->uids;
+    if (p->any && from->uid_count == p->uid_count && (bytes == 0 || memcmp(p->uids, from->uids, bytes) == 0)) {
+        return;
+    }
+    arena_reset(p->kept);
+    p->objects = NULL;
+    p->object_count = p->object_capacity = 0;
+    p->uids = ARENA_ARRAY(p->kept, (size_t)from->uid_count + 1, uint32_t);
+    memcpy(p->uids, from->uids, bytes);
+    p->uid_count = from->uid_count;
+    p->any = true;
+}
+
+static enum profd_status find_object(struct subreport *p, const struct work *w, const char *id,
+                                     const struct object **out, struct profd_error *e)
+{
+    for (uint32_t i = 0; i < p->object_count; i++) {
+        if (strcmp(p->objects[i].id, id) == 0) {
+            *out = p->objects[i].object;
+            return PROFD_OK;
+        }
+    }
+    struct job keeping = p->job;
+    const char *disputed;
+    keeping.arena = p->kept;
+    p->objects = arena_extend(p->kept, p->objects, p->object_count, &p->object_capacity, sizeof *p->objects);
+    const char *copy = arena_copy(p->kept, id, strlen(id));
+    TRY(work_find_object(&keeping, w, id, out, &disputed, e));
+    p->objects[p->object_count++] = (struct subreport_object){copy, *out};
+    return go_through(p, *out != NULL ? (*out)->symbol_count : 0, e);
+}
+
+const char *subreport_dimension(const struct options *o)
+{
+    return o->dimension != NULL ? o->dimension : REPORT_DIMENSION_USUAL;
+}
+
+enum profd_status subreport_make(struct subreport *p, struct work *w, struct profd_error *e)
+{
+    const struct profile *profile = w->load.profile;
+    const struct object **objects = ARENA_ARRAY(p->job.arena, (size_t)profile->build_count + 1, const struct object *);
+    enum profd_status status = PROFD_OK;
+    see_users(p, &w->load.provenance);
+    for (uint32_t i = 0; status == PROFD_OK && i < profile->build_count; i++) {
+        status = find_object(p, w, profile->builds[i], &objects[i], e);
+    }
+    w->objects = objects;
+    TRY(status);
+    struct report_request request = work_begin_request(w);
+    request.ever = p->ever;
+    request.dimension = subreport_dimension(&w->options);
+    request.dimension_may_lack = true;
+    if (p->ever == NULL) {
+        TRY(work_load_ever(&p->job, w, &request.ever, e));
+    }
+    TRY(go_through(p, request.ever != NULL ? request.ever->arc_count : 0, e));
+    TRY(report_build(p->job.arena, &request, &w->report, e));
+    w->load.provenance.inexact |= w->report->estimated ? (uint32_t)INEXACT_SHARED_BINS : 0;
+    return go_through(p, w->report->function_count, e);
+}
+
+static int order_compare(const struct counts_order *a, const struct counts_order *b)
+{
+    return compare_pairs(a->commit, b->commit, a->rank, b->rank);
+}
+
+static int arc_compare(const void *left, const void *right)
+{
+    return order_compare(&((const struct profile_arc *)left)->order, &((const struct profile_arc *)right)->order);
+}
+
+static int histogram_compare(const void *left, const void *right)
+{
+    const struct profile_histogram *a = *(const struct profile_histogram *const *)left;
+    const struct profile_histogram *b = *(const struct profile_histogram *const *)right;
+    int order = order_compare(&a->order, &b->order);
+    return order != 0 ? order : a < b ? -1 : a > b;
+}
+
+/* Bytes a bin, as gprof reckons: in units of two bytes, cut to whole ones. */
+static double bin_scale(const struct profile_histogram *h)
+{
+    return (double)((h->high - h->low) / 2) / h->bins;
+}
+
+/* What gprof demands of all histograms of a sum, and arithmetic does of their rates; NULL if nothing is broken. */
+static const char *find_quarrel(const struct profile_histogram *a, const struct profile_histogram *b)
+{
+    if (strcmp(a->dimension, b->dimension) != 0 || a->abbreviation != b->abbreviation) {
+        return "their units differ";
+    }
+    if (a->rate != b->rate) {
+        return "their rates differ";
+    }
+    return fabs(bin_scale(a) - bin_scale(b)) > 0.000001 ? "their bins differ in size" : NULL;
+}
+
+static void describe_geometry(const struct profile_histogram *h, uint32_t number, struct buffer *b)
+{
+    buffer_add_format(b, "%" PRIu32 ": 0x%" PRIx64 "-0x%" PRIx64 ", %" PRIu32 " bins, %" PRIu32 " ticks a %s", number,
+                      h->low, h->high, h->bins, h->rate,
+                      strcmp(h->dimension, "seconds") == 0 ? "second" : h->dimension);
+}
+
+static enum profd_status refuse_together(const struct profile_histogram *const *list, uint32_t count,
+                                         const char *quarrel, uint32_t one, uint32_t other, struct profd_error *e)
+{
+    struct buffer b;
+    buffer_init(&b, 4096);
+    describe_geometry(list[one], one + 1, &b);
+    buffer_add_text(&b, "; ");
+    describe_geometry(list[other], other + 1, &b);
+    enum profd_status status =
+        profd_error_set(e, PROFD_CONFLICT,
+                        "gprof cannot add up the %" PRIu32
+                        " geometries of this sum, %s (%.*s); select one with geometry=N (profctl: --geometry N)",
+                        count, quarrel, (int)b.size, b.size > 0 ? b.data : "");
+    buffer_done(&b);
+    return status;
+}
+
+/* The list ascends by range, so overlapping ranges are adjacent. */
+static enum profd_status check_together(const struct profile_histogram *const *list, uint32_t count,
+                                        struct profd_error *e)
+{
+    for (uint32_t i = 1; i < count; i++) {
+        const char *quarrel = find_quarrel(list[0], list[i]);
+        if (quarrel != NULL) {
+            return refuse_together(list, count, quarrel, 0, i, e);
+        }
+        if (list[i]->low < list[i - 1]->high) {
+            return refuse_together(list, count, "their ranges overlap", i - 1, i, e);
+        }
+    }
+    return PROFD_OK;
+}
+
+/* The histograms to list, in order of arrival; list has space for all of the profile's. */
+static enum profd_status pick_histograms(const struct profile *p, uint32_t build, uint32_t geometry,
+                                         const struct profile_histogram **list, uint32_t *out, struct profd_error *e)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < p->histogram_count; i++) {
+        if (p->histograms[i].build == build && !collector_is_dimension(p->histograms[i].dimension)) {
+            list[count++] = &p->histograms[i];
+        }
+    }
+    if (geometry > count) {
+        return profd_error_set(e, PROFD_BAD_QUERY, "geometry=%" PRIu32 ": this sum has geometries 1 to %" PRIu32,
+                               geometry, count);
+    }
+    if (geometry > 0) {
+        list[0] = list[geometry - 1];
+        count = 1;
+    }
+    TRY(check_together(list, count, e));
+    qsort(list, count, sizeof *list, histogram_compare);
+    *out = count;
+    return PROFD_OK;
+}
+
+static enum profd_status take_histograms(const struct profile *p, uint32_t build, uint32_t geometry, struct arena *a,
+                                         struct counts *c, struct profd_error *e)
+{
+    const struct profile_histogram **list =
+        ARENA_ARRAY(a, (size_t)p->histogram_count + 1, const struct profile_histogram *);
+    uint64_t bins = 0;
+    TRY(pick_histograms(p, build, geometry, list, &c->histogram_count, e));
+    for (uint32_t i = 0; i < c->histogram_count; i++) {
+        bins += list[i]->used;
+    }
+    if (bins > UINT32_MAX) {
+        return profd_error_set(e, PROFD_TOO_LARGE, "this sum has %" PRIu64 " non-zero bins", bins);
+    }
+    c->bin_count = (uint32_t)bins;
+    c->histograms = ARENA_ARRAY(a, (size_t)c->histogram_count + 1, struct counts_histogram);
+    c->bin_index = ARENA_ARRAY(a, (size_t)bins + 1, uint32_t);
+    c->bin_ticks = ARENA_ARRAY(a, (size_t)bins + 1, uint64_t);
+    uint32_t first = 0;
+    for (uint32_t i = 0; i < c->histogram_count; i++) {
+        const struct profile_histogram *h = list[i];
+        c->histograms[i] = (struct counts_histogram){.geometry = h->geometry, .first = first, .used = h->used};
+        c->histograms[i].build = 0;
+        if (h->used > 0) {
+            memcpy(c->bin_index + first, h->index, h->used * sizeof *h->index);
+            memcpy(c->bin_ticks + first, h->ticks, h->used * sizeof *h->ticks);
+        }
+        first += h->used;
+    }
+    return PROFD_OK;
+}
+
+static void take_arcs(const struct profile *p, uint32_t build, struct arena *a, struct counts *c)
+{
+    struct profile_arc *arcs = ARENA_ARRAY(a, (size_t)p->arc_count + 1, struct profile_arc);
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < p->arc_count; i++) {
+        if (p->arcs[i].from_build == build && p->arcs[i].to_build == build) {
+            arcs[n++] = p->arcs[i];
+        }
+    }
+    c->from_build = ARENA_ARRAY(a, (size_t)n + 1, uint32_t);
+    c->to_build = ARENA_ARRAY(a, (size_t)n + 1, uint32_t);
+    c->from = ARENA_ARRAY(a, (size_t)n + 1, uint64_t);
+    c->to = ARENA_ARRAY(a, (size_t)n + 1, uint64_t);
+    c->calls = ARENA_ARRAY(a, (size_t)n + 1, uint64_t);
+    qsort(arcs, n, sizeof *arcs, arc_compare);
+    for (uint32_t i = 0; i < n; i++) {
+        c->from[i] = arcs[i].from;
+        c->to[i] = arcs[i].to;
+        c->calls[i] = arcs[i].calls;
+    }
+    c->arc_count = n;
+}
+
+/* Histograms and arcs of the profile's build in order of first arrival, without ends in other builds. Several
+ * histograms of one rate, unit and bin size over disjoint ranges are listed together, as gprof accepts them; otherwise
+ * CONFLICT naming the rule and two that break it, unless geometry (1…, by range and rate) selects one; BAD_QUERY if
+ * that does not exist. Arrays live in the arena. O(n log n). */
+static enum profd_status make_counts(const struct profile *profile, uint32_t build, uint32_t geometry, struct arena *a,
+                                     struct counts *out, struct profd_error *e)
+{
+    struct counts c = {0};
+    TRY(take_histograms(profile, build, geometry, a, &c, e));
+    take_arcs(profile, build, a, &c);
+    *out = c;
+    return PROFD_OK;
+}
+
+/* Loads what the options select and makes the counts of the build that was asked for. *object: what is known of its
+ * executable, NULL if nothing. NOT_FOUND without an upload in the window. */
+static enum profd_status listing_load(struct job *job, struct work *w, struct counts *out, const struct object **object,
+                                      struct profd_error *e)
+{
+    uint32_t target = 0;
+    TRY(work_load(job, w, true, e));
+    TRY(work_find_objects(job, w, e));
+    const struct profile *p = w->load.profile;
+    while (target < p->build_count && strcmp(p->builds[target], w->id.text) != 0) {
+        target++;
+    }
+    if (target == p->build_count) {
+        return profd_error_set(e, PROFD_NOT_FOUND, "no upload of build %s is in this window", w->id.text);
+    }
+    TRY(make_counts(p, target, w->options.geometry, job->arena, out, e));
+    *object = w->objects[target];
+    return PROFD_OK;
+}
+
+/* /api/v1/builds/{id}/counts: the sum itself, for profctl export. */
+
+/* The layout of the build's gmon.out is stated in parameters of the media type; without its executable it is unknown.
+ */
+static const char *content_type(const struct object *object)
+{
+    static const char *const TYPES[2][2] = {
+        {"application/vnd.profd.counts; bits=32; endian=little", "application/vnd.profd.counts; bits=32; endian=big"},
+        {"application/vnd.profd.counts; bits=64; endian=little", "application/vnd.profd.counts; bits=64; endian=big"},
+    };
+    return object == NULL ? "application/vnd.profd.counts" : TYPES[object->bits == 64][object->big_endian];
+}
+
+enum profd_status counts_show(struct job *job, struct profd_error *e)
+{
+    struct work w;
+    struct counts counts;
+    const struct object *object;
+    uint8_t *bytes = NULL;
+    size_t size = 0;
+    bool fresh = false;
+    TRY(work_begin(job, true, &w, &fresh, e));
+    if (fresh) {
+        return PROFD_OK;
+    }
+    TRY(listing_load(job, &w, &counts, &object, e));
+    TRY(counts_encode(&counts, &bytes, &size, e));
+    job->answer->content_type = content_type(object);
+    buffer_add(&job->answer->body, bytes, size);
+    free(bytes);
+    return PROFD_OK;
+}
+
 /* /api/v1/builds/{id}/report */
-#include "query/handlers.h"
-#include "query/listing.h"
-#include "query/query.h"
-#include "query/work.h"
 
 enum profd_status report_show(struct job *job, struct profd_error *e)
 {

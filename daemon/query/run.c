@@ -1,17 +1,140 @@
 /* Runs a query: params → route → handler → answer, or a problem document. */
 #include <string.h>
 
-#include "proto/limits.h"
 #include "proto/message.h"
-#include "query/answers.h"
-#include "query/coded.h"
-#include "query/handlers.h"
-#include "query/job.h"
-#include "query/params.h"
-#include "query/query.h"
-#include "query/route.h"
-#include "query/when.h"
-#include "render/render.h"
+#include "query/query_internal.h"
+
+static const char *const NONE[] = {NULL};
+static const char *const PAGE[] = {"limit", "cursor", NULL};
+static const char *const LABELS[] = {"build_id", "since", "until", "match", "label.*", "uid", "limit", "cursor", NULL};
+static const char *const COUNTS[] = {"since", "until", "match", "label.*", "scope", "uid", "geometry", "empty", NULL};
+static const char *const FUNCTION[] = {"since",    "until",     "match", "label.*", "scope", "static", "uid",
+                                       "build_id", "dimension", "time",  "limit",   "names", NULL};
+static const char *const SERIES[] = {"step",   "since", "until",    "match",     "label.*", "scope",
+                                     "static", "uid",   "build_id", "dimension", "time",    NULL};
+static const char *const JOINED[] = {"name", "since", "until",  "match",     "label.*", "static", "sort",
+                                     "uid",  "limit", "cursor", "dimension", "names",   "watch",  NULL};
+static const char *const VERSIONS[] = {"match", "label.*", "uid", "limit", "cursor", NULL};
+static const char *const SEARCH[] = {"name",   "since", "until", "match",  "label.*",   "scope",
+                                     "static", "uid",   "limit", "cursor", "dimension", NULL};
+static const char *const DIFF[] = {"a",         "b",         "since",   "until",   "match",      "label.*",
+                                   "a.since",   "a.until",   "a.match", "b.since", "b.until",    "b.match",
+                                   "a.label.*", "b.label.*", "scope",   "uid",     "metric",     "fdr",
+                                   "dimension", "watch",     "fail_on", "limit",   "confidence", NULL};
+static const char *const ADDRESSES[] = {"since", "until",    "match",     "label.*", "scope",
+                                        "uid",   "build_id", "dimension", NULL};
+static const char *const CALLERS[] = {"since",    "until",     "match",  "label.*", "scope", "uid",
+                                      "build_id", "dimension", "method", "limit",   NULL};
+static const char *const CYCLES[] = {"since", "until", "match", "label.*", "scope", "dimension", "uid", "limit", NULL};
+static const char *const NEVER[] = {"since", "until", "match", "label.*", "scope", "uid", "limit", NULL};
+static const char *const LOADS[] = {"by",  "step",  "since",  "until",     "match", "label.*",
+                                    "uid", "limit", "cursor", "dimension", NULL};
+static const char *const GROUPS[] = {"by",    "step", "since", "until",  "match",     "label.*",
+                                     "scope", "uid",  "limit", "cursor", "dimension", NULL};
+
+static const char *const PROCESSES[] = {"pid", "uid", "match", "label.*", "limit", "cursor", NULL};
+
+/* Every path of the interface stands here once: dispatch, metrics and the test of openapi.json read this table. */
+static const struct route ROUTES[] = {
+    {"/openapi.json", QUERY_STORE, QUERY_OTHER, openapi_show, NONE, false},
+    {"/api/v1/builds", QUERY_STORE, QUERY_BUILDS, builds_list, PAGE, false},
+    {"/api/v1/builds/{}", QUERY_STORE, QUERY_BUILD, builds_show, NONE, false},
+    {"/api/v1/builds/{}/report", QUERY_STORE, QUERY_REPORT, report_show, options_of_report, true},
+    {"/api/v1/builds/{}/counts", QUERY_STORE, QUERY_COUNTS, counts_show, COUNTS, true},
+    {"/api/v1/builds/{}/groups", QUERY_STORE, QUERY_GROUPS, groups_show, GROUPS, true},
+    {"/api/v1/builds/{}/cycles", QUERY_STORE, QUERY_REPORT, cycles_list, CYCLES, true},
+    {"/api/v1/builds/{}/never-called", QUERY_STORE, QUERY_FUNCTIONS, never_called_show, NEVER, true},
+    {"/api/v1/builds/{}/functions", QUERY_STORE, QUERY_FUNCTIONS, function_search, SEARCH, true},
+    {"/api/v1/builds/{}/functions/{}", QUERY_STORE, QUERY_FUNCTIONS, function_show, FUNCTION, true},
+    {"/api/v1/builds/{}/functions/{}/addresses", QUERY_STORE, QUERY_FUNCTIONS, addresses_show, ADDRESSES, true},
+    {"/api/v1/builds/{}/functions/{}/callers", QUERY_STORE, QUERY_FUNCTIONS, callers_show, CALLERS, true},
+    {"/api/v1/builds/{}/functions/{}/series", QUERY_STORE, QUERY_FUNCTIONS, series_show, SERIES, true},
+    {"/api/v1/diff", QUERY_STORE, QUERY_REPORT, diff_show, DIFF, true},
+    {"/api/v1/load", QUERY_STORE, QUERY_GROUPS, loads_list, LOADS, true},
+    {"/api/v1/functions", QUERY_STORE, QUERY_FUNCTIONS, joined_list, JOINED, true},
+    {"/api/v1/versions", QUERY_STORE, QUERY_LABELS, versions_list, VERSIONS, true},
+    {"/api/v1/labels", QUERY_STORE, QUERY_LABELS, labels_list, LABELS, false},
+    {"/api/v1/labels/{}/values", QUERY_STORE, QUERY_LABELS, labels_list_values, LABELS, false},
+    {"/api/v1/processes", QUERY_PROCESSES, QUERY_LIVE, processes_list, PROCESSES, false},
+    {"/api/v1/hosts", QUERY_STORE, QUERY_OTHER, hosts_list, PAGE, false},
+    {"/api/v1/status", QUERY_STATUS, QUERY_OTHER, NULL, NONE, false},
+    {"/metrics", QUERY_METRICS, QUERY_OTHER, NULL, NONE, false},
+    {"/healthz", QUERY_HEALTH, QUERY_OTHER, NULL, NONE, false},
+    {"/readyz", QUERY_READY, QUERY_OTHER, NULL, NONE, false},
+};
+
+/* And those that take a body. They are no queries. */
+static const struct {
+    const char *pattern, *methods;
+} BODIES[] = {{"/api/v1/builds/{}/symbols", "PUT"}, {"/api/v1/uploads", "POST"}};
+
+const char *query_kind_name(enum query_kind kind)
+{
+    static const char *const names[QUERY_KINDS] = {"builds",    "build",  "report", "counts", "groups",
+                                                   "functions", "labels", "live",   "other"};
+
+    return names[kind];
+}
+
+/* The path of a target, not decoded, against a pattern. */
+static bool route_has_path(const char *pattern, const char *path, size_t n)
+{
+    const char *end = path + n;
+
+    while (*pattern && path < end) {
+        if (!strncmp(pattern, "{}", 2)) {
+            const char *stop = memchr(path, '/', (size_t)(end - path));
+
+            stop = stop ? stop : end;
+            if (stop == path) {
+                return false;
+            }
+            pattern += 2;
+            path = stop;
+        } else if (*pattern++ != *path++) {
+            return false;
+        }
+    }
+    return !*pattern && path == end;
+}
+
+static const struct route *route_of(const char *target)
+{
+    const size_t n = strcspn(target, "?");
+
+    for (size_t i = 0; i < sizeof ROUTES / sizeof *ROUTES; i++) {
+        if (route_has_path(ROUTES[i].pattern, target, n)) {
+            return &ROUTES[i];
+        }
+    }
+    return NULL;
+}
+
+enum query_source query_find_source(const char *target, enum query_kind *kind)
+{
+    const struct route *r = route_of(target);
+
+    *kind = r ? r->kind : QUERY_OTHER;
+    return r ? r->source : QUERY_NONE;
+}
+
+const char *query_find_methods(const char *path, size_t n)
+{
+    for (size_t i = 0; i < sizeof BODIES / sizeof *BODIES; i++) {
+        if (route_has_path(BODIES[i].pattern, path, n)) {
+            return BODIES[i].methods;
+        }
+    }
+    return "GET, HEAD";
+}
+
+enum profd_status route_find(const char *target, const struct route **out, struct profd_error *e)
+{
+    *out = route_of(target);
+    return *out && (*out)->handler ? PROFD_OK
+                                   : profd_error_set(e, PROFD_NOT_FOUND, "not found: %.*s; see /openapi.json",
+                                                     (int)strcspn(target, "?"), target);
+}
 
 void query_code_body(enum coding wanted, bool must, struct buffer *body, enum coding *coding)
 {

@@ -1,6 +1,6 @@
-#include "query/set.h"
-
 #include <string.h>
+
+#include "query/query_internal.h"
 
 void set_init(struct set *s, struct arena *a)
 {

@@ -1,3 +1,10 @@
+#include <math.h>
+#include <string.h>
+
+#include "core/report_places.h"
+#include "proto/message.h"
+#include "render/render_internal.h"
+
 /* format=callgrind: the profile format of Valgrind's callgrind (manual, "Callgrind Format Specification"), for
  * KCachegrind and callgrind_annotate. Call counts are exact unless a line "desc: Calls:" says otherwise. Costs are
  * nanoseconds, or what else was sampled; if all ticks have one rate, a line "desc: Ticks a second:" states it. Arcs
@@ -5,14 +12,6 @@
  *
  * Costs stand at addresses: at those of the bins that lie wholly in the function, and at its first one for the rest.
  * Lines are the first of each function; "desc: Build of (N):" says where a reader may look the others up. */
-#include <math.h>
-#include <string.h>
-
-#include "core/report_places.h"
-#include "proto/message.h"
-#include "render/formats.h"
-#include "render/reasons.h"
-#include "render/name.h"
 
 /* Names are written once and then by number. */
 struct callgrind {

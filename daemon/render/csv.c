@@ -1,12 +1,9 @@
-/* format=csv: one row a function, fields and line ends as RFC 4180 has them. */
-#include <stdbool.h>
 #include <string.h>
 
 #include "proto/message.h"
-#include "render/formats.h"
-#include "render/json_function.h"
-#include "render/name.h"
-#include "render/select.h"
+#include "render/render_internal.h"
+
+/* format=csv: one row a function, fields and line ends as RFC 4180 has them. */
 
 /* Spreadsheets run a cell that begins with = + - or @, or their full-width forms, as a formula, in quotes too. */
 static bool begins_formula(const char *text)

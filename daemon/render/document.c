@@ -1,10 +1,12 @@
+/* Small documents of JSON, built with jansson; problem documents (RFC 9457). */
 #include "render/document.h"
 
 #include <stdlib.h>
 #include <string.h>
 
+#include "proto/http_phrase.h"
 #include "proto/utf8.h"
-#include "render/json_write.h"
+#include "render/render_internal.h"
 
 json_t *document_text_of(const char *text, size_t n)
 {
@@ -45,4 +47,14 @@ void document_write(json_t *root, struct buffer *out)
     json_add_document(out, text, strlen(text));
     buffer_add_char(out, '\n');
     free(text);
+}
+
+/* Problem documents (RFC 9457). The title of type about:blank is the phrase of the HTTP status (4.2.1). */
+
+void render_problem(enum profd_status status, int http_status, const char *sentence, struct buffer *out)
+{
+    document_write(json_pack("{s:s, s:s, s:i, s:o, s:s, s:b}", "type", "about:blank", "title", http_phrase(http_status),
+                             "status", http_status, "detail", document_text(sentence), "code",
+                             profd_status_name(status), "retry", profd_status_retry(status)),
+                   out);
 }

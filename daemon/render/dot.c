@@ -1,14 +1,12 @@
-/* format=dot: the call graph for Graphviz. Functions with most time, cycles as clusters, edges as wide as their time
- * and labelled with call counts. */
 #include <math.h>
 #include <string.h>
 
 #include "proto/message.h"
-#include "render/amount.h"
-#include "render/formats.h"
-#include "render/name.h"
-#include "render/select.h"
 #include "proto/noun.h"
+#include "render/render_internal.h"
+
+/* format=dot: the call graph for Graphviz. Functions with most time, cycles as clusters, edges as wide as their time
+ * and labelled with call counts. */
 
 struct dot {
     const struct report *report;

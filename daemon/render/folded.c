@@ -1,10 +1,10 @@
+#include <math.h>
+
+#include "render/render_internal.h"
+
 /* format=folded: one stack a line, root first, with its own time in microseconds, or what else was sampled
  * (Brendan Gregg's flamegraph.pl and everything that reads its input). Where stacks are derived, the
  * first frame says that they are synthetic: the format has no comments. */
-#include <math.h>
-
-#include "render/formats.h"
-#include "render/stacks.h"
 
 /* Names may hold neither ';' nor a line's end, and the count follows the last space. */
 static void add_frame(struct buffer *out, const char *name)

@@ -1,6 +1,7 @@
-#include "render/formats.h"
-
+/* The table of formats. */
 #include <string.h>
+
+#include "render/render_internal.h"
 
 #define ROW(name, word, content_type, wants_report, lists_rows, functions)                                             \
     {word, content_type, wants_report, lists_rows, functions, name##_render},

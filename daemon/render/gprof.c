@@ -1,6 +1,6 @@
 /* format=gprof: what `gprof -b EXE gmon.out…` prints on the same counts. */
 #include "compat/compat.h"
-#include "render/formats.h"
+#include "render/render_internal.h"
 
 enum profd_status gprof_render(const struct render_input *in, struct arena *a, struct buffer *out,
                                struct profd_error *e)

@@ -1,16 +1,12 @@
-/* What Grafana's panels read through its Infinity data source: format=flamegraph (the nested set of the flame graph
- * panel: rows depth first with level, value, self, label) and format=nodegraph (the two frames of the node graph
- * panel). */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 
-#include "render/formats.h"
-#include "render/json_function.h"
-#include "render/json_write.h"
-#include "render/select.h"
-#include "render/stacks.h"
-#include "render/stacks_flow.h"
+#include "render/render_internal.h"
+
+/* What Grafana's panels read through its Infinity data source: format=flamegraph (the nested set of the flame graph
+ * panel: rows depth first with level, value, self, label) and format=nodegraph (the two frames of the node graph
+ * panel). */
 
 /* What all times are of, and by how many ticks they are known. */
 static void add_samples(struct buffer *out, const struct report *r)

@@ -1,13 +1,19 @@
-/* Lists of flat rows, and one build. */
+/* Answers other than reports, as JSON: lists of flat rows, one build, functions by address, callers, cycles, functions
+ * that were never called, and comparisons. */
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
-#include "core/buffer.h"
 #include "core/rows.h"
+#include "core/sum.h"
 #include "proto/hex.h"
-#include "render/json_function.h"
-#include "render/json_write.h"
-#include "render/name_short.h"
-#include "render/render.h"
+#include "proto/limits.h"
+#include "proto/message.h"
+#include "render/render_internal.h"
+
+/* Lists of flat rows, and one build. */
 
 static void add_series_row(struct buffer *out, const struct series_row *row)
 {
@@ -417,4 +423,574 @@ void render_functions(const struct report *report, const uint32_t *positions, si
         JSON_ADD(out, "}");
     }
     json_add_end(out, next);
+}
+
+static void add_calls(struct buffer *out, const struct report *r, const struct address_calls *c)
+{
+    JSON_ADD(out, "{\"callee\":");
+    render_json_string(out, c->callee != NULL ? c->callee->name : "");
+    json_add_text(out, "build_id", c->callee != NULL ? json_find_build(r, c->callee->build) : "");
+    if (c->callee != NULL) {
+        json_add_address(out, "callee_address", c->callee->address);
+    } else {
+        json_add_text(out, "callee_address", NULL);
+    }
+    json_add_address(out, "address", c->address);
+    json_add_count(out, "calls", c->calls);
+    JSON_ADD(out, "}");
+}
+
+static void add_instruction(struct buffer *out, const struct object *o, const struct object_instruction *i,
+                            const char *target_name)
+{
+    char text[LIMIT_INSTRUCTION_TEXT + 32];
+    if (i->targeted) {
+        (void)snprintf(text, sizeof text, "%s0x%" PRIx64, o->instruction_texts + i->text, i->target);
+    } else {
+        (void)snprintf(text, sizeof text, "%s", o->instruction_texts + i->text);
+    }
+    JSON_ADD(out, "{\"text\":");
+    render_json_string(out, text);
+    json_add_address(out, "address", i->address);
+    json_add_count(out, "bytes", i->size);
+    if (i->targeted) {
+        json_add_address(out, "target", i->target);
+    }
+    if (target_name != NULL) {
+        json_add_text(out, "target_name", target_name);
+    }
+    JSON_ADD(out, "}");
+}
+
+static int compare_file(const void *key, const void *member)
+{
+    const uint32_t file = *(const uint32_t *)key, other = ((const struct object_digest *)member)->file;
+    return (file > other) - (file < other);
+}
+
+/* The MD5s of the files that lines are of, where they are known: each file where it comes first. */
+static void add_files(struct buffer *out, const struct render_addresses *what)
+{
+    const struct object *o = what->object;
+    bool any = false;
+    for (uint32_t i = 0; o != NULL && i < what->line_count && o->digest_count > 0; i++) {
+        const uint32_t file = what->lines[i].file;
+        uint32_t seen = 0;
+        while (what->lines[seen].file != file) {
+            seen++;
+        }
+        const struct object_digest *d =
+            seen < i ? NULL : bsearch(&file, o->digests, o->digest_count, sizeof *d, compare_file);
+        if (d == NULL) {
+            continue;
+        }
+        while (d > o->digests && d[-1].file == file) {
+            d--;
+        }
+        for (; d < o->digests + o->digest_count && d->file == file; d++) {
+            buffer_add_text(out, any ? ",\n{\"file\":" : "\n{\"file\":");
+            render_json_string(out, object_name(o, file));
+            JSON_ADD(out, ",\"md5\":\"");
+            char text[2 * OBJECT_DIGEST_BYTES + 1];
+            hex_put(text, d->md5, OBJECT_DIGEST_BYTES);
+            buffer_add_text(out, text);
+            JSON_ADD(out, "\"}");
+            any = true;
+        }
+    }
+}
+
+void render_addresses(const struct render_input *in, const struct render_addresses *what, struct buffer *out)
+{
+    const struct report *r = in->report;
+    const struct report_function *f = what->function;
+    const uint32_t inexact = in->provenance->inexact;
+    JSON_ADD(out, "{\"rows\":[");
+    for (uint32_t i = 0; i < what->tick_count; i++) {
+        buffer_add_text(out, i > 0 ? ",\n" : "\n");
+        JSON_ADD(out, "{\"bytes\":");
+        buffer_add_u64(out, what->ticks[i].bytes, 0);
+        json_add_address(out, "address", what->ticks[i].address);
+        json_add_count(out, "ticks", what->ticks[i].ticks);
+        json_add_number(out, "seconds", what->ticks[i].seconds);
+        json_add_flag(out, "shared", what->ticks[i].shared);
+        JSON_ADD(out, "}");
+    }
+    JSON_ADD(out, "],\"calls\":[");
+    for (uint32_t i = 0; i < what->call_count; i++) {
+        buffer_add_text(out, i > 0 ? ",\n" : "\n");
+        add_calls(out, r, &what->calls[i]);
+    }
+    JSON_ADD(out, "],\"lines\":[");
+    for (uint32_t i = 0; i < what->line_count; i++) {
+        buffer_add_text(out, i > 0 ? ",\n" : "\n");
+        JSON_ADD(out, "{\"file\":");
+        render_json_string(out, object_name(what->object, what->lines[i].file));
+        json_add_count(out, "line", what->lines[i].line);
+        json_add_address(out, "address", what->lines[i].low);
+        json_add_count(out, "bytes", what->lines[i].high - what->lines[i].low);
+        JSON_ADD(out, "}");
+    }
+    JSON_ADD(out, "],\"files\":[");
+    add_files(out, what);
+    JSON_ADD(out, "],\"instructions\":[");
+    for (uint32_t i = 0; i < what->instruction_count; i++) {
+        buffer_add_text(out, i > 0 ? ",\n" : "\n");
+        add_instruction(out, what->object, &what->instructions[i], what->target_names[i]);
+    }
+    JSON_ADD(out, "],\"function\":{\"name\":");
+    render_json_string(out, f->name);
+    json_add_text(out, "raw_name", f->raw);
+    json_add_text(out, "build_id", json_find_build(r, f->build));
+    json_add_text(out, "object", f->build < r->build_count ? r->build_names[f->build] : "");
+    json_add_address(out, "address", f->address);
+    json_add_count(out, "bytes", f->size);
+    json_add_text(out, "file", f->file == NULL ? "" : f->file);
+    json_add_count(out, "calls", f->calls);
+    json_add_count(out, "self_calls", f->self_calls);
+    json_add_number(out, "self_seconds", f->self);
+    JSON_ADD(out, "}");
+    json_add_count(out, "ticks", r->ticks);
+    json_add_number(out, "seconds", r->total);
+    json_add_number(out, "overdispersion", what->overdispersion);
+    json_add_flag(out, "call_sites", (inexact & INEXACT_CALLER_BUCKET) == 0);
+    json_add_text(out, "build_id", in->build_id);
+    json_add_text(out, "name", in->build_name);
+    json_add_text(out, "scope", in->scope);
+    json_add_text(out, "dimension", r->dimension);
+    json_add_exact_parts(out, inexact);
+    json_add_exact(out, inexact);
+    json_add_meanings(out, inexact);
+    json_add_window(out, in->used_since, in->used_until);
+    JSON_ADD(out, "}\n");
+}
+
+static const char *const METHODS[] = {"none", "stacks", "calls"};
+
+static void add_identity(struct buffer *out, const struct report *r, const struct report_function *f)
+{
+    render_json_string(out, f->name);
+    json_add_text(out, "raw_name", f->raw);
+    json_add_text(out, "build_id", json_find_build(r, f->build));
+    json_add_address(out, "address", f->address);
+    json_add_text(out, "file", f->file == NULL ? "" : f->file);
+}
+
+/* inexact: of sampled calls, a ratio says nothing. */
+static void add_caller(struct buffer *out, const struct report *r, const struct callers_row *row, uint32_t inexact)
+{
+    const struct report_arc *arc = row->arc;
+    const bool timed = row->method != CALLERS_NONE, interval = timed && row->low <= row->high;
+    JSON_ADD(out, "{\"caller\":");
+    add_identity(out, r, &r->functions[arc->other]);
+    json_add_count(out, "calls", arc->calls);
+    json_add_known(out, "calls_per_caller_call", row->per_caller,
+                   row->per_caller >= 0 && (inexact & INEXACT_SAMPLED) == 0);
+    json_add_text(out, "method", METHODS[row->method]);
+    json_add_known(out, "total_seconds", row->seconds, timed);
+    json_add_known(out, "low", row->low, interval);
+    json_add_known(out, "high", row->high, interval);
+    json_add_known(out, "seconds_per_call", arc->calls > 0 ? row->seconds / (double)arc->calls : 0,
+                   timed && row->seconds > 0 && arc->calls > 0 && (inexact & INEXACT_CALLS) == 0);
+    json_add_known(out, "seconds_by_calls", arc->self + arc->children, timed);
+    json_add_flag(out, "inside", arc->inside);
+    JSON_ADD(out, "}");
+}
+
+void render_callers(const struct render_input *in, const struct callers *c, size_t limit, struct buffer *out)
+{
+    const uint32_t inexact = in->provenance->inexact;
+    const struct report_function *f = c->function;
+    JSON_ADD(out, "{\"rows\":[");
+    for (uint32_t i = 0; i < c->row_count && i < limit; i++) {
+        buffer_add_text(out, i > 0 ? ",\n" : "\n");
+        add_caller(out, in->report, &c->rows[i], inexact);
+    }
+    JSON_ADD(out, "],\"function\":{\"name\":");
+    add_identity(out, in->report, f);
+    json_add_count(out, "calls", f->calls);
+    json_add_count(out, "self_calls", f->self_calls);
+    json_add_count(out, "cycle", f->cycle);
+    json_add_times(out, f->self, f->children);
+    json_add_known(out, "measured_total", f->measured != NULL ? f->measured->total : 0, f->measured != NULL);
+    JSON_ADD(out, "}");
+    json_add_count(out, "row_count", c->row_count);
+    json_add_text(out, "method", METHODS[c->method]);
+    json_add_text(out, "stacks_refused", c->stacks_refused);
+    json_add_text(out, "build_id", in->build_id);
+    json_add_text(out, "name", in->build_name);
+    json_add_text(out, "scope", in->scope);
+    json_add_text(out, "dimension", in->report->dimension);
+    json_add_exact_parts(out, inexact);
+    json_add_exact(out, inexact);
+    json_add_meanings(out, inexact);
+    json_add_window(out, in->used_since, in->used_until);
+    JSON_ADD(out, "}\n");
+}
+
+static const char *name_of(const struct report *r, const struct report_cycle *cycle, uint32_t member)
+{
+    return r->functions[cycle->members[member].other].name;
+}
+
+static void add_arcs(struct buffer *out, const struct report *r, const struct render_cycle *x, bool breaks,
+                     size_t limit)
+{
+    size_t n = 0;
+    for (uint32_t i = 0; i < x->arc_count && n < limit; i++) {
+        if (breaks && !x->arcs[i].breaks) {
+            continue;
+        }
+        buffer_add_text(out, n++ > 0 ? ",{\"caller\":" : "{\"caller\":");
+        render_json_string(out, name_of(r, x->cycle, x->arcs[i].from));
+        json_add_text(out, "callee", name_of(r, x->cycle, x->arcs[i].to));
+        json_add_count(out, "calls", x->arcs[i].calls);
+        JSON_ADD(out, "}");
+    }
+}
+
+static void add_cycle(struct buffer *out, const struct report *r, const struct render_cycle *x, size_t limit)
+{
+    const struct report_cycle *c = x->cycle;
+    uint64_t calls = 0;
+    uint32_t breaking = 0;
+    bool saturated = false;
+    for (uint32_t i = 0; i < x->arc_count; i++) {
+        breaking += x->arcs[i].breaks;
+        sum_add(&calls, x->arcs[i].breaks ? x->arcs[i].calls : 0, &saturated);
+    }
+    JSON_ADD(out, "{\"number\":");
+    buffer_add_u64(out, c->number, 0);
+    json_add_times(out, c->self, c->children);
+    json_add_number(out, "percent", c->percent);
+    json_add_count(out, "calls_outside", c->calls_outside);
+    json_add_count(out, "calls_inside", c->calls_inside);
+    json_add_count(out, "member_count", c->member_count);
+    json_add_count(out, "arc_count", x->arc_count);
+    json_add_count(out, "break_count", breaking);
+    json_add_count(out, "break_calls", calls);
+    JSON_ADD(out, ",\"members\":[");
+    for (uint32_t i = 0; i < c->member_count && i < limit; i++) {
+        const struct report_function *f = &r->functions[c->members[i].other];
+        buffer_add_text(out, i > 0 ? ",{\"name\":" : "{\"name\":");
+        render_json_string(out, f->name);
+        json_add_text(out, "raw_name", f->raw);
+        json_add_address(out, "address", f->address);
+        json_add_times(out, f->self, f->children);
+        json_add_count(out, "calls_outside", f->calls_outside);
+        json_add_count(out, "calls_inside", f->calls_inside);
+        JSON_ADD(out, "}");
+    }
+    JSON_ADD(out, "],\"arcs\":[");
+    add_arcs(out, r, x, false, limit);
+    JSON_ADD(out, "],\"break\":[");
+    add_arcs(out, r, x, true, limit);
+    JSON_ADD(out, "]}");
+}
+
+void render_cycles(const struct render_input *in, const struct render_cycle *cycles, uint32_t count, size_t limit,
+                   struct buffer *out)
+{
+    const struct report *r = in->report->shown;
+    JSON_ADD(out, "{\"rows\":[");
+    for (uint32_t i = 0; i < count; i++) {
+        buffer_add_text(out, i > 0 ? ",\n" : "\n");
+        add_cycle(out, r, &cycles[i], limit);
+    }
+    JSON_ADD(out, "]");
+    json_add_count(out, "count", r->cycle_count);
+    json_add_text(out, "build_id", in->build_id);
+    json_add_text(out, "name", in->build_name);
+    json_add_text(out, "scope", in->scope);
+    json_add_text(out, "dimension", r->dimension);
+    json_add_text(out, "time", r->time_measured ? "measured" : "calls");
+    json_add_count(out, "ticks", r->ticks);
+    json_add_number(out, "seconds", r->total);
+    json_add_exact(out, in->provenance->inexact);
+    json_add_window(out, in->used_since, in->used_until);
+    JSON_ADD(out, "}\n");
+}
+
+void render_never(const struct render_input *in, const struct never_called *never, size_t limit, struct buffer *out)
+{
+    const struct provenance *p = in->provenance;
+    JSON_ADD(out, "{\"rows\":[");
+    for (uint32_t i = 0; i < never->count && i < limit; i++) {
+        const struct never_row *row = &never->rows[i];
+        buffer_add_text(out, i > 0 ? ",\n{\"function\":" : "\n{\"function\":");
+        render_json_string(out, row->function->name);
+        json_add_text(out, "raw_name", row->function->raw);
+        json_add_text(out, "file", row->function->file);
+        json_add_address(out, "address", row->function->address);
+        json_add_count(out, "bytes", row->bytes);
+        json_add_count(out, "copies", row->copies);
+        json_add_flag(out, "entered_elsewhere", row->entered_elsewhere);
+        json_add_flag(out, "inlined", row->inlined);
+        JSON_ADD(out, "}");
+    }
+    JSON_ADD(out, "]");
+    json_add_text(out, "build_id", in->build_id);
+    json_add_text(out, "name", in->build_name);
+    json_add_text(out, "scope", in->scope);
+    json_add_count(out, "row_count", never->count);
+    json_add_count(out, "functions", never->functions);
+    json_add_count(out, "bytes", never->bytes);
+    json_add_count(out, "copy_bytes", never->copy_bytes);
+    json_add_text(out, "symbols", never->named);
+    json_add_flag(out, "inlined_known", never->knows_inlined);
+    json_add_count(out, "counted_functions", never->counted);
+    json_add_count(out, "not_called", never->not_called);
+    json_add_count(out, "processes_started", p->processes);
+    /* With probability 95 %, fewer than this part of all processes enters a function that none of n entered ("rule of
+     * three"). Only counts that lack nothing bound anything. */
+    const bool known = p->processes >= 3 && (p->inexact & INEXACT_CALLS) == 0;
+    json_add_known(out, "bound", known ? 3 / (double)p->processes : 0, known);
+    json_add_exact_parts(out, p->inexact);
+    json_add_exact(out, p->inexact);
+    json_add_meanings(out, p->inexact);
+    json_add_window(out, in->used_since, in->used_until);
+    JSON_ADD(out, "}\n");
+}
+
+static void add_side(struct buffer *out, const struct render_diff *in, uint32_t s)
+{
+    const struct render_input *side = &in->sides[s];
+    const struct diff_side *made = in->diff->sides[s];
+    const struct provenance *p = side->provenance;
+    JSON_ADD(out, "{\"build_id\":");
+    render_json_string(out, side->build_id);
+    json_add_text(out, "name", side->build_name);
+    json_add_text(out, "scope", side->scope);
+    json_add_text(out, "match", side->match);
+    json_add_window(out, side->used_since, side->used_until);
+    json_add_time(out, "first", p->first);
+    json_add_time(out, "last", p->last);
+    json_add_count(out, "uploads", p->uploads);
+    json_add_count(out, "processes_started", p->processes);
+    json_add_count(out, "hosts", p->hosts);
+    json_add_count(out, "groups", diff_stat_count(made->groups));
+    json_add_count(out, "ticks", made->ticks_total);
+    json_add_number(out, "seconds", made->seconds[0]);
+    json_add_count(out, "functions", made->function_count);
+    json_add_exact(out, p->inexact);
+    JSON_ADD(out, "}");
+}
+
+static double row_share(const struct diff *d, uint32_t s, uint32_t row, const double *times)
+{
+    double seconds = d->sides[s]->seconds[0];
+    return seconds > 0 ? times[(size_t)row * DIFF_VALUES] / seconds : 0;
+}
+
+/* Where a function is on a side: the first of its clones. Null if the side does not have it. */
+static void add_place(struct buffer *out, const struct diff *d, uint32_t row, uint32_t s)
+{
+    static const char *const BUILDS[] = {"build_id_a", "build_id_b"}, *const ADDRESSES[] = {"address_a", "address_b"};
+    const struct diff_row *r = &d->match.rows[row];
+    if (r->count[s] == 0) {
+        json_add_text(out, BUILDS[s], NULL);
+        json_add_text(out, ADDRESSES[s], NULL);
+        return;
+    }
+    const struct report_function *f = &d->sides[s]->functions[d->match.member[s][r->first[s]]];
+    json_add_text(out, BUILDS[s], d->sides[s]->builds[f->build]);
+    json_add_address(out, ADDRESSES[s], f->address);
+}
+
+/* Begins the object of a function of the comparison, or of all together. */
+static void add_function(struct buffer *out, const struct diff *d, uint32_t row)
+{
+    const struct report_function *f = diff_function(d, row);
+    if (f == NULL) {
+        static const char *const NONE[] = {"file",      "object",     "clones_a",  "clones_b",    "build_id_a",
+                                           "address_a", "build_id_b", "address_b", "renamed_from"};
+        JSON_ADD(out, "{\"function\":null");
+        for (size_t i = 0; i < sizeof NONE / sizeof *NONE; i++) {
+            json_add_text(out, NONE[i], NULL);
+        }
+        return;
+    }
+    const struct diff_row *r = &d->match.rows[row];
+    const struct diff_side *side = d->sides[r->count[1] > 0 ? 1 : 0];
+    JSON_ADD(out, "{\"function\":");
+    render_json_string(out, f->name);
+    json_add_text(out, "file", f->file);
+    json_add_text(out, "object", side->build_names[f->build]);
+    json_add_count(out, "clones_a", r->count[0]);
+    json_add_count(out, "clones_b", r->count[1]);
+    add_place(out, d, row, 0);
+    add_place(out, d, row, 1);
+    json_add_text(out, "renamed_from",
+                  r->renamed ? d->sides[0]->functions[d->match.member[0][r->first[0]]].name : NULL);
+}
+
+static void add_estimate(struct buffer *out, const struct diff_estimate *x, bool known)
+{
+    json_add_known(out, "change", expm1(x->log), known);
+    json_add_known(out, "low", expm1(x->low), known);
+    json_add_known(out, "high", expm1(x->high), known);
+    json_add_known(out, "p", x->p, known && x->error > 0);
+}
+
+/* Which sides have inlined copies, of which no call is counted: it matters where numbers of calls changed, and on the
+ * side that lacks a function. */
+static void add_inlined(struct buffer *out, const struct render_diff *in, enum diff_metric metric,
+                        const struct diff_item *x)
+{
+    static const char *const NAMES[] = {"inlined_a", "inlined_b"};
+    const struct diff *d = in->diff;
+    const bool calls = metric >= DIFF_TIME && x->verdict <= DIFF_ONLY_B && x->row < d->match.row_count;
+    for (uint32_t s = 0; s < 2; s++) {
+        if (calls) {
+            json_add_flag(out, NAMES[s], diff_match_has_inlined(&d->match, d->sides, in->request->programs, x->row, s));
+        } else if (x->row < d->match.row_count && d->match.rows[x->row].count[s] == 0) {
+            json_add_flag(out, NAMES[s], d->match.rows[x->row].inlined);
+        } else {
+            json_add_text(out, NAMES[s], NULL);
+        }
+    }
+}
+
+/* Does a side have what the row speaks of? */
+static bool is_there(const struct diff *d, const struct diff_item *x, uint32_t s)
+{
+    if (x->caller != DIFF_NONE || x->row == d->match.row_count) {
+        return x->verdict != (s == 0 ? DIFF_ONLY_B : DIFF_ONLY_A);
+    }
+    return d->match.rows[x->row].count[s] > 0 || d->match.rows[x->row].idle;
+}
+
+/* An increase to more than twice is no sentence that helps. */
+#define VISIBLE_MOST 1.0
+
+static void add_item(struct buffer *out, const struct render_diff *in, enum diff_metric metric,
+                     const struct diff_item *x)
+{
+    const struct diff *d = in->diff;
+    const bool tested = x->estimated && x->estimate.error > 0;
+    add_function(out, d, x->row);
+    json_add_text(out, "caller", x->caller == DIFF_NONE ? NULL : diff_function(d, x->caller)->name);
+    json_add_text(out, "verdict", diff_verdict_name(x->verdict));
+    json_add_known(out, "a", x->ratio[0], is_there(d, x, 0));
+    json_add_known(out, "b", x->ratio[1], is_there(d, x, 1));
+    add_estimate(out, &x->estimate, x->estimated);
+    json_add_known(out, "q", x->q, tested);
+    const double visible = expm1(x->estimate.visible), needed = tested ? x->needed : x->testable;
+    json_add_known(out, "visible", visible, tested && visible <= VISIBLE_MOST);
+    json_add_text(out, "needs", diff_needs_name(x->needs));
+    json_add_known(out, "data_needed", needed,
+                   x->needs == DIFF_NEEDS_DATA || (tested && x->needs == DIFF_NEEDS_NOTHING));
+    json_add_number(out, "ticks_a", x->ticks[0]);
+    json_add_number(out, "ticks_b", x->ticks[1]);
+    json_add_number(out, "share", x->share);
+    add_inlined(out, in, metric, x);
+    JSON_ADD(out, "}");
+}
+
+static void add_table(struct buffer *out, const struct render_diff *in, enum diff_metric metric)
+{
+    const struct diff_table *t = &in->diff->tables[metric];
+    JSON_ADD(out, "{\"metric\":");
+    render_json_string(out, diff_metric_name(metric));
+    json_add_text(out, "not_computed", t->made ? NULL : t->why_not);
+    JSON_ADD(out, ",\"counts\":{\"rows\":");
+    buffer_add_u64(out, t->count, 0);
+    for (unsigned i = 0; i < DIFF_VERDICTS; i++) {
+        json_add_count(out, diff_verdict_name((enum diff_verdict)i), t->counts[i]);
+    }
+    JSON_ADD(out, "}");
+    json_add_count(out, "tests", t->tests);
+    if (t->common.functions > 0) {
+        JSON_ADD(out, ",\"common\":{\"functions\":");
+        buffer_add_u64(out, t->common.functions, 0);
+        add_estimate(out, &t->common.estimate, true);
+        JSON_ADD(out, "}");
+    } else {
+        json_add_text(out, "common", NULL);
+    }
+    json_add_known(out, "visible", expm1(t->visible), t->visible > 0 && expm1(t->visible) <= VISIBLE_MOST);
+    JSON_ADD(out, ",\"rows\":[");
+    for (uint32_t i = 0; i < t->count && i < in->limit; i++) {
+        buffer_add_text(out, i > 0 ? ",\n" : "\n");
+        add_item(out, in, metric, &t->items[i]);
+    }
+    JSON_ADD(out, "]}");
+}
+
+static void add_only(struct buffer *out, const struct render_diff *in, uint32_t s)
+{
+    const struct diff *d = in->diff;
+    buffer_add_format(out, ",\"only_in_%c\":{\"count\":%u,\"rows\":[", s == 0 ? 'a' : 'b', d->only_count[s]);
+    for (uint32_t i = 0; i < d->only_count[s] && i < in->limit; i++) {
+        uint32_t row = d->only[s][i];
+        buffer_add_text(out, i > 0 ? ",\n" : "\n");
+        add_function(out, d, row);
+        json_add_number(out, "self_share", row_share(d, s, row, d->row_self[s]));
+        json_add_number(out, "total_share", row_share(d, s, row, d->row_total[s]));
+        json_add_number(out, "calls", d->row_calls[s][(size_t)row * DIFF_VALUES]);
+        json_add_flag(out, "idle", d->match.rows[row].idle);
+        json_add_flag(out, "inlined", d->match.rows[row].inlined);
+        JSON_ADD(out, "}");
+    }
+    JSON_ADD(out, "]}");
+}
+
+static void add_judgement(struct buffer *out, const struct render_diff *in)
+{
+    static const char *const WORDS[] = {"below", "above", "cannot-tell"};
+    const struct diff_request *r = in->request;
+    if (!r->judge) {
+        json_add_text(out, "judgement", NULL);
+        return;
+    }
+    JSON_ADD(out, ",\"judgement\":{\"verdict\":");
+    render_json_string(out, WORDS[in->diff->judgement]);
+    json_add_text(out, "metric", diff_metric_name(r->judge_metric));
+    json_add_number(out, "threshold", r->threshold);
+    json_add_count(out, "above", in->diff->above);
+    json_add_count(out, "cannot_tell", in->diff->unknown);
+    JSON_ADD(out, "}");
+}
+
+static void add_missing(struct buffer *out, const struct render_diff *in)
+{
+    bool any = false;
+    JSON_ADD(out, ",\"watch_missing\":[");
+    for (uint32_t i = 0; i < in->request->watch_count; i++) {
+        if (!in->diff->watched[i]) {
+            buffer_add_text(out, any ? "," : "");
+            render_json_string(out, in->request->watch[i]);
+            any = true;
+        }
+    }
+    JSON_ADD(out, "]");
+}
+
+void render_diff(const struct render_diff *in, struct buffer *out)
+{
+    bool any = false;
+    JSON_ADD(out, "{\"a\":");
+    add_side(out, in, 0);
+    JSON_ADD(out, ",\"b\":");
+    add_side(out, in, 1);
+    json_add_text(out, "dimension", in->diff->sides[0]->dimension);
+    json_add_text(out, "time", in->diff->measured[0] && in->diff->measured[1] ? "measured" : "calls");
+    json_add_flag(out, "paired", in->request->paired);
+    json_add_number(out, "fdr", in->request->fdr);
+    json_add_number(out, "confidence", in->request->confidence > 0 ? in->request->confidence : DIFF_CONFIDENCE);
+    json_add_number(out, "planned", in->request->threshold);
+    add_judgement(out, in);
+    add_missing(out, in);
+    JSON_ADD(out, ",\"metrics\":[");
+    for (unsigned i = 0; i < DIFF_METRIC_COUNT; i++) {
+        if (in->request->metrics[i]) {
+            buffer_add_text(out, any ? ",\n" : "\n");
+            add_table(out, in, (enum diff_metric)i);
+            any = true;
+        }
+    }
+    JSON_ADD(out, "]");
+    add_only(out, in, 0);
+    add_only(out, in, 1);
+    JSON_ADD(out, "}\n");
 }

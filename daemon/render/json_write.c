@@ -1,12 +1,10 @@
-#include "render/json_write.h"
-
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
 
 #include "proto/message.h"
 #include "proto/utf8.h"
-#include "render/render.h"
+#include "render/render_internal.h"
 
 #define JSON_EXACT_MAX (UINT64_C(1) << 53)
 

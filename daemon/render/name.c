@@ -1,11 +1,275 @@
-#include "render/name.h"
-
+/* Names of functions that are safe on a terminal, distinct and, if asked for, short. */
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "core/table.h"
 #include "proto/utf8.h"
-#include "render/name_short.h"
+#include "render/render_internal.h"
+
+#define DEEPEST 256u /* nesting of brackets that is followed */
+
+static bool is_word(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '$' ||
+           (unsigned char)c >= 0x80;
+}
+
+static bool starts(const char *p, const char *end, const char *text)
+{
+    size_t n = strlen(text);
+    return (size_t)(end - p) >= n && memcmp(p, text, n) == 0;
+}
+
+/* Bytes of "operator" with its symbol, so that its < and > are not taken for brackets; 0 if there is none. before: the
+ * byte in front. */
+static size_t operator_length(const char *p, const char *end, char before)
+{
+    static const char *const symbols[] = {
+        "<<=", ">>=", "<=>", "->*", "<<", ">>", "<=", ">=", "->", "<", ">", "()", "[]"};
+    if (is_word(before) || !starts(p, end, "operator")) {
+        return 0;
+    }
+    for (size_t i = 0; i < sizeof symbols / sizeof *symbols; i++) {
+        if (starts(p + 8, end, symbols[i])) {
+            return 8 + strlen(symbols[i]);
+        }
+    }
+    return 0;
+}
+
+/* The '>' that closes the '<' at p; NULL if there is none, or brackets are nested too deeply. */
+static const char *closing(const char *p, const char *end)
+{
+    char open[DEEPEST];
+    unsigned n = 0;
+    for (const char *at = p; at < end; at++) {
+        size_t length = at > p ? operator_length(at, end, at[-1]) : 0;
+        if (length > 0) {
+            at += length - 1;
+        } else if (*at == '-' && at + 1 < end && at[1] == '>') {
+            at++;
+        } else if (*at == '<' || *at == '(' || *at == '[' || *at == '{') {
+            if (n == DEEPEST) {
+                return NULL;
+            }
+            open[n++] = *at;
+        } else if (*at == ')' || *at == ']' || *at == '}') {
+            char wanted = *at == ')' ? '(' : *at == ']' ? '[' : '{';
+            if (n == 0 || open[--n] != wanted) {
+                return NULL;
+            }
+        } else if (*at == '>' && n > 0 && open[n - 1] == '<' && --n == 0) {
+            return at;
+        }
+    }
+    return NULL;
+}
+
+/* End of the argument that starts at p: the comma at this level, or end. */
+static const char *argument_end(const char *p, const char *end)
+{
+    while (p < end && *p != ',') {
+        const char *close = *p == '<' ? closing(p, end) : NULL;
+        if (close == NULL && (*p == '(' || *p == '[' || *p == '{')) {
+            unsigned depth = 0;
+            for (close = p; close < end; close++) {
+                depth += *close == '(' || *close == '[' || *close == '{';
+                depth -= *close == ')' || *close == ']' || *close == '}';
+                if (depth == 0) {
+                    break;
+                }
+            }
+        }
+        p = close != NULL && close < end ? close + 1 : p + 1;
+    }
+    return p;
+}
+
+/* Where a std::basic_string of char or wchar_t with the usual arguments ends, and what it is called; NULL if there is
+ * none. */
+static const char *string_end(const char *p, const char *end, const char **name)
+{
+    static const struct {
+        const char *text, *name;
+    } forms[] = {{"std::basic_string<char, std::char_traits<char>, std::allocator<char> >", "std::string"},
+                 {"std::basic_string<char, std::char_traits<char>, std::allocator<char>>", "std::string"},
+                 {"std::basic_string<wchar_t, std::char_traits<wchar_t>, std::allocator<wchar_t> >", "std::wstring"},
+                 {"std::basic_string<wchar_t, std::char_traits<wchar_t>, std::allocator<wchar_t>>", "std::wstring"}};
+    for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
+        const char *q = p, *f = forms[i].text;
+        while (*f != '\0' && q < end) {
+            if (starts(q, end, "std::") && strncmp(f, "std::", 5) == 0) {
+                q += 5;
+                f += 5;
+                q += starts(q, end, "__cxx11::") ? 9 : starts(q, end, "__1::") ? 5 : 0;
+            } else if (*q == *f) {
+                q++;
+                f++;
+            } else {
+                break;
+            }
+        }
+        if (*f == '\0') {
+            *name = forms[i].name;
+            return q;
+        }
+    }
+    return NULL;
+}
+
+static void add_part(struct buffer *out, const char *p, const char *end, unsigned depth, unsigned nesting);
+
+/* Template arguments between p and end, without allocators. */
+static void add_arguments(struct buffer *out, const char *p, const char *end, unsigned depth, unsigned nesting)
+{
+    bool first = true;
+    while (p < end) {
+        const char *stop = argument_end(p, end), *text = p;
+        while (text < stop && *text == ' ') {
+            text++;
+        }
+        if (first || !starts(text, stop, "std::allocator<")) {
+            buffer_add_text(out, first ? "" : ", ");
+            add_part(out, text, stop, depth, nesting);
+        }
+        first = false;
+        p = stop + 1;
+    }
+}
+
+static void add_part(struct buffer *out, const char *p, const char *end, unsigned depth, unsigned nesting)
+{
+    const char *start = p;
+    while (p < end) {
+        const char *name, *close;
+        char before = p > start ? p[-1] : ' ';
+        size_t length = operator_length(p, end, before);
+        if (length > 0) {
+            buffer_add(out, p, length);
+            p += length;
+            if (p + 1 < end && *p == ' ' && p[1] == '<') { /* arguments of an operator template */
+                buffer_add_char(out, *p++);
+            }
+            before = 'x';
+        } else if (!is_word(before) && (close = string_end(p, end, &name)) != NULL) {
+            buffer_add_text(out, name);
+            p = close;
+            continue;
+        } else if (!is_word(before) && starts(p, end, "std::__cxx11::")) {
+            buffer_add_text(out, "std::");
+            p += 14;
+            continue;
+        } else if (!is_word(before) && starts(p, end, "std::__1::")) {
+            buffer_add_text(out, "std::");
+            p += 10;
+            continue;
+        }
+        if (p < end && *p == '<' && is_word(before)) {
+            close = closing(p, end);
+            if (close == NULL) { /* and so would every later search end */
+                buffer_add(out, p, (size_t)(end - p));
+                return;
+            }
+            if (close == p + 1) {
+                buffer_add_text(out, "<>");
+            } else if (depth == 0 || nesting == DEEPEST) {
+                buffer_add_text(out, "<…>");
+            } else {
+                buffer_add_char(out, '<');
+                add_arguments(out, p + 1, close[-1] == ' ' ? close - 1 : close, depth - 1, nesting + 1);
+                buffer_add_char(out, '>');
+            }
+            p = close + 1;
+        } else if (length == 0 && p < end) {
+            buffer_add_char(out, *p++);
+        }
+    }
+}
+
+void name_add_short(struct buffer *out, const char *name, unsigned depth)
+{
+    if (depth >= NAME_SHORT_WHOLE) {
+        buffer_add_text(out, name);
+    } else {
+        add_part(out, name, name + strlen(name), depth, 0);
+    }
+}
+
+struct short_name {
+    const char *whole, *text;
+    uint32_t position, depth;
+};
+
+static int compare_texts(const void *left, const void *right)
+{
+    const struct short_name *a = left, *b = right;
+    int by_text = strcmp(a->text, b->text);
+    return by_text != 0 ? by_text : strcmp(a->whole, b->whole);
+}
+
+static void shorten(struct arena *a, struct short_name *n)
+{
+    struct buffer b;
+    struct arena_deferred deferred;
+    buffer_init(&b, 4 * strlen(n->whole) + 64);
+    arena_defer(a, &deferred, buffer_release, &b);
+    name_add_short(&b, n->whole, n->depth);
+    bool same = b.failed || (b.size == strlen(n->whole) && memcmp(b.data, n->whole, b.size) == 0);
+    n->text = same ? n->whole : arena_copy(a, b.data, b.size);
+    arena_undefer(a, &deferred);
+}
+
+/* Gives different names of one text one level more. *again: any was changed. */
+static void deepen_equal(struct arena *a, struct short_name *names, uint32_t n, bool *again)
+{
+    *again = false;
+    qsort(names, n, sizeof *names, compare_texts);
+    for (uint32_t low = 0, high; low < n; low = high) {
+        for (high = low + 1; high < n && strcmp(names[low].text, names[high].text) == 0; high++) {
+        }
+        bool differ = strcmp(names[low].whole, names[high - 1].whole) != 0; /* sorted by whole within a text */
+        for (uint32_t i = low; differ && i < high; i++) {
+            if (names[i].depth < NAME_SHORT_WHOLE) {
+                names[i].depth++;
+                *again = true;
+                shorten(a, &names[i]);
+            }
+        }
+    }
+}
+
+const char **name_short_list(const char *const *whole, const bool *cplusplus, uint32_t n, struct arena *a)
+{
+    const char **out = ARENA_ARRAY(a, (size_t)n + 1, const char *);
+    struct short_name *names = ARENA_ARRAY(a, (size_t)n + 1, struct short_name);
+    bool again = true;
+    for (uint32_t i = 0; i < n; i++) {
+        names[i] = (struct short_name){whole[i], whole[i], i, cplusplus[i] ? 0 : NAME_SHORT_WHOLE};
+        if (cplusplus[i]) {
+            shorten(a, &names[i]);
+        }
+    }
+    while (again) {
+        deepen_equal(a, names, n, &again);
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        out[names[i].position] = names[i].text;
+    }
+    return out;
+}
+
+const char **name_short_functions(const struct report *report, struct arena *a)
+{
+    uint32_t n = report->function_count;
+    const char **whole = ARENA_ARRAY(a, (size_t)n + 1, const char *);
+    bool *cplusplus = ARENA_ARRAY(a, (size_t)n + 1, bool);
+    for (uint32_t i = 0; i < n; i++) {
+        whole[i] = report->functions[i].name;
+        cplusplus[i] = report->functions[i].raw != NULL && strncmp(report->functions[i].raw, "_Z", 2) == 0;
+    }
+    return name_short_list(whole, cplusplus, n, a);
+}
 
 /* Bytes from the start of text that may go out as they are. */
 static size_t safe_run(const uint8_t *p, size_t n)

@@ -1,10 +1,3 @@
-/* format=pprof: profile.proto of github.com/google/pprof, as protobuf without gzip (every reader takes both). Sample
- * types are samples/count, cpu/nanoseconds (wall/nanoseconds, or DIMENSION/count for what is no time) and calls/count.
- * Stacks are derived, and a comment in the payload says so; call counts stand in samples of caller and callee alone,
- * where they are as counted. The leaf of a sample is an address, where one is known; other frames are functions.
- *
- * Addresses are link-time addresses. A mapping from 0 to the end of the address space tells readers that: they must not
- * relocate them. It has no lines, so that the pprof tool looks them up in the executable. */
 #include <math.h>
 #include <string.h>
 
@@ -12,9 +5,15 @@
 #include "proto/message.h"
 #include "proto/pprof.h"
 #include "proto/varint.h"
-#include "render/formats.h"
-#include "render/reasons.h"
-#include "render/stacks.h"
+#include "render/render_internal.h"
+
+/* format=pprof: profile.proto of github.com/google/pprof, as protobuf without gzip (every reader takes both). Sample
+ * types are samples/count, cpu/nanoseconds (wall/nanoseconds, or DIMENSION/count for what is no time) and calls/count.
+ * Stacks are derived, and a comment in the payload says so; call counts stand in samples of caller and callee alone,
+ * where they are as counted. The leaf of a sample is an address, where one is known; other frames are functions.
+ *
+ * Addresses are link-time addresses. A mapping from 0 to the end of the address space tells readers that: they must not
+ * relocate them. It has no lines, so that the pprof tool looks them up in the executable. */
 
 #define SMALL 1e-12 /* of all time: less is what rounding leaves */
 

@@ -8,8 +8,13 @@
 
 #include "core/arena.h"
 #include "core/buffer.h"
+#include "core/callers.h"
 #include "core/coverage.h"
+#include "core/cycle_break.h"
+#include "core/diff.h"
+#include "core/never_called.h"
 #include "core/object.h"
+#include "core/object_instructions.h"
 #include "core/provenance.h"
 #include "core/report.h"
 #include "core/rows.h"
@@ -157,5 +162,67 @@ void render_json_string(struct buffer *out, const char *text);
 void render_time(int64_t nanoseconds, char out[40]);
 /* The same without the fraction, as a person reads it. */
 void render_time_second(int64_t nanoseconds, char out[40]);
+
+/* Ticks and calls of one function by address, as JSON. */
+
+/* A bin: bytes from address on, at least one. */
+struct address_ticks {
+    uint64_t address, bytes, ticks;
+    double seconds;
+    bool shared; /* some of its bytes are outside the function */
+};
+
+/* Calls that return to address. */
+struct address_calls {
+    uint64_t address, calls;
+    const struct report_function *callee; /* NULL: it is not in the report */
+};
+
+struct render_addresses {
+    const struct report_function *function;
+    uint32_t tick_count, call_count, line_count, instruction_count;
+    const struct address_ticks *ticks;             /* ascending by address, then bytes */
+    const struct address_calls *calls;             /* ascending by address */
+    const struct object *object;                   /* that lines and instructions are of; NULL: there are none */
+    const struct object_line *lines;               /* ascending by low, cut at the function's ends */
+    const struct object_instruction *instructions; /* ascending by address */
+    const char *const *target_names;               /* one for each of them; NULL: it has no target with a name */
+    double overdispersion;                         /* variance of a number of ticks over that of independent ones */
+};
+
+void render_addresses(const struct render_input *in, const struct render_addresses *what, struct buffer *out);
+
+/* The callers of a function, as JSON. */
+
+/* limit: of rows. */
+void render_callers(const struct render_input *in, const struct callers *c, size_t limit, struct buffer *out);
+
+/* Cycles with the arcs inside them, as JSON. */
+
+/* arcs: by calls, the most first; their ends are places in cycle->members. */
+struct render_cycle {
+    const struct report_cycle *cycle;
+    const struct cycle_arc *arcs;
+    uint32_t arc_count;
+};
+
+/* cycles: of in->report, count of them. limit: of members, of arcs, and of arcs that break a cycle. */
+void render_cycles(const struct render_input *in, const struct render_cycle *cycles, uint32_t count, size_t limit,
+                   struct buffer *out);
+
+/* A comparison as JSON. */
+
+struct render_diff {
+    const struct diff *diff;
+    const struct diff_request *request;
+    size_t limit;                 /* rows of each list */
+    struct render_input sides[2]; /* the report, coverage and choices are not looked at */
+};
+
+void render_diff(const struct render_diff *in, struct buffer *out);
+
+/* The list of functions that were never called, as JSON. */
+
+void render_never(const struct render_input *in, const struct never_called *never, size_t limit, struct buffer *out);
 
 #endif

@@ -1,7 +1,6 @@
+#include "render/render_internal.h"
+
 /* format=speedscope: the file format of www.speedscope.app, one profile of type "sampled" over stacks. */
-#include "render/formats.h"
-#include "render/json_write.h"
-#include "render/stacks.h"
 
 /* Frames get numbers in order of first use. */
 struct frame_numbers {

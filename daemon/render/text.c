@@ -1,8 +1,501 @@
 /* format=text: the true-mode tables for people, in the layout that users of gprof know. */
 #include <inttypes.h>
+#include <string.h>
 
-#include "render/formats.h"
-#include "render/text_internal.h"
+#include "proto/message.h"
+#include "proto/noun.h"
+#include "render/render_internal.h"
+
+struct flat_layout {
+    int cumulative, self, calls, per_call;
+    int recursion; /* width of "+182104"; 0 if no function calls itself */
+    const char *dimension, *mark;
+    bool timed; /* seconds divided by calls are the time of a call */
+};
+
+/* Of a time that is part of the report's total. */
+static int flat_digits(const struct report *r, double seconds)
+{
+    return amount_digits(report_samples(r, (double)r->ticks) * seconds / r->total);
+}
+
+/* Time of a call has a unit in each cell: calls of one program last from nanoseconds to hours. 0 is not known: a call
+ * takes time, but no tick found it. What else is sampled is counted in its own unit and may be 0. */
+static int flat_width_per_call(const struct report *r, double all, double calls)
+{
+    return !r->in_seconds ? amount_width(all / calls)
+           : all > 0      ? amount_duration_width(all / calls, flat_digits(r, all))
+                          : 0;
+}
+
+static void flat_add_per_call(const struct text_parts *t, const struct flat_layout *l, double all, double calls)
+{
+    const double each = all / calls;
+    buffer_add_char(t->out, ' ');
+    if (!t->in->report->in_seconds) {
+        amount_add(t->out, each, l->per_call);
+    } else if (each > 0) {
+        amount_add_duration(t->out, each, flat_digits(t->in->report, all), l->per_call);
+    } else {
+        buffer_add_repeat(t->out, ' ', (size_t)l->per_call);
+    }
+}
+
+/* Seconds that the calls of a function caused: of a class of addresses no more than its own (report.h). */
+static double flat_caused(const struct report_function *f)
+{
+    return f->self + (report_kind_is_class(f->kind) ? 0 : f->children);
+}
+
+static struct flat_layout flat_measure(const struct text_parts *t, const uint32_t *list, uint32_t n)
+{
+    struct flat_layout l = {.cumulative = 9,
+                            .self = 8,
+                            .calls = 8,
+                            .per_call = 9,
+                            .mark = text_calls_mark(t->in),
+                            .timed = !t->in->report->in_seconds || t->in->coverage == NULL ||
+                                     coverage_without_ticks(t->in->coverage) == 0,
+                            .dimension = name_make_safe(t->arena, t->in->report->dimension)};
+    int seconds = amount_width(t->in->report->total), name = (int)strlen(l.dimension);
+    seconds = name > seconds ? name : seconds;
+    l.cumulative = seconds > l.cumulative ? seconds : l.cumulative;
+    l.self = seconds > l.self ? seconds : l.self;
+    for (uint32_t i = 0; i < n; i++) {
+        const struct report_function *f = &t->in->report->functions[list[i]];
+        int width = amount_count_width(f->calls);
+        l.calls = width > l.calls ? width : l.calls;
+        uint64_t recursive = f->self_calls;
+        width = recursive == 0      ? 0
+                : recursive < 10000 ? 5
+                                    : 1 + amount_count_width(recursive); /* at least of "+self" */
+        l.recursion = width > l.recursion ? width : l.recursion;
+        width = f->calls == 0 ? 0 : flat_width_per_call(t->in->report, flat_caused(f), (double)f->calls);
+        l.per_call = width > l.per_call ? width : l.per_call;
+    }
+    return l;
+}
+
+/* "1+182104": calls from others, and calls of itself, as the graph has them. */
+static void flat_add_calls(struct buffer *out, const struct flat_layout *l, const struct report_function *f)
+{
+    buffer_add_u64(out, f->calls, l->calls);
+    if (f->self_calls > 0) {
+        buffer_add_char(out, '+');
+        buffer_add_u64(out, f->self_calls, 1 - l->recursion);
+    } else {
+        buffer_add_repeat(out, ' ', (size_t)l->recursion);
+    }
+}
+
+static void flat_add_line(const struct text_parts *t, const struct flat_layout *l, uint32_t position, double cumulative)
+{
+    const struct report_function *f = &t->in->report->functions[position];
+    double total = t->in->report->total;
+    struct buffer *out = t->out;
+    amount_add(out, total > 0 ? 100 * f->self / total : 0, 6);
+    buffer_add_char(out, ' ');
+    amount_add(out, cumulative, l->cumulative);
+    /* "~0.46" where it is an estimate: in its column and the blank before it. */
+    size_t width = (size_t)l->self + 1, size = (size_t)amount_width(f->self) + (f->self_estimated ? 1 : 0);
+    buffer_add_repeat(out, ' ', width > size ? width - size : 0);
+    buffer_add_text(out, f->self_estimated ? "~" : "");
+    amount_add(out, f->self, 0);
+    if (f->calls > 0 || f->self_calls > 0) {
+        double calls = (double)f->calls;
+        buffer_add_char(out, ' ');
+        flat_add_calls(out, l, f);
+        if (l->mark[0] != '\0' || !l->timed || f->calls == 0) { /* time per sampled call would mean nothing */
+            buffer_add_repeat(out, ' ', (size_t)(2 * l->per_call + 2));
+        } else {
+            flat_add_per_call(t, l, f->self, calls);
+            flat_add_per_call(t, l, flat_caused(f), calls);
+        }
+    } else {
+        buffer_add_repeat(out, ' ', (size_t)(l->calls + l->recursion + 2 * l->per_call + 3));
+    }
+    buffer_add(out, "  ", 2);
+    buffer_add(out, t->names->text[position], t->names->length[position]);
+    buffer_add_char(out, '\n');
+}
+
+static void text_add_flat(const struct text_parts *t)
+{
+    const struct selection *s = t->flat_shown;
+    uint32_t *list = ARENA_ARRAY(t->arena, (size_t)s->function_count + 1, uint32_t), n = 0;
+    for (uint32_t i = 0; i < s->entry_count; i++) {
+        if (!(s->entries[i] & REPORT_CYCLE)) {
+            list[n++] = s->entries[i];
+        }
+    }
+    struct flat_layout l = flat_measure(t, list, n);
+    buffer_add_text(t->out, "\nFlat profile:\n\n");
+    if (!(t->in->report->total > 0)) {
+        buffer_add_format(t->out, " no %s accumulated\n\n", t->in->report->in_seconds ? "time" : l.dimension);
+    }
+    buffer_add_format(t->out, "%5s %*s %*s %*s %*s %*s\n", "%  ", l.cumulative + 1, "cumulative", l.self, "self  ",
+                      l.calls + l.recursion, "", l.per_call, "self  ", l.per_call - 1,
+                      "total"); /* each over its column, none ends in blanks */
+    buffer_add_format(t->out, "%5s %*s  %*s %*s%s%-*s %*s %*s  name\n", "time", l.cumulative, l.dimension, l.self,
+                      l.dimension, l.calls - 5, l.mark, "calls", l.recursion, l.recursion > 0 ? "+self" : "",
+                      l.per_call, "per call", l.per_call, "per call");
+    double cumulative = 0;
+    for (uint32_t i = 0; i < n && !t->out->failed; i++) {
+        cumulative += t->in->report->functions[list[i]].self;
+        flat_add_line(t, &l, list[i], cumulative);
+    }
+    text_add_inside(t, 8 + l.cumulative, l.self);
+}
+
+#define DASHES 47 /* as gprof and the readers of its listing have them */
+#define LABELS_BYTES_MAX ((size_t)4 << 30)
+
+struct graph {
+    const struct report *report;
+    struct buffer *out;
+    int index, self, children, count, of; /* widths of the columns */
+    uint32_t rows;                        /* shown of each list; 0: all */
+    bool ratio;                           /* a column with the calls per call of the caller */
+    bool per_call;                        /* a column with the measured time of a call from this caller */
+    const double *calls;                  /* of each function, those by itself included */
+    struct buffer labels;
+    const size_t *start; /* function_count + 1 offsets into labels */
+};
+
+static int max_int(int a, int b)
+{
+    return a > b ? a : b;
+}
+
+static uint64_t max_count(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
+}
+
+static void graph_measure(struct graph *g)
+{
+    const struct report *r = g->report;
+    uint64_t most = 0;
+    for (uint32_t i = 0; i < r->function_count; i++) {
+        most = max_count(most, max_count(r->functions[i].calls, r->functions[i].calls_inside));
+    }
+    for (uint32_t i = 0; i < r->cycle_count; i++) {
+        most = max_count(most, max_count(r->cycles[i].calls_outside, r->cycles[i].calls_inside));
+    }
+    g->index = max_int(6, amount_count_width(r->order_count) + 3);
+    g->self = g->children = max_int(7, amount_width(r->total));
+    g->count = g->of = max_int(7, amount_count_width(most));
+}
+
+/* "NAME <cycle N> [INDEX]" and the end of the line, made once a function: a label stands in many rows, and the
+ * functions themselves do not fit a cache. So are their calls. "(0)" for one without an entry, as gprof puts what it
+ * does not list in round brackets. */
+static void graph_make_labels(struct graph *g, const struct name_list *names, size_t *start, double *calls)
+{
+    const struct report *r = g->report;
+    struct buffer *labels = &g->labels;
+    for (uint32_t i = 0; i < r->function_count; i++) {
+        const struct report_function *f = &r->functions[i];
+        start[i] = labels->size;
+        calls[i] = report_all_calls(f);
+        buffer_add(labels, names->text[i], names->length[i]);
+        if (f->cycle != 0) {
+            buffer_add(labels, " <cycle ", 8);
+            buffer_add_u64(labels, f->cycle, 0);
+            buffer_add_char(labels, '>');
+        }
+        buffer_add(labels, f->index == 0 ? " (" : " [", 2);
+        buffer_add_u64(labels, f->index, 0);
+        buffer_add(labels, f->index == 0 ? ")\n" : "]\n", 2);
+    }
+    start[r->function_count] = labels->size;
+    g->start = start;
+    g->calls = calls;
+}
+
+#define GAP 5      /* blanks between the numbers of calls and the name */
+#define RATIO 4    /* width of the column beyond these blanks, with the blanks around it */
+#define PER_CALL 9 /* width of the column, with the blank behind it */
+
+/* Calls of a caller, those by itself included; of a cycle, those from outside. */
+static double caller_calls(const struct graph *g, uint32_t caller)
+{
+    return caller == REPORT_SPONTANEOUS ? 0
+           : caller & REPORT_CYCLE      ? (double)g->report->cycles[caller & ~REPORT_CYCLE].calls_outside
+                                        : g->calls[caller];
+}
+
+static void skip_ratio(const struct graph *g)
+{
+    buffer_add_repeat(g->out, ' ', g->ratio ? RATIO : 0);
+}
+
+/* The cell of a row; arc NULL: an empty one. */
+static void add_per_call(const struct graph *g, const struct report_arc *arc)
+{
+    const struct report_measured *m = arc != NULL && !arc->inside ? arc->measured : NULL;
+    if (g->per_call && m != NULL && arc->calls > 0 && m->total > 0) {
+        amount_add_duration(g->out, m->total / (double)arc->calls,
+                            amount_digits(report_samples(g->report, (double)m->samples)), PER_CALL - 1);
+        buffer_add_char(g->out, ' ');
+    } else if (g->per_call) {
+        buffer_add_repeat(g->out, ' ', PER_CALL);
+    }
+}
+
+/* Before a measured time: is that by numbers of calls outside its interval? */
+static char differs_mark(const struct graph *g, const struct report_measured *m)
+{
+    return g->report->time_measured && m != NULL && m->differs ? '*' : ' ';
+}
+
+static void add_label(const struct graph *g, uint32_t other)
+{
+    if (other & REPORT_CYCLE) {
+        const struct report_cycle *c = &g->report->cycles[other & ~REPORT_CYCLE];
+        buffer_add_format(g->out, "<cycle %u as a whole> [%u]\n", c->number, c->index);
+        return;
+    }
+    buffer_add(g->out, g->labels.data + g->start[other], g->start[other + 1] - g->start[other]);
+}
+
+static void add_spontaneous(const struct graph *g)
+{
+    buffer_add_repeat(g->out, ' ', (size_t)(g->index + 6 + g->self + g->children + g->count + g->of + 9));
+    skip_ratio(g);
+    add_per_call(g, NULL);
+    buffer_add_text(g->out, "<spontaneous>\n");
+}
+
+/* What a row says beside the arc. */
+struct row {
+    bool timed, counted;
+    uint64_t of;     /* calls of the callee among which the time is shared */
+    uint32_t caller; /* that makes these calls */
+};
+
+/* A row above or below an entry. */
+static void add_row(const struct graph *g, const struct report_arc *arc, const struct row *row)
+{
+    struct buffer *out = g->out;
+    if (arc->other == REPORT_SPONTANEOUS) {
+        add_spontaneous(g);
+        return;
+    }
+    if (row->timed) {
+        buffer_add_repeat(out, ' ', (size_t)(g->index + 6));
+        buffer_add_char(out, differs_mark(g, arc->measured));
+        amount_add(out, arc->self, g->self);
+        buffer_add_char(out, ' ');
+        amount_add(out, arc->children, g->children);
+    } else {
+        buffer_add_repeat(out, ' ', (size_t)(g->index + g->self + g->children + 8));
+    }
+    buffer_add_char(out, arc->jumped ? '^' : ' ');
+    if (arc->calls == 0 && arc->measured != NULL) { /* stacks alone show it */
+        buffer_add_repeat(out, ' ', (size_t)(g->count + g->of + 6));
+        skip_ratio(g);
+        add_per_call(g, NULL);
+        add_label(g, arc->other);
+        return;
+    }
+    buffer_add_u64(out, arc->calls, g->count);
+    if (row->counted) {
+        buffer_add_char(out, '/');
+        buffer_add_u64(out, row->of, -g->of);
+    } else {
+        buffer_add_repeat(out, ' ', (size_t)(g->of + 1));
+    }
+    /* The cell of a row, and the blanks before the name. */
+    const double of = g->ratio && arc->calls > 0 ? caller_calls(g, row->caller) : 0;
+    if (of > 0) {
+        buffer_add_char(g->out, ' ');
+        amount_add_ratio(g->out, (double)arc->calls / of, GAP + RATIO - 2);
+        buffer_add_char(g->out, ' ');
+    } else {
+        buffer_add_repeat(g->out, ' ', GAP + (g->ratio ? RATIO : 0));
+    }
+    add_per_call(g, row->counted ? arc : NULL);
+    add_label(g, arc->other);
+}
+
+/* Calls of the callee as a reader of the fraction expects them, where no time flows and the report has no divisor. */
+static uint64_t callee_calls(const struct report *r, uint32_t callee)
+{
+    if (callee == REPORT_SPONTANEOUS) {
+        return 0;
+    }
+    if (callee & REPORT_CYCLE) {
+        return r->cycles[callee & ~REPORT_CYCLE].calls_outside;
+    }
+    const struct report_function *f = &r->functions[callee];
+    return f->cycle != 0 ? r->cycles[f->cycle - 1].calls_outside : f->calls;
+}
+
+/* "(callers: 312 more, with 31000 calls and 0.02 seconds)" behind the columns of index and percent. */
+static void add_left_out(const struct graph *g, const struct row_cut *cut, const char *what)
+{
+    if (cut->left > 0) {
+        buffer_add_repeat(g->out, ' ', (size_t)(g->index + 9));
+        buffer_add_format(g->out, "(%s: %" PRIu32 " more, with %" PRIu64 " %s and ", what, cut->left, cut->calls,
+                          noun_for(cut->calls, "call", "calls"));
+        amount_add(g->out, cut->seconds, 0);
+        buffer_add_format(g->out, " %s)\n", g->report->in_seconds ? "seconds" : "units");
+    }
+}
+
+/* The heaviest rows, and a line about the others; entry is their callee if they are callers, else their caller. */
+static void add_rows(const struct graph *g, const struct report_arc *arcs, uint32_t count, uint32_t entry, bool callers,
+                     const char *what)
+{
+    struct row_cut cut = row_cut_make(arcs, count, g->rows, callers);
+    if (callers) {
+        add_left_out(g, &cut, what);
+    }
+    for (uint32_t i = cut.first; i < cut.first + cut.count; i++) {
+        const struct report_arc *arc = &arcs[i];
+        uint64_t of = arc->of_calls;
+        if (of == 0 && !arc->inside) {
+            of = callee_calls(g->report, callers ? entry : arc->other);
+        }
+        add_row(g, arc, &(struct row){!arc->inside, !arc->inside, of, callers ? arc->other : entry});
+    }
+    if (!callers) {
+        add_left_out(g, &cut, what);
+    }
+}
+
+/* The line of the entry itself, up to its name. */
+static void add_primary(const struct graph *g, uint32_t index, double percent, double self, double children,
+                        const struct report_measured *measured)
+{
+    struct buffer *out = g->out;
+    int used = amount_count_width(index) + 2;
+    buffer_add_char(out, '[');
+    buffer_add_u64(out, index, 0);
+    buffer_add_char(out, ']');
+    buffer_add_repeat(out, ' ', (size_t)(g->index > used ? g->index - used : 1));
+    amount_add(out, percent, 6);
+    buffer_add_char(out, differs_mark(g, measured));
+    amount_add(out, self, g->self);
+    buffer_add_char(out, ' ');
+    amount_add(out, children, g->children);
+    buffer_add_char(out, ' ');
+}
+
+static void add_called(const struct graph *g, uint64_t outside, uint64_t inside, bool plus)
+{
+    if (outside == 0 && inside == 0) {
+        buffer_add_repeat(g->out, ' ', (size_t)(g->count + g->of + 2));
+        return;
+    }
+    buffer_add_u64(g->out, outside, g->count);
+    if (plus) {
+        buffer_add_char(g->out, '+');
+        buffer_add_u64(g->out, inside, -g->of);
+        buffer_add_char(g->out, ' ');
+    } else {
+        buffer_add_repeat(g->out, ' ', (size_t)(g->of + 2));
+    }
+}
+
+static bool has_spontaneous(const struct report_function *f)
+{
+    for (uint32_t i = 0; i < f->caller_count; i++) {
+        if (f->callers[i].other == REPORT_SPONTANEOUS) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void add_function(const struct graph *g, uint32_t position)
+{
+    const struct report_function *f = &g->report->functions[position];
+    if (f->spontaneous && !has_spontaneous(f)) {
+        add_spontaneous(g);
+    }
+    add_rows(g, f->static_callers, f->static_caller_count, position, true, "callers in the machine code");
+    add_rows(g, f->callers, f->caller_count, position, true, "callers");
+    add_primary(g, f->index, f->percent, f->self, f->children, f->measured);
+    add_called(g, f->calls_outside, f->calls_inside, f->cycle != 0 || f->calls_inside > 0);
+    skip_ratio(g);
+    add_per_call(g, NULL);
+    add_label(g, position);
+    add_rows(g, f->callees, f->callee_count, position, false, "callees");
+    add_rows(g, f->static_callees, f->static_callee_count, position, false, "callees in the machine code");
+}
+
+/* gprof's entry for a cycle shows members only; this one has callers above and callees outside below, as gprof's manual
+ * describes. */
+static void add_cycle(const struct graph *g, uint32_t position)
+{
+    const struct report_cycle *c = &g->report->cycles[position];
+    if (c->caller_count == 0) {
+        add_spontaneous(g);
+    }
+    add_rows(g, c->callers, c->caller_count, REPORT_CYCLE | position, true, "callers");
+    add_primary(g, c->index, c->percent, c->self, c->children, c->measured);
+    add_called(g, c->calls_outside, c->calls_inside, true);
+    skip_ratio(g);
+    add_per_call(g, NULL);
+    add_label(g, REPORT_CYCLE | position);
+    struct row_cut cut = row_cut_make(c->members, c->member_count, g->rows, false);
+    for (uint32_t i = 0; i < cut.count; i++) {
+        add_row(g, &c->members[i], &(struct row){true, false, 0, REPORT_SPONTANEOUS});
+    }
+    add_left_out(g, &cut, "members");
+    add_rows(g, c->callees, c->callee_count, REPORT_CYCLE | position, false, "callees");
+}
+
+/* Columns that gprof does not have have their titles in a line above: programs that read gprof's listing find its
+ * header below. */
+static void add_header(const struct graph *g, const struct render_input *in)
+{
+    const char *mark = text_calls_mark(in);
+    const int beyond = g->ratio ? GAP + RATIO - 1 + (g->per_call ? PER_CALL : 0) : 0;
+    buffer_add_text(g->out, in->show.view == RENDER_VIEW_GRAPH ? "\n" : "\f\n");
+    buffer_add_text(g->out, "\t\t\tCall graph\n\n");
+    if (g->ratio) {
+        const int end = g->index + g->self + g->children + g->count + g->of + 10 + GAP + RATIO - 1;
+        buffer_add_format(g->out, "%*s", end, "calls/call");
+        buffer_add_format(g->out, g->per_call ? "%*s\n" : "\n", PER_CALL, "per call");
+    }
+    buffer_add_format(g->out, "index%*s%*s  %*s%*s%s", g->index + 1, "% time", g->self + 1, "self", g->children + 1,
+                      "children", g->count - 3, mark, "called");
+    buffer_add_format(g->out, "%*s\n", g->of + 2 + beyond, "name");
+}
+
+static void text_add_graph(const struct text_parts *t)
+{
+    struct graph g = {.report = t->in->report, .out = t->out, .rows = t->in->show.rows};
+    g.per_call = g.report->time_measured && g.report->in_seconds && g.report->calls > 0 &&
+                 (t->in->provenance->inexact & INEXACT_CALLS) == 0;
+    g.ratio = g.report->calls > 0 && (t->in->provenance->inexact & INEXACT_SAMPLED) == 0;
+    size_t *start = ARENA_ARRAY(t->arena, (size_t)g.report->function_count + 1, size_t);
+    double *calls = ARENA_ARRAY(t->arena, (size_t)g.report->function_count + 1, double);
+    struct arena_deferred deferred;
+    buffer_init(&g.labels, LABELS_BYTES_MAX);
+    arena_defer(t->arena, &deferred, buffer_release, &g.labels);
+    graph_make_labels(&g, t->names, start, calls);
+    if (g.labels.failed) {
+        arena_fail(t->arena);
+    }
+    graph_measure(&g);
+    add_header(&g, t->in);
+    for (uint32_t i = 0; i < t->shown->entry_count && !g.out->failed; i++) {
+        uint32_t entry = t->shown->entries[i];
+        if (entry & REPORT_CYCLE) {
+            add_cycle(&g, entry & ~REPORT_CYCLE);
+        } else {
+            add_function(&g, entry);
+        }
+        buffer_add_repeat(g.out, '-', DASHES);
+        buffer_add_char(g.out, '\n');
+    }
+    buffer_add_text(g.out, "\f\n"); /* readers of gprof's listing take this for the end of the graph */
+    arena_undefer(t->arena, &deferred);
+}
 
 /* The functions of the line "Not called", cut by focus and limit as in JSON. */
 static void add_not_called(const struct render_input *in, struct arena *a, struct buffer *out)

@@ -1,13 +1,11 @@
-/* format=tree: the tree of stacks in columns, for the dashboard's flame graph and call tree. A node precedes its
- * children, which descend by time. limit cuts the nodes with least time; theirs is added to the self time of the node
- * above them, and to its `cut`. */
 #include <string.h>
 
 #include "proto/sort.h"
-#include "render/formats.h"
-#include "render/json_function.h"
-#include "render/json_write.h"
-#include "render/stacks.h"
+#include "render/render_internal.h"
+
+/* format=tree: the tree of stacks in columns, for the dashboard's flame graph and call tree. A node precedes its
+ * children, which descend by time. limit cuts the nodes with least time; theirs is added to the self time of the node
+ * above them, and to its `cut`. */
 
 struct tree_work {
     const struct render_input *in;

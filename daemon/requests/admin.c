@@ -1,24 +1,658 @@
 #include "requests/admin.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
+#include <nettle/sha2.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/queue.h>
+#include <sys/random.h>
+#include <unistd.h>
 
-#include "core/arena.h"
-#include "live/live.h"
 #include "base/log.h"
+#include "core/arena.h"
+#include "core/container.h"
+#include "live/live.h"
 #include "net/loop.h"
+#include "net/work.h"
+#include "proto/buildid.h"
+#include "proto/hex.h"
 #include "proto/limits.h"
+#include "proto/noun.h"
+#include "query/params.h"
 #include "render/document.h"
 #include "render/render.h"
-#include "requests/admin_internal.h"
-#include "requests/body.h"
+#include "requests/admin_request.h"
+#include "requests/page.h"
 #include "requests/relay.h"
-#include "requests/session.h"
+#include "requests/requests.h"
+#include "requests/tokens.h"
 #include "store/store.h"
+#include "tier/init.h"
+#include "writer/backup.h"
 #include "writer/space.h"
 #include "writer/upkeep_job.h"
-#include "proto/noun.h"
+#include "writer/verifier.h"
+#include "writer/writer.h"
+
+/* What an operator asked for, while it is done. For admin*.c only. */
+
+#define ADMIN_PROGRESS_MS 200 /* between two reports of progress */
+
+struct admin_service {
+    struct admin_config config;
+    size_t jobs; /* that wait or go on: */
+    LIST_HEAD(, admin) all;
+    struct admin *backup; /* the one that is being made or sent */
+    unsigned backup_number;
+    atomic_bool stopped;
+    struct work *tier; /* asks the tier; NULL: none is configured */
+};
+
+struct admin;
+/* The two halves of an operator's request: run on the writer's thread, then done on the loop's thread. One of them sets
+ * a->answer to the document of the answer. full is as in writer/writer.h. */
+typedef enum profd_status admin_run(struct admin *a, struct store *store, const struct profd_error *full,
+                                    struct profd_error *e);
+typedef enum profd_status admin_done(struct admin *a, struct profd_error *e);
+
+struct admin {
+    struct writer_job job; /* all but verify */
+    admin_run *run;        /* admin_submit */
+    admin_done *done;
+    struct verification check; /* verify */
+    struct work_item item;     /* of the queue tier */
+    struct admin_service *service;
+    LIST_ENTRY(admin) of_all;
+    atomic_bool gone; /* its client has hung up: it is not begun, or ends */
+    conn_id conn;
+    uint32_t tag, uid;
+    uint64_t session_job;
+    struct request request;
+    uint64_t told; /* ms of loop_now: when progress was last reported */
+
+    enum profd_status status;
+    struct profd_error error;
+    struct buildid build; /* DELETE: the uploads found, and those already removed */
+    uint64_t uploads;
+    char token[96];       /* TOKEN_ADD: shown once; "" */
+    struct backup backup; /* BACKUP */
+    struct loop_timer *timer;
+    bool whole, cancelled;
+    uint64_t took_ms;
+    json_t *answer; /* of admin_submit and the tier */
+};
+
+/* admin_answer.c */
+#define ADMIN_GONE "the client has closed the connection"
+
+/* Answers of operators' verbs, and how far they are. */
+
+/* The connection that waits for the answer; NULL if it is closed. */
+static struct conn *admin_get_conn(const struct admin *a)
+{
+    return conn_find(a->service->config.conns, a->conn);
+}
+
+static void admin_free(struct admin *a)
+{
+    a->service->jobs--;
+    LIST_REMOVE(a, of_all);
+    if (a->service->backup == a) {
+        a->service->backup = NULL;
+    }
+    verify_done(&a->check.verify);
+    backup_done(&a->backup);
+    json_decref(a->answer);
+    explicit_bzero(a->token, sizeof a->token);
+    loop_timer_free(a->timer);
+    free(a);
+}
+
+/* Reports progress, now and then. */
+static void admin_report(struct admin *a, uint64_t done, uint64_t total)
+{
+    struct message m = {.type = FRAME_REPLY};
+    struct conn *c = admin_get_conn(a);
+
+    if (!c || loop_now() - a->told < ADMIN_PROGRESS_MS) {
+        return;
+    }
+    a->told = loop_now();
+    m.as.reply.content_type = m.as.reply.etag = "";
+    m.as.reply.done = done;
+    m.as.reply.total = total > done ? total : done;
+    conn_send(c, &m, 0, a->tag);
+}
+
+/* Answers by NACK or by a page, and frees the request. Takes over the body of the page. */
+static void admin_refuse(struct admin *a, enum profd_status status, const char *sentence)
+{
+    struct conn *c = admin_get_conn(a);
+
+    log_write(LOG_LEVEL_NOTICE, "administration", "%s of user %u: %s", request_verb_name(a->request.verb), a->uid,
+              sentence);
+    if (c) {
+        conn_nack(c, a->tag, status, sentence, 1000);
+        sync_end_job(a->service->config.sync, c, a->session_job);
+    }
+    admin_free(a);
+}
+
+static void admin_answer(struct admin *a, struct page *page)
+{
+    struct conn *c = admin_get_conn(a);
+
+    if (c) {
+        reply_send(a->service->config.replies, c, a->tag, page);
+        sync_end_job(a->service->config.sync, c, a->session_job);
+    } else {
+        buffer_done(&page->body);
+    }
+    admin_free(a);
+}
+
+/* The drop of a job (writer/writer.h): refuses it, because the daemon is stopping. */
+static void admin_drop(struct writer_job *job)
+{
+    admin_refuse(container_of(job, struct admin, job), PROFD_STOPPING, "the daemon is stopping");
+}
+
+#define ANSWER_MAX (64u << 20) /* bytes */
+
+static void work_run(struct store *store, const struct profd_error *full, struct writer_job *const *jobs, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        struct admin *a = container_of(jobs[i], struct admin, job);
+
+        a->status = atomic_load(&a->gone) ? profd_error_set(&a->error, PROFD_STOPPING, "not begun, because " ADMIN_GONE)
+                                          : a->run(a, store, full, &a->error);
+    }
+}
+
+/* Ends a request with a->status by a NACK or by a->answer. */
+static void admin_end(struct admin *a)
+{
+    struct page page;
+
+    if (a->status) {
+        admin_refuse(a, a->status, a->error.sentence);
+        return;
+    }
+    page_init(&page, 200, "application/json; charset=utf-8");
+    page.body.limit = ANSWER_MAX;
+    document_write(a->answer, &page.body);
+    a->answer = NULL;
+    admin_answer(a, &page);
+}
+
+static void work_done(struct writer_job *job)
+{
+    struct admin *a = container_of(job, struct admin, job);
+
+    if (!a->status) {
+        a->status = a->done(a, &a->error);
+    }
+    admin_end(a);
+}
+
+static const struct writer_job_type work_type = {.run = work_run, .done = work_done, .drop = admin_drop};
+/* Symbols of a build that is deleted may go with it. */
+static const struct writer_job_type delete_type = {
+    .run = work_run, .done = work_done, .drop = admin_drop, .changes_objects = true};
+
+/* Gives the request to the writer. It is answered by a NACK or by a->answer. */
+static enum profd_status admin_submit(struct admin *a, admin_run *run, admin_done *done, struct profd_error *e)
+{
+    a->run = run;
+    a->done = done;
+    return writer_submit(a->service->config.writer, &a->job,
+                         a->request.verb == REQUEST_DELETE ? &delete_type : &work_type, e);
+}
+
+/* ADMIN backup: the copy is made in steps on the writer's connection, between batches of uploads. The complete copy is
+ * unlinked and sent in pieces as the client reads them. */
+
+#define PAUSE_MS 40
+
+static struct admin *admin_of(struct verification *round)
+{
+    return container_of(round, struct admin, check);
+}
+
+static void admin_verify_answer(struct admin *a)
+{
+    const struct verify *v = &a->check.verify;
+    const char *at = v->sentences.data, *end = at ? at + v->sentences.size : at;
+    json_t *rows = json_array();
+    struct page page;
+
+    while (at < end) {
+        const char *line = at, *stop = memchr(at, '\n', (size_t)(end - at));
+
+        json_array_append_new(rows, json_pack("{s:o}", "mismatch", document_text_of(line, (size_t)(stop - line))));
+        at = stop + 1;
+    }
+    page_init(&page, 200, "application/json; charset=utf-8");
+    page.body.limit = 8u << 20; /* what is escaped grows */
+    document_write(json_pack("{s:I, s:I, s:o}", "uploads", (json_int_t)v->uploads, "mismatches",
+                             (json_int_t)v->mismatches, "rows", rows),
+                   &page.body);
+    admin_answer(a, &page);
+}
+
+static void admin_verify_put(struct admin *a)
+{
+    if (!verifier_put(a->service->config.verifier, &a->check)) {
+        admin_refuse(a, verifier_is_stopped(a->service->config.verifier) ? PROFD_STOPPING : PROFD_BUSY,
+                     verifier_is_stopped(a->service->config.verifier) ? "the daemon is stopping"
+                                                                      : "the queue of verifications is full");
+    }
+}
+
+static void admin_verify_on_timer(void *context)
+{
+    admin_verify_put(context);
+}
+
+static void admin_verify_done(struct verification *c)
+{
+    struct admin *a = admin_of(c);
+
+    verifier_note(a->service->config.verifier, c);
+    if (c->status) {
+        admin_refuse(a, c->status, c->error.sentence);
+    } else if (atomic_load(&a->gone) || !admin_get_conn(a)) {
+        admin_refuse(a, PROFD_STOPPING, "ended, because " ADMIN_GONE);
+    } else if (c->verify.cursor.done) {
+        admin_verify_answer(a);
+    } else {
+        admin_report(a, c->verify.uploads, c->verify.total);
+        /* A permanent reader would prevent the write-ahead log from being reset, so that it would grow with every
+         * upload. */
+        if (writer_pending(a->service->config.writer)) {
+            loop_timer_set(a->timer, PAUSE_MS);
+        } else {
+            admin_verify_put(a);
+        }
+    }
+}
+
+static void admin_verify_drop(struct verification *c)
+{
+    admin_refuse(admin_of(c), PROFD_STOPPING, "the daemon is stopping");
+}
+
+static enum profd_status admin_begin_verify(struct admin *a, struct profd_error *e)
+{
+    a->timer = loop_timer_new(a->service->config.loop, admin_verify_on_timer, a);
+    if (!a->timer) {
+        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for a verification");
+    }
+    a->check.item.uid = a->uid;
+    a->check.done = admin_verify_done;
+    a->check.drop = admin_verify_drop;
+    return verifier_put(a->service->config.verifier, &a->check)
+               ? PROFD_OK
+               : profd_error_set(e, PROFD_BUSY, "the queue of verifications is full");
+}
+
+#define STEP_BYTES (4ull << 20)
+#define PIECE_BYTES (12u << 10) /* below LIMIT_OUTPUT, so that requests are still read while the copy is sent */
+#define AHEAD_BYTES (4u << 20)  /* read ahead, because the loop must not wait for the disk */
+#define QUEUE_FULL_MS 50
+
+struct admin_backup_source {
+    struct conn_source source;
+    struct admin *admin;
+    uint64_t sent;
+    bool ended;
+};
+
+static bool admin_backup_make(struct conn_source *source, uint8_t **block, size_t *size)
+{
+    struct admin_backup_source *b = container_of(source, struct admin_backup_source, source);
+    const struct backup *backup = &b->admin->backup;
+    struct message m = {.type = FRAME_REPLY};
+    const uint64_t left = backup->total - b->sent;
+    const size_t n = left < PIECE_BYTES ? (size_t)left : PIECE_BYTES;
+    uint8_t piece[PIECE_BYTES];
+    ssize_t got = 0;
+
+    if (b->ended) {
+        *size = 0;
+        return true;
+    }
+    while (n && (got = pread(backup->fd, piece, n, (off_t)b->sent)) < 0 && errno == EINTR) {
+    }
+    if (got != (ssize_t)n) {
+        log_write(LOG_LEVEL_ERROR, "administration", "backup of user %u: the copy cannot be read back", b->admin->uid);
+        return false; /* closes the connection, so that the client cannot take a truncated copy for a complete one */
+    }
+    if (b->sent / AHEAD_BYTES != (b->sent + n) / AHEAD_BYTES || !b->sent) {
+        posix_fadvise(backup->fd, (off_t)(b->sent + AHEAD_BYTES), AHEAD_BYTES, POSIX_FADV_WILLNEED);
+    }
+    m.as.reply.content_type = m.as.reply.etag = "";
+    if (!b->sent) {
+        m.as.reply.http_status = 200;
+        m.as.reply.content_type = "application/vnd.sqlite3";
+    }
+    m.as.reply.body.data = piece;
+    m.as.reply.body.size = n;
+    b->sent += n;
+    b->ended = b->sent == backup->total;
+    m.as.reply.done = b->sent;
+    m.as.reply.total = backup->total;
+    return !message_encode(&m, b->ended ? FRAME_FLAG_LAST : 0, b->admin->tag, block, size, NULL);
+}
+
+static void admin_backup_free(struct conn_source *source)
+{
+    struct admin_backup_source *b = container_of(source, struct admin_backup_source, source);
+
+    admin_free(b->admin);
+    free(b);
+}
+
+static void admin_backup_send(struct admin *a, struct conn *c)
+{
+    struct admin_backup_source *b = calloc(1, sizeof *b);
+
+    if (!b) {
+        admin_refuse(a, PROFD_NO_MEMORY, "no memory to send the copy");
+        return;
+    }
+    b->source.make = admin_backup_make;
+    b->source.free = admin_backup_free;
+    b->source.size = sizeof *b;
+    b->admin = a;
+    log_write(LOG_LEVEL_NOTICE, "administration", "backup of user %u: %" PRIu64 " bytes are being sent", a->uid,
+              a->backup.total);
+    sync_end_job(a->service->config.sync, c, a->session_job);
+    conn_stream(c, &b->source);
+}
+
+static void admin_backup_put(struct admin *a)
+{
+    if (!writer_put(a->service->config.writer, &a->job)) {
+        loop_timer_set(a->timer, QUEUE_FULL_MS);
+    }
+}
+
+static void admin_backup_on_timer(void *context)
+{
+    admin_backup_put(context);
+}
+
+static void admin_backup_step_one(struct admin *a, struct store *store, const struct profd_error *full)
+{
+    const uint64_t began = loop_now();
+
+    if (a->cancelled || atomic_load(&a->gone)) {
+        a->cancelled = true;
+        backup_done(&a->backup);
+    } else if (full) { /* the copy must not use space that was freed for removals */
+        a->status = PROFD_FULL;
+        a->error = *full;
+    } else {
+        a->status = backup_step(&a->backup, store, STEP_BYTES, &a->whole, &a->error);
+    }
+    a->took_ms = loop_now() - began;
+}
+
+static void admin_backup_run(struct store *store, const struct profd_error *full, struct writer_job *const *jobs,
+                             size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        admin_backup_step_one(container_of(jobs[i], struct admin, job), store, full);
+    }
+}
+
+static void admin_backup_step_done(struct writer_job *job)
+{
+    struct admin *a = container_of(job, struct admin, job);
+    const struct admin_service *s = a->service;
+    struct conn *c = admin_get_conn(a);
+
+    if (a->cancelled) {
+        admin_refuse(a, PROFD_STOPPING, s->stopped ? "the daemon is stopping" : "ended, because " ADMIN_GONE);
+    } else if (a->status) {
+        /* An error of the copy concerns only the copy: the store detects its own errors. */
+        admin_refuse(a, a->status, a->error.sentence);
+    } else if (!c || s->stopped) {
+        a->cancelled = true;
+        admin_backup_put(a); /* it ends on the thread that made it */
+    } else if (a->whole) {
+        admin_backup_send(a, c);
+    } else {
+        admin_report(a, a->backup.done, a->backup.total);
+        /* Uploads have three quarters of the writer's time. */
+        if (writer_pending(s->config.writer) && a->took_ms) {
+            loop_timer_set(a->timer, 3 * a->took_ms);
+        } else {
+            admin_backup_put(a);
+        }
+    }
+}
+
+/* The writer may still use the connection that makes the copy: admin_end frees it. */
+static void admin_backup_drop(struct writer_job *job)
+{
+    (void)job;
+}
+
+static const struct writer_job_type admin_backup_type = {
+    .run = admin_backup_run, .done = admin_backup_step_done, .drop = admin_backup_drop};
+
+static enum profd_status admin_begin_backup(struct admin *a, struct profd_error *e)
+{
+    struct admin_service *s = a->service;
+    TRY(backup_init(&a->backup, s->config.state_dir, ++s->backup_number, e));
+    TRY(backup_judge_space(s->config.state_dir, e));
+    a->timer = loop_timer_new(s->config.loop, admin_backup_on_timer, a);
+    if (!a->timer) {
+        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for a backup");
+    }
+    return writer_submit(s->config.writer, &a->job, &admin_backup_type, e);
+}
+
+/* ADMIN tier-init: on a thread of its own, because it waits for ClickHouse. */
+
+#define CONNECT_MS 10000
+#define ANSWER_MS 120000 /* of a statement: replicated tables are made slowly */
+#define REPLY_BYTES (1u << 20)
+
+static bool admin_tier_stopped(void *context)
+{
+    const struct admin *a = context;
+
+    return atomic_load(&a->gone) || atomic_load(&a->service->stopped);
+}
+
+static void admin_tier_run(void *context, struct work_item *const *items, size_t n)
+{
+    struct admin *a = container_of(items[0], struct admin, item); /* the batches are of one */
+    const struct clickhouse_limits limits = {.connect_ms = CONNECT_MS,
+                                             .answer_ms = ANSWER_MS,
+                                             .reply_bytes = REPLY_BYTES,
+                                             .stopped = admin_tier_stopped,
+                                             .context = a};
+    const struct admin_config *c = &a->service->config;
+    struct tier_made made;
+    json_t *rows;
+
+    (void)context;
+    (void)n;
+    a->status = tier_init(c->tier, c->tier_ca, &limits, &made, &a->error);
+    if (a->status) {
+        return;
+    }
+    rows = json_array();
+    for (unsigned i = 0; i < made.count; i++) {
+        json_array_append_new(rows, json_pack("{s:s, s:s, s:s, s:b}", "server", made.servers[i].place, "version",
+                                              made.servers[i].version, "database", c->tier->database, "made",
+                                              made.servers[i].made));
+    }
+    a->answer = json_pack("{s:o}", "rows", rows);
+}
+
+static void admin_tier_done(void *context, struct work_item *item)
+{
+    struct admin *a = container_of(item, struct admin, item);
+
+    (void)context;
+    if (!a->status) {
+        log_write(LOG_LEVEL_NOTICE, NULL, "user %u made the tables of the tier, or found them there", a->uid);
+    }
+    admin_end(a);
+}
+
+/* admin_tier.c: the thread that asks the tier, if one is configured. */
+static enum profd_status admin_start_tier(struct admin_service *s, struct profd_error *e)
+{
+    const struct work_config config = {.name = "profd-tier-init",
+                                       .threads = 1,
+                                       .queue_max = 4,
+                                       .queue_max_uid = 4,
+                                       .batch_max = 1,
+                                       .run = admin_tier_run,
+                                       .done = admin_tier_done};
+
+    return s->config.tier ? work_new(s->config.loop, &config, &s->tier, e) : PROFD_OK;
+}
+
+static enum profd_status admin_begin_tier(struct admin *a, struct profd_error *e)
+{
+    if (!a->service->tier) {
+        return profd_error_set(e, PROFD_REFUSED, "no tier is configured: the key tier of profd.conf(5) names it");
+    }
+    a->item.uid = a->uid;
+    return work_put(a->service->tier, &a->item)
+               ? PROFD_OK
+               : profd_error_set(e, PROFD_BUSY, "too many requests for the tier are in progress");
+}
+
+/* ADMIN token-add, token-list and token-remove. */
+
+#define SECRET_SIZE 32
+#define TOKEN_PREFIX "profd_" /* scanners of source code find leaked tokens by it */
+
+static json_t *token_time(int64_t at)
+{
+    char text[40];
+
+    if (!at) {
+        return json_null();
+    }
+    render_time(at, text);
+    return json_string(text);
+}
+
+static json_t *token_describe(const struct store_token *t)
+{
+    static const char *const names[] = {"read", "write", "admin"};
+    json_t *rights = json_array();
+
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        if (t->rights & 1u << i) {
+            json_array_append_new(rights, json_string(names[i]));
+        }
+    }
+    return json_pack("{s:s, s:o, s:s, s:o, s:b, s:o, s:o}", "name", t->name, "rights", rights, "tenant", t->tenant,
+                     "hosts", *t->hosts ? json_string(t->hosts) : json_null(), "proxy", !t->has_hash, "expires",
+                     token_time(t->expires), "created", token_time(t->created));
+}
+
+static bool token_list(void *context, const struct store_token *t)
+{
+    struct admin *a = context;
+
+    if (json_array_append_new(json_object_get(a->answer, "rows"), token_describe(t))) {
+        json_decref(a->answer); /* no memory: a list without this row would look whole */
+        a->answer = NULL;
+    }
+    return a->answer;
+}
+
+static enum profd_status token_run(struct admin *a, struct store *store, const struct profd_error *full,
+                                   struct profd_error *e)
+{
+    struct store_token *t = &a->request.token;
+
+    if (a->request.verb == REQUEST_TOKEN_REMOVE) {
+        TRY(store_remove_token(store, t->name, &t->id, e));
+        a->answer = json_pack("{s:s}", "name", t->name);
+    } else if (a->request.verb == REQUEST_TOKEN_LIST) {
+        a->answer = json_pack("{s:[]}", "rows");
+        TRY(store_each_token(store, token_list, a, e));
+    } else if (full) {
+        *e = *full;
+        return PROFD_FULL;
+    } else {
+        TRY(store_add_token(store, t, e));
+        a->answer = token_describe(t);
+        json_object_set_new(a->answer, "token", t->has_hash ? json_string(a->token) : json_null());
+    }
+    return PROFD_OK;
+}
+
+/* Changes the tokens by which HTTP judges before the answer is sent. */
+static enum profd_status token_done(struct admin *a, struct profd_error *e)
+{
+    const struct admin_config *config = &a->service->config;
+    const struct store_token *t = &a->request.token;
+
+    if (a->request.verb == REQUEST_TOKEN_LIST) {
+        return PROFD_OK;
+    }
+    if (a->request.verb == REQUEST_TOKEN_ADD) {
+        TRY(tokens_add(config->tokens, t, e));
+    } else {
+        tokens_remove(config->tokens, t->id);
+        config->end_token(config->context, t->id);
+    }
+    log_write(LOG_LEVEL_NOTICE, NULL, "user %u %s token %s", a->uid,
+              a->request.verb == REQUEST_TOKEN_ADD ? "added" : "removed", t->name);
+    return PROFD_OK;
+}
+
+/* admin_backup.c, admin_token.c: begin it. */
+static enum profd_status admin_begin_token(struct admin *a, struct profd_error *e)
+{
+    struct store_token *t = &a->request.token;
+    const bool add = a->request.verb == REQUEST_TOKEN_ADD;
+
+    t->created = upkeep_job_clock(a->service->config.upkeep);
+    if (add && *a->request.until && when_parse("expires", a->request.until, t->created, &t->expires, e)) {
+        return PROFD_USAGE;
+    }
+    if (add && *a->request.until && t->expires <= t->created) {
+        return profd_error_set(e, PROFD_USAGE, "a token cannot end at %s, which is in the past", a->request.until);
+    }
+    if (a->request.lasts) {
+        t->expires = t->created + a->request.lasts;
+    }
+    if (add && t->has_hash) {
+        /* Draws a token, and its hash. */
+        uint8_t secret[SECRET_SIZE];
+        struct sha256_ctx context;
+
+        if (getrandom(secret, sizeof secret, 0) != (ssize_t)sizeof secret) {
+            return profd_error_set(e, PROFD_IO, "cannot draw a token: %s", strerror(errno));
+        }
+        memcpy(a->token, TOKEN_PREFIX, sizeof TOKEN_PREFIX - 1);
+        hex_put(a->token + sizeof TOKEN_PREFIX - 1, secret, sizeof secret);
+        explicit_bzero(secret, sizeof secret);
+        sha256_init(&context);
+        sha256_update(&context, strlen(a->token), (const uint8_t *)a->token);
+        sha256_digest(&context, sizeof a->request.token.hash, a->request.token.hash);
+    }
+    return admin_submit(a, token_run, token_done, e);
+}
 
 #define PROCESSES_MAX (64u << 20) /* bytes of an answer */
 
@@ -135,8 +769,9 @@ static enum profd_status admin_control(struct admin_service *s, struct conn *c, 
     struct process_row *rows;
     struct page page;
     size_t n;
-    enum profd_status status = arena ? live_control(s->config.live, peer, request, loop_clock(), arena, &rows, &n, e)
-                                     : profd_error_set(e, PROFD_NO_MEMORY, "no memory for a list of processes");
+    enum profd_status status =
+        arena ? live_control(s->config.live, peer, &request->processes, loop_clock(), arena, &rows, &n, e)
+              : profd_error_set(e, PROFD_NO_MEMORY, "no memory for a list of processes");
 
     if (!status) {
         page_init(&page, 200, "application/json; charset=utf-8");

@@ -5,7 +5,7 @@
 
 #include "net/conn.h"
 #include "proto/status.h"
-#include "requests/reply.h"
+#include "requests/requests.h"
 
 #define ADMIN_KEYS_MAX 128 /* of a configuration */
 

@@ -1,4 +1,4 @@
-#include "requests/handlers.h"
+#include "requests/requests.h"
 
 #include <string.h>
 
@@ -8,8 +8,6 @@
 #include "requests/object.h"
 #include "requests/query.h"
 #include "requests/relay.h"
-#include "requests/relay_object.h"
-#include "requests/sync.h"
 #include "requests/upload.h"
 
 void handlers_fill(const struct handlers_services *s, struct conn_handler out[HANDLERS_COUNT])

@@ -6,8 +6,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "admin/aside.h"
-#include "admin/reserve.h"
+#include "writer/aside.h"
+#include "writer/space.h"
 #include "core/durations.h"
 #include "core/hashmap.h"
 #include "core/refusals.h"

@@ -2,25 +2,229 @@
 
 #include <fcntl.h>
 #include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <sys/vfs.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "base/log.h"
 #include "core/arena.h"
 #include "core/container.h"
 #include "core/object.h"
-#include "base/log.h"
+#include "elf/broker.h"
 #include "net/closer.h"
 #include "net/loop.h"
 #include "proto/buildid.h"
-#include "requests/body.h"
-#include "requests/object_brokers.h"
-#include "requests/object_trust.h"
-#include "requests/session.h"
-#include "requests/sync.h"
+#include "proto/limits.h"
+#include "proto/status.h"
+#include "requests/requests.h"
 #include "writer/writer.h"
+
+/* Which files may name functions for every user (DECISIONS 12, 38). */
+
+/* Watches the processes that read executables (elf/broker.h). One that has ended is started again, after a delay that
+ * grows from one second to one minute while it ends again and again. On the loop's thread. */
+
+struct broker;
+struct loop;
+struct object_brokers;
+
+#define FUSE_MAGIC 0x65735546 /* on such a file system its user controls the owners of files */
+
+/* Does a process answer for this descriptor's file system? Reading or closing such a file may wait for ever. */
+static bool trusted_file_may_hang(int fd)
+{
+    struct statfs fs;
+
+    return !fstatfs(fd, &fs) && fs.f_type == FUSE_MAGIC;
+}
+
+/* Can only root change the content? */
+static bool trusted_file_only_root_writes(int fd)
+{
+    struct stat st;
+
+    return !fstat(fd, &st) && S_ISREG(st.st_mode) && st.st_uid == 0 && !(st.st_mode & (S_IWGRP | S_IWOTH)) &&
+           !trusted_file_may_hang(fd);
+}
+
+/* True if the file is on the file system of this program. Ownership there is real even if it is mounted nosuid: a
+ * service manager may show a whole system as nosuid to one service. */
+static bool trusted_file_shares_file_system(int fd)
+{
+    struct stat own, st;
+
+    return !stat("/proc/self/exe", &own) && !fstat(fd, &st) && own.st_dev == st.st_dev;
+}
+
+/* Whether the content of this descriptor, which a client opened, may name functions for all users. It must be a file of
+ * root's that no other user can write. On a nosuid mount the owner proves nothing: a removable disk, an image, a server
+ * of the user's. *nosuid is set if that is the only obstacle. */
+static bool trusted_file_check(int fd, bool *nosuid)
+{
+    struct statfs fs;
+
+    if (!trusted_file_only_root_writes(fd) || fstatfs(fd, &fs)) {
+        return false;
+    }
+    if (!(fs.f_flags & ST_NOSUID) || trusted_file_shares_file_system(fd)) {
+        return true;
+    }
+    *nosuid = true;
+    return false;
+}
+
+/* Opens the debug file of a build that the system's packages installed; −1 if there is none to be trusted. */
+static int trusted_file_open_debug(const char *build_id)
+{
+    char path[32 + BUILDID_TEXT_SIZE];
+    int fd;
+
+    /* Only GNU build-ids have such files. The id was validated: hexadecimal digits cannot leave the directory. */
+    if (strlen(build_id) < 6 || !strncmp(build_id, "sha256-", 7) ||
+        strspn(build_id, "0123456789abcdef") != strlen(build_id)) {
+        return -1;
+    }
+    snprintf(path, sizeof path, "/usr/lib/debug/.build-id/%.2s/%s.debug", build_id, build_id + 2);
+    fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    /* Only root can mount file systems there, so nosuid does not matter. */
+    if (fd >= 0 && !trusted_file_only_root_writes(fd)) {
+        close(fd);
+        return -1;
+    }
+    return fd;
+}
+
+#define DELAY_MIN_MS 1000u
+#define DELAY_MAX_MS 60000u
+#define STEADY_MS 60000u /* one that lived longer is started again after the shortest delay */
+#define AGAIN_MS 50      /* it serves a request: the thread that waits for the answer notices its end */
+
+struct object_broker {
+    struct object_brokers *all;
+    struct broker *broker;
+    struct watch *watch;
+    struct loop_timer *timer;
+    uint64_t started, delay; /* ms of loop_now, ms */
+    bool gone;
+};
+
+struct object_brokers {
+    struct loop *loop;
+    struct object_broker each[LIMIT_WORKERS];
+    size_t gone;
+};
+
+static void object_brokers_look_one(struct object_broker *b)
+{
+    struct profd_error why;
+
+    if (b->gone || !broker_has_ended(b->broker, &why)) {
+        return;
+    }
+    watch_free(b->watch);
+    b->watch = NULL;
+    b->gone = true;
+    b->all->gone++;
+    b->delay = loop_now() - b->started > STEADY_MS || !b->delay ? DELAY_MIN_MS : b->delay * 2;
+    b->delay = b->delay < DELAY_MAX_MS ? b->delay : DELAY_MAX_MS;
+    log_write(LOG_LEVEL_WARNING, "executables", "%s; it is started again in %u s, until then executables wait",
+              why.sentence, (unsigned)(b->delay / 1000));
+    loop_timer_set(b->timer, b->delay);
+}
+
+static void object_brokers_on_end(void *context)
+{
+    struct object_broker *b = context;
+
+    object_brokers_look_one(b);
+    if (!b->gone) {
+        loop_timer_set(b->timer, AGAIN_MS);
+    }
+}
+
+/* A kernel without handles of processes says of an end only by an answer that does not come. */
+static void object_brokers_watch(struct object_broker *b)
+{
+    const int handle = broker_get_handle(b->broker);
+
+    b->watch = handle < 0 ? NULL : watch_new(b->all->loop, handle, object_brokers_on_end, b);
+    b->started = loop_now();
+}
+
+static void object_brokers_on_timer(void *context)
+{
+    struct object_broker *b = context;
+    struct profd_error e;
+
+    if (!b->gone) {
+        object_brokers_on_end(b);
+    } else if (broker_restart(b->broker, &e)) {
+        b->delay = b->delay * 2 < DELAY_MAX_MS ? b->delay * 2 : DELAY_MAX_MS;
+        log_write(LOG_LEVEL_WARNING, "executables", "%s; the next attempt is in %u s", e.sentence,
+                  (unsigned)(b->delay / 1000));
+        loop_timer_set(b->timer, b->delay);
+    } else {
+        b->gone = false;
+        b->all->gone--;
+        object_brokers_watch(b);
+        log_write(LOG_LEVEL_NOTICE, NULL, "the process that reads executables was started again");
+    }
+}
+
+/* An executable could not be read, perhaps because a broker has ended. */
+static void object_brokers_look(struct object_brokers *all)
+{
+    for (size_t i = 0; i < LIMIT_WORKERS; i++) {
+        object_brokers_look_one(&all->each[i]);
+    }
+}
+
+/* The number of those that have ended and are not started again yet. */
+static size_t object_brokers_count_gone(const struct object_brokers *all)
+{
+    return all->gone;
+}
+
+/* Accepts NULL. */
+static void object_brokers_free(struct object_brokers *all)
+{
+    for (size_t i = 0; all && i < LIMIT_WORKERS; i++) {
+        watch_free(all->each[i].watch);
+        loop_timer_free(all->each[i].timer);
+    }
+    free(all);
+}
+
+/* Of LIMIT_WORKERS brokers, which outlive it. */
+static enum profd_status object_brokers_new(struct loop *loop, struct broker *const *brokers,
+                                            struct object_brokers **out, struct profd_error *e)
+{
+    struct object_brokers *all = calloc(1, sizeof *all);
+
+    for (size_t i = 0; all && i < LIMIT_WORKERS; i++) {
+        struct object_broker *b = &all->each[i];
+
+        all->loop = loop;
+        b->all = all;
+        b->broker = brokers[i];
+        b->timer = loop_timer_new(loop, object_brokers_on_timer, b);
+        if (!b->timer) {
+            object_brokers_free(all);
+            all = NULL;
+            break;
+        }
+        object_brokers_watch(b);
+    }
+    *out = all;
+    return all ? PROFD_OK : profd_error_set(e, PROFD_NO_MEMORY, "no memory for the readers of executables");
+}
 
 #define QUEUE 256u
 #define OBJECT_ARENA (3ull << 30)

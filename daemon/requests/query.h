@@ -12,7 +12,7 @@
 #include "requests/pages.h"
 #include "proto/status.h"
 #include "query/query.h"
-#include "requests/reply.h"
+#include "requests/requests.h"
 #include "requests/symbols.h"
 
 struct live;

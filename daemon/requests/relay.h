@@ -40,5 +40,8 @@ const struct relay_counts *relay_service_get_counts(const struct relay_service *
 /* For conn_handler; the context is the service. */
 enum profd_status relay_receive_fetch(void *context, struct conn *c, struct conn_frame *f, struct profd_error *e);
 enum profd_status relay_receive_acknowledge(void *context, struct conn *c, struct conn_frame *f, struct profd_error *e);
+/* FETCH_OBJECT: the parsed object of a build that this host offers, in pieces. */
+enum profd_status relay_receive_fetch_object(void *context, struct conn *c, struct conn_frame *f,
+                                             struct profd_error *e);
 
 #endif

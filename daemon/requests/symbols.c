@@ -15,7 +15,7 @@
 #include "render/document.h"
 #include "requests/intake.h"
 #include "requests/object.h"
-#include "requests/reply.h"
+#include "requests/requests.h"
 #include "requests/tokens.h"
 #include "requests/uploads.h"
 #include "store/store.h"

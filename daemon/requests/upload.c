@@ -7,8 +7,7 @@
 #include "base/log.h"
 #include "net/loop.h"
 #include "requests/object.h"
-#include "requests/session.h"
-#include "requests/sync.h"
+#include "requests/requests.h"
 #include "writer/writer.h"
 
 #define BUSY_RETRY_MS 200

@@ -16,9 +16,8 @@
 #include "proto/label.h"
 #include "proto/message.h"
 #include "render/document.h"
-#include "requests/body.h"
+#include "requests/requests.h"
 #include "requests/intake.h"
-#include "requests/reply.h"
 #include "requests/tokens.h"
 #include "writer/writer.h"
 

@@ -8,7 +8,6 @@
 
 #include "core/arena.h"
 #include "core/buffer.h"
-#include "net/lock.h"
 #include "net/loop.h"
 #include "tier/clickhouse.h"
 #include "tier/row_binary.h"

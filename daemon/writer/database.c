@@ -15,7 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "admin/aside.h"
+#include "writer/aside.h"
 #include "base/log.h"
 #include "writer/state_dir.h"
 

@@ -5,7 +5,7 @@
 
 #include <stddef.h>
 
-#include "admin/aside.h"
+#include "writer/aside.h"
 #include "proto/status.h"
 
 struct file_check;

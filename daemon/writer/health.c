@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "base/log.h"
-#include "net/lock.h"
+#include "net/loop.h"
 
 struct health {
     const char *state_dir;

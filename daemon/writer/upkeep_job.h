@@ -5,7 +5,7 @@
 
 #include <stdint.h>
 
-#include "admin/upkeep.h"
+#include "writer/upkeep.h"
 #include "proto/status.h"
 #include "store/store.h"
 

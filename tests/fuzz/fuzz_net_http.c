@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "net/http_internal.h"
-#include "net/http_target.h"
 #include "proto/limits.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -5,10 +5,8 @@
 
 #include "core/arena.h"
 #include "proto/utf8.h"
-#include "query/etag.h"
-#include "query/options.h"
+#include "query/query_internal.h"
 #include "query/params.h"
-#include "query/route.h"
 
 #define REQUIRE(condition) ((condition) ? (void)0 : abort())
 

@@ -7,7 +7,7 @@
 
 #include "proto/collector.h"
 #include "proto/counts_stacks.h"
-#include "query/load.h"
+#include "query/query_internal.h"
 #include "tests/memory_tier.h"
 #include "tests/unit/query/fleet.h"
 

@@ -16,7 +16,6 @@
 #include "net/conn.h"
 #include "net/listen.h"
 #include "net/loop.h"
-#include "net/watch.h"
 #include "proto/limits.h"
 
 static struct {

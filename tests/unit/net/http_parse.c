@@ -5,8 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "net/http_parse.h"
-#include "net/http_target.h"
+#include "net/http_internal.h"
 
 struct outcome {
     enum http_parse_result result;

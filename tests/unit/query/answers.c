@@ -3,8 +3,7 @@
 
 #include "proto/deflate.h"
 #include "proto/limits.h"
-#include "query/answers.h"
-#include "query/etag.h"
+#include "query/query_internal.h"
 #include "tests/unit/query/fleet.h"
 
 static void nothing(void *context)

@@ -1,5 +1,5 @@
 /* Which groups have marked hours: as the store says of each group by itself. */
-#include "query/groups_marks.h"
+#include "query/query_internal.h"
 #include "tests/unit/query/fleet.h"
 
 #define HOUR (60 * MINUTE)

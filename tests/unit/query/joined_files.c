@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "query/joined_files.h"
+#include "query/query_internal.h"
 
 enum { MOST = 80 };
 

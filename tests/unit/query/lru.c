@@ -2,7 +2,7 @@
 #include <criterion/criterion.h>
 #include <stdlib.h>
 
-#include "query/lru.h"
+#include "query/query_internal.h"
 
 struct thing {
     struct lru_entry lru;

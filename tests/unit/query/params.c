@@ -5,11 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "query/etag.h"
-#include "query/options.h"
+#include "query/query_internal.h"
 #include "query/params.h"
-#include "query/set.h"
-#include "query/when.h"
+#include "query/params.h"
 
 #define NOW (INT64_C(1795276800) * 1000000000) /* 2026-11-21T16:00:00Z */
 

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "render/stacks.h"
+#include "render/render_internal.h"
 #include "tests/unit/render/cycle.h"
 
 static char *render(const char *format, const struct render_input *in)

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "core/arena.h"
-#include "render/name_short.h"
+#include "render/render_internal.h"
 
 static void is(const char *name, unsigned depth, const char *wanted)
 {

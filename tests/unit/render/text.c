@@ -5,8 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "render/amount.h"
-#include "render/name.h"
+#include "render/render_internal.h"
 #include "tests/unit/render/cycle.h"
 
 static char *render(const struct render_input *in)

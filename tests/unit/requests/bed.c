@@ -13,7 +13,7 @@
 #include "net/closer.h"
 #include "proto/attach.h"
 #include "proto/counts.h"
-#include "requests/session.h"
+#include "requests/requests.h"
 
 #define TRIES 12000 /* of 5 ms */
 

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "requests/session.h"
+#include "requests/requests.h"
 
 Test(session, a_sync_waits_for_what_came_before_and_for_nothing_else)
 {

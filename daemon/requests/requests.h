@@ -1,0 +1,115 @@
+/* What all requests share: sessions of connections, SYNC, replies, and the table of message types. */
+#ifndef PROFD_REQUESTS_REQUESTS_H
+#define PROFD_REQUESTS_REQUESTS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "net/conn.h"
+#include "net/http.h"
+#include "proto/buildid.h"
+#include "proto/message.h"
+#include "proto/status.h"
+#include "requests/page.h"
+
+/* What is remembered of a connection: which answers a SYNC waits for, and which executables were asked for. */
+
+struct session;
+
+/* NULL when out of memory. */
+struct session *session_new(void);
+void session_free(struct session *s);
+
+/* A job of the connection begins; the number is given back to session_end. */
+uint64_t session_begin(struct session *s);
+void session_end(struct session *s, uint64_t job);
+
+/* The same for a job without which a SYNC behind it cannot be granted. */
+void session_fail(struct session *s, uint64_t job);
+
+/* A SYNC was received: it is granted when every job begun before it has ended. False if out of memory. */
+bool session_sync(struct session *s, uint32_t tag);
+/* Removes a SYNC that can be answered; call it until it returns false. failed: one of its jobs ended with session_fail.
+ */
+bool session_take_granted(struct session *s, uint32_t *tag, bool *failed);
+
+/* The place of the live process of this connection; NULL stands there if there is none. Not read here. */
+struct live_process;
+struct live_process **session_get_process(struct session *s);
+
+/* True the first time for a build-id: the caller must then request it. At most 4,096 are remembered; beyond that none
+ * is requested. O(log n). */
+bool session_ask(struct session *s, const struct buildid *id);
+/* The client has sent it, and the daemon has its names: if they are deleted, session_ask is true again. O(log n). */
+void session_answered(struct session *s, const struct buildid *id);
+
+/* SYNC: acknowledged when every earlier request of its connection has been answered, and when everything that a live
+ * process of its user, ended by now, had counted is durable. NACK: a client's complaint, for the log. */
+
+struct live;
+
+/* What acknowledging a SYNC takes; all services share one, which outlives the connections. */
+struct sync_config {
+    struct conn_group *conns;
+    struct live *live;
+};
+
+/* For conn_handler; the context is a struct sync_config. */
+enum profd_status sync_receive(void *context, struct conn *c, struct conn_frame *f, struct profd_error *e);
+enum profd_status sync_receive_nack(void *context, struct conn *c, struct conn_frame *f, struct profd_error *e);
+
+/* Ends a job of the connection's session and acknowledges the SYNCs that waited for it. */
+void sync_end_job(const struct sync_config *config, struct conn *c, uint64_t job);
+/* Answers a job that the writer could not carry out by NACK; end it then. A damaged store becomes IO: what was sent is
+ * not its cause, and the sender must keep it. retry_after_ms as in conn_nack. */
+void sync_nack_job(struct conn *c, uint32_t tag, enum profd_status status, const char *sentence,
+                   uint32_t retry_after_ms);
+
+/* A page on its way to the Unix socket: cut into REPLY frames, each made when the reader has taken the ones before. */
+
+/* Bytes of answers that readers have not taken yet; shared by all that reply. Must outlive the connections. */
+struct replies {
+    uint64_t bytes;
+};
+
+/* Answers over HTTP. Frees the page's body. */
+void reply_tell(struct http_exchange *x, struct page *page);
+/* Takes over the body of the page. A body that has failed is answered by a NACK, NO_MEMORY. */
+void reply_send(struct replies *replies, struct conn *c, uint32_t tag, const struct page *page);
+
+/* The body of a request as a message. */
+
+/* Inflates what was compressed, at most LIMIT_FRAME_SMALL bytes. On OK the message must be ended by message_done. */
+enum profd_status body_decode(const struct conn_frame *f, struct message *m, struct profd_error *e);
+
+/* A text of printable ASCII without spaces, shorter than most; it may be empty. MALFORMED names it. */
+enum profd_status body_check_text(const char *what, const char *text, size_t most, struct profd_error *e);
+
+/* The message types that an open connection may send: one table, which the daemon and the tests of requests use. */
+
+struct admin_service;
+struct live;
+struct object_service;
+struct query_service;
+struct relay_service;
+struct sync_config;
+struct upload_service;
+
+#define HANDLERS_COUNT 12 /* rows; those that no type needs are zero, which is no type */
+
+/* What answers the types; all outlive the connections. */
+struct handlers_services {
+    struct upload_service *uploads;
+    struct object_service *objects;
+    struct query_service *queries;
+    struct sync_config *sync;
+    struct admin_service *admin;
+    struct live *live;
+    struct relay_service *relay;
+};
+
+/* For conn_config. */
+void handlers_fill(const struct handlers_services *s, struct conn_handler out[HANDLERS_COUNT]);
+
+#endif

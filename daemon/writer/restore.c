@@ -1,0 +1,335 @@
+#include "writer/restore.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "writer/aside.h"
+
+#define DATABASE ASIDE_DATABASE
+#define PART DATABASE ".restore-part" /* not yet checked */
+#define READY DATABASE ".restored"
+#define COPY_BYTES (1u << 20)
+
+static enum profd_status restore_fail(enum profd_status status, const char *what, const char *path,
+                                      struct profd_error *e)
+{
+    const int why = errno;
+
+    if (why == ENOSPC || why == EDQUOT) {
+        status = PROFD_FULL;
+    }
+    return profd_error_set(e, status, "cannot %s %s: %s", what, path, strerror(why));
+}
+
+static void restore_remove_part(int dir)
+{
+    unlinkat(dir, PART, 0);
+    unlinkat(dir, PART "-wal", 0);
+    unlinkat(dir, PART "-shm", 0);
+    unlinkat(dir, PART "-journal", 0);
+    unlinkat(dir, PART "-sealed", 0);
+    unlinkat(dir, PART "-sealed-journal", 0);
+}
+
+/* Damage is that of the file which was given, not of the store. */
+static enum profd_status restore_refuse(enum profd_status status, const char *file, struct profd_error *e)
+{
+    return profd_error_wrap(e, status == PROFD_DAMAGED ? PROFD_REFUSED : status, "%s is not restored", file);
+}
+
+/* A copy of a living database lacks what is in its log. */
+static enum profd_status restore_judge_source(const char *file, int fd, const struct restore_engine *engine,
+                                              off_t *size, struct profd_error *e)
+{
+    char log[PATH_MAX];
+    struct stat st, log_st;
+
+    if (fstat(fd, &st)) {
+        return restore_fail(PROFD_NO_INPUT, "look at", file, e);
+    }
+    if (!S_ISREG(st.st_mode)) {
+        return profd_error_set(e, PROFD_REFUSED, "%s is not a file", file);
+    }
+    if (st.st_size == 0) { /* the engine would make a new database of it */
+        return profd_error_set(e, PROFD_REFUSED, "%s is empty, not a backup", file);
+    }
+    if (snprintf(log, sizeof log, "%s-wal", file) >= (int)sizeof log) {
+        return profd_error_set(e, PROFD_TOO_LARGE, "the path %.100s… has more than %d bytes", file, PATH_MAX - 5);
+    }
+    if (!stat(log, &log_st) && log_st.st_size > 0) {
+        return profd_error_set(e, PROFD_REFUSED, "%s has a write-ahead log (%s): it is a database in use, not a backup",
+                               file, log);
+    }
+    *size = st.st_size;
+    const enum profd_status status = engine->judge(fd, file, (uint64_t)st.st_size, e);
+
+    return status ? restore_refuse(status, file, e) : PROFD_OK;
+}
+
+static enum profd_status restore_write(int fd, const char *bytes, size_t n, off_t at, struct profd_error *e)
+{
+    while (n) {
+        const ssize_t put = pwrite(fd, bytes, n, at);
+
+        if (put < 0 && errno == EINTR) {
+            continue;
+        }
+        if (put < 0) {
+            return restore_fail(PROFD_IO, "write", PART, e);
+        }
+        bytes += put;
+        at += put;
+        n -= (size_t)put;
+    }
+    return PROFD_OK;
+}
+
+/* The bytes from at to end. */
+static enum profd_status restore_copy_range(const char *file, int from, int to, off_t at, off_t end, char *block,
+                                            struct profd_error *e)
+{
+    enum profd_status status = PROFD_OK;
+
+    while (!status && at < end) {
+        const ssize_t got = pread(from, block, end - at < COPY_BYTES ? (size_t)(end - at) : COPY_BYTES, at);
+
+        if (got < 0 && errno == EINTR) {
+            continue;
+        }
+        if (got <= 0) {
+            errno = got ? errno : EIO; /* it became shorter */
+            return restore_fail(PROFD_IO, "read", file, e);
+        }
+        status = restore_write(to, block, (size_t)got, at, e);
+        at += got;
+    }
+    return status;
+}
+
+/* Where the file has holes, the copy has them. */
+static enum profd_status restore_copy_bytes(const char *file, int from, int to, off_t size, struct profd_error *e)
+{
+    char *block = malloc(COPY_BYTES);
+    enum profd_status status = PROFD_OK;
+    off_t at = 0, end;
+
+    if (!block) {
+        return profd_error_set(e, PROFD_NO_MEMORY, "no memory to copy %s", file);
+    }
+    if (ftruncate(to, size)) {
+        status = restore_fail(PROFD_IO, "write", PART, e);
+    }
+    while (!status && at < size && (at = lseek(from, at, SEEK_DATA)) >= 0) {
+        end = lseek(from, at, SEEK_HOLE);
+        end = end < 0 || end > size ? size : end;
+        status = restore_copy_range(file, from, to, at, end, block, e);
+        at = end;
+    }
+    if (!status && at < 0 && errno != ENXIO) { /* ENXIO: only a hole is left */
+        status = restore_fail(PROFD_IO, "read", file, e);
+    }
+    free(block);
+    return status;
+}
+
+/* The files get the owner of the directory: the user that restores may not be the daemon's. */
+static enum profd_status restore_give(int dir, int fd, struct profd_error *e)
+{
+    struct stat st;
+
+    if (fstat(dir, &st)) {
+        return restore_fail(PROFD_IO, "look at", "the state directory", e);
+    }
+    if (!geteuid() && st.st_uid && fchown(fd, st.st_uid, st.st_gid)) {
+        return restore_fail(PROFD_CANT_CREATE, "give away", PART, e);
+    }
+    return PROFD_OK;
+}
+
+static enum profd_status restore_copy(int dir, const char *file, const struct restore_engine *engine,
+                                      struct profd_error *e)
+{
+    enum profd_status status;
+    off_t size = 0;
+    int to, from = open(file, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+
+    if (from < 0) {
+        return restore_fail(PROFD_NO_INPUT, "read", file, e);
+    }
+    status = restore_judge_source(file, from, engine, &size, e);
+    if (status) {
+        close(from);
+        return status;
+    }
+    restore_remove_part(dir);
+    to = openat(dir, PART, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (to < 0) {
+        status = restore_fail(PROFD_CANT_CREATE, "make", PART, e);
+    }
+    if (!status) {
+        status = restore_give(dir, to, e);
+    }
+    if (!status) {
+        status = restore_copy_bytes(file, from, to, size, e);
+    }
+    if (to >= 0 && close(to) && !status) {
+        status = restore_fail(PROFD_IO, "write", PART, e);
+    }
+    close(from);
+    return status;
+}
+
+struct restore_faults {
+    void (*complain)(void *context, const char *sentence);
+    void *context;
+    uint64_t count;
+};
+
+static void restore_on_fault(void *context, const char *sentence)
+{
+    struct restore_faults *f = context;
+
+    f->count++;
+    f->complain(f->context, sentence);
+}
+
+/* All rounds of the store's own verification, on the open copy. */
+static enum profd_status restore_verify(struct store *store, struct restore_faults *f, struct profd_error *e)
+{
+    struct store_cursor cursor = {.done = false};
+    enum profd_status status = PROFD_OK;
+    uint64_t uploads;
+
+    while (!status && !cursor.done) {
+        status = store_verify(store, &cursor, restore_on_fault, f, &uploads, e);
+    }
+    return status;
+}
+
+/* Opened for writing, so that an older schema is converted now and not when the daemon starts. */
+static enum profd_status restore_judge(const char *path, const char *file, const struct restore_engine *engine,
+                                       struct restore_faults *f, struct profd_error *e)
+{
+    struct store *store = NULL;
+    enum profd_status status = engine->seal(path, e);
+
+    if (!status) {
+        status = engine->open(path, &store, e);
+    }
+    if (!status) {
+        status = engine->check(store, restore_on_fault, f, e);
+    }
+    if (!status && !f->count) {
+        status = restore_verify(store, f, e);
+    }
+    if (!status && !f->count) {
+        status = engine->renew(store, e);
+    }
+    store_close(store);
+    if (status) {
+        return restore_refuse(status, file, e);
+    }
+    if (f->count) {
+        return profd_error_set(e, PROFD_REFUSED, "%s is not restored: it has %llu faults", file,
+                               (unsigned long long)f->count);
+    }
+    return PROFD_OK;
+}
+
+static enum profd_status restore_sync(int dir, const char *name, struct profd_error *e)
+{
+    int fd = openat(dir, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    enum profd_status status = fd < 0 || fsync(fd) ? restore_fail(PROFD_IO, "sync", name, e) : PROFD_OK;
+
+    if (fd >= 0) {
+        close(fd);
+    }
+    return status;
+}
+
+/* Files that closing the copy should have removed must not remain beside the new database. */
+static enum profd_status restore_promote(int dir, struct profd_error *e)
+{
+    struct stat st;
+    enum profd_status status;
+
+    if (!fstatat(dir, PART "-wal", &st, AT_SYMLINK_NOFOLLOW) && st.st_size > 0) {
+        return profd_error_set(e, PROFD_IO, "cannot close the copy: its log was not written back");
+    }
+    status = restore_sync(dir, PART, e);
+    if (!status && renameat(dir, PART, dir, READY)) {
+        status = restore_fail(PROFD_CANT_CREATE, "rename", PART, e);
+    }
+    if (!status && fsync(dir)) {
+        status = restore_fail(PROFD_IO, "sync", "the state directory", e);
+    }
+    return status;
+}
+
+static enum profd_status restore_open_dir(const char *state_dir, int *dir, struct profd_error *e)
+{
+    *dir = open(state_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    return *dir < 0 ? restore_fail(PROFD_CANT_CREATE, "open", state_dir, e) : PROFD_OK;
+}
+
+enum profd_status restore_prepare(const char *state_dir, const char *file, const struct restore_engine *engine,
+                                  void (*complain)(void *context, const char *sentence), void *context,
+                                  struct profd_error *e)
+{
+    struct restore_faults faults = {.complain = complain, .context = context};
+    char path[PATH_MAX];
+    enum profd_status status;
+    int dir;
+
+    if (snprintf(path, sizeof path, "%s/" PART, state_dir) >= (int)sizeof path) {
+        return profd_error_set(e, PROFD_TOO_LARGE, "the path of the state directory is too long");
+    }
+    TRY(restore_open_dir(state_dir, &dir, e));
+    status = restore_copy(dir, file, engine, e);
+    if (!status) {
+        status = restore_judge(path, file, engine, &faults, e);
+    }
+    if (!status) {
+        status = restore_promote(dir, e);
+    }
+    restore_remove_part(dir);
+    close(dir);
+    return status;
+}
+
+enum profd_status restore_finish(const char *state_dir, bool *restored, char *kept, size_t size, struct profd_error *e)
+{
+    char name[ASIDE_NAME_SIZE] = "";
+    enum profd_status status;
+    struct stat ready, old;
+    bool had;
+    int dir;
+
+    TRY(restore_open_dir(state_dir, &dir, e));
+    if (fstatat(dir, READY, &ready, AT_SYMLINK_NOFOLLOW)) {
+        close(dir);
+        *restored = false;
+        return PROFD_OK;
+    }
+    had = !fstatat(dir, DATABASE, &old, AT_SYMLINK_NOFOLLOW);
+    status = aside_move(dir, "before-restore", ready.st_mtime, name, e);
+    if (!status && renameat(dir, READY, dir, DATABASE)) {
+        status = restore_fail(PROFD_CANT_CREATE, "rename", READY, e);
+    }
+    if (!status && fsync(dir)) {
+        status = restore_fail(PROFD_IO, "sync", "the state directory", e);
+    }
+    close(dir);
+    if (status) {
+        return status;
+    }
+    *restored = true;
+    snprintf(kept, size, "%s", had ? name : "");
+    return PROFD_OK;
+}
