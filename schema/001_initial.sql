@@ -217,7 +217,8 @@ CREATE TABLE block (
     state INTEGER NOT NULL,       -- 1 open, 2 written, 3 sealed, 4 gone
     sums INTEGER NOT NULL,        -- released
     bytes INTEGER NOT NULL,       -- of these
-    sealed INTEGER NOT NULL       -- ns: when it was written; 0: it was not
+    sealed INTEGER NOT NULL,      -- ns: when it was written; 0: it was not
+    arrivals INTEGER NOT NULL DEFAULT 0 -- table centre, number, when it was opened: it has nothing that arrived later
 ) STRICT;
 CREATE INDEX block_by_day ON block (day, state);
 CREATE INDEX block_unsealed ON block (state) WHERE state < 3;

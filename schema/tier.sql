@@ -64,7 +64,7 @@ CREATE TABLE IF NOT EXISTS manifest{local} (
     rows UInt64,
     bytes UInt64,                -- of counts and spread
     checksum UInt64,
-    keys String,                 -- uploads that it has, by host and sequence
+    keys String,                 -- of the uploads of hosts that it may contain (daemon/store/block_keys.h)
     sealed Int64,
     version UInt64
 ) ENGINE = {MergeTree manifest} ORDER BY (centre, day, block, version)

@@ -17,6 +17,7 @@
  * each label: numbers have 8 bytes, little-endian, and texts begin with their length. */
 #define STORE_SERIES_KEY_SIZE 16
 
+struct buffer;
 struct store;
 struct store_build;
 struct store_label;
@@ -115,6 +116,11 @@ enum profd_status
 store_block_read(struct store *s, const struct store_block *block, struct store_block_cursor *cursor, size_t bytes,
                  enum profd_status (*each)(void *context, const struct store_block_sum *sum, struct profd_error *e),
                  void *context, struct profd_error *e);
+/* Any handle. Appends the keys of the uploads of hosts that the open block may contain (block_keys.h), but of those
+ * only that a host may still send again: what is older is in every database that hosts talk to. Short read
+ * transactions. O(arrivals of the last days). CONFLICT: it is not OPEN, or in another attempt. */
+enum profd_status store_block_keys(struct store *s, const struct store_block *block, struct buffer *keys,
+                                   struct profd_error *e);
 /* Writing handle. The block is complete in the tier: OPEN becomes WRITTEN. CONFLICT: it is not OPEN, or in another
  * attempt. */
 enum profd_status store_block_written(struct store *s, const struct store_block *block, int64_t now,

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 
 #include "core/sum.h"
+#include "store/block_keys.h"
 #include "store/sqlite_host_total.h"
 #include "store/sqlite_select.h"
 
@@ -260,6 +261,96 @@ store_block_read(struct store *s, const struct store_block *block, struct store_
         *cursor = b.cursor;
     }
     return status;
+}
+
+/* The ranges of an epoch, while its arrivals are read. */
+struct block_epoch {
+    struct block_keys_range *ranges; /* owned */
+    size_t count, capacity;
+};
+
+/* Adds the sequences from low to high behind those that are there. */
+static enum profd_status add_range(struct block_epoch *k, uint64_t low, uint64_t high, struct profd_error *e)
+{
+    if (low > high) {
+        return PROFD_OK;
+    }
+    if (k->count > 0 && k->ranges[k->count - 1].high == low - 1) {
+        k->ranges[k->count - 1].high = high;
+        return PROFD_OK;
+    }
+    if (k->count == k->capacity) {
+        const size_t capacity = k->capacity ? 2 * k->capacity : 16;
+        struct block_keys_range *ranges = realloc(k->ranges, capacity * sizeof *ranges);
+        TRY(ranges ? PROFD_OK : profd_no_memory(e));
+        k->ranges = ranges;
+        k->capacity = capacity;
+    }
+    k->ranges[k->count++] = (struct block_keys_range){.low = low, .high = high};
+    return PROFD_OK;
+}
+
+/* Everything up to the mark was counted, but what table arrival says otherwise of. */
+static enum profd_status read_arrivals(struct store *s, int64_t epoch, uint64_t mark, int64_t arrivals,
+                                       struct block_epoch *k, struct profd_error *e)
+{
+    enum profd_status status = PROFD_OK;
+    uint64_t next = 1; /* of those up to the mark */
+    sqlite3_stmt *q;
+    k->count = 0;
+    TRY(sqlite_start(s, SQL_BLOCK_ARRIVALS, VALUES(INTEGER(epoch), INTEGER(arrivals)), &q, e));
+    while (sqlite_row(s, q, &status, e)) {
+        const uint64_t sequence = (uint64_t)sqlite3_column_int64(q, 0);
+        const bool counted = sqlite3_column_int64(q, 1);
+        status = next <= mark ? add_range(k, next, sequence <= mark ? sequence - 1 : mark, e) : PROFD_OK;
+        next = sequence + 1;
+        if (!status && counted) {
+            status = add_range(k, sequence, sequence, e);
+        }
+    }
+    return !status && next <= mark ? add_range(k, next, mark, e) : status;
+}
+
+/* Appends the first epoch behind *epoch. */
+static enum profd_status add_epoch(struct store *s, const struct store_block *b, int64_t *epoch, bool *found,
+                                   struct block_epoch *k, struct buffer *keys, struct profd_error *e)
+{
+    sqlite3_stmt *q;
+    size_t n;
+    TRY(sqlite_first(s, SQL_BLOCK_EPOCH, VALUES(INTEGER(*epoch), INTEGER(b->number), INTEGER(b->attempt)), &q, found,
+                     e));
+    if (!*found) {
+        return PROFD_OK;
+    }
+    *epoch = sqlite3_column_int64(q, 0);
+    const uint8_t *key = sqlite_blob(q, 2, &n);
+    enum profd_status status =
+        read_arrivals(s, *epoch, (uint64_t)sqlite3_column_int64(q, 3), sqlite3_column_int64(q, 4), k, e);
+    if (!status && n == SEGMENT_EPOCH_SIZE && k->count > 0) {
+        block_keys_add(keys, sqlite_text(q, 1), key, k->ranges, k->count);
+    }
+    sqlite_finish(q);
+    return !status && keys->failed ? profd_no_memory(e) : status;
+}
+
+enum profd_status store_block_keys(struct store *s, const struct store_block *block, struct buffer *keys,
+                                   struct profd_error *e)
+{
+    struct block_epoch k = {.ranges = NULL};
+    struct store_block now;
+    int64_t epoch = 0;
+    bool found = true;
+    enum profd_status status = PROFD_OK;
+    while (!status && found) {
+        bool began = false;
+        status = sqlite_read_begin(s, &began, e);
+        status = status ? status : add_epoch(s, block, &epoch, &found, &k, keys, e);
+        status = sqlite_read_end(s, began, status, e);
+    }
+    free(k.ranges);
+    TRY(status);
+    TRY(find_block(s, SQL_BLOCK_GET, block->number, &now, &found, e));
+    return found && now.state == STORE_BLOCK_OPEN && now.attempt == block->attempt ? PROFD_OK : lost_attempt(block, e);
 }
 
 enum profd_status store_block_written(struct store *s, const struct store_block *block, int64_t now,

@@ -23,6 +23,7 @@
 #define BACK_OFF_MS_MAX 300000u
 #define BATCH_BYTES (16u << 20)
 #define REPLY_BYTES (1u << 20)
+#define MANIFEST_BYTES (1u << 30) /* a row with the keys of a block */
 #define CONNECT_MS 5000u
 #define ANSWER_MS 300000u /* reading a block back */
 
@@ -188,10 +189,12 @@ static enum profd_status sealer_check(struct sealer *s, struct profd_error *e)
 
 static enum profd_status sealer_publish(struct sealer *s, struct profd_error *e)
 {
-    struct buffer row;
+    struct buffer row, keys;
 
     TRY(sealer_check(s, e));
-    buffer_init(&row, REPLY_BYTES);
+    buffer_init(&row, MANIFEST_BYTES);
+    buffer_init(&keys, MANIFEST_BYTES);
+    enum profd_status status = store_block_keys(s->store, &s->block, &keys, e);
     rows_put_fixed(&row, s->block.centre, STORE_CENTRE_SIZE);
     rows_put_text(&row, s->config.name);
     rows_put_u32(&row, (uint32_t)s->block.day);
@@ -201,12 +204,15 @@ static enum profd_status sealer_publish(struct sealer *s, struct profd_error *e)
     rows_put_u64(&row, s->rows);
     rows_put_u64(&row, s->bytes);
     rows_put_u64(&row, s->checksum);
-    rows_put_text(&row, "");
+    rows_put_bytes(&row, keys.data, keys.size);
     rows_put_i64(&row, s->now);
     rows_put_u64(&row, s->block.attempt);
-    const enum profd_status status =
-        row.failed ? profd_no_memory(e) : clickhouse_insert(s->client, STATEMENT_PUT_MANIFEST, row.data, row.size, e);
+    if (!status) {
+        status = row.failed ? profd_no_memory(e)
+                            : clickhouse_insert(s->client, STATEMENT_PUT_MANIFEST, row.data, row.size, e);
+    }
     buffer_done(&row);
+    buffer_done(&keys);
     return status;
 }
 

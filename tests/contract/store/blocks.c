@@ -3,6 +3,8 @@
 #include <sqlite3.h>
 #include <stdio.h>
 
+#include "core/buffer.h"
+#include "store/block_keys.h"
 #include "tests/contract/store/arrival_fixture.h"
 #include "tests/memory_tier.h"
 
@@ -238,6 +240,75 @@ STORE_TEST(block_freezes_its_day_for_hosts)
     cr_assert_eq(count(f, "SELECT count(*) FROM sealed WHERE level=0"), 4);
     const struct seen then = look_window(f, 0, 0);
     same(&before, &then);
+    centre_of(f);
+    memory_tier_done(&tier);
+    close_sender(s);
+}
+
+struct keys_seen {
+    const struct sender *of;
+    uint64_t ranges, low, high;
+};
+
+static enum profd_status see_keys(void *context, const char *tenant, const uint8_t epoch[SEGMENT_EPOCH_SIZE],
+                                  const struct block_keys_range *range, struct profd_error *e)
+{
+    struct keys_seen *k = context;
+    (void)e;
+    cr_assert_str_eq(tenant, "default");
+    cr_assert_eq(memcmp(epoch, k->of->list[0].epoch, SEGMENT_EPOCH_SIZE), 0);
+    k->ranges++;
+    k->low = range->low;
+    k->high = range->high;
+    return PROFD_OK;
+}
+
+static struct keys_seen keys_of(struct fixture *f, const struct store_block *b, const struct sender *s)
+{
+    struct keys_seen seen = {.of = s};
+    struct buffer keys;
+    buffer_init(&keys, SIZE_MAX);
+    OK(f, store_block_keys(f->r, b, &keys, &f->e));
+    OK(f, block_keys_decode((const uint8_t *)keys.data, keys.size, see_keys, &seen, &f->e));
+    buffer_done(&keys);
+    return seen;
+}
+
+/* Keys of a block are those that were counted when it was opened, whatever arrives or is forgotten until it is
+ * written. */
+STORE_TEST(block_keys_are_those_of_its_opening)
+{
+    struct sender *s = eight_hours(7);
+    struct store_block b, next;
+    struct keys_seen k;
+    bool found = false;
+    memory_tier_init(&tier);
+    memory_tier_attach(&tier, f->r);
+    admit(f, s, "a.example", 0, 90);
+    deliver(f, &s->list[0]);
+    deliver(f, &s->list[1]);
+    deliver(f, &s->list[3]);
+    compact_all(f, HOUR, UINT64_MAX, NOW);
+    OK(f, store_block_begin(f->w, NOW, &b, &found, &f->e));
+    cr_assert(found);
+    deliver(f, &s->list[4]);
+    deliver(f, &s->list[2]);
+    k = keys_of(f, &b, s);
+    const uint64_t first = s->list[0].sequence;
+    cr_assert(k.ranges == 2 && k.low == first + 3 && k.high == first + 3, "%llu", (unsigned long long)k.ranges);
+    OK(f, store_remove_ids(f->w, NOW + 30 * DAY, &f->e)); /* digests of what is in the block may go, others not */
+    k = keys_of(f, &b, s);
+    cr_assert(k.ranges == 2 && k.low == first + 3 && k.high == first + 3);
+    OK(f, store_block_begin(f->w, NOW, &next, &found, &f->e));
+    FAILS(f, PROFD_CONFLICT, store_block_keys(f->r, &b, &(struct buffer){.limit = SIZE_MAX}, &f->e));
+    memory_tier_seal(&tier, f->w, NOW, NOW);
+    compact_all(f, HOUR, UINT64_MAX, NOW);
+    OK(f, store_remove_ids(f->w, NOW + 30 * DAY, &f->e));
+    cr_assert_eq(count(f, "SELECT count(*) FROM arrival"), 0);
+    OK(f, store_block_begin(f->w, NOW + DAY, &b, &found, &f->e));
+    cr_assert(found && b.number > next.number);
+    k = keys_of(f, &b, s);
+    cr_assert(k.ranges == 1 && k.low == first && k.high == first + 4);
     centre_of(f);
     memory_tier_done(&tier);
     close_sender(s);
