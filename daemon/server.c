@@ -13,9 +13,9 @@
 #include "writer/restore.h"
 #include "proto/runtime.h"
 #include "server_internal.h"
-#include "writer/state_dir.h"
+#include "writer/database.h"
 
-#define LOG_FLUSH_MS 10000 /* a kill is noticed to this precision (writer/run_times.h), too */
+#define LOG_FLUSH_MS 10000 /* a kill is noticed to this precision (writer/upkeep_job.h), too */
 
 static void server_on_signal(void *context, int number)
 {

@@ -14,7 +14,7 @@
 #include "render/render.h"
 #include "requests/requests.h"
 #include "server_internal.h"
-#include "writer/state_dir.h"
+#include "writer/database.h"
 
 #define CLOSER_THREADS 64u
 #define DESCRIPTORS_SPARE 512u

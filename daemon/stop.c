@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "base/notify.h"
 #include "server_internal.h"
+#include "writer/database.h"
 
 #define STOP_MS 4000 /* then the loop ends even if connections are open */
 #define LOOK_MS 10

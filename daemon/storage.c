@@ -1,7 +1,6 @@
 /* Opens the database in the state directory. */
 #include "server_internal.h"
 #include "writer/database.h"
-#include "writer/state_dir.h"
 
 enum profd_status server_open_storage(struct server *s, struct profd_error *e)
 {

@@ -1,8 +1,466 @@
-/* Two snapshots of one process: what lies between them. Both are walked in the order of tables and slots. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "core/sum.h"
 #include "ingest/attach_internal.h"
+#include "proto/utf8.h"
+
+/* The objects of a process become builds. */
+
+struct named {
+    struct attach_module module;
+    uint32_t number; /* of the module */
+};
+
+static int compare_named(const void *a, const void *b)
+{
+    const struct named *x = *(const struct named *const *)a, *y = *(const struct named *const *)b;
+    int order = strcmp(x->module.id.text, y->module.id.text);
+    return order != 0 ? order : (x->number > y->number) - (x->number < y->number);
+}
+
+/* Any bytes become text. */
+static const char *name_copy(struct arena *a, const struct attach_module *m)
+{
+    char *name = arena_copy(a, m->name, m->name_size);
+    for (size_t i = 0; name && i < m->name_size; i++) {
+        if (name[i] == 0) {
+            name[i] = '?';
+        }
+    }
+    if (name) {
+        utf8_scrub(name);
+    }
+    return name;
+}
+
+/* Every module that has a row and a build-id. */
+static enum profd_status modules_read(const struct attach_image *image, struct named *named, uint32_t *count,
+                                      uint64_t *nameless, struct profd_error *e)
+{
+    bool bad;
+    for (uint32_t id = 1; id <= image->module_count; id++) {
+        struct named *n = &named[*count];
+        if (!attach_module_get(image, id, &n->module, &bad)) {
+            if (bad) {
+                return profd_error_set(e, PROFD_MALFORMED,
+                                       "shared counts, module %u: its range, build-id or name is impossible", id);
+            }
+            continue;
+        }
+        n->number = id;
+        if (n->module.has_id) {
+            ++*count;
+        } else {
+            ++*nameless;
+        }
+        if (id == 1 && !n->module.has_id) {
+            return profd_error_set(e, PROFD_REFUSED, "the program has no build-id: link it with -Wl,--build-id");
+        }
+    }
+    return PROFD_OK;
+}
+
+/* first[i]: the module under which the build of module i is listed. */
+static bool twins_find(struct named *named, uint32_t count, struct arena *a, uint32_t *first)
+{
+    struct named **sorted = ARENA_ARRAY(a, count + 1, struct named *);
+    if (!sorted) {
+        return false;
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        sorted[i] = &named[i];
+    }
+    qsort(sorted, count, sizeof *sorted, compare_named);
+    for (uint32_t i = 0; i < count; i++) {
+        bool twin = i > 0 && strcmp(sorted[i]->module.id.text, sorted[i - 1]->module.id.text) == 0;
+        first[sorted[i] - named] = twin ? first[sorted[i - 1] - named] : (uint32_t)(sorted[i] - named);
+    }
+    return true;
+}
+
+static enum profd_status builds_fill(const struct named *named, const uint32_t *first, uint32_t count, struct arena *a,
+                                     struct attach_builds *b, struct profd_error *e)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        const struct attach_module *m = &named[i].module;
+        if (first[i] != i) {
+            b->of_module[named[i].number] = b->of_module[named[first[i]].number];
+        } else if (b->count == LIMIT_BUILDS) {
+            b->unlisted++;
+        } else {
+            struct attach_build *build = &b->build[b->count];
+            *build = (struct attach_build){.id = m->id, .name = name_copy(a, m), .low = m->low, .high = m->high};
+            if (!build->name) {
+                return profd_no_memory(e);
+            }
+            b->of_module[named[i].number] = b->count++;
+        }
+    }
+    return PROFD_OK;
+}
+
+enum profd_status attach_builds_list(const struct attach_image *image, struct arena *a, struct attach_builds *out,
+                                     struct profd_error *e)
+{
+    struct attach_builds b = {.module_count = image->module_count};
+    size_t n = (size_t)image->module_count + 1;
+    uint32_t count = 0;
+    struct named *named = ARENA_ARRAY(a, n, struct named);
+    uint32_t *first = ARENA_ARRAY(a, n, uint32_t);
+    b.of_module = ARENA_ARRAY(a, n, uint32_t);
+    b.build = ARENA_ARRAY(a, n < LIMIT_BUILDS ? n : LIMIT_BUILDS, struct attach_build);
+    if (!named || !first || !b.of_module || !b.build) {
+        return profd_no_memory(e);
+    }
+    for (size_t i = 0; i < n; i++) {
+        b.of_module[i] = COUNTS_NOWHERE;
+    }
+    TRY(modules_read(image, named, &count, &b.nameless, e));
+    if (count > 0 && named[0].number == 1) { /* before the program has its row, there is nothing to call the others */
+        if (!twins_find(named, count, a, first)) {
+            return profd_no_memory(e);
+        }
+        TRY(builds_fill(named, first, count, a, &b, e));
+    }
+    *out = b;
+    return PROFD_OK;
+}
+
+/* What a harvest adds up: arcs by their ends, ticks by address. */
+
+#define PROBES 16u
+#define FIRST 64u /* arcs, ticks */
+
+static bool arc_equal(const struct attach_arc *a, const struct attach_arc *b)
+{
+    return a->from == b->from && a->to == b->to && a->from_build == b->from_build && a->to_build == b->to_build;
+}
+
+/* The slot of an arc, or a free one; NULL if neither is near. */
+static uint32_t *slot_find(const struct attach_arcs *s, const struct attach_arc *arc)
+{
+    uint64_t x =
+        arc->from * UINT64_C(0x9e3779b97f4a7c15) ^ (arc->to + ((uint64_t)arc->from_build << 32 | arc->to_build));
+    x = (x ^ x >> 29) * UINT64_C(0xbf58476d1ce4e5b9);
+    uint32_t at = (uint32_t)(x >> 32);
+    for (uint32_t i = 0; i < PROBES; i++, at++) {
+        uint32_t *slot = &s->slots[at & s->mask];
+        if (*slot == 0 || arc_equal(&s->arc[*slot - 1], arc)) {
+            return slot;
+        }
+    }
+    return NULL;
+}
+
+static enum profd_status no_memory(uint32_t n, struct profd_error *e)
+{
+    return profd_error_set(e, PROFD_NO_MEMORY, "no memory to add up more than %u counts", n);
+}
+
+static enum profd_status arcs_grow(struct attach_arcs *s, struct profd_error *e)
+{
+    uint32_t capacity = s->capacity ? 4 * s->capacity : FIRST;
+    struct attach_arc *arc = realloc(s->arc, capacity * sizeof *arc);
+    if (!arc) {
+        return no_memory(s->capacity, e);
+    }
+    s->arc = arc;
+    uint32_t *slots = calloc(2 * (size_t)capacity, sizeof *slots);
+    if (!slots) {
+        return no_memory(s->capacity, e);
+    }
+    free(s->slots);
+    s->slots = slots;
+    s->mask = 2 * capacity - 1;
+    s->capacity = capacity;
+    for (uint32_t i = 0; i < s->count; i++) {
+        uint32_t *slot = slot_find(s, &s->arc[i]);
+        if (slot && *slot == 0) {
+            *slot = i + 1;
+        }
+    }
+    return PROFD_OK;
+}
+
+/* NO_MEMORY or OK. O(1) amortized. */
+static enum profd_status attach_arcs_add(struct attach_arcs *s, const struct attach_arc *arc, struct profd_error *e)
+{
+    bool saturated = false;
+    TRY(s->count == s->capacity ? arcs_grow(s, e) : PROFD_OK);
+    uint32_t *slot = slot_find(s, arc);
+    if (slot && *slot) {
+        sum_add(&s->arc[*slot - 1].calls, arc->calls, &saturated);
+        return PROFD_OK;
+    }
+    s->arc[s->count++] = *arc;
+    if (slot) {
+        *slot = s->count;
+    }
+    return PROFD_OK;
+}
+
+static void attach_arcs_done(struct attach_arcs *s)
+{
+    free(s->arc);
+    free(s->slots);
+    *s = (struct attach_arcs){0};
+}
+
+static enum profd_status attach_ticks_add(struct attach_ticks *s, const struct attach_tick *tick, struct profd_error *e)
+{
+    if (s->count == s->capacity) {
+        uint32_t capacity = s->capacity ? 2 * s->capacity : FIRST;
+        struct attach_tick *grown = realloc(s->tick, capacity * sizeof *grown);
+        if (!grown) {
+            return no_memory(s->capacity, e);
+        }
+        s->tick = grown;
+        s->capacity = capacity;
+    }
+    s->tick[s->count++] = *tick;
+    return PROFD_OK;
+}
+
+static int compare_ticks(const void *a, const void *b)
+{
+    const struct attach_tick *x = a, *y = b;
+    return x->build != y->build ? (x->build > y->build) - (x->build < y->build)
+                                : (x->index > y->index) - (x->index < y->index);
+}
+
+void attach_ticks_sort(struct attach_ticks *s)
+{
+    uint32_t kept = 0;
+    bool saturated = false;
+    if (s->count == 0) {
+        return;
+    }
+    qsort(s->tick, s->count, sizeof *s->tick, compare_ticks);
+    for (uint32_t i = 1; i < s->count; i++) {
+        if (compare_ticks(&s->tick[kept], &s->tick[i]) == 0) {
+            sum_add(&s->tick[kept].ticks, s->tick[i].ticks, &saturated);
+        } else {
+            s->tick[++kept] = s->tick[i];
+        }
+    }
+    s->count = kept + 1;
+}
+
+static void attach_ticks_done(struct attach_ticks *s)
+{
+    free(s->tick);
+    *s = (struct attach_ticks){0};
+}
+
+/* The stacks of a process: its tree of nodes becomes a tree of counts, and sampled arcs. */
+
+static void attach_stacks_done(struct attach_stacks *s)
+{
+    free(s->node);
+    free(s->tree);
+    free(s->frame);
+    *s = (struct attach_stacks){0};
+}
+
+static enum profd_status no_memory_for_nodes(uint32_t nodes, struct profd_error *e)
+{
+    return profd_error_set(e, PROFD_NO_MEMORY, "no memory for %u nodes of stacks", nodes);
+}
+
+static enum profd_status chunk_read(struct attach_reading *r, const struct attach_cursor *cursor, uint64_t size,
+                                    struct attach_stacks *s, struct profd_error *e)
+{
+    uint32_t slots, number;
+    if (attach_table_kind(&r->image, cursor, &slots) != ATTACH_KIND_STACKS) {
+        return PROFD_OK;
+    }
+    TRY(attach_reading_load(r, cursor->at, size, e));
+    for (uint32_t i = 0; i < slots; i++) {
+        struct attach_frame frame;
+        enum attach_there there = attach_node_get(&r->image, cursor, i, &number, &frame);
+        s->node[number].frame = frame;
+        s->node[number].state = there == ATTACH_THERE ? ATTACH_NODE_UNJUDGED
+                                : there == ATTACH_BAD ? ATTACH_NODE_BAD
+                                                      : ATTACH_NODE_WAITS;
+    }
+    return PROFD_OK;
+}
+
+/* Judges a node and those between it and the first judged one. The children of a node that waits do so, too: they were
+ * written while the memory was copied. */
+static void node_judge(struct attach_stacks *s, uint32_t number)
+{
+    uint32_t path[LIMIT_STACK_DEPTH], n = 0, at = number, depth = 0;
+    enum attach_node_state state = ATTACH_NODE_GOOD;
+    while (at > 0 && at < s->count && s->node[at].state == ATTACH_NODE_UNJUDGED && n < LIMIT_STACK_DEPTH) {
+        path[n++] = at;
+        at = s->node[at].frame.parent;
+    }
+    if (at >= s->count || (at > 0 && s->node[at].state == ATTACH_NODE_UNJUDGED)) { /* a cycle, or too deep */
+        state = ATTACH_NODE_BAD;
+    } else if (at > 0) {
+        bool pc = s->node[at].frame.kind == ATTACH_NODE_PC;
+        state = s->node[at].state == ATTACH_NODE_GOOD && pc ? ATTACH_NODE_BAD : s->node[at].state;
+        depth = s->node[at].depth + 1u;
+    }
+    for (uint32_t i = n; i > 0; i--) {
+        struct attach_stack_node *node = &s->node[path[i - 1]];
+        state = state == ATTACH_NODE_GOOD && depth >= LIMIT_STACK_DEPTH ? ATTACH_NODE_BAD : state;
+        node->state = state;
+        node->depth = (uint8_t)depth++;
+        state = state == ATTACH_NODE_GOOD && node->frame.kind == ATTACH_NODE_PC ? ATTACH_NODE_BAD : state;
+    }
+}
+
+/* Reads and judges all nodes. MALFORMED values are BAD nodes. NO_MEMORY, IO or OK. O(nodes). */
+static enum profd_status attach_stacks_read(struct attach_reading *r, struct attach_stacks *s, struct profd_error *e)
+{
+    struct attach_cursor cursor = {0};
+    uint64_t size;
+    enum profd_status status = PROFD_OK;
+    if (r->image.nodes == 0) {
+        *s = (struct attach_stacks){0};
+        return PROFD_OK;
+    }
+    struct attach_stacks read = {.count = r->image.nodes + 1};
+    read.node = calloc(read.count, sizeof *read.node);
+    if (!read.node) {
+        return no_memory_for_nodes(read.count, e);
+    }
+    while (status == PROFD_OK && attach_table_next(&r->image, &cursor, &size)) {
+        status = chunk_read(r, &cursor, size, &read, e);
+    }
+    for (uint32_t i = 1; status == PROFD_OK && i < read.count; i++) {
+        if (read.node[i].state == ATTACH_NODE_UNJUDGED) {
+            node_judge(&read, i);
+        }
+    }
+    if (status == PROFD_OK) {
+        *s = read;
+    } else {
+        attach_stacks_done(&read);
+    }
+    return status;
+}
+
+/* A frame outside the range of its build is outside. */
+static struct counts_frame frame_make(const struct attach_builds *b, const struct attach_frame *f)
+{
+    struct counts_frame made = {.build = attach_builds_of(b, f->module),
+                                .address = f->address,
+                                .kind = f->kind == ATTACH_NODE_PC ? COUNTS_NODE_PC : COUNTS_NODE_RETURN};
+    if (made.build != COUNTS_NOWHERE &&
+        (f->address < b->build[made.build].low || f->address >= b->build[made.build].high)) {
+        made.build = COUNTS_NOWHERE;
+    }
+    if (made.build == COUNTS_NOWHERE) {
+        made.address = f->incomplete ? COUNTS_FRAME_INCOMPLETE : COUNTS_FRAME_OUTSIDE;
+    }
+    return made;
+}
+
+/* Lists a node behind those above it. */
+static void node_list(struct attach_stacks *s, const struct attach_builds *b, uint32_t number)
+{
+    uint32_t path[LIMIT_STACK_DEPTH], n = 0;
+    for (uint32_t at = number; at > 0 && s->node[at].place == 0 && n < LIMIT_STACK_DEPTH;
+         at = s->node[at].frame.parent) {
+        path[n++] = at;
+    }
+    for (uint32_t i = n; i > 0; i--) {
+        struct attach_stack_node *node = &s->node[path[i - 1]];
+        uint32_t parent = node->frame.parent;
+        s->tree[s->tree_count] = (struct counts_node){.parent = parent ? s->node[parent].place - 1 : COUNTS_NOWHERE,
+                                                      .frame = frame_make(b, &node->frame)};
+        s->frame[s->tree_count] = &node->frame;
+        node->place = ++s->tree_count;
+    }
+}
+
+/* A tick outside every build is in no histogram, and its stack in no tree. `most`: the ticks of the histograms. */
+static void nodes_list(struct attach_stacks *s, const struct attach_builds *b, uint64_t most)
+{
+    for (uint32_t i = 1; i < s->count; i++) {
+        struct attach_stack_node *node = &s->node[i];
+        uint64_t news = node->news < most ? node->news : most;
+        if (news == 0 || (node->frame.kind == ATTACH_NODE_PC && frame_make(b, &node->frame).build == COUNTS_NOWHERE)) {
+            continue;
+        }
+        node_list(s, b, i);
+        s->tree[node->place - 1].ticks = news;
+        most -= news;
+    }
+}
+
+static bool same_pair(const struct attach_stacks *s, uint32_t a, uint32_t b)
+{
+    const struct counts_frame *x = &s->tree[s->tree[a].parent].frame, *y = &s->tree[s->tree[b].parent].frame;
+    return x->address == y->address && x->build == y->build && s->frame[a]->begin == s->frame[b]->begin &&
+           s->tree[a].frame.build == s->tree[b].frame.build;
+}
+
+/* A caller that the unwind information led to, both in known objects. */
+static bool is_pair(const struct attach_stacks *s, uint32_t i)
+{
+    return s->tree[i].parent != COUNTS_NOWHERE && s->frame[i]->has_begin && s->frame[i]->module != ATTACH_MODULE_NONE &&
+           s->frame[s->tree[i].parent]->module != ATTACH_MODULE_NONE;
+}
+
+/* Recursion counts a pair once a stack: it is the outermost that counts. */
+static bool is_repeated(const struct attach_stacks *s, uint32_t i)
+{
+    for (uint32_t at = s->tree[i].parent; at != COUNTS_NOWHERE; at = s->tree[at].parent) {
+        if (is_pair(s, at) && same_pair(s, i, at)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+enum profd_status attach_stacks_list(struct attach_stacks *s, const struct attach_builds *b, uint64_t most,
+                                     struct attach_arcs *pairs, struct profd_error *e)
+{
+    if (s->count == 0) {
+        return PROFD_OK;
+    }
+    s->tree = calloc(s->count, sizeof *s->tree);
+    s->frame = calloc(s->count, sizeof *s->frame);
+    if (!s->tree || !s->frame) {
+        return no_memory_for_nodes(s->count, e);
+    }
+    nodes_list(s, b, most);
+    if (s->tree_count <= 0) {
+        return PROFD_OK;
+    }
+    enum profd_status status = PROFD_OK;
+    bool saturated = false;
+    uint64_t *below = calloc((size_t)s->tree_count + 1, sizeof *below); /* ticks at a node and below */
+    if (!below) {
+        return no_memory_for_nodes(s->tree_count, e);
+    }
+    for (uint32_t i = s->tree_count; i-- > 0;) {
+        sum_add(&below[i], s->tree[i].ticks, &saturated);
+        if (s->tree[i].parent != COUNTS_NOWHERE) {
+            sum_add(&below[s->tree[i].parent], below[i], &saturated);
+        }
+    }
+    for (uint32_t i = 0; i < s->tree_count && status == PROFD_OK; i++) {
+        if (is_pair(s, i) && !is_repeated(s, i)) {
+            const struct counts_frame *from = &s->tree[s->tree[i].parent].frame, *to = &s->tree[i].frame;
+            struct attach_arc arc = {.from_build = from->build,
+                                     .to_build = to->build,
+                                     .from = from->address,
+                                     .to = to->build == COUNTS_NOWHERE ? 0 : s->frame[i]->begin,
+                                     .calls = below[i]};
+            status = attach_arcs_add(pairs, &arc, e);
+        }
+    }
+    free(below);
+    return status;
+}
+
+/* Two snapshots of one process: what lies between them. Both are walked in the order of tables and slots. */
 
 #define PLACES_FIRST 256u
 

@@ -1,24 +1,67 @@
 /* What the parts of a harvest share. Private to attach*. */
-#ifndef PROFD_INGEST_ATTACH_PARTS_H
-#define PROFD_INGEST_ATTACH_PARTS_H
+#ifndef PROFD_INGEST_ATTACH_INTERNAL_H
+#define PROFD_INGEST_ATTACH_INTERNAL_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "core/arena.h"
 #include "ingest/attach.h"
-#include "ingest/attach_snapshot.h"
 #include "proto/attach.h"
+#include "proto/collector.h"
 #include "proto/counts.h"
 #include "proto/counts_tree.h"
 #include "proto/limits.h"
 #include "proto/status.h"
-#include "proto/collector.h"
+#include "store/store.h"
+
+/* What is durably remembered of a live process: how far it was counted, and what is needed when it is gone. */
+
+/* Counters of the header, then those that the reader counts. */
+enum attach_snapshot_counter {
+    ATTACH_SNAPSHOT_NAMELESS = ATTACH_COUNTERS_MAX, /* modules without build-id */
+    ATTACH_SNAPSHOT_UNLISTED,                       /* modules beyond LIMIT_BUILDS */
+    ATTACH_SNAPSHOT_OUTSIDE,                        /* ticks outside every build */
+    ATTACH_SNAPSHOT_COUNTERS
+};
+
+/* Counts by place: slot numbers ascend within a table, tables by page. Columns. */
+struct attach_place {
+    uint32_t page, first, used;
+};
+struct attach_places {
+    uint32_t table_count, count;
+    struct attach_place *tables;
+    uint32_t *slots;
+    uint64_t *counts; /* 1 … 2^63−1 */
+};
+
+struct attach_snapshot {
+    uint8_t instance[ATTACH_INSTANCE_SIZE];
+    struct attach_origin origin;
+    int64_t end;   /* ns: of the harvest that it belongs to; the next one begins there */
+    uint32_t rate; /* of ticks */
+    uint64_t counters[ATTACH_SNAPSHOT_COUNTERS];
+    const char *build_id, *name; /* of the program */
+    size_t label_count;
+    const struct store_label *labels;
+    struct attach_places places;
+    void *block; /* of a decoded one: owns everything */
+};
+
+/* A new block that the caller frees: a format byte, the raw size, a zstd frame
+ * with checksum; about 4 bytes a slot. TOO_LARGE, NO_MEMORY or OK. */
+enum profd_status attach_snapshot_encode(const struct attach_snapshot *s, uint8_t **out, size_t *size,
+                                         struct profd_error *e);
+/* DAMAGED: the bytes are not a snapshot; NO_MEMORY. attach_snapshot_done frees. O(bytes). */
+enum profd_status attach_snapshot_decode(const uint8_t *in, size_t n, struct attach_snapshot *out,
+                                         struct profd_error *e);
+void attach_snapshot_done(struct attach_snapshot *s);
+
+/* What the parts of a harvest share. Private to attach*. */
 
 /* --- attach_open.c ------------------------------------------------------------------------------------------------ */
-
-/* n bytes at an offset. REFUSED: not to be read, or the file ends before; IO. */
-enum profd_status attach_read_file(int memfd, uint8_t *out, uint64_t n, uint64_t at, struct profd_error *e);
 
 /* --- attach_reading.c: the memory, copied ----------------------------------------------------------------------------
  */
@@ -79,10 +122,6 @@ struct attach_arcs {
     uint32_t count, capacity, mask;
 };
 
-/* NO_MEMORY or OK. O(1) amortized. */
-enum profd_status attach_arcs_add(struct attach_arcs *s, const struct attach_arc *arc, struct profd_error *e);
-void attach_arcs_done(struct attach_arcs *s);
-
 struct attach_tick {
     uint32_t build, index; /* address above the build's low */
     uint64_t ticks;
@@ -91,10 +130,8 @@ struct attach_ticks {
     struct attach_tick *tick;
     uint32_t count, capacity;
 };
-enum profd_status attach_ticks_add(struct attach_ticks *s, const struct attach_tick *tick, struct profd_error *e);
 /* Ascending by build and index, each once. */
 void attach_ticks_sort(struct attach_ticks *s);
-void attach_ticks_done(struct attach_ticks *s);
 
 /* --- attach_stacks.c -------------------------------------------------------------------------------------------------
  */
@@ -122,13 +159,10 @@ struct attach_stacks {
     struct counts_node *tree; /* for counts_tree_sort */
     const struct attach_frame **frame;
 };
-/* Reads and judges all nodes. MALFORMED values are BAD nodes. NO_MEMORY, IO or OK. O(nodes). */
-enum profd_status attach_stacks_read(struct attach_reading *r, struct attach_stacks *s, struct profd_error *e);
 /* Makes tree of the news, of which at most `most` ticks are taken, and adds the sampled pairs among them: caller and
  * callee, once for each stack. A pair's callee is where its function begins. O(nodes · depth). */
 enum profd_status attach_stacks_list(struct attach_stacks *s, const struct attach_builds *b, uint64_t most,
                                      struct attach_arcs *pairs, struct profd_error *e);
-void attach_stacks_done(struct attach_stacks *s);
 
 /* --- attach_difference.c ---------------------------------------------------------------------------------------------
  */
@@ -156,21 +190,6 @@ void attach_difference_done(struct attach_difference *d);
  * --------------------------------------------------------------------------------------------------
  */
 
-/* The counters as a snapshot keeps them, clamped, never less than before. */
-void attach_counters_read(const struct attach_image *image, const struct attach_builds *b, uint64_t outside,
-                          const struct attach_snapshot *before, uint64_t out[ATTACH_SNAPSHOT_COUNTERS]);
-/* CPU time. The collector states it only where it makes system calls anyway, and at the end by exit. Otherwise it is
- * that of the kernel (cpu_ns, 0: not known), or of a killed process, that of the harvest before and of its ticks since.
- */
-void attach_cpu_judge(const struct attach_header *h, uint64_t cpu_ns, const struct attach_snapshot *before,
-                      uint64_t counters[ATTACH_SNAPSHOT_COUNTERS]);
-/* What is new of them, in proto/collector.h's terms; first: the process is new, too. */
-void attach_counters_subtract(const struct attach_snapshot *after, const struct attach_snapshot *before,
-                              enum attach_mode mode, bool first, uint64_t out[COLLECTOR_COUNTERS_MAX]);
-/* Returns the reasons INEXACT_CALLS_LOST and INEXACT_TICKS_LOST, as far as something was lost since, or is still being
- * lost. */
-unsigned attach_counters_lost(const struct attach_snapshot *after, const struct attach_snapshot *before);
-
 /* --- attach_counts.c -------------------------------------------------------------------------------------------------
  */
 
@@ -180,10 +199,6 @@ struct attach_news {
     const uint64_t *counters; /* [COLLECTOR_COUNTERS_MAX] */
     uint32_t rate;
 };
-/* Everything as counts; sampled says whether pairs became arcs. any is false when there is nothing, and nothing to
- * free. */
-enum profd_status attach_counts_make(const struct attach_news *news, struct counts *c, bool *any, bool *sampled,
-                                     struct profd_error *e);
 
 /* --- attach.c --------------------------------------------------------------------------------------------------------
  */
@@ -231,7 +246,5 @@ struct attach_delivery {
     size_t label_count;
     const struct store_label *labels;
 };
-enum profd_status attach_upload_validate(const struct attach_delivery *d, struct attach_inside *in,
-                                         struct store_upload *u, struct profd_error *e);
 
 #endif

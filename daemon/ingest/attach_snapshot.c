@@ -1,13 +1,12 @@
-/* A snapshot as bytes: strings and numbers as varints, then tables, then two columns. All of it in one checked zstd
- * frame. */
-#include "ingest/attach_snapshot.h"
-
 #include <stdlib.h>
 #include <string.h>
 
+#include "ingest/attach_internal.h"
 #include "proto/deflate.h"
-#include "proto/limits.h"
 #include "proto/varint.h"
+
+/* A snapshot as bytes: strings and numbers as varints, then tables, then two columns. All of it in one checked zstd
+ * frame. */
 
 #define FORMAT 1
 #define PLACE_MAX (5 + VARINT_MAX) /* bytes of a slot's gap and its count */

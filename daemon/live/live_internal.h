@@ -1,10 +1,11 @@
 /* What the files of live/ share. For live/ only. Files lower in this list do not call those above them:
  *
- *   live, attach, orphans, reclaim, control, list
+ *   live, attach, orphans, list
  *   exits
  *   harvest
- *   process, answer, awaited
- *   sync, fdstore, table, store, summary, page, search, origin
+ *   process
+ *   sync, fdstore
+ *   table, origin
  *
  * While a process is being read or stored its attach_process and harvest belong to the thread that does so. */
 #ifndef PROFD_LIVE_LIVE_INTERNAL_H

@@ -10,8 +10,7 @@
 #include "base/notify.h"
 #include "proto/noun.h"
 #include "relay/round.h"
-#include "relay/stream.h"
-#include "relay/wait.h"
+#include "relay/talk.h"
 
 static uint32_t relay_draw(void)
 {

@@ -42,4 +42,27 @@ void round_free(struct round *r);
 enum profd_status round_run(struct round *r, const struct config *c, const char *last_error, struct round_report *out,
                             struct profd_error *e);
 
+/* The identity that a host sends to the centre. */
+
+#define IDENTITY_MACHINE_SIZE 64
+
+/* Writes the machine-id of this host to out, "" if there is none. Returns out. */
+const char *identity_machine(char out[IDENTITY_MACHINE_SIZE]);
+
+/* Writes the boot-id of the running kernel to out: 32 hexadecimal digits, "" if it cannot be read. Returns out. */
+const char *identity_boot(char out[IDENTITY_MACHINE_SIZE]);
+
+/* Computes the time until the next connection. Pure. */
+
+/* Returns the milliseconds until the first round: uniformly distributed below the interval and below 10 seconds, so
+ * that hosts that start together do not connect together. random is one of 2^32 equally likely numbers. */
+uint64_t wait_first(int64_t interval_ns, uint32_t random);
+
+/* Returns the milliseconds until the next round.
+ * ROUND_DONE: said_ms, at least 100 and at most a day.
+ * ROUND_FAILED: half a second to a second, doubled for each earlier failure in a row, at most 5 minutes.
+ * ROUND_SAID: said_ms and up to a quarter more.
+ * ROUND_LONG: 2.5 to 5 minutes, because only an operator can help. */
+uint64_t wait_round(const struct round_pause *p, uint32_t random);
+
 #endif

@@ -34,7 +34,7 @@
 #include "store/store.h"
 #include "tier/init.h"
 #include "writer/backup.h"
-#include "writer/space.h"
+#include "writer/health.h"
 #include "writer/upkeep_job.h"
 #include "writer/verifier.h"
 #include "writer/writer.h"

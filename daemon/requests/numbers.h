@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 #include "writer/aside.h"
-#include "writer/space.h"
+#include "writer/health.h"
 #include "core/durations.h"
 #include "core/hashmap.h"
 #include "core/refusals.h"

@@ -1,5 +1,3 @@
-/* The lock file records which file is this daemon's database, and whether damage was found in it. Page 1 of a database
- * identifies its owner, but it may be the damaged page. */
 #include "writer/database.h"
 
 #include <errno.h>
@@ -7,17 +5,100 @@
 #include <inttypes.h>
 #include <limits.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
-#include "writer/aside.h"
 #include "base/log.h"
-#include "writer/state_dir.h"
+#include "core/container.h"
+#include "net/listen.h"
+#include "net/loop.h"
+#include "writer/aside.h"
+#include "writer/writer.h"
+
+static enum profd_status state_dir_format(const char *state_dir, const char *name, char *path, size_t size,
+                                          struct profd_error *e)
+{
+    if (snprintf(path, size, "%s/%s", state_dir, name) >= (int)size) {
+        return profd_error_set(e, PROFD_TOO_LARGE, "the path of the state directory is too long");
+    }
+    return PROFD_OK;
+}
+
+enum profd_status state_dir_lock_path(const char *state_dir, char *path, size_t size, struct profd_error *e)
+{
+    return state_dir_format(state_dir, "lock", path, size, e);
+}
+
+enum profd_status state_dir_database_path(const char *state_dir, char *path, size_t size, struct profd_error *e)
+{
+    return state_dir_format(state_dir, "profd.db", path, size, e);
+}
+
+/* When root makes the file in another user's directory, it belongs to that user all the same: the user's daemon must be
+ * able to lock it later. */
+static int state_dir_open_lock(const char *path, const char *state_dir)
+{
+    int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+    struct stat st;
+
+    if (fd < 0) {
+        return open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    }
+    if (!geteuid() && !stat(state_dir, &st) && st.st_uid && fchown(fd, st.st_uid, st.st_gid)) {
+        close(fd);
+        unlink(path);
+        return -1;
+    }
+    return fd;
+}
+
+/* The lock file may be removed, the directory not while the daemon uses it. False: another process has it. Where
+ * directories cannot be locked (some network file systems) the lock file alone must do. */
+static bool state_dir_lock_directory(const char *state_dir, int *out)
+{
+    *out = open(state_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (*out < 0 || !flock(*out, LOCK_EX | LOCK_NB) || errno != EWOULDBLOCK) {
+        return true;
+    }
+    close(*out);
+    errno = EWOULDBLOCK;
+    *out = -1;
+    return false;
+}
+
+/* A second daemon on the same data would be a second writer. */
+enum profd_status state_dir_lock(const char *state_dir, int *lock, int *directory, struct profd_error *e)
+{
+    char path[4096];
+    TRY(listen_make_directory(state_dir, 0750, e));
+    int fd;
+
+    TRY(state_dir_lock_path(state_dir, path, sizeof path, e));
+    fd = state_dir_open_lock(path, state_dir);
+    if (fd < 0) {
+        return profd_error_set(e, PROFD_CANT_CREATE, "cannot create %s: %s", path, strerror(errno));
+    }
+    enum profd_status status = PROFD_OK;
+    if (flock(fd, LOCK_EX | LOCK_NB) || !state_dir_lock_directory(state_dir, directory)) {
+        status = errno == EWOULDBLOCK
+                     ? profd_error_set(e, PROFD_BUSY, "another profd uses the state directory %s", state_dir)
+                     : profd_error_set(e, PROFD_IO, "cannot lock %s: %s", path, strerror(errno));
+        close(fd);
+        return status;
+    }
+    *lock = fd;
+    return PROFD_OK;
+}
+
+/* The lock file records which file is this daemon's database, and whether damage was found in it. Page 1 of a database
+ * identifies its owner, but it may be the damaged page. */
 
 /* What the lock file remembers of the database, outside of it. */
 
@@ -435,4 +516,108 @@ enum profd_status database_open(const char *state_dir, int lock_fd, struct store
     mark_write(lock_fd, path, rest);
     *out = store;
     return PROFD_OK;
+}
+
+#define LOOK_MS 2000
+
+/* Databases that stand aside. */
+struct file_check_aside {
+    size_t count;
+    char latest[ASIDE_NAME_SIZE];
+};
+
+struct file_check {
+    struct writer_job job;
+    struct writer *writer;
+    struct loop_timer *timer;
+    const char *state_dir;
+    bool running, stopped;
+    struct file_check_aside found, shown; /* found: the job's */
+};
+
+static struct file_check *file_check_of(struct writer_job *job)
+{
+    return container_of(job, struct file_check, job);
+}
+
+static void file_check_run(struct store *store, const struct profd_error *full, struct writer_job *const *jobs,
+                           size_t n)
+{
+    (void)full;
+    for (size_t i = 0; i < n; i++) {
+        struct file_check *c = file_check_of(jobs[i]);
+
+        (void)store_look(store, NULL); /* the store's health says what it found */
+        c->found.count = aside_count_damaged(c->state_dir, c->found.latest);
+    }
+}
+
+static void file_check_done(struct writer_job *job)
+{
+    struct file_check *c = file_check_of(job);
+
+    c->running = false;
+    c->shown = c->found;
+}
+
+static void file_check_drop(struct writer_job *job)
+{
+    file_check_of(job)->running = false;
+}
+
+static const struct writer_job_type file_check_type = {
+    .run = file_check_run, .done = file_check_done, .drop = file_check_drop};
+
+static void file_check_on_timer(void *context)
+{
+    struct file_check *c = context;
+
+    if (c->stopped || writer_check(c->writer, NULL)) {
+        return;
+    }
+    if (!c->running) {
+        c->running = writer_put(c->writer, &c->job);
+    }
+    loop_timer_set(c->timer, LOOK_MS);
+}
+
+enum profd_status file_check_start(struct loop *loop, struct writer *writer, const char *state_dir,
+                                   struct file_check **out, struct profd_error *e)
+{
+    struct file_check *c = calloc(1, sizeof *c);
+
+    if (c) {
+        c->timer = loop_timer_new(loop, file_check_on_timer, c);
+    }
+    if (!c || !c->timer) {
+        free(c);
+        return profd_error_set(e, PROFD_NO_MEMORY, "no memory to look at the store's files");
+    }
+    c->job = (struct writer_job){.item = {.uid = WRITER_UID_NONE, .weight = 1}, .type = &file_check_type};
+    c->writer = writer;
+    c->state_dir = state_dir;
+    c->shown.count = aside_count_damaged(state_dir, c->shown.latest);
+    loop_timer_set(c->timer, LOOK_MS);
+    *out = c;
+    return PROFD_OK;
+}
+
+void file_check_stop(struct file_check *c)
+{
+    c->stopped = true;
+    loop_timer_clear(c->timer);
+}
+
+void file_check_free(struct file_check *c)
+{
+    if (c) {
+        loop_timer_free(c->timer);
+    }
+    free(c);
+}
+
+size_t file_check_count_damaged(const struct file_check *c, const char **latest)
+{
+    *latest = c->shown.latest;
+    return c->shown.count;
 }

@@ -3,9 +3,40 @@
 #define PROFD_WRITER_DATABASE_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
 #include "proto/status.h"
 #include "store/store.h"
+#include "writer/aside.h"
+
+/* The state directory: which files are in it, and its lock. */
+
+/* Makes the directory if need be and locks it: BUSY when another daemon has it. *lock (the lock file) is closed by the
+ * caller, and *directory, too, unless it is −1: not every file system locks directories. The kernel releases the locks
+ * with the process. */
+enum profd_status state_dir_lock(const char *state_dir, int *lock, int *directory, struct profd_error *e);
+/* The path of the lock file, and of the database. TOO_LARGE when it does not fit. */
+enum profd_status state_dir_lock_path(const char *state_dir, char *path, size_t size, struct profd_error *e);
+enum profd_status state_dir_database_path(const char *state_dir, char *path, size_t size, struct profd_error *e);
+
+/* Every writing verb of the store looks at its files. While nothing is written, this does every few seconds: /readyz of
+ * an idle daemon must say that its database was removed. */
+
+struct file_check;
+struct loop;
+struct writer;
+
+/* state_dir must outlive it. */
+enum profd_status file_check_start(struct loop *loop, struct writer *writer, const char *state_dir,
+                                   struct file_check **out, struct profd_error *e);
+/* Puts no further job. */
+void file_check_stop(struct file_check *c);
+/* After the writer. Accepts NULL. */
+void file_check_free(struct file_check *c);
+
+/* How many databases were put aside in the state directory because they were damaged, at the latest look; *latest is
+ * the name of the latest, "" if there is none, valid until the loop goes on. */
+size_t file_check_count_damaged(const struct file_check *c, const char **latest);
 
 /* The state directory is locked by lock_fd, which remembers which file was this daemon's database, and whether damage
  * was met in it: then the whole file is read first. As store_sqlite_open_writer otherwise. What was put aside is

@@ -5,11 +5,83 @@
 #define PROFD_WRITER_HEALTH_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "proto/status.h"
 #include "store/store.h"
 
+/* Disk space of the state directory: whether uploads may be stored, the reserve for removals, and what pages show about
+ * both. */
+
+/* Disk space reserved for removals: a file of allocated blocks beside the database. A removal writes before it frees:
+ * the write-ahead log, and the pages of the rows that change. On a full disk the file is truncated, so that the removal
+ * can use its blocks. */
+
+/* One full write-ahead log (16 MiB, SQLITE_WAL_FRAMES) and as much again for the pages of a delete; on a small disk an
+ * eighth of it. */
+#define RESERVE_BYTES (UINT64_C(32) << 20)
+#define RESERVE_PART 8u
+
+enum reserve_state {
+    RESERVE_MISSING, /* it cannot be made here, for another reason than space: the sentence says why */
+    RESERVE_HELD,
+    RESERVE_GIVEN_UP, /* there is no space for it now */
+};
+
+struct reserve {
+    char path[4096];
+    enum reserve_state state;
+    uint64_t bytes;         /* held */
+    struct profd_error why; /* of the latest attempt that failed */
+};
+
+/* Looks for the reserve of an earlier process in the directory; nothing is allocated. TOO_LARGE: the path. */
+enum profd_status reserve_open(struct reserve *r, const char *directory, struct profd_error *e);
+/* Creates or extends the reserve if the file system has space for it and a quarter more. Blocks are really allocated
+ * (posix_fallocate): if the file system only promises them, because of compression or sparse files, the reserve is
+ * MISSING. Cheap if the reserve is held or there is no space. */
+void reserve_take(struct reserve *r);
+/* Returns the blocks to the file system. False if there were none. */
+bool reserve_give_up(struct reserve *r);
+/* Free bytes of the reserve's file system, and its size. False if they cannot be determined. */
+bool reserve_measure(const struct reserve *r, uint64_t *available, uint64_t *size);
+/* "held", "given-up", "missing". */
+const char *reserve_name(enum reserve_state state);
+
 struct health;
+struct space;
+
+struct space_config {
+    const char *state_dir; /* must outlive the space */
+    uint64_t keep_bytes;   /* 0: no limit */
+    unsigned user_share;   /* percent; 100: no bound */
+};
+
+/* Called before the database is opened, which needs some pages of disk: gives up the reserve of an earlier process if
+ * the disk is full. */
+enum profd_status space_open(const struct space_config *config, struct space **out, struct profd_error *e);
+/* Accepts NULL. */
+void space_close(struct space *p);
+/* Creates the reserve if there is space. Called when the database is open and before the first answer, because a
+ * missing reserve means a full disk. */
+void space_keep(struct space *p);
+
+/* On the writer's thread. */
+/* Whether data may be stored now. FULL while the reserve is given up, because its space is for removals. Creates the
+ * reserve again if there is space. */
+enum profd_status space_admit(struct space *p, struct store *store, struct profd_error *e);
+/* After a removal found no space: true if the reserve was given up, so that the removal should be tried again. */
+bool space_give_up(struct space *p);
+
+/* On the loop. */
+/* Changes the limits of the configuration; the writer uses them for the next batch. */
+void space_set_limits(struct space *p, uint64_t keep_bytes, unsigned user_share);
+/* Checks the disk, once a second. True if the writer should check, too, because the reserve was given up and may be
+ * created again. */
+bool space_look(struct space *p, struct health *h);
+
+/* Copies of what is known of the reserve; from any thread. */
+enum reserve_state space_get_reserve(const struct space *p, uint64_t *bytes);
 
 /* state_dir is for sentences and must outlive the health. */
 enum profd_status health_new(const char *state_dir, struct health **out, struct profd_error *e);

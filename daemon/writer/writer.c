@@ -6,7 +6,6 @@
 #include "core/container.h"
 #include "net/loop.h"
 #include "writer/health.h"
-#include "writer/space.h"
 
 #define QUEUE 32768u
 #define QUEUE_UID 24576u

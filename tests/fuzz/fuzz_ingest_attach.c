@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "ingest/attach.h"
-#include "ingest/attach_snapshot.h"
+#include "ingest/attach_internal.h"
 #include "ingest/ingest.h"
 #include "proto/counts.h"
 #include "proto/deflate.h"

@@ -1,5 +1,5 @@
 /* What is remembered of a process: it comes back, it is small, it is never believed when it is not whole. */
-#include "ingest/attach_snapshot.h"
+#include "ingest/attach_internal.h"
 
 #include <criterion/criterion.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* When profd-relay connects next. */
 #include <criterion/criterion.h>
 
-#include "relay/wait.h"
+#include "relay/round.h"
 
 Test(relay, hosts_that_start_together_spread_over_ten_seconds)
 {

@@ -19,7 +19,6 @@
 #include "requests/query.h"
 #include "requests/upload.h"
 #include "writer/health.h"
-#include "writer/space.h"
 #include "writer/upkeep_job.h"
 #include "writer/verifier.h"
 #include "writer/writer.h"

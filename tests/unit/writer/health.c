@@ -6,8 +6,7 @@
 #include <unistd.h>
 
 #include "writer/health.h"
-#include "writer/space.h"
-#include "writer/state_dir.h"
+#include "writer/database.h"
 
 static struct health *make(void)
 {

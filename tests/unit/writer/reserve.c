@@ -7,7 +7,7 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-#include "writer/space.h"
+#include "writer/health.h"
 
 static char folder[64];
 

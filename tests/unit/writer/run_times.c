@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "writer/run_times.h"
+#include "writer/upkeep_job.h"
 
 static char directory[64];
 static int fd = -1;
