@@ -12,13 +12,12 @@ static void make_other(const struct report *r, struct json_names *names, uint32_
 {
     const struct report_function *f = &r->functions[position];
     struct buffer *out = &names->other;
-    JSON_ADD(out, "{\"index\":");
-    buffer_add_u64(out, f->index, 0);
+    JSON_ADD(out, "{");
+    json_add_count(out, "index", f->index);
     JSON_ADD(out, ",\"name\":");
     buffer_add(out, names->text.data + names->start[position], names->text.size - names->start[position]);
     if (f->cycle != 0) {
-        JSON_ADD(out, ",\"cycle\":");
-        buffer_add_u64(out, f->cycle, 0);
+        json_add_count(out, "cycle", f->cycle);
     }
 }
 
@@ -69,6 +68,19 @@ const char *json_find_build(const struct report *report, uint32_t build)
     return build < report->build_count ? report->builds[build] : "";
 }
 
+void json_add_place(struct buffer *out, const struct report *report, const struct report_function *f)
+{
+    json_add_text(out, "raw_name", f->raw);
+    json_add_text(out, "build_id", json_find_build(report, f->build));
+    json_add_address(out, "address", f->address);
+}
+
+void json_add_identity(struct buffer *out, const struct report *report, const struct report_function *f)
+{
+    json_add_text(out, "name", f->name);
+    json_add_place(out, report, f);
+}
+
 /* index, name and cycle of the other end, and its build where that is not the entry's. */
 static void add_other(struct buffer *out, const struct report *r, const struct json_names *names, uint32_t other,
                       uint32_t build)
@@ -115,8 +127,8 @@ void json_add_stacks(struct buffer *out, const struct report *report)
         return;
     }
     json_add_text(out, "time", report->time_measured ? "measured" : "calls");
-    JSON_ADD(out, ",\"stacks\":{\"coverage\":");
-    buffer_add_shortest(out, s->coverage);
+    json_begin(out, "stacks");
+    json_add_number(out, "coverage", s->coverage);
     json_add_count(out, "count", s->ticks);
     json_add_count(out, "inferred", s->inferred);
     json_add_count(out, "cut", s->cut);
@@ -165,11 +177,9 @@ static void add_arc_rows(struct buffer *out, const struct report *r, const struc
                          const struct row_list *list, uint32_t build, uint32_t most)
 {
     struct row_cut cut = row_cut_make(list->arcs, list->count, most, list->last_is_heaviest);
-    buffer_add_format(out, ",\"%s\":[", list->key);
+    json_list(out, list->key);
     for (uint32_t i = 0; i < cut.count && !out->failed; i++) {
-        if (i > 0) {
-            JSON_ADD(out, ",");
-        }
+        json_next(out);
         add_arc_row(out, r, names, list, &list->arcs[cut.first + i], build);
     }
     JSON_ADD(out, "]");
@@ -181,40 +191,32 @@ static void add_arc_rows(struct buffer *out, const struct report *r, const struc
     }
 }
 
-static const char *kind_name(enum report_kind kind)
-{
-    switch (kind) {
-    case REPORT_FUNCTION:
-        return "function";
-    case REPORT_PLT:
-        return "plt";
-    case REPORT_GAP:
-        return "gap";
-    case REPORT_ADDRESS:
-        return "address";
-    case REPORT_UNKNOWN:
-        break;
-    }
-    return "unknown";
-}
-
-/* One object: the function with the heaviest `rows` of its callers and of its callees, 0: all. What a list leaves out
- * is said in KEY_left_out behind it: rows, and their calls and seconds. */
 static void json_add_function(struct buffer *out, const struct report *report, const struct json_names *names,
                               uint32_t position, uint32_t rows)
 {
+    static const char *const KINDS[] = {[REPORT_FUNCTION] = "function",
+                                        [REPORT_PLT] = "plt",
+                                        [REPORT_GAP] = "gap",
+                                        [REPORT_ADDRESS] = "address",
+                                        [REPORT_UNKNOWN] = "unknown"};
+#define F(key, member) JSON_FIELD(struct report_function, key, member)
+    static const struct json_field CALLS[] = {F("calls", calls),
+                                              F("calls_outside", calls_outside),
+                                              F("calls_inside", calls_inside),
+                                              F("self_calls", self_calls),
+                                              F("cycle", cycle),
+                                              F("spontaneous", spontaneous)};
+#undef F
     const struct report_function *f = &report->functions[position];
-    JSON_ADD(out, "{\"index\":");
-    buffer_add_u64(out, f->index, 0);
+    json_begin(out, NULL);
+    json_add_count(out, "index", f->index);
     JSON_ADD(out, ",\"name\":");
     /* The name of one function, in quotes, and its short_name. */
     buffer_add(out, names->text.data + names->start[position], names->start[position + 1] - names->start[position]);
-    json_add_text(out, "raw_name", f->raw);
-    json_add_text(out, "build_id", json_find_build(report, f->build));
-    json_add_address(out, "address", f->address);
+    json_add_place(out, report, f);
     json_add_count(out, "size", f->size);
-    json_add_text(out, "kind", kind_name(f->kind));
-    json_add_text(out, "file", f->file == NULL ? "" : f->file);
+    json_add_text(out, "kind", KINDS[f->kind]);
+    json_add_text(out, "file", f->file ? f->file : "");
     json_add_count(out, "ticks", f->ticks_total);
     json_add_times(out, f->self, f->children);
     if (f->self_estimated) {
@@ -223,18 +225,10 @@ static void json_add_function(struct buffer *out, const struct report *report, c
     }
     json_add_number(out, "percent", f->percent);
     json_add_measured(out, f->measured);
-    json_add_count(out, "calls", f->calls);
-    json_add_count(out, "calls_outside", f->calls_outside);
-    json_add_count(out, "calls_inside", f->calls_inside);
-    json_add_count(out, "self_calls", f->self_calls);
-    json_add_count(out, "cycle", f->cycle);
-    json_add_flag(out, "spontaneous", f->spontaneous);
-    JSON_ADD(out, ",\"aliases\":[");
+    json_add_fields(out, CALLS, JSON_COUNT_OF(CALLS), f);
+    json_list(out, "aliases");
     for (uint32_t i = 0; i < f->alias_count; i++) {
-        if (i > 0) {
-            JSON_ADD(out, ",");
-        }
-        render_json_string(out, f->aliases[i]);
+        json_add_item(out, f->aliases[i]);
     }
     JSON_ADD(out, "]");
     const struct row_list lists[] = {
@@ -249,13 +243,12 @@ static void json_add_function(struct buffer *out, const struct report *report, c
     JSON_ADD(out, "}");
 }
 
-/* Likewise a cycle with its members, callers and callees. */
 static void json_add_cycle(struct buffer *out, const struct report *report, const struct json_names *names,
                            uint32_t position, uint32_t rows)
 {
     const struct report_cycle *c = &report->cycles[position];
-    JSON_ADD(out, "{\"index\":");
-    buffer_add_u64(out, c->index, 0);
+    json_begin(out, NULL);
+    json_add_count(out, "index", c->index);
     json_add_count(out, "number", c->number);
     json_add_number(out, "percent", c->percent);
     json_add_times(out, c->self, c->children);
@@ -276,36 +269,22 @@ static void json_add_cycle(struct buffer *out, const struct report *report, cons
     JSON_ADD(out, "}");
 }
 
-/* What collectors know beside ticks and calls, as JSON. */
-
-static void add_share(struct buffer *out, bool known, double share)
-{
-    if (known) {
-        buffer_add_shortest(out, share);
-    } else {
-        JSON_ADD(out, "null");
-    }
-}
-
-/* Appends `,"collector":{…}`: every counter by its name, and the values derived from them; nothing if there are none.
- */
-static void json_add_collector(struct buffer *out, const struct render_input *in)
+/* Appends "collector":{…}: every counter by its name, and the values derived from them; nothing if there are none. */
+static void add_collector(struct buffer *out, const struct render_input *in)
 {
     const struct coverage *c = in->coverage;
     double share = 0;
     bool known;
-    if (c == NULL || !c->any) {
+    if (!c || !c->any) {
         return;
     }
-    JSON_ADD(out, ",\"collector\":{\"coverage\":");
+    json_begin(out, "collector");
     known = coverage_share(c, &share);
-    add_share(out, known, share < 1 ? share : 1); /* ticks are a sample: they may stand for more than the CPU time */
-    JSON_ADD(out, ",\"overhead\":");
+    json_add_known(out, "coverage", share < 1 ? share : 1, known); /* ticks may stand for more than the CPU time */
     known = coverage_overhead(c, &share);
-    add_share(out, known, share);
-    JSON_ADD(out, ",\"overhead_below\":");
+    json_add_known(out, "overhead", share, known);
     known = coverage_overhead_below(c, in->report, &share);
-    add_share(out, known, share);
+    json_add_known(out, "overhead_below", share, known);
     const uint64_t without = coverage_without_ticks(c);
     json_add_number(out, "without_ticks_seconds", (double)without / 1e9);
     JSON_ADD(out, ",\"without_ticks_reason\":\"");
@@ -316,179 +295,15 @@ static void json_add_collector(struct buffer *out, const struct render_input *in
     json_add_number(out, "attributed_seconds", (double)coverage_attributed(c) / 1e9);
     for (uint32_t i = 0; i < COLLECTOR_COUNTERS_MAX; i++) {
         const char *name = collector_counter_name(i);
-        if (name != NULL && collector_counter_is_time(i)) {
+        if (name && collector_counter_is_time(i)) {
             json_add_number(out, name, (double)c->counters[i] / 1e9);
-        } else if (name != NULL) {
+        } else if (name) {
             json_add_count(out, name, c->counters[i]);
         }
     }
     json_add_flag(out, "wider_than_report", strcmp(in->scope, "program") != 0);
     json_add_flag(out, "saturated", c->saturated);
     JSON_ADD(out, "}");
-}
-
-/* The flat profile in columns (view=flat). */
-
-static void begin(struct buffer *out, const char *key, uint32_t *rest, uint32_t count)
-{
-    buffer_add_text(out, key);
-    *rest = count;
-}
-
-/* After each value: a comma, or the end of the column. */
-static void next(struct buffer *out, uint32_t *rest)
-{
-    if (--*rest > 0) {
-        buffer_add_char(out, ',');
-    }
-}
-
-static void add_names(struct buffer *out, const struct report *r, const uint32_t *list, uint32_t n)
-{
-    uint32_t rest;
-    begin(out, ",\"name\":[", &rest, n);
-    for (uint32_t i = 0; i < n; i++) {
-        render_json_string(out, r->functions[list[i]].name);
-        next(out, &rest);
-    }
-    begin(out, "],\"build\":[", &rest, n);
-    for (uint32_t i = 0; i < n; i++) {
-        uint32_t build = r->functions[list[i]].build;
-        if (build < r->build_count) {
-            buffer_add_u64(out, build, 0);
-        } else {
-            JSON_ADD(out, "null");
-        }
-        next(out, &rest);
-    }
-    begin(out, "],\"address\":[", &rest, n);
-    for (uint32_t i = 0; i < n; i++) {
-        buffer_add_format(out, "\"0x%llx\"", (unsigned long long)r->functions[list[i]].address);
-        next(out, &rest);
-    }
-    JSON_ADD(out, "]");
-}
-
-enum seconds { SELF, CHILDREN, TOTAL, PERCENT, SECONDS };
-
-static double seconds_of(const struct report_function *f, enum seconds which)
-{
-    switch (which) {
-    case SELF:
-        return f->self;
-    case CHILDREN:
-        return f->children;
-    case TOTAL:
-        return f->self + f->children;
-    case PERCENT:
-    case SECONDS:
-        break;
-    }
-    return f->percent;
-}
-
-static void add_seconds(struct buffer *out, const struct report *r, const uint32_t *list, uint32_t n)
-{
-    static const char *const KEYS[SECONDS] = {",\"self_seconds\":[", ",\"children_seconds\":[", ",\"total_seconds\":[",
-                                              ",\"percent\":["};
-    for (enum seconds which = SELF; which < SECONDS; which++) {
-        uint32_t rest;
-        begin(out, KEYS[which], &rest, n);
-        for (uint32_t i = 0; i < n; i++) {
-            buffer_add_shortest(out, seconds_of(&r->functions[list[i]], which));
-            next(out, &rest);
-        }
-        JSON_ADD(out, "]");
-    }
-}
-
-/* Of estimated self times; null for the others. */
-static void add_bounds(struct buffer *out, const struct report *r, const uint32_t *list, uint32_t n)
-{
-    static const char *const KEYS[] = {",\"self_least\":[", ",\"self_most\":["};
-    for (unsigned which = 0; which < 2; which++) {
-        uint32_t rest;
-        begin(out, KEYS[which], &rest, n);
-        for (uint32_t i = 0; i < n; i++) {
-            const struct report_function *f = &r->functions[list[i]];
-            if (f->self_estimated) {
-                buffer_add_shortest(out, which == 0 ? f->self_least : f->self_most);
-            } else {
-                JSON_ADD(out, "null");
-            }
-            next(out, &rest);
-        }
-        JSON_ADD(out, "]");
-    }
-}
-
-/* Counts beyond 2^53 are strings here: a column has one value for each row. */
-static void add_count(struct buffer *out, uint64_t value)
-{
-    bool text = value > UINT64_C(1) << 53;
-    buffer_add_text(out, text ? "\"" : "");
-    buffer_add_u64(out, value, 0);
-    buffer_add_text(out, text ? "\"" : "");
-}
-
-enum measured { MEASURED_SELF, MEASURED_TOTAL, MEASURED_LOW, MEASURED_HIGH };
-
-static double measured_of(const struct report_measured *m, enum measured which)
-{
-    switch (which) {
-    case MEASURED_SELF:
-        return m->self;
-    case MEASURED_TOTAL:
-        return m->total;
-    case MEASURED_LOW:
-        return m->low;
-    case MEASURED_HIGH:
-        break;
-    }
-    return m->high;
-}
-
-static void add_measured(struct buffer *out, const struct report *r, const uint32_t *list, uint32_t n)
-{
-    static const char *const KEYS[] = {",\"measured_self\":[", ",\"measured_total\":[", ",\"measured_low\":[",
-                                       ",\"measured_high\":["};
-    uint32_t rest;
-    for (enum measured which = MEASURED_SELF; which <= MEASURED_HIGH; which++) {
-        begin(out, KEYS[which], &rest, n);
-        for (uint32_t i = 0; i < n; i++) {
-            buffer_add_shortest(out, measured_of(r->functions[list[i]].measured, which));
-            next(out, &rest);
-        }
-        JSON_ADD(out, "]");
-    }
-    begin(out, ",\"measured_samples\":[", &rest, n);
-    for (uint32_t i = 0; i < n; i++) {
-        add_count(out, r->functions[list[i]].measured->samples);
-        next(out, &rest);
-    }
-    JSON_ADD(out, "]");
-    begin(out, ",\"measured_differs\":[", &rest, n);
-    for (uint32_t i = 0; i < n; i++) {
-        buffer_add_text(out, r->functions[list[i]].measured->differs ? "true" : "false");
-        next(out, &rest);
-    }
-    JSON_ADD(out, "]");
-}
-
-static void add_short_names(struct buffer *out, const struct report *r, const char *const *shorts, const uint32_t *list,
-                            uint32_t n)
-{
-    uint32_t rest;
-    begin(out, ",\"short_name\":[", &rest, n);
-    for (uint32_t i = 0; i < n; i++) {
-        if (shorts[list[i]] != r->functions[list[i]].name) {
-            render_json_string(out, shorts[list[i]]);
-        } else {
-            JSON_ADD(out, "null");
-        }
-        next(out, &rest);
-    }
-    JSON_ADD(out, "]");
 }
 
 /* Calls of all functions that call it, each once: its calls divided by them are the calls in each call of a caller. */
@@ -506,67 +321,140 @@ static uint64_t count_caller_calls(const struct report *r, uint32_t position)
     return sum;
 }
 
-/* One object of equally long arrays; list holds n positions in functions. shorts: short names by position, null in the
- * column short_name where the name is short already; NULL: no such column. */
-static void json_add_columns(struct buffer *out, const struct report *r, const char *const *shorts,
-                             const uint32_t *list, uint32_t n)
+/* The columns of the flat profile (view=flat). A column with a condition is there only if the report has such values.
+ */
+struct column {
+    const char *key;
+    enum { NAME, SHORT_NAME, BUILD, ADDRESS, CALLER_CALLS, TOTAL, NUMBER, BOUND, MEASURED, DIFFERS, COUNT, SMALL } kind;
+    size_t at; /* of the member */
+    enum { ALWAYS, SHORTENED, ESTIMATED, WITH_STACKS } condition;
+};
+
+static const struct column COLUMNS[] = {
+#define F(member) offsetof(struct report_function, member)
+#define M(member) offsetof(struct report_measured, member)
+    {"index", SMALL, F(index), ALWAYS},
+    {"name", NAME, 0, ALWAYS},
+    {"build", BUILD, 0, ALWAYS},
+    {"address", ADDRESS, 0, ALWAYS},
+    {"short_name", SHORT_NAME, 0, SHORTENED},
+    {"self_seconds", NUMBER, F(self), ALWAYS},
+    {"children_seconds", NUMBER, F(children), ALWAYS},
+    {"total_seconds", TOTAL, 0, ALWAYS},
+    {"percent", NUMBER, F(percent), ALWAYS},
+    {"self_least", BOUND, F(self_least), ESTIMATED},
+    {"self_most", BOUND, F(self_most), ESTIMATED},
+    {"measured_self", MEASURED, M(self), WITH_STACKS},
+    {"measured_total", MEASURED, M(total), WITH_STACKS},
+    {"measured_low", MEASURED, M(low), WITH_STACKS},
+    {"measured_high", MEASURED, M(high), WITH_STACKS},
+    {"measured_samples", COUNT, 0, WITH_STACKS},
+    {"measured_differs", DIFFERS, 0, WITH_STACKS},
+    {"calls", COUNT, F(calls), ALWAYS},
+    {"self_calls", COUNT, F(self_calls), ALWAYS},
+    {"caller_calls", CALLER_CALLS, 0, ALWAYS},
+    {"cycle", SMALL, F(cycle), ALWAYS},
+#undef F
+#undef M
+};
+
+/* Counts beyond 2^53 are strings here: a column has one value for each row. */
+static void add_count(struct buffer *out, uint64_t value)
 {
-    uint32_t rest;
-    begin(out, "{\"index\":[", &rest, n);
-    for (uint32_t i = 0; i < n; i++) {
-        buffer_add_u64(out, r->functions[list[i]].index, 0);
-        next(out, &rest);
-    }
-    JSON_ADD(out, "]");
-    add_names(out, r, list, n);
-    if (shorts != NULL) {
-        add_short_names(out, r, shorts, list, n);
-    }
-    add_seconds(out, r, list, n);
-    if (r->estimated) {
-        add_bounds(out, r, list, n);
-    }
-    if (r->stacks != NULL) {
-        add_measured(out, r, list, n);
-    }
-    begin(out, ",\"calls\":[", &rest, n);
-    for (uint32_t i = 0; i < n; i++) {
-        add_count(out, r->functions[list[i]].calls);
-        next(out, &rest);
-    }
-    begin(out, "],\"self_calls\":[", &rest, n);
-    for (uint32_t i = 0; i < n; i++) {
-        add_count(out, r->functions[list[i]].self_calls);
-        next(out, &rest);
-    }
-    begin(out, "],\"caller_calls\":[", &rest, n);
-    for (uint32_t i = 0; i < n; i++) {
-        add_count(out, count_caller_calls(r, list[i]));
-        next(out, &rest);
-    }
-    begin(out, "],\"cycle\":[", &rest, n);
-    for (uint32_t i = 0; i < n; i++) {
-        buffer_add_u64(out, r->functions[list[i]].cycle, 0);
-        next(out, &rest);
-    }
-    JSON_ADD(out, "]}");
+    const char *quote = value > UINT64_C(1) << 53 ? "\"" : "";
+    buffer_add_text(out, quote);
+    buffer_add_u64(out, value, 0);
+    buffer_add_text(out, quote);
 }
 
-static const char *sort_name(enum render_sort sort)
+/* The value of a column for a function; false: null. shorts: short names by position. */
+static bool add_value(struct buffer *out, const struct report *r, const char *const *shorts, const struct column *c,
+                      uint32_t position)
 {
-    static const char *const NAMES[] = {"index", "self", "total", "calls"};
-    return NAMES[sort];
+    const struct report_function *f = &r->functions[position];
+    const char *member = (const char *)f + c->at;
+    switch (c->kind) {
+    case NAME:
+        render_json_string(out, f->name);
+        break;
+    case SHORT_NAME:
+        if (shorts[position] == f->name) {
+            return false; /* the name is short already */
+        }
+        render_json_string(out, shorts[position]);
+        break;
+    case BUILD:
+        if (f->build >= r->build_count) {
+            return false;
+        }
+        buffer_add_u64(out, f->build, 0);
+        break;
+    case ADDRESS:
+        buffer_add_format(out, "\"0x%llx\"", (unsigned long long)f->address);
+        break;
+    case CALLER_CALLS:
+        add_count(out, count_caller_calls(r, position));
+        break;
+    case TOTAL:
+        buffer_add_shortest(out, f->self + f->children);
+        break;
+    case BOUND:
+        if (!f->self_estimated) {
+            return false;
+        }
+        buffer_add_shortest(out, *(const double *)(const void *)member);
+        break;
+    case NUMBER:
+        buffer_add_shortest(out, *(const double *)(const void *)member);
+        break;
+    case MEASURED:
+        buffer_add_shortest(out, *(const double *)(const void *)((const char *)f->measured + c->at));
+        break;
+    case DIFFERS:
+        buffer_add_text(out, f->measured->differs ? "true" : "false");
+        break;
+    case COUNT:
+        add_count(out, c->condition == WITH_STACKS ? f->measured->samples : *(const uint64_t *)(const void *)member);
+        break;
+    case SMALL:
+        buffer_add_u64(out, *(const uint32_t *)(const void *)member, 0);
+        break;
+    }
+    return true;
 }
 
-static const char *view_name(enum render_view view)
+/* One object of equally long arrays: the functions of the selection. */
+static void add_columns(struct buffer *out, const struct render_input *in, const struct selection *s, struct arena *a)
 {
-    static const char *const NAMES[] = {"both", "flat", "graph", "not-called"};
-    return NAMES[view];
+    const struct report *r = in->report;
+    const char *const *shorts = in->show.short_names ? name_short_functions(r, a) : NULL;
+    const bool has[] = {[ALWAYS] = true, [SHORTENED] = shorts, [ESTIMATED] = r->estimated, [WITH_STACKS] = r->stacks};
+    json_begin(out, "columns");
+    for (size_t k = 0; k < sizeof COLUMNS / sizeof *COLUMNS; k++) {
+        if (!has[COLUMNS[k].condition]) {
+            continue;
+        }
+        json_list(out, COLUMNS[k].key);
+        for (uint32_t i = 0; i < s->entry_count && !out->failed; i++) {
+            if (s->entries[i] & REPORT_CYCLE) {
+                continue;
+            }
+            json_next(out);
+            if (!add_value(out, r, shorts, &COLUMNS[k], s->entries[i])) {
+                JSON_ADD(out, "null");
+            }
+        }
+        JSON_ADD(out, "]");
+    }
+    JSON_ADD(out, "}");
 }
 
 static void add_question(struct buffer *out, const struct render_input *in)
 {
-    JSON_ADD(out, "{\"schema\":\"profd-report-1\"");
+    static const char *const SORTS[] = {"index", "self", "total", "calls"};
+    static const char *const VIEWS[] = {"both", "flat", "graph", "not-called"};
+    json_begin(out, NULL);
+    json_add_text(out, "schema", "profd-report-1");
     json_add_text(out, "build_id", in->build_id);
     json_add_text(out, "build_name", in->build_name);
     json_add_text(out, "scope", in->scope);
@@ -575,8 +463,8 @@ static void add_question(struct buffer *out, const struct render_input *in)
     json_add_window(out, in->used_since, in->used_until);
     json_add_text(out, "mode", "true");
     json_add_flag(out, "static", in->report->static_arcs);
-    json_add_text(out, "sort", sort_name(in->show.sort));
-    json_add_text(out, "view", view_name(in->show.view));
+    json_add_text(out, "sort", SORTS[in->show.sort]);
+    json_add_text(out, "view", VIEWS[in->show.view]);
     json_add_count(out, "limit", in->show.limit);
     json_add_count(out, "rows", in->show.rows);
     json_add_text(out, "names", in->show.short_names ? "short" : "full");
@@ -584,22 +472,28 @@ static void add_question(struct buffer *out, const struct render_input *in)
     json_add_text(out, "match", in->match);
 }
 
-static void add_provenance(struct buffer *out, const struct provenance *p)
+static void add_numbers(struct buffer *out, const char *key, const uint32_t *numbers, size_t n)
 {
-    JSON_ADD(out, ",\"provenance\":{\"uids\":[");
-    for (uint32_t i = 0; i < p->uid_count; i++) {
-        if (i > 0) {
-            JSON_ADD(out, ",");
-        }
-        buffer_add_u64(out, p->uids[i], 0);
+    json_list(out, key);
+    for (size_t i = 0; i < n; i++) {
+        json_next(out);
+        buffer_add_u64(out, numbers[i], 0);
     }
     JSON_ADD(out, "]");
-    json_add_count(out, "uploads", p->uploads);
-    json_add_count(out, "processes_started", p->processes);
-    json_add_count(out, "hosts", p->hosts);
-    json_add_count(out, "host_labels", p->host_labels);
-    json_add_time(out, "first", p->first);
-    json_add_time(out, "last", p->last);
+}
+
+static void add_provenance(struct buffer *out, const struct provenance *p)
+{
+#define F(key, member) JSON_FIELD(struct provenance, key, member)
+    static const struct json_field SOURCES[] = {F("uploads", uploads), F("processes_started", processes),
+                                                F("hosts", hosts),     F("host_labels", host_labels),
+                                                F("first", first),     F("last", last)};
+    static const struct json_field LIVING[] = {F("not_read", unread), F("not_read_since", unread_since),
+                                               F("live", live), F("as_of", as_of), F("down_count", down_count)};
+#undef F
+    json_begin(out, "provenance");
+    add_numbers(out, "uids", p->uids, p->uid_count);
+    json_add_fields(out, SOURCES, JSON_COUNT_OF(SOURCES), p);
     if (p->uploads == 0 && p->inexact == 0) { /* nothing is not exact */
         JSON_ADD(out, ",\"exact\":null,\"inexact_reasons\":[],\"calls_exact\":null,\"ticks_exact\":null");
     } else {
@@ -607,40 +501,24 @@ static void add_provenance(struct buffer *out, const struct provenance *p)
         json_add_exact_parts(out, p->inexact);
     }
     json_add_meanings(out, p->inexact);
-    json_add_count(out, "not_read", p->unread);
-    json_add_time(out, "not_read_since", p->unread_since);
-    json_add_count(out, "live", p->live);
-    json_add_time(out, "as_of", p->as_of);
-    json_add_count(out, "down_count", p->down_count);
-    JSON_ADD(out, ",\"down_seconds\":");
-    buffer_add_shortest(out, (double)p->down_ns / 1e9);
+    json_add_fields(out, LIVING, JSON_COUNT_OF(LIVING), p);
+    json_add_number(out, "down_seconds", (double)p->down_ns / 1e9);
     JSON_ADD(out, "}");
-}
-
-static uint32_t count_entries(const struct report *r, bool cycles)
-{
-    uint32_t n = 0;
-    for (uint32_t i = 0; i < r->order_count; i++) {
-        n += ((r->order[i] & REPORT_CYCLE) != 0) == cycles;
-    }
-    return n;
 }
 
 static void add_totals(struct buffer *out, const struct report *r)
 {
-    JSON_ADD(out, ",\"totals\":{\"rates\":[");
-    for (uint32_t i = 0; i < r->rate_count; i++) {
-        if (i > 0) {
-            JSON_ADD(out, ",");
-        }
-        buffer_add_u64(out, r->rates[i], 0);
+    uint32_t cycles = 0;
+    for (uint32_t i = 0; i < r->order_count; i++) {
+        cycles += (r->order[i] & REPORT_CYCLE) != 0;
     }
-    JSON_ADD(out, "]");
+    json_begin(out, "totals");
+    add_numbers(out, "rates", r->rates, r->rate_count);
     json_add_text(out, "dimension", r->dimension);
-    JSON_ADD(out, ",\"other_dimensions\":[");
+    json_list(out, "other_dimensions");
     for (uint32_t i = 0; i < r->other_dimension_count; i++) {
-        buffer_add_text(out, i > 0 ? ",{\"dimension\":" : "{\"dimension\":");
-        render_json_string(out, r->other_dimensions[i].name);
+        json_begin(out, NULL);
+        json_add_text(out, "dimension", r->other_dimensions[i].name);
         json_add_count(out, "ticks", r->other_dimensions[i].ticks);
         JSON_ADD(out, "}");
     }
@@ -651,8 +529,8 @@ static void add_totals(struct buffer *out, const struct report *r)
     json_add_count(out, "calls", r->calls);
     json_add_count(out, "jumped_functions", r->jumped_functions);
     json_add_count(out, "open_cycles", r->open_cycles);
-    json_add_count(out, "functions", count_entries(r, false));
-    json_add_count(out, "cycles", count_entries(r, true));
+    json_add_count(out, "functions", r->order_count - cycles);
+    json_add_count(out, "cycles", cycles);
     json_add_flag(out, "saturated", r->saturated);
     JSON_ADD(out, "}");
 }
@@ -661,7 +539,7 @@ static void add_totals(struct buffer *out, const struct report *r)
 static bool build_named(const struct render_input *in, uint32_t build)
 {
     const struct report *r = in->report;
-    if (in->has_names != NULL) {
+    if (in->has_names) {
         return in->has_names[build];
     }
     for (uint32_t i = 0; r->unnamed_builds > 0 && i < r->function_count; i++) {
@@ -673,19 +551,40 @@ static bool build_named(const struct render_input *in, uint32_t build)
     return true;
 }
 
+static void add_builds(struct buffer *out, const struct render_input *in)
+{
+    json_list(out, "builds");
+    for (uint32_t i = 0; i < in->report->build_count; i++) {
+        const char *name = in->report->build_names[i];
+        json_begin(out, NULL);
+        json_add_text(out, "build_id", in->report->builds[i]);
+        json_add_text(out, "name", name ? name : "");
+        json_add_flag(out, "has_names", build_named(in, i));
+        if (in->disputed && in->disputed[i]) {
+            json_add_text(out, "disputed", in->disputed[i]);
+        }
+        JSON_ADD(out, "}");
+    }
+    JSON_ADD(out, "]");
+}
+
 static void add_truncated(struct buffer *out, const struct render_input *in, const struct selection *s)
 {
     if (s->hidden == 0) {
-        JSON_ADD(out, ",\"truncated\":null}\n");
+        json_add_text(out, "truncated", NULL);
         return;
     }
-    bool narrowed = in->show.focus != NULL || in->only != 0;
+    bool narrowed = in->show.focus || in->only != 0;
     bool limited = in->show.limit != 0 && s->function_count == in->show.limit;
-    JSON_ADD(out, ",\"truncated\":{\"reason\":");
-    render_json_string(out, in->only != 0 ? "function" : !narrowed ? "limit" : limited ? "focus and limit" : "focus");
+    json_begin(out, "truncated");
+    json_add_text(out, "reason",
+                  in->only != 0 ? "function"
+                  : !narrowed   ? "limit"
+                  : limited     ? "focus and limit"
+                                : "focus");
     json_add_count(out, "functions", s->hidden);
     json_add_number(out, "seconds", s->hidden_seconds);
-    JSON_ADD(out, "}}\n");
+    JSON_ADD(out, "}");
 }
 
 /* The list is cut by limit; not_called_basis has the whole numbers. */
@@ -693,25 +592,23 @@ static void add_not_called(struct buffer *out, const struct render_input *in)
 {
     const struct report *r = in->report;
     uint32_t n = 0;
-    JSON_ADD(out, ",\"not_called\":[");
+    json_list(out, "not_called");
     for (uint32_t i = 0; in->only == 0 && i < r->not_called_count && (in->show.limit == 0 || n < in->show.limit); i++) {
         const struct report_function *f = &r->not_called[i];
-        if (in->show.focus != NULL && !render_has_focus(f, in->show.focus)) {
+        if (in->show.focus && !render_has_focus(f, in->show.focus)) {
             continue;
         }
-        buffer_add_text(out, n++ > 0 ? ",{" : "{");
-        JSON_ADD(out, "\"name\":");
-        render_json_string(out, f->name);
-        json_add_text(out, "raw_name", f->raw);
-        json_add_text(out, "build_id", json_find_build(r, f->build));
-        json_add_address(out, "address", f->address);
-        json_add_text(out, "file", f->file == NULL ? "" : f->file);
+        n++;
+        json_begin(out, NULL);
+        json_add_identity(out, r, f);
+        json_add_text(out, "file", f->file ? f->file : "");
         JSON_ADD(out, "}");
     }
-    JSON_ADD(
-        out,
-        "],\"not_called_basis\":{\"rule\":\"functions with machine code that calls a counter (mcount, __fentry__ or "
-        "__cyg_profile_func_enter), less those with calls or samples in this report\"");
+    JSON_ADD(out, "]");
+    json_begin(out, "not_called_basis");
+    json_add_text(out, "rule",
+                  "functions with machine code that calls a counter (mcount, __fentry__ or __cyg_profile_func_enter), "
+                  "less those with calls or samples in this report");
     json_add_count(out, "counted_functions", r->counted_functions);
     json_add_count(out, "not_called", r->not_called_count);
     JSON_ADD(out, "}");
@@ -721,39 +618,21 @@ static void add_not_called(struct buffer *out, const struct render_input *in)
 static void add_entries(struct buffer *out, const struct render_input *in, const struct json_names *names,
                         const struct selection *s)
 {
-    const char *comma = "";
-    JSON_ADD(out, ",\"functions\":[");
+    json_list(out, "functions");
     for (uint32_t i = 0; i < s->entry_count && !out->failed; i++) {
         if (!(s->entries[i] & REPORT_CYCLE)) {
-            buffer_add_text(out, comma);
             json_add_function(out, in->report, names, s->entries[i], in->show.rows);
-            comma = ",";
         }
     }
-    comma = "";
-    JSON_ADD(out, "],\"cycles\":[");
+    JSON_ADD(out, "]");
+    json_list(out, "cycles");
     for (uint32_t i = 0; i < s->entry_count && !out->failed; i++) {
         if (s->entries[i] & REPORT_CYCLE) {
-            buffer_add_text(out, comma);
             json_add_cycle(out, in->report, names, s->entries[i] & ~REPORT_CYCLE, in->show.rows);
-            comma = ",";
         }
     }
     JSON_ADD(out, "]");
     add_not_called(out, in);
-}
-
-static void add_columns(struct buffer *out, const struct render_input *in, const struct selection *s, struct arena *a)
-{
-    uint32_t *list = ARENA_ARRAY(a, (size_t)s->function_count + 1, uint32_t), n = 0;
-    const char *const *shorts = in->show.short_names ? name_short_functions(in->report, a) : NULL;
-    for (uint32_t i = 0; i < s->entry_count; i++) {
-        if (!(s->entries[i] & REPORT_CYCLE)) {
-            list[n++] = s->entries[i];
-        }
-    }
-    JSON_ADD(out, ",\"columns\":");
-    json_add_columns(out, in->report, shorts, list, n);
 }
 
 enum profd_status json_render(const struct render_input *in, struct arena *a, struct buffer *out, struct profd_error *e)
@@ -763,22 +642,10 @@ enum profd_status json_render(const struct render_input *in, struct arena *a, st
     selection_make(in, a, &s);
     add_question(out, in);
     add_provenance(out, in->provenance);
-    json_add_collector(out, in);
+    add_collector(out, in);
     add_totals(out, in->report);
     json_add_stacks(out, in->report);
-    JSON_ADD(out, ",\"builds\":[");
-    for (uint32_t i = 0; i < in->report->build_count; i++) {
-        buffer_add_text(out, i > 0 ? ",{\"build_id\":" : "{\"build_id\":");
-        render_json_string(out, in->report->builds[i]);
-        const char *name = in->report->build_names[i];
-        json_add_text(out, "name", name == NULL ? "" : name);
-        json_add_flag(out, "has_names", build_named(in, i));
-        if (in->disputed != NULL && in->disputed[i] != NULL) {
-            json_add_text(out, "disputed", in->disputed[i]);
-        }
-        JSON_ADD(out, "}");
-    }
-    JSON_ADD(out, "]");
+    add_builds(out, in);
     if (in->show.view == RENDER_VIEW_FLAT) {
         add_columns(out, in, &s, a);
     } else {
@@ -790,5 +657,6 @@ enum profd_status json_render(const struct render_input *in, struct arena *a, st
         json_names_done(&names);
     }
     add_truncated(out, in, &s);
+    JSON_ADD(out, "}\n");
     return PROFD_OK;
 }

@@ -8,11 +8,68 @@
 
 #define JSON_EXACT_MAX (UINT64_C(1) << 53)
 
+void json_next(struct buffer *out)
+{
+    if (out->size > 0 && out->data[out->size - 1] != '{' && out->data[out->size - 1] != '[') {
+        buffer_add_char(out, ',');
+    }
+}
+
 static void add_key(struct buffer *out, const char *key)
 {
-    JSON_ADD(out, ",\"");
+    json_next(out);
+    JSON_ADD(out, "\"");
     buffer_add_text(out, key);
     JSON_ADD(out, "\":");
+}
+
+void json_begin(struct buffer *out, const char *key)
+{
+    if (key) {
+        add_key(out, key);
+    } else {
+        json_next(out);
+    }
+    JSON_ADD(out, "{");
+}
+
+void json_list(struct buffer *out, const char *key)
+{
+    add_key(out, key);
+    JSON_ADD(out, "[");
+}
+
+void json_add_item(struct buffer *out, const char *text)
+{
+    json_next(out);
+    render_json_string(out, text);
+}
+
+void json_add_fields(struct buffer *out, const struct json_field *fields, size_t count, const void *row)
+{
+    for (size_t i = 0; i < count; i++) {
+        const void *at = (const char *)row + fields[i].at;
+        switch (fields[i].kind) {
+        case JSON_UINT32:
+            json_add_count(out, fields[i].key, *(const uint32_t *)at);
+            break;
+        case JSON_UINT64:
+            json_add_count(out, fields[i].key, *(const uint64_t *)at);
+            break;
+        case JSON_DOUBLE:
+            json_add_number(out, fields[i].key, *(const double *)at);
+            break;
+        case JSON_BOOL:
+            json_add_flag(out, fields[i].key, *(const bool *)at);
+            break;
+        case JSON_TIME:
+            json_add_time(out, fields[i].key, *(const int64_t *)at);
+            break;
+        case JSON_TEXT:
+            json_add_text(out, fields[i].key, *(const char *const *)at);
+            break;
+        }
+    }
 }
 
 void json_add_count(struct buffer *out, const char *key, uint64_t value)
@@ -66,29 +123,25 @@ void json_add_flag(struct buffer *out, const char *key, bool value)
     buffer_add_text(out, value ? "true" : "false");
 }
 
-static void add_time(struct buffer *out, int64_t nanoseconds)
-{
-    char text[40];
-    if (nanoseconds == 0) {
-        JSON_ADD(out, "null");
-        return;
-    }
-    render_time(nanoseconds, text);
-    render_json_string(out, text);
-}
-
 void json_add_time(struct buffer *out, const char *key, int64_t nanoseconds)
 {
-    add_key(out, key);
-    add_time(out, nanoseconds);
+    char text[40];
+    if (nanoseconds != 0) {
+        render_time(nanoseconds, text);
+    }
+    json_add_text(out, key, nanoseconds != 0 ? text : NULL);
+}
+
+void json_add_seconds(struct buffer *out, const char *key, int64_t nanoseconds)
+{
+    json_add_count(out, key, (uint64_t)nanoseconds / 1000000000u);
 }
 
 void json_add_window(struct buffer *out, int64_t since, int64_t until)
 {
-    JSON_ADD(out, ",\"window\":{\"since\":");
-    add_time(out, since);
-    JSON_ADD(out, ",\"until\":");
-    add_time(out, until);
+    json_begin(out, "window");
+    json_add_time(out, "since", since);
+    json_add_time(out, "until", until);
     JSON_ADD(out, "}");
 }
 
@@ -112,31 +165,25 @@ void json_add_address(struct buffer *out, const char *key, uint64_t address)
 void json_add_exact(struct buffer *out, uint32_t inexact)
 {
     json_add_flag(out, "exact", inexact == 0);
-    add_key(out, "inexact_reasons");
-    const char *comma = "[";
+    json_list(out, "inexact_reasons");
     for (uint32_t bit = 1; bit != 0 && bit <= INEXACT_ALL; bit <<= 1) {
         const char *name = (inexact & bit) != 0 ? message_inexact_name(bit) : NULL;
-        if (name != NULL) {
-            buffer_add_text(out, comma);
-            render_json_string(out, name);
-            comma = ",";
+        if (name) {
+            json_add_item(out, name);
         }
     }
-    buffer_add_text(out, *comma == '[' ? "[]" : "]");
+    JSON_ADD(out, "]");
 }
 
 void json_add_meanings(struct buffer *out, uint32_t inexact)
 {
-    const char *comma = "";
-    buffer_add_text(out, ",\"inexact_meanings\":[");
+    json_list(out, "inexact_meanings");
     for (uint32_t bit = 1; bit != 0 && bit <= INEXACT_ALL; bit <<= 1) {
         if ((inexact & bit) != 0) {
-            buffer_add_text(out, comma);
-            render_json_string(out, message_inexact_meaning(bit));
-            comma = ",";
+            json_add_item(out, message_inexact_meaning(bit));
         }
     }
-    buffer_add_char(out, ']');
+    JSON_ADD(out, "]");
 }
 
 void json_add_exact_parts(struct buffer *out, uint32_t inexact)

@@ -22,7 +22,32 @@
 /* Appends a string literal. */
 #define JSON_ADD(out, literal) buffer_add((out), (literal), sizeof(literal) - 1)
 
-/* Each appends `,"key":value`; a key is plain ASCII. */
+/* Writes the comma that separates what follows from the value before it; none at the beginning of an object or list.
+ * All functions below do so themselves. */
+void json_next(struct buffer *out);
+/* Begin an object or a list, which JSON_ADD of "}" or "]" ends. key NULL: an element of a list. */
+void json_begin(struct buffer *out, const char *key);
+void json_list(struct buffer *out, const char *key);
+/* A string as an element of a list. */
+void json_add_item(struct buffer *out, const char *text);
+
+/* A member of a struct as a field. JSON_FIELD finds the kind by the member's type; int64_t is a time. */
+struct json_field {
+    const char *key;
+    uint16_t at;
+    enum json_kind { JSON_UINT32, JSON_UINT64, JSON_DOUBLE, JSON_BOOL, JSON_TIME, JSON_TEXT } kind;
+};
+/* clang-format off */
+#define JSON_FIELD(type, key, member)                                                              \
+    {key, offsetof(type, member), _Generic(((type *)NULL)->member,                                 \
+        uint32_t: JSON_UINT32, uint64_t: JSON_UINT64, double: JSON_DOUBLE, bool: JSON_BOOL,        \
+        int64_t: JSON_TIME, const char *: JSON_TEXT)}
+/* clang-format on */
+#define JSON_COUNT_OF(fields) (sizeof(fields) / sizeof *(fields))
+/* Appends the fields of a row. */
+void json_add_fields(struct buffer *out, const struct json_field *fields, size_t count, const void *row);
+
+/* Each appends "key":value; a key is plain ASCII. */
 void json_add_count(struct buffer *out, const char *key, uint64_t value); /* and "key_str" beyond 2^53 (DECISIONS 5) */
 void json_add_number(struct buffer *out, const char *key, double value);
 /* null where the value is not known, and for a value that no JSON number has. */
@@ -31,15 +56,16 @@ void json_add_known(struct buffer *out, const char *key, double value, bool know
 void json_add_times(struct buffer *out, double self, double children);
 void json_add_text(struct buffer *out, const char *key, const char *text); /* NULL becomes null */
 void json_add_flag(struct buffer *out, const char *key, bool value);
-void json_add_time(struct buffer *out, const char *key, int64_t nanoseconds); /* 0 becomes null */
-/* `,"window":{"since":…,"until":…}`: the edges that were used. */
+void json_add_time(struct buffer *out, const char *key, int64_t nanoseconds);    /* 0 becomes null */
+void json_add_seconds(struct buffer *out, const char *key, int64_t nanoseconds); /* whole ones */
+/* "window":{"since":…,"until":…}: the edges that were used. */
 void json_add_window(struct buffer *out, int64_t since, int64_t until);
 void json_add_address(struct buffer *out, const char *key, uint64_t address); /* "0x401230" */
-/* `,"exact":…,"inexact_reasons":[…]` from message_inexact bits. */
+/* `"exact":…,"inexact_reasons":[…]` from message_inexact bits. */
 void json_add_exact(struct buffer *out, uint32_t inexact);
-/* `,"inexact_meanings":[…]`: sentences, in the order of the reasons. */
+/* `"inexact_meanings":[…]`: sentences, in the order of the reasons. */
 void json_add_meanings(struct buffer *out, uint32_t inexact);
-/* `,"calls_exact":…,"ticks_exact":…`: which of the two the reasons concern. */
+/* `"calls_exact":…,"ticks_exact":…`: which of the two the reasons concern. */
 void json_add_exact_parts(struct buffer *out, uint32_t inexact);
 
 /* Appends the end of a list that began with {"rows":[, and a line feed. next: the cursor of the following page, NULL on
@@ -232,8 +258,11 @@ struct json_names {
 
 /* measured_self, measured_total and the others of m; nothing if it is NULL. */
 void json_add_measured(struct buffer *out, const struct report_measured *m);
-/* `,"stacks":{…}`: what measured times rest on, and which times sort; nothing where the report has no stacks. */
+/* `"stacks":{…}`: what measured times rest on, and which times sort; nothing where the report has no stacks. */
 void json_add_stacks(struct buffer *out, const struct report *report);
+/* raw_name, build_id and address of a function; identity: its name before them. */
+void json_add_place(struct buffer *out, const struct report *report, const struct report_function *f);
+void json_add_identity(struct buffer *out, const struct report *report, const struct report_function *f);
 /* Id of a build of the report, "" for what is outside all. */
 const char *json_find_build(const struct report *report, uint32_t build);
 
