@@ -1,4 +1,4 @@
-#include "profctl/code_lines.h"
+#include "profctl/profctl.h"
 
 #include <dwarf.h>
 #include <elfutils/libdw.h>

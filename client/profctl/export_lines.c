@@ -1,11 +1,10 @@
-#include "profctl/export_lines.h"
+#include "profctl/profctl.h"
 
 #include <inttypes.h>
 #include <search.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "profctl/profctl_find.h"
 #include "proto/pprof.h"
 
 /* The object of this number, below EXPORT_OBJECTS_MOST; NULL beyond it, and when memory is exhausted. */

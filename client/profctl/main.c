@@ -4,9 +4,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "profctl/profctl_find.h"
-#include "profctl/profctl_parse.h"
-
 static const struct profctl_group run = {"run", "Run programs, watch them, and send profiles"},
                                   look = {"look", "Look at a profile"}, compare = {"compare", "Compare profiles"},
                                   data = {"data", "Maintain stored data and the daemon"},

@@ -1,14 +1,12 @@
-#include "profctl/profctl.h"
-
 #include <errno.h>
+#include <getopt.h>
 #include <stdarg.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "profctl/profctl_https.h"
-#include "profctl/profctl_progress.h"
-#include "profctl/terminal.h"
+#include "profctl/profctl.h"
 
 #define NAME_SIZE 160
 
@@ -155,30 +153,6 @@ enum profd_status profctl_choose_format(const struct profctl_call *call, size_t 
     return PROFD_OK;
 }
 
-void profctl_clean(const char *text, char *out, size_t size)
-{
-    struct terminal_filter f = {.one_line = true};
-    char piece[TERMINAL_BOUND(1)];
-    size_t written = 0;
-    for (bool more = true; more; text++) {
-        more = *text != '\0';
-        size_t n = terminal_filter_run(&f, text, more, piece);
-        if (written + n >= size) {
-            break;
-        }
-        memcpy(out + written, piece, n);
-        written += n;
-    }
-    out[written] = '\0';
-}
-
-void profctl_print(const char *text, size_t size)
-{
-    char clean[1024];
-    profctl_clean(text, clean, size < sizeof clean ? size : sizeof clean);
-    fputs(clean, stdout);
-}
-
 bool profctl_number(const char *text, unsigned long least, unsigned long most, unsigned long *out)
 {
     char *end = NULL;
@@ -191,25 +165,317 @@ bool profctl_number(const char *text, unsigned long least, unsigned long most, u
     return true;
 }
 
-void profctl_complain(const char *format, ...)
+static const struct {
+    const char *verb, *lines;
+} examples[] = {
+    {"run", "  profctl run -l service=shop -- ./shop --port 8080    with a label\n"
+            "  profctl run --rate 999 make                         a process tree, with more ticks\n"},
+    {"record", "  profctl record -a                    everything on this host, until Ctrl-C\n"
+               "  profctl record --rate 99 -- make     a command and all that it starts\n"},
+    {"ps", "  profctl ps -l service=shop      the processes with this label\n"
+           "  profctl ps --json               all fields of each process\n"},
+    {"pause", "  profctl pause 4711              one process\n"
+              "  profctl pause service=shop      all processes with this label\n"
+              "  profctl pause --off service=shop --rate 25     count again, at 25 ticks per second\n"},
+    {"upload", "  profctl upload -e ./shop -l service=shop gmon.out    written by a program compiled with -pg\n"
+               "  profctl upload callgrind.out.4711                    exact calls, from callgrind\n"
+               "  perf script | profctl upload -f perf -               samples, from perf\n"},
+    {"symbols", "  profctl symbols ./shop /usr/lib/x86_64-linux-gnu/libcrypto.so.3     names for stored profiles\n"},
+    {"builds", "  profctl builds                            programs, the latest first\n"
+               "  profctl builds --all --sort seconds       also libraries, by time\n"
+               "  profctl builds --time iso --full          complete ids, paths and times\n"},
+    {"report",
+     "  profctl report ./shop                                   the complete report\n"
+     "  profctl report 1a2b --flat --limit 20 --since now-1h    the 20 functions with most self time, last hour\n"
+     "  profctl report 1a2b --graph --focus parse -l host=db1   functions with this in their names, one host\n"
+     "  profctl report 1a2b -f svg -o shop.svg                  the call graph as a drawing\n"
+     "  profctl report 1a2b -f speedscope -o shop.json          for www.speedscope.app\n"},
+    {"export", "  profctl export ./shop -o all.out && gprof -b ./shop all.out     one gmon.out for all uploads\n"},
+    {"groups", "  profctl groups ./shop --by host                       one row per host\n"
+               "  profctl groups ./shop --step 1h --since now-1d        one row per hour of the last day\n"
+               "  profctl groups ./shop --by version --step 1d -f csv   by label and time, for a spreadsheet\n"},
+    {"diff", "  profctl diff 1a2b 9f3c                                       two builds\n"
+             "  profctl diff shop@version=1.2 shop@version=1.3 --plan        two versions; how much data 2 % needs\n"
+             "  profctl diff shop shop --a-until now-1d --b-since now-1d     one build, before and since yesterday\n"
+             "  profctl diff 1a2b 9f3c --fail-on 'self>2%' --watch parse     in CI: exit status 1 if parse grew\n"},
+    {"functions", "  profctl functions -l service=api                 over all programs and builds of a service\n"
+                  "  profctl functions --name parse --since now-1d    with this in their names\n"},
+    {"callers", "  profctl callers ./shop parse                     its callers, and how long their calls took\n"
+                "  profctl callers parse -l service=api             in every program of a service\n"
+                "  profctl callers ./shop parse -f csv              for a spreadsheet\n"},
+    {"annotate", "  profctl annotate ./shop parse                    ticks and calls by source line\n"
+                 "  profctl annotate ./shop parse --asm              by instruction\n"
+                 "  profctl annotate 1a2b parse --source-path src    sources that are elsewhere by now\n"},
+    {"never-called", "  profctl never-called ./shop                      code that may be removed, the largest first\n"
+                     "  profctl never-called ./shop --since now-30d      entered by no process of this month\n"},
+    {"cycles",
+     "  profctl cycles ./shop             which functions call each other in a circle, and how to break it\n"},
+    {"labels", "  profctl labels                           names of labels\n"
+               "  profctl labels host --build ./shop       the hosts of one build\n"},
+    {"status", "  profctl status              the daemon and its stored data\n"
+               "  profctl status --json       the same as JSON\n"},
+    {"top", "  profctl top ./shop                          update every two seconds, until Ctrl-C\n"
+            "  profctl top ./shop -w 10m -i 5 --sort calls  the last ten minutes, every five seconds\n"},
+    {"delete", "  profctl delete ./shop           ask for confirmation\n"
+               "  profctl delete 1a2b3c4d --yes   do not ask\n"},
+    {"verify", "  profctl verify              print every difference\n"},
+    {"backup", "  profctl backup /srv/backup/profd.copy       a file for profd --restore\n"
+               "  profctl backup - | zstd > profd.copy.zst    compressed\n"},
+    {"reload", "  profctl reload              print which keys were applied, and which need a restart\n"},
+    {"retention", "  profctl retention --confirm-clock    the date is right: remove by it again\n"},
+    {"hosts", "  profctl hosts               every host that has sent something\n"},
+    {"relay",
+     "  profctl relay move          after `relay` was changed: the next centre that answers is the right one\n"},
+    {"tier", "  profctl tier init           after `tier` was added to profd.conf\n"},
+    {"token", "  profctl token add grafana --read                              for a data source\n"
+              "  profctl token add ci --admin --tenant shop --expires 90d      for a build that sends symbols\n"
+              "  profctl token list                                            names, rights and tenants\n"},
+    {"completion", "  source <(profctl completion bash)                    in the current bash\n"
+                   "  profctl completion zsh > ~/.zsh/_profctl             for zsh, in a directory of fpath\n"
+                   "  profctl completion fish | source                     in the current fish\n"},
+};
+
+const char *examples_of(const char *verb)
 {
-    char text[2048], clean[2048];
-    va_list list;
-    va_start(list, format);
-    (void)vsnprintf(text, sizeof text, format, list);
-    va_end(list);
-    profctl_clean(text, clean, sizeof clean);
-    progress_clear();
-    (void)fprintf(stderr, "profctl: %s\n", clean);
+    for (size_t i = 0; i < COUNT(examples); i++) {
+        if (strcmp(examples[i].verb, verb) == 0) {
+            return examples[i].lines;
+        }
+    }
+    return "";
 }
 
-struct profd_options profctl_options(const struct profctl_call *call, unsigned answer_ms)
+enum { COMMON_SOCKET, COMMON_SERVER, COMMON_TOKEN, COMMON_CA, COMMON_JSON, COMMON_HELP, COMMON_COUNT };
+
+static const struct profctl_option common[COMMON_COUNT] = {
+    [COMMON_SOCKET] = {"socket", 0, "PATH", "the daemon's Unix socket"},
+    [COMMON_SERVER] = {"server", 0, "URL", "unix:/PATH, http://127.0.0.1:PORT or https://HOST[:PORT]"},
+    [COMMON_TOKEN] = {"token-file", 0, "FILE", "bearer token for http and https"},
+    [COMMON_CA] = {"cacert", 0, "FILE", "certificates of the CAs for https (default: the system's)"},
+    [COMMON_JSON] = {"json", 0, NULL, "JSON on stdout"},
+    [COMMON_HELP] = {"help", 'h', NULL, "print this text"},
+};
+
+#define OPTIONS_MAX 32
+#define HELP_COLUMN 29 /* where the texts of options begin */
+
+const struct profctl_option *profctl_common_options(size_t *n)
 {
-    return (struct profd_options){.server = call->server,
-                                  .token_file = call->token_file ? call->token_file : secure_getenv("PROFD_TOKEN_FILE"),
-                                  .name = "profctl " PROFD_VERSION,
-                                  .connect_ms = 20000,
-                                  .answer_ms = answer_ms,
-                                  .http = https_ask,
-                                  .http_context = (void *)(uintptr_t)call->ca_file};
+    *n = COMMON_COUNT;
+    return common;
+}
+
+/* Builds getopt's tables from the verb's; option i of the verb, then the common ones, has the value 256 + i. */
+static void tables_fill(const struct profctl_verb *verb, struct option longs[OPTIONS_MAX + 1],
+                        char letters[3 * OPTIONS_MAX])
+{
+    size_t n = verb->option_count + COMMON_COUNT, at = 0;
+    if (verb->has_command) {
+        letters[at++] = '+';
+    }
+    letters[at++] = ':'; /* a missing argument is distinguished */
+    for (size_t i = 0; i < n && i < OPTIONS_MAX; i++) {
+        const struct profctl_option *o = i < verb->option_count ? &verb->options[i] : &common[i - verb->option_count];
+        longs[i] = (struct option){o->name, o->argument ? required_argument : no_argument, NULL, 256 + (int)i};
+        if (o->letter) {
+            letters[at++] = o->letter;
+            if (o->argument) {
+                letters[at++] = ':';
+            }
+        }
+    }
+    longs[n] = (struct option){NULL, 0, NULL, 0};
+    letters[at] = '\0';
+}
+
+static const struct profctl_option *option_find(const struct profctl_verb *verb, int value)
+{
+    for (size_t i = 0; i < verb->option_count + COMMON_COUNT; i++) {
+        const struct profctl_option *o = i < verb->option_count ? &verb->options[i] : &common[i - verb->option_count];
+        if (value == 256 + (int)i || (value < 256 && o->letter && value == o->letter)) {
+            return o;
+        }
+    }
+    return NULL;
+}
+
+static enum profd_status server_take(struct profctl_call *call, const char *prefix, const char *value,
+                                     struct profd_error *e)
+{
+    if (call->server_text) {
+        return profd_error_set(e, PROFD_USAGE, "--socket and --server: one of them, once");
+    }
+    size_t n = strlen(prefix) + strlen(value) + 1;
+    call->server_text = malloc(n);
+    if (!call->server_text) {
+        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for the command line");
+    }
+    (void)snprintf(call->server_text, n, "%s%s", prefix, value);
+    call->server = call->server_text;
+    return PROFD_OK;
+}
+
+static enum profd_status option_take(struct profctl_call *call, const struct profctl_option *o, const char *value,
+                                     bool *help, struct profd_error *e)
+{
+    if (o < common || o >= common + COMMON_COUNT) {
+        call->given[call->given_count++] = (struct profctl_given){o, value ? value : ""};
+        return PROFD_OK;
+    }
+    switch (o - common) {
+    case COMMON_SOCKET:
+        return server_take(call, "unix:", value, e);
+    case COMMON_SERVER:
+        return server_take(call, "", value, e);
+    case COMMON_TOKEN:
+        call->token_file = value;
+        break;
+    case COMMON_CA:
+        call->ca_file = value;
+        break;
+    case COMMON_JSON:
+        call->json = true;
+        break;
+    default:
+        *help = true;
+        break;
+    }
+    return PROFD_OK;
+}
+
+/* The common option of a word "--NAME" or "--NAME=VALUE"; NULL if it is none. */
+static const struct profctl_option *common_find(const char *word)
+{
+    const size_t n = strcspn(word, "=");
+    for (size_t i = 0; i < COMMON_COUNT; i++) {
+        if (n == 2 + strlen(common[i].name) && strncmp(word, "--", 2) == 0 &&
+            strncmp(word + 2, common[i].name, n - 2) == 0) {
+            return &common[i];
+        }
+    }
+    return NULL;
+}
+
+enum profd_status profctl_place_verb(int argc, char **argv, struct profd_error *e)
+{
+    int at = 1;
+    while (at < argc && argv[at][0] == '-') {
+        const struct profctl_option *o = common_find(argv[at]);
+        if (at == 1 && (!strcmp(argv[at], "-h") || !strcmp(argv[at], "-V") || !strcmp(argv[at], "--help") ||
+                        !strcmp(argv[at], "--version"))) {
+            return PROFD_OK;
+        }
+        if (!o) {
+            return profd_error_set(e, PROFD_USAGE,
+                                   "\"%s\" must follow the verb; before it only --socket, --server, --token-file, "
+                                   "--cacert and --json may stand",
+                                   argv[at]);
+        }
+        at += o->argument && !strchr(argv[at], '=') ? 2 : 1;
+    }
+    if (at > 1 && at < argc) {
+        char *verb = argv[at];
+        memmove(argv + 2, argv + 1, (size_t)(at - 1) * sizeof *argv);
+        argv[1] = verb;
+    }
+    return PROFD_OK;
+}
+
+enum profd_status profctl_refuse_option(const struct profctl_verb *verb, int value, int argc, char **argv,
+                                        struct profd_error *e)
+{
+    const bool by_letter = optopt > 0 && optopt < 256;
+    const char letter[3] = {'-', (char)optopt, '\0'};
+    const char *word = by_letter ? letter : optind > 0 && optind <= argc && argv[optind - 1] ? argv[optind - 1] : "";
+    char name[64];
+    (void)snprintf(name, sizeof name, "%.*s", (int)strcspn(word, "="), word);
+    struct nearest near = {.word = name + strspn(name, "-")};
+    size_t alike = 0;
+    for (size_t i = 0; !by_letter && i < verb->option_count + (verb->run_alone ? 0 : COMMON_COUNT); i++) {
+        const struct profctl_option *o = i < verb->option_count ? &verb->options[i] : &common[i - verb->option_count];
+        alike += strncmp(o->name, near.word, strlen(near.word)) == 0;
+        nearest_offer(&near, o->name);
+    }
+    if (value == ':' || (!by_letter && optopt > 0) || alike > 1) {
+        return profd_error_set(e, PROFD_USAGE, "%s: %s \"%s\"; see profctl %s --help", verb->name,
+                               value == ':' ? "no value given for"
+                               : alike > 1  ? "more than one option begins with"
+                                            : "no value may be given for",
+                               word, verb->name);
+    }
+    return profd_error_set(e, PROFD_USAGE, "%s: unknown option \"%s\"%s%s%s; see profctl %s --help", verb->name, word,
+                           near.best ? " (did you mean --" : "", near.best ? near.best : "", near.best ? "?)" : "",
+                           verb->name);
+}
+
+enum profd_status profctl_parse(const struct profctl_verb *verb, int argc, char **argv, struct profctl_call *call,
+                                bool *help, struct profd_error *e)
+{
+    struct option longs[OPTIONS_MAX + 1];
+    char letters[3 * OPTIONS_MAX];
+    *call = (struct profctl_call){.verb = verb};
+    call->given = calloc((size_t)argc + 1, sizeof *call->given); /* one may be added: side_take */
+    if (!call->given) {
+        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for the command line");
+    }
+    tables_fill(verb, longs, letters);
+    opterr = 0;
+    optind = 1;
+    for (;;) {
+        int value = getopt_long(argc, argv, letters, longs, NULL);
+        if (value == -1) {
+            break;
+        }
+        if (value == '?' || value == ':') {
+            return profctl_refuse_option(verb, value, argc, argv, e);
+        }
+        enum profd_status status = option_take(call, option_find(verb, value), optarg, help, e);
+        if (status != PROFD_OK || *help) {
+            return status;
+        }
+    }
+    call->arguments = argv + optind;
+    call->argument_count = (size_t)(argc - optind);
+    const struct profctl_verb *v = call->verb;
+    if (call->argument_count < v->arguments_least) {
+        return profd_error_set(e, PROFD_USAGE, "%s: %s; usage: profctl %s [options] %s", v->name,
+                               call->argument_count == 0 ? "no argument given" : "an argument is missing", v->name,
+                               v->arguments);
+    }
+    if (call->argument_count > v->arguments_most) {
+        return profd_error_set(e, PROFD_USAGE, "%s: unexpected argument \"%s\"; usage: profctl %s [options]%s%s",
+                               v->name, call->arguments[v->arguments_most], v->name, v->arguments[0] ? " " : "",
+                               v->arguments);
+    }
+    return PROFD_OK;
+}
+
+void profctl_parse_done(struct profctl_call *call)
+{
+    free(call->given);
+    free(call->server_text);
+}
+
+void profctl_print_options(const struct profctl_option *options, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        const struct profctl_option *o = &options[i];
+        const char letter[] = {o->letter ? '-' : ' ', o->letter ? o->letter : ' ', o->letter ? ',' : ' ', '\0'};
+        int width = printf("  %s --%s%s%s", letter, o->name, o->argument ? " " : "", o->argument ? o->argument : "");
+        bool fits = width < HELP_COLUMN;
+        printf("%s%*s%s\n", fits ? "" : "\n", fits ? HELP_COLUMN - width : HELP_COLUMN, "", o->help);
+    }
+}
+
+void profctl_print_help(const struct profctl_verb *verb)
+{
+    printf("usage: profctl %s [options]%s%s\n\n%s.\n%s%s%s\noptions:\n", verb->name, verb->arguments[0] ? " " : "",
+           verb->arguments, verb->summary, verb->details[0] ? "\n" : "", verb->details,
+           strstr(verb->arguments, "PROGRAM|BUILD|EXE")
+               ? "\nPROGRAM is a name that `profctl builds` lists, BUILD a build-id or its first characters, at least "
+                 "four,\nand EXE an executable file.\n"
+               : "");
+    profctl_print_options(verb->options, verb->option_count);
+    profctl_print_options(common, COMMON_COUNT);
+    printf("\nexamples:\n%s\nprofctl-%s(1) describes the verb in full.\n", examples_of(verb->name), verb->name);
 }

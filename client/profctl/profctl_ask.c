@@ -1,19 +1,26 @@
-#include "profctl/profctl_ask.h"
+#include "profctl/profctl.h"
 
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "profctl/profctl_output.h"
-#include "profctl/profctl_progress.h"
-#include "profctl/terminal.h"
-
 #define PROBLEM_MAX 65536
 #define ANSWER_MAX ((size_t)256 << 20)
 #define PAGES_MAX 100000
 #define ADMIN_MAX ((size_t)16 << 20)
 #define ADMIN_MS 600000u /* a full disk may take its time to say so */
+
+struct profd_options profctl_options(const struct profctl_call *call, unsigned answer_ms)
+{
+    return (struct profd_options){.server = call->server,
+                                  .token_file = call->token_file ? call->token_file : secure_getenv("PROFD_TOKEN_FILE"),
+                                  .name = "profctl " PROFD_VERSION,
+                                  .connect_ms = 20000,
+                                  .answer_ms = answer_ms,
+                                  .http = https_ask,
+                                  .http_context = (void *)(uintptr_t)call->ca_file};
+}
 
 static void target_put(struct ask_target *t, char c)
 {

@@ -1,4 +1,4 @@
-#include "profctl/profctl_find.h"
+#include "profctl/profctl.h"
 
 #include <inttypes.h>
 #include <stdio.h>

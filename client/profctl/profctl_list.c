@@ -1,13 +1,12 @@
-#include "profctl/profctl_list.h"
-
 #include <inttypes.h>
 #include <limits.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
-#include "profctl/profctl_find.h"
-#include "profctl/profctl_show.h"
+#include "profctl/profctl.h"
 
 enum profd_status list_run(const struct profctl_call *call, const struct list *list, struct profd_error *e)
 {

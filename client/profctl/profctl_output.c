@@ -1,8 +1,8 @@
-#include "profctl/profctl_output.h"
-
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
@@ -12,7 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "profctl/profctl_show.h"
+#include "profctl/profctl.h"
 
 static const char *environment(const char *name)
 {

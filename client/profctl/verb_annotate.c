@@ -18,13 +18,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "profctl/code_lines.h"
 #include "profctl/profctl.h"
-#include "profctl/profctl_ask.h"
-#include "profctl/profctl_debuginfod.h"
-#include "profctl/profctl_find.h"
-#include "profctl/profctl_list.h"
-#include "profctl/profctl_options.h"
 #include "proto/noun.h"
 
 /* ---- Programs of which profctl reads the output ---- */

@@ -6,11 +6,6 @@
 #include <string.h>
 
 #include "profctl/profctl.h"
-#include "profctl/profctl_ask.h"
-#include "profctl/profctl_find.h"
-#include "profctl/profctl_list.h"
-#include "profctl/profctl_options.h"
-#include "profctl/profctl_show.h"
 #include "proto/noun.h"
 
 static const struct profctl_option options[] = {

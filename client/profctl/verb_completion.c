@@ -3,8 +3,6 @@
 #include <string.h>
 
 #include "profctl/profctl.h"
-#include "profctl/profctl_ask.h"
-#include "profctl/profctl_parse.h"
 
 /* What completion scripts offer: the values of options, and names that the daemon knows. */
 

@@ -7,11 +7,6 @@
 #include <time.h>
 
 #include "profctl/profctl.h"
-#include "profctl/profctl_ask.h"
-#include "profctl/profctl_find.h"
-#include "profctl/profctl_list.h"
-#include "profctl/profctl_options.h"
-#include "profctl/profctl_show.h"
 #include "proto/name_list.h"
 #include "proto/noun.h"
 

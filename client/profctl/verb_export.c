@@ -5,12 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "profctl/code_lines.h"
 #include "profctl/profctl.h"
-#include "profctl/profctl_ask.h"
-#include "profctl/profctl_find.h"
-#include "profctl/profctl_options.h"
-#include "profctl/profctl_output.h"
 #include "proto/counts.h"
 #include "proto/gmon.h"
 #include "proto/limits.h"

@@ -3,7 +3,6 @@
 
 #include "gprof/gprof.h"
 #include "profctl/profctl.h"
-#include "profctl/terminal.h"
 
 static size_t terminal_clean(void *context, const void *bytes, size_t n, char *out)
 {

@@ -9,11 +9,6 @@
 #include <unistd.h>
 
 #include "profctl/profctl.h"
-#include "profctl/profctl_find.h"
-#include "profctl/profctl_list.h"
-#include "profctl/profctl_output.h"
-#include "profctl/profctl_options.h"
-#include "profctl/profctl_show.h"
 #include "proto/noun.h"
 #include "proto/object_note.h"
 

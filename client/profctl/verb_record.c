@@ -12,7 +12,6 @@
 #include <unistd.h>
 
 #include "profctl/profctl.h"
-#include "profctl/run_command.h"
 #include "record/record.h"
 
 #define CONNECT_MS 2000u

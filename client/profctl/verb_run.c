@@ -24,10 +24,6 @@
 
 #include "lib/upload.h"
 #include "profctl/profctl.h"
-#include "profctl/profctl_ask.h"
-#include "profctl/profctl_parse.h"
-#include "profctl/profctl_find.h"
-#include "profctl/run_command.h"
 #include "proto/attach.h"
 #include "proto/collector.h"
 #include "proto/uncounted.h"
@@ -686,18 +682,18 @@ static const struct profctl_option options[] = {
     {"help", 'h', NULL, "print this text"},
 };
 enum {
-    OPTION_LABEL,
-    OPTION_RATE,
-    OPTION_CLOCK,
-    OPTION_MEMORY,
-    OPTION_REWRITE,
-    OPTION_LEAVE_OUT,
-    OPTION_WAIT,
-    OPTION_CHECK,
-    OPTION_REQUIRE,
-    OPTION_VERBOSE,
-    OPTION_SOCKET,
-    OPTION_HELP
+    RUN_LABEL,
+    RUN_RATE,
+    RUN_CLOCK,
+    RUN_MEMORY,
+    RUN_REWRITE,
+    RUN_LEAVE_OUT,
+    RUN_WAIT,
+    RUN_CHECK,
+    RUN_REQUIRE,
+    RUN_VERBOSE,
+    RUN_SOCKET,
+    RUN_HELP
 };
 
 /* How profctl itself is to behave; the rest goes to the command's environment. */
@@ -792,14 +788,14 @@ static enum profd_status option_take(int which, const char *value, struct behavi
     unsigned long n = 0;
     enum profd_status status = PROFD_OK;
     switch (which) {
-    case OPTION_LABEL:
+    case RUN_LABEL:
         return label_take(value, e);
-    case OPTION_RATE:
+    case RUN_RATE:
         rate_judge(value);
         return number_take("rate", "PROFD_RATE", value, 0, ATTACH_RATE_MAX, e);
-    case OPTION_MEMORY:
+    case RUN_MEMORY:
         return number_take("memory", "PROFD_COLLECT_MEMORY", value, 1, ATTACH_SIZE_MAX >> 20, e);
-    case OPTION_CLOCK:
+    case RUN_CLOCK:
         if (strcmp(value, "wall") == 0) {
             return profd_error_set(e, PROFD_USAGE,
                                    "run: --clock wall is refused: a signal to a waiting thread ends nanosleep, poll, "
@@ -811,24 +807,24 @@ static enum profd_status option_take(int which, const char *value, struct behavi
                                    options[which].argument, value);
         }
         return env_set("PROFD_CLOCK", value, e);
-    case OPTION_REWRITE:
+    case RUN_REWRITE:
         return env_set("PROFD_REWRITE", "1", e);
-    case OPTION_LEAVE_OUT:
+    case RUN_LEAVE_OUT:
         return leave_out_take(value, e);
-    case OPTION_WAIT:
+    case RUN_WAIT:
         status = number_parse("wait", value, 0, 86400, &n, e);
         b->wait_ms = status == PROFD_OK ? (uint32_t)n * 1000 : b->wait_ms;
         return status;
-    case OPTION_CHECK:
+    case RUN_CHECK:
         b->check = true;
         return PROFD_OK;
-    case OPTION_REQUIRE:
+    case RUN_REQUIRE:
         b->require = true;
         return PROFD_OK;
-    case OPTION_VERBOSE:
+    case RUN_VERBOSE:
         b->verbose = true;
         return PROFD_OK;
-    case OPTION_HELP:
+    case RUN_HELP:
         b->help = true;
         return PROFD_OK;
     default:
@@ -855,10 +851,7 @@ static enum profd_status command_parse(int argc, char **argv, struct behaviour *
         if (value == '?' || value == ':') {
             return profctl_refuse_option(&verb_run_command, value, argc, argv, e);
         }
-        int which = value == 'l'   ? OPTION_LABEL
-                    : value == 'v' ? OPTION_VERBOSE
-                    : value == 'h' ? OPTION_HELP
-                                   : value - 256;
+        int which = value == 'l' ? RUN_LABEL : value == 'v' ? RUN_VERBOSE : value == 'h' ? RUN_HELP : value - 256;
         TRY(option_take(which, optarg, b, e));
     }
     if (optind >= argc && !b->help) {

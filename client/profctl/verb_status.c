@@ -6,8 +6,6 @@
 #include <time.h>
 
 #include "profctl/profctl.h"
-#include "profctl/profctl_ask.h"
-#include "profctl/profctl_show.h"
 #include "proto/noun.h"
 
 struct spooled {

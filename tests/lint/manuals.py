@@ -9,14 +9,14 @@ from tree import point
 CONFIG = "daemon/base/config.h"
 PROGRAMS = {"OF_PROFD": "daemon/profd.8", "OF_RELAY": "daemon/relay/profd-relay.8"}
 VERBS = r"client/profctl/[a-z_]+\.c$"
-COMMON = "client/profctl/profctl_parse.c"
+COMMON = "client/profctl/profctl.c"
 OVERVIEW = "client/profctl.1"
 OVERVIEW_MOST = 300  # lines
 WORDS_MOST = 40  # of a sentence
 PAGES = r"client/man/profctl-([\w-]+)\.1"
 MANUAL = r"^(daemon|client|proto)/.*\.[1-8]$"
 GPROF = "client/gprof/gprof_options.c"
-SHARED = "client/profctl/profctl_options.h"  # options of several verbs: OPTION_SINCE and the like
+SHARED = "client/profctl/profctl.h"  # options of several verbs: OPTION_SINCE and the like
 FORMATS = "proto/report_format.h"
 DRAWN = "client/profctl/verb_report.c"  # formats that profctl makes from dot
 

@@ -186,7 +186,7 @@ def manuals():
     change("daemon/profd.conf.5", ".It Cm raw-bytes", ".It Cm raw-bits")
     yield name, "profd.conf(5): raw-bytes has no entry"
     yield name, "profd.conf(5): the manual page has an entry for raw-bits"
-    change("client/profctl/verb_top.c", '{"interval", \'i\'', '{"pace", \'i\'')
+    change("client/profctl/verb_report.c", '{"interval", \'i\'', '{"pace", \'i\'')
     yield name, "profctl-top(1): --pace has no entry"
     yield name, "profctl-top(1): the manual page has an entry for --interval"
     change("client/man/profctl-record.1", ".Op Fl -unwind Cm fp | table\n", "")

@@ -1,5 +1,5 @@
 /* Exports whose executables are not on this machine: they stay as they are. What is no export is refused. */
-#include "profctl/export_lines.h"
+#include "profctl/profctl.h"
 
 #include <criterion/criterion.h>
 #include <stdlib.h>

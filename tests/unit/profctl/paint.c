@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "profctl/profctl_output.h"
+#include "profctl/profctl.h"
 
 /* A caller with hardly any time of its own has the colour of its callees' time. */
 Test(profctl_paint, small_numbers_are_numbers)

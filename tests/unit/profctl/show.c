@@ -1,7 +1,7 @@
 /* Amounts in the tables of profctl. */
 #include <criterion/criterion.h>
 
-#include "profctl/profctl_show.h"
+#include "profctl/profctl.h"
 
 static void shows(double value, const char *expected)
 {

@@ -2,7 +2,7 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
-#include "profctl/terminal.h"
+#include "profctl/profctl.h"
 
 static void filters(const char *in, const char *expect)
 {

@@ -1,4 +1,4 @@
-#include "profctl/run_command.h"
+#include "profctl/profctl.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -6,8 +6,6 @@
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
-
-#include "profctl/profctl.h"
 
 #define EXIT_NOT_RUNNABLE 126
 #define EXIT_NOT_THERE 127
