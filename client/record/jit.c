@@ -1,4 +1,4 @@
-#include "record/jit.h"
+#include "record/record_internal.h"
 
 #include <inttypes.h>
 #include <nettle/sha2.h>
@@ -9,10 +9,6 @@
 
 #include "core/arena.h"
 #include "proto/utf8.h"
-#include "record/image_open.h"
-#include "record/origin.h"
-#include "record/scan.h"
-#include "record/synthetic.h"
 
 #define MEMORY_MAX ((size_t)16 << 20)  /* for the functions of one process */
 #define MEMORY_SHARED (2 * MEMORY_MAX) /* of which the n-th process may take an n-th */

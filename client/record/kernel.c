@@ -1,4 +1,4 @@
-#include "record/kernel.h"
+#include "record/record_internal.h"
 
 #include <elf.h>
 #include <errno.h>
@@ -9,8 +9,6 @@
 #include <unistd.h>
 
 #include "core/arena.h"
-#include "record/scan.h"
-#include "record/synthetic.h"
 
 #define NOTES_MAX 65536
 #define NAME_MAX_SIZE 64

@@ -1,4 +1,4 @@
-#include "record/origin.h"
+#include "record/record_internal.h"
 
 #include <fcntl.h>
 #include <inttypes.h>
@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include "proto/utf8.h"
-#include "record/scan.h"
 
 #define ID_DIGITS 64 /* of a container's id */
 #define ID_SHOWN 12

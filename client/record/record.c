@@ -13,12 +13,7 @@
 #include "lib/identity.h"
 #include "lib/upload.h"
 #include "proto/process_group.h"
-#include "record/account.h"
-#include "record/image_open.h"
-#include "record/process.h"
-#include "record/sampler.h"
-#include "record/stack.h"
-#include "record/sums.h"
+#include "record/record_internal.h"
 
 #define STEP_MS 200
 #define INTERVAL_NS UINT64_C(10000000000)

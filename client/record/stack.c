@@ -1,8 +1,6 @@
-#include "record/stack.h"
+#include "record/record_internal.h"
 
 #include <string.h>
-
-#include "record/unwind_walk.h"
 
 /* The user's addresses of a chain, innermost first. */
 static const uint64_t *user_part(const struct event *e, uint64_t *count)

@@ -1,11 +1,10 @@
-#include "record/sums.h"
-
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "lib/upload.h"
 #include "proto/limits.h"
+#include "record/record_internal.h"
 
 enum profd_status sums_init(struct sums *s, uint32_t rate, struct profd_error *e)
 {
@@ -147,4 +146,208 @@ enum profd_status sum_fill_upload(const struct sum *s, const struct images *imag
     profd_upload_set_processes_started(u, s->started);
     upload_set_process(u, s->key);
     return PROFD_OK;
+}
+
+struct tally_bin {
+    uint64_t address, ticks;
+    uint32_t build;
+};
+
+static uint64_t bin_hash(const void *context, uint32_t index)
+{
+    const struct tally_bin *b = &((const struct tally *)context)->bins[index];
+    return table_mix(b->address, b->build);
+}
+
+static uint64_t build_hash(const void *context, uint32_t index)
+{
+    return table_mix(((const struct tally *)context)->builds[index], 1);
+}
+
+/* The index of a build, which is added if it is new. False: there is no space. */
+static bool take_build(struct tally *t, uint32_t build, uint32_t *out)
+{
+    if (build == COUNTS_NOWHERE) {
+        *out = COUNTS_NOWHERE;
+        return true;
+    }
+    if (!table_reserve(&t->build_table, t->arena, build_hash, t)) {
+        return false;
+    }
+    uint32_t at = table_slot(&t->build_table, table_mix(build, 1));
+    for (; t->build_table.slots[at] != 0; at = (at + 1) & t->build_table.mask) {
+        if (t->builds[t->build_table.slots[at] - 1] == build) {
+            *out = t->build_table.slots[at] - 1;
+            return true;
+        }
+    }
+    void *grown = t->build_count < LIMIT_BUILDS
+                      ? arena_extend(t->arena, t->builds, t->build_count, &t->build_capacity, sizeof *t->builds)
+                      : NULL;
+    if (!grown) {
+        return false;
+    }
+    t->builds = grown;
+    t->builds[t->build_count] = build;
+    *out = t->build_count++;
+    t->build_table.slots[at] = t->build_count;
+    t->build_table.used++;
+    return true;
+}
+
+enum profd_status tally_init(struct tally *t, struct arena *a, uint32_t program, uint32_t rate, struct profd_error *e)
+{
+    uint32_t index;
+    *t = (struct tally){.arena = a, .rate = rate, .stacks = counts_stacks_new()};
+    if (!t->stacks || !take_build(t, program, &index)) {
+        tally_done(t);
+        return profd_no_memory(e);
+    }
+    return PROFD_OK;
+}
+
+void tally_done(struct tally *t)
+{
+    counts_stacks_free(t->stacks);
+    t->stacks = NULL;
+}
+
+static struct tally_bin *take_bin(struct tally *t, uint32_t build, uint64_t address)
+{
+    if (!table_reserve(&t->bin_table, t->arena, bin_hash, t)) {
+        return NULL;
+    }
+    uint32_t at = table_slot(&t->bin_table, table_mix(address, build));
+    for (; t->bin_table.slots[at] != 0; at = (at + 1) & t->bin_table.mask) {
+        struct tally_bin *b = &t->bins[t->bin_table.slots[at] - 1];
+        if (b->address == address && b->build == build) {
+            return b;
+        }
+    }
+    void *grown = t->bin_count < LIMIT_BINS
+                      ? arena_extend(t->arena, t->bins, t->bin_count, &t->bin_capacity, sizeof *t->bins)
+                      : NULL;
+    if (!grown) {
+        return NULL;
+    }
+    t->bins = grown;
+    t->bins[t->bin_count] = (struct tally_bin){.address = address, .build = build};
+    t->bin_table.slots[at] = ++t->bin_count;
+    t->bin_table.used++;
+    return &t->bins[t->bin_count - 1];
+}
+
+bool tally_add(struct tally *t, const struct counts_frame *frames, uint32_t n)
+{
+    struct counts_frame own[LIMIT_STACK_DEPTH];
+    for (uint32_t i = 0; i < n; i++) {
+        own[i] = frames[i];
+        if (take_build(t, frames[i].build, &own[i].build)) {
+            continue;
+        }
+        if (i + 1 == n) {
+            return false;
+        }
+        own[i].build = COUNTS_NOWHERE;
+        own[i].address = COUNTS_FRAME_OUTSIDE;
+    }
+    struct tally_bin *bin = take_bin(t, own[n - 1].build, own[n - 1].address);
+    if (!bin) {
+        return false;
+    }
+    bin->ticks++;
+    /* A stack for which there is no memory is missing: its tick is not. */
+    (void)counts_stacks_add(t->stacks, t->rate, "seconds", 's', own, n, 1, NULL);
+    return true;
+}
+
+/* --- the counts --- */
+
+static int compare_bins(const void *a, const void *b)
+{
+    const struct tally_bin *x = a, *y = b;
+    if (x->build != y->build) {
+        return x->build < y->build ? -1 : 1;
+    }
+    return (x->address > y->address) - (x->address < y->address);
+}
+
+/* Histograms of one geometry: a build, or a part of LIMIT_HISTOGRAM_BINS bytes of it. */
+static uint64_t part_of(const struct tally_range *ranges, const struct tally_bin *b)
+{
+    return (b->address - ranges[b->build].low) / LIMIT_HISTOGRAM_BINS;
+}
+
+static bool begins_histogram(const struct tally_range *ranges, const struct tally_bin *bins, uint32_t i)
+{
+    return i == 0 || bins[i].build != bins[i - 1].build || part_of(ranges, &bins[i]) != part_of(ranges, &bins[i - 1]);
+}
+
+static void put_histograms(const struct tally_range *ranges, const struct tally_bin *bins, uint32_t n, uint32_t rate,
+                           struct counts *c)
+{
+    struct counts_histogram *h = c->histograms - 1;
+    for (uint32_t i = 0; i < n; i++) {
+        const struct tally_range *r = &ranges[bins[i].build];
+        if (begins_histogram(ranges, bins, i)) {
+            const uint64_t low = r->low + part_of(ranges, &bins[i]) * LIMIT_HISTOGRAM_BINS;
+            const uint64_t size = r->high - low < LIMIT_HISTOGRAM_BINS ? r->high - low : LIMIT_HISTOGRAM_BINS;
+            *++h = (struct counts_histogram){.build = bins[i].build,
+                                             .bins = (uint32_t)size,
+                                             .low = low,
+                                             .high = low + size,
+                                             .rate = rate,
+                                             .dimension = "seconds",
+                                             .abbreviation = 's',
+                                             .first = i};
+        }
+        c->bin_index[i] = (uint32_t)(bins[i].address - h->low);
+        c->bin_ticks[i] = bins[i].ticks;
+        h->used++;
+    }
+}
+
+static uint32_t counters_used(const struct tally *t)
+{
+    uint32_t used = 0;
+    for (uint32_t i = 0; i < COLLECTOR_COUNTERS_MAX; i++) {
+        used += t->counters[i] > 0;
+    }
+    return used;
+}
+
+enum profd_status tally_make_counts(const struct tally *t, const struct tally_range *ranges, struct counts *out,
+                                    struct profd_error *e)
+{
+    struct tally_bin *bins = malloc(((size_t)t->bin_count + 1) * sizeof *bins);
+    struct counts_sizes sizes = {.histograms = 1, .bins = t->bin_count + counters_used(t)};
+    if (!bins) {
+        return profd_no_memory(e);
+    }
+    if (t->bin_count > 0) {
+        memcpy(bins, t->bins, t->bin_count * sizeof *bins);
+    }
+    qsort(bins, t->bin_count, sizeof *bins, compare_bins);
+    for (uint32_t i = 0; i < t->bin_count; i++) {
+        sizes.histograms += begins_histogram(ranges, bins, i);
+    }
+    enum profd_status status = counts_stacks_finish(t->stacks, &sizes, e);
+    if (status == PROFD_OK) {
+        status = counts_init_sizes(out, &sizes, e);
+    }
+    if (status == PROFD_OK) {
+        put_histograms(ranges, bins, t->bin_count, t->rate, out);
+        struct counts_histogram *h = &out->histograms[out->histogram_count - 1];
+        collector_make_histogram(h, 0);
+        h->first = t->bin_count;
+        for (uint32_t i = 0; i < COLLECTOR_COUNTERS_MAX; i++) {
+            if (t->counters[i] > 0) {
+                out->bin_index[t->bin_count + h->used] = i;
+                out->bin_ticks[t->bin_count + h->used++] = t->counters[i];
+            }
+        }
+        counts_stacks_copy(t->stacks, out);
+    }
+    free(bins);
+    return status;
 }

@@ -1,4 +1,4 @@
-#include "record/synthetic.h"
+#include "record/record_internal.h"
 
 #include <elf.h>
 #include <errno.h>

@@ -1,14 +1,142 @@
-#include "record/unwind_table.h"
-
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "client/collect/cfi.h"
 #include "core/arena.h"
-#include "proto/sort.h"
 #include "core/table.h"
-#include "record/unwind_entry.h"
+#include "elf/elf_file.h"
+#include "proto/sort.h"
+#include "record/record_internal.h"
+
+/* ---- Entries of .eh_frame and .debug_frame, one after the other ---- */
+
+/* One range of code (an FDE). Positions count from the beginning of its section. */
+struct unwind_entry {
+    uint64_t begin, size; /* link-time */
+    uint32_t common;      /* position of the common part */
+    uint32_t program, end;
+    bool is_debug; /* of .debug_frame */
+};
+
+struct unwind_reader {
+    const struct unwind_section *section;
+    bool is_debug;
+    uint32_t at;
+    uint32_t common_at; /* position of common; UINT32_MAX: none was read */
+    bool common_good;
+    struct frame_common common;
+};
+
+#define COMMON_MOST 256u
+#define LENGTH_64 0xffffffffu /* announces a length of 8 bytes: no section that is read is so large */
+#define DEBUG_COMMON 0xffffffffu
+
+enum { /* DW_EH_PE: format in the lower half, application in the upper */
+       FORMAT = 0x0f,
+       FORMAT_POINTER = 0x00,
+       FORMAT_U4 = 0x03,
+       FORMAT_U8 = 0x04,
+       FORMAT_S4 = 0x0b,
+       FORMAT_S8 = 0x0c,
+       RELATIVE = 0x10, /* to the field */
+};
+
+static void unwind_reader_init(struct unwind_reader *r, const struct unwind_section *section, bool is_debug)
+{
+    *r = (struct unwind_reader){.section = section, .is_debug = is_debug, .common_at = UINT32_MAX};
+}
+
+/* Sets *c to the bytes behind the length at a position. False: the section ends before. */
+static bool entry_at(const struct unwind_reader *r, uint64_t at, struct frame_cursor *c)
+{
+    const struct unwind_section *s = r->section;
+    if (at > s->size || s->size - at < 4) {
+        return false;
+    }
+    *c = (struct frame_cursor){s->bytes + at, s->bytes + s->size, false};
+    uint64_t length = frame_take_fixed(c, 4);
+    if (length == 0 || length == LENGTH_64 || length > (uint64_t)(c->end - c->at)) {
+        return false;
+    }
+    c->end = c->at + length;
+    return true;
+}
+
+/* Returns the common part at a position; NULL if it cannot be read. It is valid until another is asked for. Common
+ * parts of more than 256 bytes are not read, so that many entries of one cost no more than their own bytes. */
+static const struct frame_common *unwind_reader_common(struct unwind_reader *r, uint32_t at)
+{
+    if (at != r->common_at) {
+        struct frame_cursor c;
+        r->common_at = at;
+        r->common_good = entry_at(r, at, &c) && c.end - c.at <= COMMON_MOST &&
+                         frame_take_fixed(&c, 4) == (r->is_debug ? DEBUG_COMMON : 0) && !c.bad &&
+                         frame_common_parse(c, &r->common);
+    }
+    return r->common_good ? &r->common : NULL;
+}
+
+/* Takes a number in the format of an encoding. False: not supported. */
+static bool take_encoded(struct frame_cursor *c, uint8_t encoding, uint64_t *out)
+{
+    switch (encoding & FORMAT) {
+    case FORMAT_U4:
+        *out = frame_take_fixed(c, 4);
+        return !c->bad;
+    case FORMAT_S4:
+        *out = (uint64_t)(int64_t)(int32_t)frame_take_fixed(c, 4);
+        return !c->bad;
+    case FORMAT_POINTER:
+    case FORMAT_U8:
+    case FORMAT_S8:
+        *out = frame_take_fixed(c, 8);
+        return !c->bad;
+    default:
+        return false;
+    }
+}
+
+/* Reads an entry behind its reference to the common part. */
+static bool entry_read(struct unwind_reader *r, struct frame_cursor c, uint64_t common_at, struct unwind_entry *out)
+{
+    const struct unwind_section *s = r->section;
+    const struct frame_common *common = common_at < s->size ? unwind_reader_common(r, (uint32_t)common_at) : NULL;
+    uint64_t field = s->address + (uint64_t)(c.at - s->bytes), begin, size;
+    if (!common || (common->encoding & ~(unsigned)FORMAT & ~(unsigned)RELATIVE) != 0 ||
+        !take_encoded(&c, common->encoding, &begin) || !take_encoded(&c, common->encoding, &size)) {
+        return false;
+    }
+    if (common->has_data) {
+        frame_skip(&c, frame_take_unsigned(&c));
+    }
+    begin += common->encoding & RELATIVE ? field : 0;
+    *out = (struct unwind_entry){.begin = begin,
+                                 .size = size,
+                                 .common = (uint32_t)common_at,
+                                 .program = (uint32_t)(c.at - s->bytes),
+                                 .end = (uint32_t)(c.end - s->bytes),
+                                 .is_debug = r->is_debug};
+    /* A linker sets the address of code that it removed to 0. */
+    return !c.bad && begin != 0 && size != 0 && begin + size > begin;
+}
+
+/* Reads the next entry that can be read. False: there is none. */
+static bool unwind_reader_next(struct unwind_reader *r, struct unwind_entry *out)
+{
+    struct frame_cursor c;
+    while (entry_at(r, r->at, &c)) {
+        uint64_t here = (uint64_t)(c.at - r->section->bytes), id = frame_take_fixed(&c, 4);
+        r->at = (uint32_t)(c.end - r->section->bytes);
+        bool is_common = id == (r->is_debug ? DEBUG_COMMON : 0);
+        if (!c.bad && !is_common && entry_read(r, c, r->is_debug ? id : here - id, out)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* ---- The table ---- */
 
 static const struct cfi_registers registers_of[] = {
     [UNWIND_X86_64] = {.fp = 6, .sp = 7, .link = 16},
@@ -383,4 +511,56 @@ const struct unwind_rule *unwind_table_find(const struct unwind_table *t, uint64
         }
     }
     return from > 0 && t->rows[from - 1].rule != 0 ? &t->rules[t->rows[from - 1].rule] : NULL;
+}
+
+/* ---- Of an ELF file ---- */
+
+#define MEMORY_MAX (2 * (size_t)UNWIND_SECTION) /* for sections and headers of a file */
+
+/* Reads a section; without it, *out stays empty. */
+static enum profd_status read_section(const struct elf_file *f, const char *name, struct arena *a,
+                                      struct unwind_section *out, struct profd_error *e)
+{
+    const GElf_Shdr *s = elf_file_find(f, name);
+    uint8_t *bytes;
+    if (!s) {
+        return PROFD_OK;
+    }
+    if (s->sh_size > UNWIND_SECTION) {
+        return profd_error_set(e, PROFD_LIMIT, "section %s has %llu bytes; at most %u are read", name,
+                               (unsigned long long)s->sh_size, UNWIND_SECTION);
+    }
+    TRY(elf_file_load(f, s, a, &bytes, e));
+    *out = (struct unwind_section){bytes, (size_t)s->sh_size, s->sh_addr};
+    return PROFD_OK;
+}
+
+static enum profd_status make(const struct elf_file *f, struct arena *a, struct unwind_table **out,
+                              struct profd_error *e)
+{
+    struct unwind_source in = {.machine = f->machine == EM_AARCH64 ? UNWIND_AARCH64 : UNWIND_X86_64};
+    if ((f->machine != EM_X86_64 && f->machine != EM_AARCH64) || f->bits != 64 || f->big_endian) {
+        return profd_error_set(e, PROFD_REFUSED,
+                               "stacks are unwound on x86-64 and AArch64; this file is for ELF machine %u, %u bits",
+                               f->machine, f->bits);
+    }
+    TRY(read_section(f, ".eh_frame", a, &in.eh_frame, e));
+    TRY(read_section(f, ".debug_frame", a, &in.debug_frame, e));
+    return unwind_table_make(&in, out, e);
+}
+
+enum profd_status unwind_elf_read(int fd, struct unwind_table **out, struct profd_error *e)
+{
+    struct elf_file *f = NULL;
+    struct arena *a = arena_new(MEMORY_MAX);
+    if (!a) {
+        return profd_error_set(e, PROFD_NO_MEMORY, "no memory to read unwind information");
+    }
+    enum profd_status status = elf_file_open(fd, a, &f, e);
+    if (status == PROFD_OK) {
+        status = make(f, a, out, e);
+    }
+    elf_file_close(f);
+    arena_free(a);
+    return status;
 }

@@ -1,4 +1,4 @@
-#include "record/unwind_walk.h"
+#include "record/record_internal.h"
 
 #include <string.h>
 

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "record/unwind_walk.h"
+#include "record/record_internal.h"
 
 #define HEAD (1 + 5 * 8 + 2 * 2)
 #define BIAS UINT64_C(0x10000)

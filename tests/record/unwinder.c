@@ -24,8 +24,7 @@
 
 #include "core/arena.h"
 #include "elf/elf_read.h"
-#include "record/unwind_elf.h"
-#include "record/unwind_walk.h"
+#include "record/record_internal.h"
 
 #define STACK_BYTES (32u << 10)
 #define RING_PAGES 256u

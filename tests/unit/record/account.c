@@ -4,7 +4,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "record/account.h"
+#include "record/record_internal.h"
 
 #define SOME_NS UINT64_C(20000000)
 

@@ -2,7 +2,7 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
-#include "record/event.h"
+#include "record/record_internal.h"
 
 struct writer {
     _Alignas(8) uint8_t bytes[1024];

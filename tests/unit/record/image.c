@@ -2,7 +2,7 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
-#include "record/image.h"
+#include "record/record_internal.h"
 
 #define MANY 300u /* the table of builds grows several times */
 

@@ -9,7 +9,7 @@
 
 #include "core/object.h"
 #include "elf/elf_read.h"
-#include "record/kernel.h"
+#include "record/record_internal.h"
 
 static char folder[64];
 static char paths[4][128];

@@ -3,7 +3,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "record/origin.h"
+#include "record/record_internal.h"
 
 #define ID "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 

@@ -5,7 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "record/process.h"
+#include "record/record_internal.h"
 
 #define PARENT 0x7ffffff0u /* numbers that no process has */
 #define CHILD 0x7ffffff1u

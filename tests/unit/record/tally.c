@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "proto/limits.h"
-#include "record/tally.h"
+#include "record/record_internal.h"
 
 static struct arena *arena;
 static struct tally tally;

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "record/unwind_walk.h"
+#include "record/record_internal.h"
 
 #define CODE 0x1000u
 #define SECTION 0x9000u
