@@ -4,10 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "import/import_callgrind.h"
-#include "import/import_input.h"
-#include "import/import_perf.h"
-#include "import/import_pprof.h"
+#include "import/import_any_internal.h"
 #include "proto/limits.h"
 
 #define PARSER_MEMORY ((size_t)1 << 30)

@@ -2,7 +2,11 @@
 #ifndef PROFD_CLIENT_IMPORT_ANY_H
 #define PROFD_CLIENT_IMPORT_ANY_H
 
-#include "import/import_place.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "profd.h"
 
 enum import_format { IMPORT_AUTO, IMPORT_GMON, IMPORT_PPROF, IMPORT_CALLGRIND, IMPORT_PERF };
 #define IMPORT_FORMATS "auto|gmon|pprof|callgrind|perf" /* their names, in the same order */
@@ -13,6 +17,33 @@ enum profd_status import_format_detect(const uint8_t *bytes, size_t n, enum impo
 
 /* Recognizes a file by its beginning. IMPORT_GMON must be read by the caller. NO_INPUT, IO, MALFORMED as above. */
 enum profd_status import_any_detect(const char *path, enum import_format *out, struct profd_error *e);
+
+/* The executables of the files that are imported: opened once, kept until the last upload has been sent. */
+struct import_shelf {
+    const char *root;               /* prefix of every path; NULL or "": none */
+    const char *const *executables; /* locations of executables that are not at their paths, or have changed there */
+    size_t executable_count;
+    void (*found)(void *context,
+                  const struct profd_executable *x); /* called once for each; x lives as long as the shelf */
+    void *context;
+    struct import_shelved *list;
+    size_t count, capacity;
+};
+
+void import_shelf_done(struct import_shelf *s);
+
+/* Counts that could not be placed or are uncertain, added up over profiles for the final message. */
+struct import_notes {
+    uint64_t ticks, outside_ticks; /* all ticks, and those in no build, which are left out */
+    uint64_t calls, outside_calls; /* all calls, and those with an end outside all builds */
+    uint64_t ambiguous; /* functions that cannot be distinguished from others of the same name; the first one got their
+                           counts */
+    uint64_t nameless;  /* functions that are not in the symbol table of their object */
+    uint64_t left_out;  /* processes that ran entirely outside all builds: in the kernel */
+    void (*say)(void *context,
+                const char *sentence); /* called for each object that is not available; NULL: not reported */
+    void *context;
+};
 
 struct import_request {
     enum import_format format; /* AUTO: by content */

@@ -1,4 +1,4 @@
-#include "import/import_profile.h"
+#include "import/import_any_internal.h"
 
 #include <string.h>
 

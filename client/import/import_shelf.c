@@ -1,4 +1,4 @@
-#include "import/import_shelf.h"
+#include "import/import_any_internal.h"
 
 #include <limits.h>
 #include <stdio.h>

@@ -2,7 +2,7 @@
  * most, and each sample one for outer frames that are left out. */
 #include <stdint.h>
 
-#include "import/import_perf.h"
+#include "import/import_any_internal.h"
 #include "tests/fuzz/import_fuzz.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

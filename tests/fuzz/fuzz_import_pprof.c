@@ -2,8 +2,7 @@
  * there, and parses again to the same. */
 #include <stdint.h>
 
-#include "import/import_input.h"
-#include "import/import_pprof.h"
+#include "import/import_any_internal.h"
 #include "tests/fuzz/import_fuzz.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

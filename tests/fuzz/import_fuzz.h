@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "import/import_profile.h"
+#include "import/import_any_internal.h"
 #include "core/sum.h"
 
 /* Reads everything that place and render would read. */

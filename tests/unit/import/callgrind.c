@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "import/import_callgrind.h"
+#include "import/import_any_internal.h"
 
 static struct arena *arena;
 

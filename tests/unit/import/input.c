@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "import/import_any.h"
-#include "import/import_input.h"
+#include "import/import_any_internal.h"
 
 static char folder[64];
 

@@ -4,8 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "import/import_perf.h"
-#include "import/import_perf_text.h"
+#include "import/import_any_internal.h"
 #include "proto/limits.h"
 
 static struct arena *arena;

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "import/import_place.h"
+#include "import/import_any_internal.h"
 #include "lib/upload.h"
 #include "tests/unit/import/place_twin.h"
 #include "proto/frame.h"

@@ -2,7 +2,7 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
-#include "import/import_pprof.h"
+#include "import/import_any_internal.h"
 #include "proto/varint.h"
 
 /* A message in the making. */

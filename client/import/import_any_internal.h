@@ -1,0 +1,582 @@
+/* What the readers of the formats share: text and input, the profile that each makes, and its place in builds. Private
+ * to client/import. */
+#ifndef PROFD_CLIENT_IMPORT_ANY_INTERNAL_H
+#define PROFD_CLIENT_IMPORT_ANY_INTERNAL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "core/arena.h"
+#include "core/symtab.h"
+#include "core/table.h"
+#include "import/import_any.h"
+#include "lib/executable.h"
+#include "proto/pprof.h"
+#include "proto/status.h"
+
+/* Reads words and numbers from one line of text with any bytes. Pure. */
+
+/* [at, end) is the rest of the line. */
+struct import_scan {
+    const char *at, *end;
+};
+
+static inline struct import_scan import_scan_of(const char *text, size_t n)
+{
+    return (struct import_scan){text, text + n};
+}
+
+static inline size_t import_scan_left(const struct import_scan *s)
+{
+    return (size_t)(s->end - s->at);
+}
+
+static inline void import_scan_blanks(struct import_scan *s)
+{
+    while (s->at < s->end && (*s->at == ' ' || *s->at == '\t')) {
+        s->at++;
+    }
+}
+
+/* Blanks at both ends go. */
+static inline void import_scan_trim(struct import_scan *s)
+{
+    import_scan_blanks(s);
+    while (s->at < s->end && (s->end[-1] == ' ' || s->end[-1] == '\t')) {
+        s->end--;
+    }
+}
+
+static inline bool import_scan_is(const struct import_scan *s, const char *word)
+{
+    size_t n = strlen(word);
+    return import_scan_left(s) == n && memcmp(s->at, word, n) == 0;
+}
+
+static inline bool import_scan_begins(const struct import_scan *s, const char *word)
+{
+    size_t n = strlen(word);
+    return import_scan_left(s) >= n && memcmp(s->at, word, n) == 0;
+}
+
+/* Skips a word at the beginning; false if it is not there. */
+static inline bool import_scan_skip(struct import_scan *s, const char *word)
+{
+    bool begins = import_scan_begins(s, word);
+    s->at += begins ? strlen(word) : 0;
+    return begins;
+}
+
+/* Reads the next word up to a blank, after blanks; empty at the end. */
+static inline struct import_scan import_scan_word(struct import_scan *s)
+{
+    import_scan_blanks(s);
+    struct import_scan word = {s->at, s->at};
+    while (s->at < s->end && *s->at != ' ' && *s->at != '\t') {
+        s->at++;
+    }
+    word.end = s->at;
+    return word;
+}
+
+static inline bool import_scan_digit(char c, unsigned base, unsigned *digit)
+{
+    *digit = c >= '0' && c <= '9'   ? (unsigned)(c - '0')
+             : c >= 'a' && c <= 'f' ? (unsigned)(c - 'a') + 10
+             : c >= 'A' && c <= 'F' ? (unsigned)(c - 'A') + 10
+                                    : 99;
+    return *digit < base;
+}
+
+/* Reads a number of that base at the beginning, with at least one digit. False, and nothing is read, if there is none
+ * or it exceeds 64 bits. */
+static inline bool import_scan_number(struct import_scan *s, unsigned base, uint64_t *out)
+{
+    const char *at = s->at;
+    uint64_t value = 0;
+    unsigned digit;
+    for (; at < s->end && import_scan_digit(*at, base, &digit); at++) {
+        if (__builtin_mul_overflow(value, (uint64_t)base, &value) ||
+            __builtin_add_overflow(value, (uint64_t)digit, &value)) {
+            return false;
+        }
+    }
+    if (at == s->at) {
+        return false;
+    }
+    s->at = at;
+    *out = value;
+    return true;
+}
+
+/* Likewise, hexadecimal after "0x". */
+static inline bool import_scan_any_number(struct import_scan *s, uint64_t *out)
+{
+    if (import_scan_begins(s, "0x")) {
+        struct import_scan rest = {s->at + 2, s->end};
+        if (!import_scan_number(&rest, 16, out)) {
+            return false;
+        }
+        s->at = rest.at;
+        return true;
+    }
+    return import_scan_number(s, 10, out);
+}
+
+/* Length for printf's "%.*s": as much of the rest as fits into a sentence. */
+static inline int import_scan_shown(const struct import_scan *s)
+{
+    size_t n = import_scan_left(s);
+    return n > 60 ? 60 : (int)n;
+}
+
+/* Reads a file or standard input. The beginning can be inspected before the rest is read, by lines or completely. */
+
+#define IMPORT_INPUT_PEEK ((size_t)64 << 10)
+#define IMPORT_LINE_MAX ((size_t)1 << 20) /* bytes of a line, because names of C++ functions are long */
+
+struct import_input {
+    int fd;
+    uint8_t *buffer; /* unread bytes: [at, have) */
+    size_t capacity, at, have;
+    bool ended;
+    uint64_t size; /* of the file; 0 of a pipe */
+    uint64_t time; /* modification time of the file, or now if it is not a file; ns since 1970 */
+};
+
+/* Opens path. "-" is standard input, which may be a pipe. NO_INPUT: cannot be opened; REFUSED: not a regular file. */
+enum profd_status import_input_open(const char *path, struct import_input *in, struct profd_error *e);
+void import_input_close(struct import_input *in);
+
+/* Returns the first bytes, IMPORT_INPUT_PEEK or all that there are. They stay unread. IO. */
+enum profd_status import_input_peek(struct import_input *in, const uint8_t **bytes, size_t *n, struct profd_error *e);
+
+/* Calls each with every line, without its end ("\n" or "\r\n"), numbered from 1; any status but PROFD_OK ends it.
+ * TOO_LARGE: a line exceeds IMPORT_LINE_MAX; IO. Memory O(line). */
+typedef enum profd_status import_line(void *context, const char *line, size_t n, uint64_t number,
+                                      struct profd_error *e);
+enum profd_status import_input_each_line(struct import_input *in, import_line *each, void *context,
+                                         struct profd_error *e);
+
+/* Reads everything into a new block, which the caller frees, inflated if it is gzip. TOO_LARGE: above max bytes,
+ * compressed or not; MALFORMED: damaged gzip. */
+enum profd_status import_input_take_all(struct import_input *in, size_t max, uint8_t **bytes, size_t *n,
+                                        struct profd_error *e);
+
+/* Inflates in, which consists of gzip members, into a new block. Statuses as above. Pure. */
+enum profd_status import_inflate(const uint8_t *in, size_t n, size_t max, uint8_t **out, size_t *size,
+                                 struct profd_error *e);
+
+/* The common result of all parsers: what another tool measured in one process, before addresses are assigned to builds.
+ * Pure; everything lives in an arena. */
+
+#define IMPORT_NONE UINT32_MAX
+#define IMPORT_NO_OFFSET UINT64_MAX
+
+/* Texts, each stored once: equal texts are equal pointers. */
+struct import_texts {
+    struct arena *arena;
+    struct table table;
+    struct import_text *list;
+    uint32_t count, capacity;
+};
+
+/* Kinds of addresses of an object's frames. */
+enum import_addressing {
+    IMPORT_LINK_TIME, /* addresses of the build */
+    IMPORT_IN_FILE,   /* offsets in its file */
+    IMPORT_MOVED,     /* they differ from link-time addresses by whole pages, which the names of functions determine */
+};
+
+struct import_object {
+    const char *path;     /* a text; never NULL */
+    const char *build_id; /* as the file states it; NULL if it does not */
+    enum import_addressing addressing;
+    bool outside;       /* not a file: the kernel, generated code */
+    uint64_t low, high; /* mapped range, in addresses of this kind; both 0 if unknown */
+};
+
+/* A place in the code. */
+struct import_frame {
+    uint32_t object;
+    const char *name, *file; /* texts; NULL if unknown */
+    bool has_address;
+    uint64_t address; /* 0 without has_address */
+    uint64_t offset;  /* offset of the address in the function of that name, or IMPORT_NO_OFFSET */
+    uint64_t ticks;   /* not a part of what it is */
+};
+
+/* Calls from one frame to another. from and to are numbers of frames. */
+struct import_pair {
+    uint32_t from, to;
+    uint64_t calls;
+};
+
+/* A node of the tree of stacks, after its parent: a frame that the parent's called. */
+struct import_node {
+    uint32_t parent; /* IMPORT_NONE: the outermost frame that is known */
+    uint32_t frame;  /* IMPORT_CUT: frames that are left out, only without a parent */
+    bool leaf;       /* where the sample was taken, not a caller */
+    uint64_t ticks;  /* of the stacks that end here */
+};
+#define IMPORT_CUT (UINT32_MAX - 1)
+
+struct import_profile {
+    struct arena *arena;
+    const char *process; /* "main (12345)", for sentences; "": nothing to say */
+    struct import_object *objects;
+    struct import_frame *frames; /* in order of arrival, each once */
+    struct import_pair *pairs;   /* the same */
+    struct import_node *nodes;   /* the same; of ticks that frames have, too */
+    uint32_t object_count, frame_count, pair_count, node_count;
+    uint32_t object_capacity, frame_capacity, pair_capacity, node_capacity;
+    struct table object_table, frame_table, pair_table, node_table;
+    const char *program;     /* name of the program in the file, perhaps cut; "" if it has none */
+    const char *program_id;  /* the program's build-id, NULL if unknown */
+    uint32_t program_object; /* object of the program, or IMPORT_NONE if it must be determined by name */
+    bool saturated;          /* a sum reached its end */
+    bool whole_stacks;       /* they begin where all stacks of a thread do; else frames say so, or do not */
+    bool sampled;            /* an export of profd: its calls were sampled, not counted */
+    bool lossy;              /* the tool that measured reported losses */
+    bool own;                /* an export of profd: reasons says why its counts are not exact, and lossy nothing */
+    uint32_t reasons;        /* INEXACT_… bits that an upload may have */
+    uint32_t processes;      /* processes that began with this profile; 0: it continues a process */
+    char dimension[16], abbreviation;
+    uint32_t rate;       /* ticks per unit of the dimension */
+    uint64_t start, end; /* ns since 1970, 0 if unknown */
+};
+
+/* An export of profd names its reasons; a process that was live then had later counts that are not in it. */
+void import_profile_set_reasons(struct import_profile *p, const char *text, size_t n);
+/* How many processes the file says that its counts are of; at most 2^32-1. */
+void import_profile_set_processes(struct import_profile *p, uint64_t n);
+void import_texts_init(struct import_texts *t, struct arena *a);
+/* Returns the text of n bytes, which may contain any byte but NUL; NULL if memory is exhausted. Expected O(n). */
+const char *import_texts_take(struct import_texts *t, const char *text, size_t n);
+
+/* Initialises an empty profile of "seconds" with rate 1 in the arena. */
+void import_profile_init(struct import_profile *p, struct arena *a);
+/* Sets the dimension, cut to 15 bytes, and its first letter as abbreviation; 'I' for instructions. */
+void import_profile_set_dimension(struct import_profile *p, const char *name, size_t n, uint32_t rate);
+/* Appends an object; NULL if memory is exhausted. A path that is "???" or "", or begins with '[' or "//", is not a
+ * file: outside. */
+struct import_object *import_profile_add_object(struct import_profile *p, const char *path);
+/* Sets the number of the object with that path, which is a text; appended on first use. Do not use both functions on
+ * one profile. Expected O(1). */
+bool import_profile_take_object(struct import_profile *p, const char *path, uint32_t *out);
+/* Sets the number of the frame, created on first use; its ticks are unchanged. False if memory is exhausted. Expected
+ * O(1).
+ */
+bool import_profile_take_frame(struct import_profile *p, const struct import_frame *key, uint32_t *out);
+void import_profile_add_ticks(struct import_profile *p, uint32_t frame, uint64_t ticks);
+/* Adds calls of a pair. False if memory is exhausted. Expected O(1). */
+bool import_profile_add_pair(struct import_profile *p, uint32_t from, uint32_t to, uint64_t calls);
+/* Adds ticks of a stack of n frames, the leaf first; the last one may be IMPORT_CUT, if there are others. Frames beyond
+ * LIMIT_STACK_DEPTH are left out. Nothing is added if there are no ticks or no frames. False if memory is exhausted.
+ * Expected O(n). */
+bool import_profile_add_stack(struct import_profile *p, const uint32_t *frames, uint32_t n, uint64_t ticks);
+/* Sets the sentence for exhausted memory: NO_MEMORY, or LIMIT if the arena's own limit was reached. */
+enum profd_status import_profile_exhausted(const struct arena *a, struct profd_error *e);
+
+/* Parses callgrind.out ("Callgrind Format Specification" of Valgrind's manual), line by line. Pure. Call counts are
+ * exact. Frames are functions, or instructions if the file was made with --dump-instr=yes. The cost of one event
+ * becomes ticks: "instructions" for Ir, "seconds" for times (ns, us, ms, s), otherwise a dimension with the name of the
+ * event. */
+
+struct import_callgrind;
+
+/* Creates a parser in the arena. event is the event to import; NULL: the first one. NO_MEMORY. */
+enum profd_status import_callgrind_new(struct arena *a, const char *event, struct import_callgrind **out,
+                                       struct profd_error *e);
+
+/* Parses one line of n bytes without its end. number is its number from 1, for the sentence. MALFORMED: not of the
+ * format, a number above 64 bits, or a cost before "events:" or "fn=". REFUSED: a version other than 1, no such event,
+ * or parts with different events. LIMIT, NO_MEMORY. Expected O(n). */
+enum profd_status import_callgrind_line(struct import_callgrind *c, const char *line, size_t n, uint64_t number,
+                                        struct profd_error *e);
+
+/* Ends parsing. The profile lives as long as the arena. Functions without an object or a name that only call one other
+ * function (slots of a PLT that callgrind did not recognize) are merged with their callers. MALFORMED: there was no
+ * "events:". O(frames + pairs). */
+enum profd_status import_callgrind_finish(struct import_callgrind *c, struct import_profile **out,
+                                          struct profd_error *e);
+
+/* State of the parser of callgrind.out. Private to import_callgrind*.c. */
+
+enum callgrind_names { CALLGRIND_OBJECT, CALLGRIND_FILE, CALLGRIND_FUNCTION };
+enum callgrind_pending { CALLGRIND_NOTHING, CALLGRIND_CALL, CALLGRIND_JUMP };
+
+/* "(12) name": the meaning of a number in one kind of names. */
+struct callgrind_id {
+    enum callgrind_names kind;
+    uint64_t number;
+    const char *text;
+};
+
+struct import_callgrind {
+    struct import_profile profile;
+    struct import_texts texts;
+    struct callgrind_id *ids;
+    uint32_t id_count, id_capacity;
+    struct table id_table;
+    const char *wanted;       /* event, or NULL */
+    const char *event;        /* the imported event; NULL before "events:" */
+    uint32_t column;          /* of its cost */
+    bool instructions, lines; /* subpositions at the beginning of lines */
+    uint64_t instruction;     /* of the last cost line; "+n" and "*" refer to it */
+    uint64_t line;
+    const char *object, *file, *function; /* NULL before the first; file: source of the code, also of inlined code */
+    const char *function_file;            /* where the function is */
+    const char *called_object, *called_file, *called_function; /* NULL: as the caller's */
+    enum callgrind_pending pending;                            /* to which the next cost line belongs */
+    uint64_t calls, target;
+    uint64_t pid, part, thread; /* of the current header; 0: not stated */
+    uint64_t *pids;             /* processes with a first part, each once */
+    uint32_t pid_count, pid_capacity;
+    struct table pid_table;
+    bool part_seen;
+    bool counted;            /* the file states how many processes it is of */
+    bool waiting;            /* time is elapsed time */
+    uint32_t tick_rate;      /* ticks a second that every part so far says its ns are made of; 0: not stated */
+    uint32_t part_tick_rate; /* of the current header */
+};
+
+/* A line "key: value". */
+enum profd_status callgrind_take_header(struct import_callgrind *c, const struct import_scan *key,
+                                        struct import_scan *value, uint64_t number, struct profd_error *e);
+
+/* Parses the text of perf script, line by line: its default output, with or without call chains, and every -F that
+ * includes ip. Pure. The samples of one event become ticks, and their chains stacks. Clock events (cpu-clock,
+ * task-clock) become seconds of their period, other events a dimension with their name. */
+
+struct import_perf;
+
+/* Creates a parser in the arena. event is a name without modifiers; NULL: the event of the first sample. NO_MEMORY. */
+enum profd_status import_perf_new(struct arena *a, const char *event, struct import_perf **out, struct profd_error *e);
+
+/* Parses one line of n bytes without its end; number counts from 1. MALFORMED: neither a sample, a location nor a
+ * comment; the sentence quotes the line. LIMIT, NO_MEMORY. Expected O(n). */
+enum profd_status import_perf_line(struct import_perf *f, const char *line, size_t n, uint64_t number,
+                                   struct profd_error *e);
+
+/* Ends parsing: *count processes with samples, in order of first appearance. end is the time of the last sample; the
+ * length of the windows before it is that of the time stamps. MALFORMED: no samples. REFUSED: no samples of the event.
+ */
+enum profd_status import_perf_finish(struct import_perf *f, uint64_t end, uint32_t *count, struct profd_error *e);
+const struct import_profile *import_perf_process(const struct import_perf *f, uint32_t index);
+
+/* After finish: a sentence about what was left out and how threads were distinguished; "": nothing to report. */
+const char *import_perf_words(const struct import_perf *f);
+
+/* Splits one line of perf script's output. Pure. */
+
+/* "comm pid/tid [cpu] time: period event:", optionally followed by a location. Missing parts are empty or 0. */
+struct perf_heading {
+    struct import_scan comm, event, place;
+    bool has_pid, has_time, has_period;
+    uint64_t pid, tid, period;
+    uint64_t time; /* ns since some beginning */
+};
+
+/* "55d0c0de1234 main+0x1f (/usr/bin/x)" */
+struct perf_place {
+    uint64_t address, offset;
+    bool has_offset;
+    struct import_scan name, object; /* empty if there is none */
+};
+
+/* False if the line is not the first line of a sample. O(n · words of comm). */
+bool perf_heading_parse(struct import_scan line, struct perf_heading *out);
+/* False if the line is not a location, which begins with hexadecimal digits. */
+bool perf_place_parse(struct import_scan line, struct perf_place *out);
+/* The name of an event without its modifiers and its unit: "cycles" of "cycles:uppp" and of "cpu_core/cycles/". */
+struct import_scan perf_event_name(struct import_scan event);
+
+/* Parses profile.proto of github.com/google/pprof, inflated. Pure. The leaf of each sample gets its ticks. Each
+ * adjacent pair of its stack gets as many sampled calls as there were samples; calls in exports of profd are exact.
+ * Inlined lines of a location belong to the function at its address. */
+
+/* Parses the profile into the arena. event is the sample type that becomes ticks; NULL: CPU time, otherwise samples and
+ * their period, otherwise the default type. MALFORMED, with the offset of the byte: not protobuf, or a reference to a
+ * message that does not exist. REFUSED: no samples, no such type, negative values (a difference of profiles), or no
+ * location with an address (symbolized or generated code cannot be assigned to a build). LIMIT, NO_MEMORY. Expected
+ * O(n). */
+enum profd_status import_pprof_parse(const uint8_t *in, size_t n, const char *event, struct arena *a,
+                                     struct import_profile **out, struct profd_error *e);
+
+/* State of the parser of profile.proto. Private to import_pprof*.c. */
+
+#define PPROF_TYPES 64 /* limit of sample types of one profile */
+
+struct pprof_string {
+    const char *text;
+    size_t size;
+};
+
+struct pprof_type {
+    uint64_t type, unit; /* strings */
+};
+
+struct pprof_mapping {
+    uint64_t id, start, limit, offset, filename, build_id;
+    uint64_t lowest, highest; /* addresses of its locations; 0: there are none */
+    uint32_t inside, outside; /* locations with addresses inside and outside [start, limit) */
+};
+
+struct pprof_location {
+    uint64_t id, mapping, address;
+    uint32_t frame; /* of the profile */
+};
+
+/* Rows by id; ids may be any numbers. */
+struct pprof_ids {
+    struct table table;
+    const void *rows; /* each begins with its id */
+    size_t size;      /* of a row */
+};
+
+struct pprof {
+    struct arena *arena;
+    const uint8_t *file, *profile_end;
+    struct import_profile profile;
+    struct import_texts texts;
+    struct pprof_string *strings;
+    struct pprof_mapping *mappings;
+    struct pprof_location *locations;
+    uint64_t *comments; /* strings */
+    uint32_t string_count, string_capacity, mapping_count, mapping_capacity, location_count, location_capacity,
+        comment_count, comment_capacity;
+    struct pprof_ids mapping_ids, location_ids;
+    struct pprof_type types[PPROF_TYPES], period_type;
+    uint32_t type_count;
+    uint64_t period, time, duration, default_type;
+    uint32_t sample_count;
+    uint32_t *chain, chain_capacity; /* frames of the sample that is being read, the leaf first */
+    /* Columns of a sample's values that are imported; PPROF_TYPES: none. */
+    uint32_t ticks, calls;
+    bool own;     /* an export of profd: calls are exact */
+    bool derived; /* its stacks were never observed */
+};
+
+/* Rows of every kind but samples. */
+enum profd_status pprof_tables_read(struct pprof *p, const uint8_t *in, size_t n, struct profd_error *e);
+/* Returns the row of an id; NULL if there is none. */
+const void *pprof_ids_find(const struct pprof_ids *ids, uint64_t id);
+
+/* Converts mappings to objects and locations to frames. */
+enum profd_status pprof_places_make(struct pprof *p, struct profd_error *e);
+
+/* Returns the string of that index, or "" if it does not exist. */
+struct pprof_string pprof_string_at(const struct pprof *p, uint64_t index);
+bool pprof_string_is(const struct pprof *p, uint64_t index, const char *text);
+
+enum profd_status pprof_broken(const struct pprof *p, const uint8_t *at, const char *what, struct profd_error *e);
+
+/* Executables and libraries of imported profiles: opened once, kept until the last upload has been sent. */
+
+/* Function names and addresses of an executable or library that is available. */
+
+struct import_binary;
+
+/* Opens and reads the file; fails as profd_executable_open does. O(symbols log symbols). */
+enum profd_status import_binary_open(const char *path, struct import_binary **out, struct profd_error *e);
+/* Accepts NULL. */
+void import_binary_free(struct import_binary *b);
+
+const struct profd_executable *import_binary_executable(const struct import_binary *b);
+/* Sets [*low, *high) to the range of its code. */
+void import_binary_span(const struct import_binary *b, uint64_t *low, uint64_t *high);
+/* True if the address is code. */
+bool import_binary_holds(const struct import_binary *b, uint64_t address);
+/* Returns the first address of the function that owns the address, or the address itself if no function owns it. */
+uint64_t import_binary_entry(const struct import_binary *b, uint64_t address);
+/* Sets the address at which an offset of the file is loaded; false if it is not loaded. */
+bool import_binary_load(const struct import_binary *b, uint64_t offset, uint64_t *address);
+
+struct import_function {
+    uint64_t address, size; /* size: at least 1 */
+    bool ambiguous;         /* other functions have the same name, and file does not distinguish them */
+};
+/* Finds the function that a tool calls by this name: its symbol or demangled name, optionally followed by a version
+ * ("@@GLIBC_2.34"), a context ("f'main") or a depth ("f'2"); callgrind's "(below main)" and hexadecimal link-time
+ * addresses; and the names in profd's exports: "[plt]", "[gap]", "f (a.c)" and "f (libx.so) [0x1234]". file (may be
+ * NULL) is its source file. False if there is none. O(log symbols + functions of that name). */
+bool import_binary_find(const struct import_binary *b, const char *name, const char *file, struct import_function *out);
+
+/* Finds the binary of an object. First, one of the given executables with its build-id or file name. The first given
+ * executable that matches no object of the profile by name is the program, unless the profile is one of several
+ * processes. Otherwise, the file at its path. time: the profile's end, 0 if unknown. NO_INPUT: no such file.
+ * WRONG_BUILD: it has another build-id, or, if no build-id is stated, it was written after the profile. Other statuses
+ * as profd_executable_open. */
+enum profd_status import_shelf_find(struct import_shelf *s, const struct import_profile *p,
+                                    const struct import_object *o, bool is_program, const struct import_binary **out,
+                                    struct profd_error *e);
+
+/* Returns the part after the last slash. */
+const char *import_shelf_base(const char *path);
+
+/* Converts a profile of another tool to an upload: its frames get link-time addresses of builds. */
+
+/* Creates the upload, with window, dimension and reasons; the caller adds labels and frees it. Ticks are in bins of one
+ * byte over the code of their build. If counts of a build have no address in it, the upload is marked inexact. An
+ * object that is not a file, or that has neither a build-id nor an available file, is outside all builds; if strict
+ * is set, the second case refuses the profile. REFUSED: the program is unknown, or no counts are inside any build.
+ * WRONG_BUILD: the program's file has less than half of the names and addresses of the profile, or none although its
+ * build-id is right. NO_INPUT and others: the program's file cannot be read, as in import_shelf_find. If it fails,
+ * nothing is created, but notes may have been changed. O(frames · log symbols + pairs). */
+enum profd_status import_place_profile(struct import_shelf *shelf, const struct import_profile *p, bool strict,
+                                       struct import_notes *notes, struct profd_upload **out, struct profd_error *e);
+
+/* Returns the object that is the program: the one that the file names, the one with the program's name, or the one that
+ * contains main. IMPORT_NONE if all are outside. */
+uint32_t import_place_program(const struct import_profile *p);
+
+/* State of placing a profile. Private to import_place*.c. */
+
+/* An object of the profile. */
+struct place_object {
+    const struct import_binary *binary; /* NULL: not available */
+    uint32_t build;                     /* of the upload; PROFD_NOWHERE if outside */
+    bool used;                          /* a frame is in it */
+    bool has_bias;                      /* of IMPORT_MOVED: offset to subtract from addresses */
+    uint64_t bias;
+    bool in_file; /* of IMPORT_MOVED: addresses are offsets in the file */
+    uint32_t frames, placed;
+};
+
+/* Place of a frame. entry: first address of its function. */
+struct place_frame {
+    uint32_t build;
+    uint64_t at, entry;
+};
+
+struct place {
+    const struct import_profile *profile;
+    struct import_notes *notes;
+    struct arena *arena;
+    struct place_object *objects;
+    struct place_frame *frames;
+    struct profd_upload *upload;
+    struct place_span *spans; /* of the upload's builds: range of their histograms */
+    uint32_t build_count;
+    bool saturated; /* a sum reached its end */
+    bool ambiguous; /* a frame was placed at the first of several functions of its name */
+    bool lost;      /* a frame of a build could not be placed */
+    bool outside;   /* ticks in no build were left out */
+};
+
+/* Addresses of a build: [low, high). */
+struct place_span {
+    uint64_t low, high;
+};
+
+/* Adds ticks and pairs to the upload. All frames must be placed. */
+enum profd_status place_counts_add(struct place *w, struct profd_error *e);
+
+/* Adds the stacks, except those that end in no build: their ticks are in no histogram. All frames must be placed.
+ * O(stacks · depth). */
+enum profd_status place_stacks_add(struct place *w, struct profd_error *e);
+
+#endif
