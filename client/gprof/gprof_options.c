@@ -1,4 +1,4 @@
-#include "gprof/gprof_options.h"
+#include "gprof/gprof_internal.h"
 
 #include <getopt.h>
 #include <stdio.h>

@@ -1,4 +1,4 @@
-#include "lib/address.h"
+#include "lib/client.h"
 
 #include <arpa/inet.h>
 #include <errno.h>

@@ -6,9 +6,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "lib/delivery.h"
-#include "lib/senders.h"
-#include "lib/spool.h"
+#include "lib/client.h"
 #include "lib/upload.h"
 #include "proto/frame.h"
 #include "proto/limits.h"
@@ -19,6 +17,40 @@
 #define REDIAL_MS 1000
 #define PAUSE_MIN 50u   /* ms, doubled with each attempt */
 #define PAUSE_MAX 2000u /* ms: a longer retry_after means the spool */
+
+/* Ids of the uploads that one program sends for several users: the daemon keeps the ids of each user apart, and expects
+ * the sequences of a sender without gaps. */
+struct senders {
+    struct sender *list;
+    size_t count;
+};
+
+struct sender {
+    uint32_t uid;
+    struct profd_id id;
+};
+
+/* The id of the latest upload for that user; a new one with sequence 0 at the first call. It lives until the next call.
+ */
+static enum profd_status senders_take(struct senders *s, uint32_t uid, struct profd_id **out, struct profd_error *e)
+{
+    for (size_t i = 0; i < s->count; i++) {
+        if (s->list[i].uid == uid) {
+            *out = &s->list[i].id;
+            return PROFD_OK;
+        }
+    }
+    struct sender *grown = realloc(s->list, (s->count + 1) * sizeof *grown);
+    if (!grown) {
+        return profd_no_memory(e);
+    }
+    s->list = grown;
+    s->list[s->count].uid = uid;
+    enum profd_status status = profd_id_make(&s->list[s->count].id, e);
+    *out = &s->list[s->count].id;
+    s->count += status == PROFD_OK;
+    return status;
+}
 
 /* An upload on its way: kept until it is acknowledged, refused, or written to the spool. */
 struct delivery_item {
@@ -551,7 +583,7 @@ void profd_delivery_close(struct profd_delivery *d)
     profd_conn_close(d->conn);
     spool_close(d->spool);
     free(d->executables);
-    senders_done(&d->senders);
+    free(d->senders.list);
     free(d->server);
     free(d->token_file);
     free(d->program);

@@ -1,4 +1,6 @@
 /* gmon.out to upload. */
+#include <elf.h>
+#include <inttypes.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -9,10 +11,262 @@
 #include "core/arena.h"
 #include "core/bounds.h"
 #include "lib/executable.h"
-#include "lib/gmon_check.h"
 #include "lib/upload.h"
 #include "proto/gmon.h"
 #include "proto/limits.h"
+#include "core/symtab.h"
+#include "core/table.h"
+
+/* ---- Whether a gmon.out can be of an executable, beyond where its addresses lie (core/bounds.h) ---- */
+
+#define BEFORE 8 /* bytes before a return address that are read */
+
+struct gmon_check {
+    const struct profd_executable *executable;
+    const struct object *object;
+    struct arena *arena;
+    struct elf_gmon gmon;
+    struct elf_load *loads;
+    uint32_t load_count;
+    uint64_t *starts; /* of functions, ascending; NULL until they are needed */
+    size_t start_count;
+    uint64_t counter;  /* an address of mcount or of a slot that leads to it; 0: none was found */
+    uint64_t *callees; /* that were looked at, and can be */
+    uint32_t callee_capacity;
+    struct table callee_table; /* of their addresses */
+};
+
+static bool spans(const struct elf_gmon *g, const struct counts_histogram *h)
+{
+    bool ends = false;
+    for (uint32_t i = 0; i < g->end_count; i++) {
+        ends |= h->high == ((g->ends[i] + 3) & ~UINT64_C(3));
+    }
+    return ends && h->low == (g->low & ~UINT64_C(3));
+}
+
+/* WRONG_BUILD unless the executable is linked with -pg and, if it is stripped, each histogram spans what glibc's gmon
+ * writes for it; both as far as its symbols and sections tell. O(histograms × sections). */
+static enum profd_status gmon_check_executable(const struct gmon_check *k, const struct counts *c,
+                                               struct profd_error *e)
+{
+    const struct elf_gmon *g = &k->gmon;
+    const char *id = profd_executable_build_id(k->executable), *path = profd_executable_path(k->executable);
+    if (g->knows && !g->linked) {
+        return profd_error_set(e, PROFD_WRONG_BUILD,
+                               "build %s (\"%s\") is not linked with -pg, so it writes no gmon.out: not the executable "
+                               "that was profiled",
+                               id, path);
+    }
+    for (uint32_t i = 0; g->stripped && g->end_count > 0 && i < c->histogram_count; i++) {
+        if (!spans(g, &c->histograms[i])) {
+            return profd_error_set(e, PROFD_WRONG_BUILD,
+                                   "the histogram spans 0x%" PRIx64 "-0x%" PRIx64
+                                   ", but build %s (\"%s\") begins at 0x%" PRIx64
+                                   " and has code that ends elsewhere: not the executable that was profiled",
+                                   c->histograms[i].low, c->histograms[i].high, id, path, g->low);
+        }
+    }
+    return PROFD_OK;
+}
+
+/* True unless the executable says that the code there is something other than a counter. */
+static bool may_count(struct gmon_check *k, uint64_t address)
+{
+    const struct object *o = k->object;
+    bool other = false;
+    if (address == k->counter) {
+        return true;
+    }
+    for (uint32_t i = 0; i < o->plt_count; i++) {
+        if (address - o->plt[i].address < o->plt[i].size) {
+            other = !elf_gmon_counts(object_name(o, o->plt[i].import));
+            k->counter = other ? k->counter : address;
+            return !other;
+        }
+    }
+    for (uint32_t i = 0; i < o->symbol_count; i++) {
+        const struct object_symbol *s = &o->symbols[i];
+        if (s->address == address && symtab_is_function(o, s)) {
+            if (elf_gmon_counts(object_name(o, s->name))) {
+                k->counter = address;
+                return true;
+            }
+            other = true;
+        }
+    }
+    return !other;
+}
+
+static bool is_behind_x86(struct gmon_check *k, uint64_t address, const uint8_t *before)
+{
+    static const unsigned indirect[] = {2, 3, 6, 7}; /* sizes of call *… */
+    if (before[BEFORE - 5] == 0xe8) {
+        int32_t distance;
+        memcpy(&distance, &before[BEFORE - 4], sizeof distance);
+        const uint64_t to = address + (uint64_t)(int64_t)distance;
+        if (may_count(k, k->object->bits == 32 ? (uint32_t)to : to)) {
+            return true;
+        }
+    }
+    for (size_t i = 0; i < sizeof indirect / sizeof *indirect; i++) {
+        const uint8_t *at = &before[BEFORE - indirect[i]];
+        if (at[0] == 0xff && (at[1] & 0x38) == 0x10) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool is_behind_aarch64(struct gmon_check *k, uint64_t address, const uint8_t *before)
+{
+    const uint8_t *at = &before[BEFORE - 4];
+    const uint32_t code = at[0] | (uint32_t)at[1] << 8 | (uint32_t)at[2] << 16 | (uint32_t)at[3] << 24;
+    if ((code & 0xfffffc1f) == 0xd63f0000) { /* blr */
+        return true;
+    }
+    const int64_t distance = (int32_t)(code << 6) >> 6; /* of bl, in instructions */
+    return code >> 26 == 0x25 && may_count(k, address - 4 + (uint64_t)distance * 4);
+}
+
+/* True if the instruction before the address may call a counter. */
+static bool is_behind_call(struct gmon_check *k, uint64_t address)
+{
+    uint8_t before[BEFORE] = {0};
+    for (uint32_t i = 0; i < k->load_count; i++) {
+        const struct elf_load *l = &k->loads[i];
+        if (address >= l->address + BEFORE && address - l->address <= l->size) {
+            if (!executable_read_bytes(k->executable, l->offset + (address - l->address) - BEFORE, before, BEFORE)) {
+                return false;
+            }
+            return k->object->machine == EM_AARCH64 ? is_behind_aarch64(k, address, before)
+                                                    : is_behind_x86(k, address, before);
+        }
+    }
+    return false;
+}
+
+static int compare_addresses(const void *a, const void *b)
+{
+    const uint64_t *x = a, *y = b;
+    return (*x > *y) - (*x < *y);
+}
+
+static enum profd_status find_starts(struct gmon_check *k, struct profd_error *e)
+{
+    const struct object *o = k->object;
+    k->starts = ARENA_ARRAY(k->arena, (size_t)o->symbol_count + 1, uint64_t);
+    if (k->starts == NULL) {
+        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for %u addresses of functions", o->symbol_count);
+    }
+    for (uint32_t i = 0; i < o->symbol_count; i++) {
+        if (symtab_is_function(o, &o->symbols[i])) {
+            k->starts[k->start_count++] = o->symbols[i].address;
+        }
+    }
+    qsort(k->starts, k->start_count, sizeof *k->starts, compare_addresses);
+    return PROFD_OK;
+}
+
+static enum profd_status judge_callee(struct gmon_check *k, uint64_t address, struct profd_error *e)
+{
+    if (is_behind_call(k, address)) {
+        return PROFD_OK;
+    }
+    enum profd_status status = k->starts == NULL ? find_starts(k, e) : PROFD_OK;
+    if (status != PROFD_OK ||
+        bsearch(&address, k->starts, k->start_count, sizeof *k->starts, compare_addresses) != NULL) {
+        return status;
+    }
+    return profd_error_set(e, PROFD_WRONG_BUILD,
+                           "the callee of an arc at 0x%" PRIx64
+                           " is neither the start of a function nor behind a call of mcount in build %s (\"%s\"): not "
+                           "the executable that was profiled",
+                           address, profd_executable_build_id(k->executable), profd_executable_path(k->executable));
+}
+
+static uint64_t hash_callee(const void *context, uint32_t index)
+{
+    const struct gmon_check *k = context;
+    return table_mix(k->callees[index], 0);
+}
+
+static enum profd_status check_callee(struct gmon_check *k, uint64_t address, struct profd_error *e)
+{
+    struct table *t = &k->callee_table;
+    uint64_t *callees = arena_extend(k->arena, k->callees, t->used, &k->callee_capacity, sizeof *callees);
+    if (callees == NULL || !table_reserve(t, k->arena, hash_callee, k)) {
+        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for the callees of a gmon.out");
+    }
+    k->callees = callees;
+    uint32_t at = table_slot(t, table_mix(address, 0));
+    for (; t->slots[at] != 0; at = (at + 1) & t->mask) {
+        if (callees[t->slots[at] - 1] == address) {
+            return PROFD_OK;
+        }
+    }
+    TRY(judge_callee(k, address, e));
+    callees[t->used++] = address;
+    t->slots[at] = t->used;
+    return PROFD_OK;
+}
+
+/* WRONG_BUILD unless each callee that is code of the executable is the start of a function or the address behind a call
+ * of mcount or __fentry__, which is what glibc records. Only on x86 and AArch64, and only if the functions are known.
+ * Two builds for which all of that is the same cannot be told apart. An address is looked at once, with whichever file
+ * has it first: O(arcs), and O(symbols) for each new address that is not behind a call of the usual counter. */
+static enum profd_status gmon_check_callees(struct gmon_check *k, const struct counts *c, struct profd_error *e)
+{
+    const uint16_t machine = k->object->machine;
+    enum profd_status status = PROFD_OK;
+    if (!k->object->has_names || k->object->only_dynamic ||
+        (machine != EM_X86_64 && machine != EM_386 && machine != EM_AARCH64)) {
+        return PROFD_OK;
+    }
+    for (uint32_t i = 0; status == PROFD_OK && i < c->arc_count; i++) {
+        if (c->to_build[i] != COUNTS_NOWHERE && object_holds(k->object, c->to[i])) {
+            status = check_callee(k, c->to[i], e);
+        }
+    }
+    return status;
+}
+
+/* What is known of an executable for its gmon.out files: made with the first file, kept with x for the next ones. Not
+ * to be freed. O(symbols + sections). */
+static enum profd_status gmon_check_get(const struct profd_executable *x, struct gmon_check **out,
+                                        struct profd_error *e)
+{
+    struct gmon_check **kept = executable_gmon_check(x), *k = *kept;
+    struct arena *a = executable_arena(x);
+    enum profd_status status = PROFD_OK;
+    if (k == NULL) {
+        k = ARENA_NEW(a, struct gmon_check);
+        status = k != NULL ? executable_read_gmon(x, a, &k->gmon, e)
+                           : profd_error_set(e, PROFD_NO_MEMORY, "no memory to check a gmon.out");
+        if (status == PROFD_OK) {
+            status = executable_read_loads(x, a, &k->loads, &k->load_count, e);
+        }
+        if (status != PROFD_OK) {
+            return status;
+        }
+        k->executable = x;
+        k->object = executable_object(x);
+        k->arena = a;
+        /* The first function or slot of a counter, which nearly every call of one leads to. */
+        const struct object *o = k->object;
+        for (uint32_t i = 0; i < o->plt_count && k->counter == 0; i++) {
+            k->counter = elf_gmon_counts(object_name(o, o->plt[i].import)) ? o->plt[i].address : 0;
+        }
+        for (uint32_t i = 0; i < o->symbol_count && k->counter == 0; i++) {
+            k->counter = elf_gmon_counts(object_name(o, o->symbols[i].name)) ? o->symbols[i].address : 0;
+        }
+        *kept = k;
+    }
+    *out = k;
+    return status;
+}
+
+/* ---- The upload ---- */
 
 /* A callee outside of the executable, in a file that is proven to be of it, is a function of a shared library built
  * with -pg. glibc has subtracted the wrong load address, so the address means nothing: the callee is nowhere. */

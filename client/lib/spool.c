@@ -1,5 +1,5 @@
 /* The directory of the spool, and its files: each is written whole or not at all, and checked when it is read. */
-#include "lib/spool.h"
+#include "lib/client.h"
 
 #include <dirent.h>
 #include <errno.h>

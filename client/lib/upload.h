@@ -26,4 +26,9 @@ void upload_claim_uid(struct profd_upload *u, uint32_t uid);
 /* The user that was claimed; false: none. */
 bool upload_get_claim(const struct profd_upload *u, uint32_t *uid);
 
+#define IDENTITY_HOST_SIZE 33
+
+/* The machine-id, 32 lower-case hex digits; "" where there is none. */
+void identity_host(char host[IDENTITY_HOST_SIZE]);
+
 #endif

@@ -9,8 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "lib/delivery.h"
-#include "lib/identity.h"
+#include "lib/client.h"
 #include "lib/upload.h"
 #include "proto/process_group.h"
 #include "record/record_internal.h"

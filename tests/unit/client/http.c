@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lib/address.h"
+#include "lib/client.h"
 #include "lib/http_reply.h"
 #include "profd.h"
 

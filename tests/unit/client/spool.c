@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "lib/spool.h"
+#include "lib/client.h"
 #include "proto/frame.h"
 #include "proto/limits.h"
 

@@ -1,6 +1,6 @@
-/* gprof's command line. */
-#ifndef PROFD_CLIENT_GPROF_OPTIONS_H
-#define PROFD_CLIENT_GPROF_OPTIONS_H
+/* The command line. Private to client/gprof. */
+#ifndef PROFD_CLIENT_GPROF_INTERNAL_H
+#define PROFD_CLIENT_GPROF_INTERNAL_H
 
 #include <stdbool.h>
 
