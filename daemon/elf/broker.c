@@ -81,7 +81,7 @@ static int broker_send(int socket, const void *packet, size_t size, const int *f
 }
 
 /* Receives one packet of exactly size bytes. fds gets up to BROKER_FDS descriptors (close-on-exec), −1 for missing
- * ones. 1: received; 0: the other side has closed; −1: an error or a malformed packet, the descriptors of which are
+ * ones. 1: received; 0: the other side has closed; −1: an error or a malformed packet, whose descriptors are
  * closed. */
 static int broker_receive(int socket, void *packet, size_t size, int fds[BROKER_FDS])
 {

@@ -331,7 +331,7 @@ static bool find_text(struct elf_instructions *i, const char *text, uint32_t *of
     return !i->texts.failed;
 }
 
-/* Is the last operand where the instruction goes? */
+/* True if the last operand is the target of the instruction. */
 static bool is_branch(const struct elf_instructions *i, const cs_insn *x)
 {
     const char *m = x->mnemonic;

@@ -646,7 +646,7 @@ bool attach_still_lives(const struct attach_origin *o, const struct attach_origi
            (!known || started_of(o->pid) == o->started);
 }
 
-/* A histogram with the one counter, n, for a process of which only the program is known. */
+/* Makes a histogram with the one counter n. Of such a process only the program is known. */
 static enum profd_status counts_make(uint64_t n, uint8_t **out, size_t *size, struct profd_error *e)
 {
     struct counts c;

@@ -218,7 +218,7 @@ static void see_row(void *context, const struct build_row *row)
     *(bool *)context = true;
 }
 
-/* Is this the first time that the user names the build? */
+/* True the first time that the user names the build. */
 static enum profd_status is_new(struct build_cache *cache, struct build_cache_node *node, bool *fresh,
                                 struct profd_error *e)
 {

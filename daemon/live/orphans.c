@@ -159,7 +159,7 @@ static void orphans_await(struct orphan_search *u, const struct store_instance *
     u->awaited_count++;
 }
 
-/* Does the process live, and run the program that counted? */
+/* True if the process lives and still runs the program that counted. */
 static bool orphans_lives(struct orphan_search *u, const struct store_instance *i)
 {
     struct attach_origin origin;

@@ -29,7 +29,7 @@ enum profd_status aside_finish(int dir, uint64_t inode, bool *moved, char name[A
 enum profd_status aside_note(int dir, const char *sentence, bool log, time_t when, char name[ASIDE_NAME_SIZE],
                              struct profd_error *e);
 
-/* Is it the name of a damaged database that was put aside? */
+/* True if it is the name of a damaged database that was put aside. */
 bool aside_is_damaged(const char *name);
 
 /* How many databases were put aside in the directory because they were damaged, and notes there are; latest is the name

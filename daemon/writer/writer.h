@@ -71,7 +71,7 @@ size_t writer_pending(const struct writer *w);
 enum profd_status writer_check(const struct writer *w, struct profd_error *e);
 
 /* From any thread: */
-/* Batches finished so far: does it still move? */
+/* Batches finished so far. A number that stays the same while jobs wait shows that the writer is stuck. */
 uint64_t writer_batches(struct writer *w);
 /* Of what is stored: grows with every batch, odd while the writer is at it. */
 uint64_t writer_generation(const struct writer *w);

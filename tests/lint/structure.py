@@ -12,7 +12,6 @@ from callers import check_callers  # noqa: E402
 from circles import check_circles  # noqa: E402
 from duplicates import check_duplicates  # noqa: E402
 from manuals import check_manuals  # noqa: E402
-from prose import check_prose  # noqa: E402
 from shape import check_arguments, check_braces, check_format, check_sizes, check_width  # noqa: E402
 from size import check_budgets  # noqa: E402
 from symbols import Symbols  # noqa: E402
@@ -123,7 +122,6 @@ def main():
     check_calls(tree)
     check_tests(tree)
     check_manuals(tree)
-    check_prose(tree)
     print(f"1..{len(points)}")
     return 0 if all(points) else 1
 
