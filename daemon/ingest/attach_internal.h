@@ -61,10 +61,7 @@ void attach_snapshot_done(struct attach_snapshot *s);
 
 /* What the parts of a harvest share. Private to attach*. */
 
-/* --- attach_open.c ------------------------------------------------------------------------------------------------ */
-
-/* --- attach_reading.c: the memory, copied ----------------------------------------------------------------------------
- */
+/* --- The memory, copied ------------------------------------------------------------------------------------------- */
 
 /* A copy of what is used, read once. Of a large file all but the tables; these come one at a time. */
 struct attach_reading {
@@ -82,8 +79,7 @@ void attach_reading_drop(struct attach_reading *r, uint64_t at, uint64_t size);
 /* Accepts a zeroed struct. */
 void attach_reading_close(struct attach_reading *r);
 
-/* --- attach_builds.c: modules become builds ------------------------------------------------------------------------
- */
+/* --- Modules become builds ---------------------------------------------------------------------------------------- */
 
 struct attach_build {
     struct buildid id;
@@ -108,8 +104,7 @@ static inline uint32_t attach_builds_of(const struct attach_builds *b, uint32_t 
     return module <= b->module_count ? b->of_module[module] : COUNTS_NOWHERE;
 }
 
-/* --- attach_gather.c: sums by identity ------------------------------------------------------------------------------
- */
+/* --- Sums by identity --------------------------------------------------------------------------------------------- */
 
 struct attach_arc {
     uint32_t from_build, to_build;
@@ -133,8 +128,7 @@ struct attach_ticks {
 /* Ascending by build and index, each once. */
 void attach_ticks_sort(struct attach_ticks *s);
 
-/* --- attach_stacks.c -------------------------------------------------------------------------------------------------
- */
+/* --- Stacks ------------------------------------------------------------------------------------------------------- */
 
 enum attach_node_state {
     ATTACH_NODE_WAITS, /* it, or one above it, is not published, or of a module that comes with the next snapshot */
@@ -164,8 +158,7 @@ struct attach_stacks {
 enum profd_status attach_stacks_list(struct attach_stacks *s, const struct attach_builds *b, uint64_t most,
                                      struct attach_arcs *pairs, struct profd_error *e);
 
-/* --- attach_difference.c ---------------------------------------------------------------------------------------------
- */
+/* --- What is new -------------------------------------------------------------------------------------------------- */
 
 /* What is new since a snapshot, and the next one's counts. */
 struct attach_difference {
@@ -186,12 +179,7 @@ enum profd_status attach_difference_make(struct attach_reading *r, struct attach
 /* Accepts a zeroed struct. */
 void attach_difference_done(struct attach_difference *d);
 
-/* --- attach_counters.c
- * --------------------------------------------------------------------------------------------------
- */
-
-/* --- attach_counts.c -------------------------------------------------------------------------------------------------
- */
+/* --- Counts of an upload ------------------------------------------------------------------------------------------ */
 
 struct attach_news {
     const struct attach_builds *builds;
@@ -200,8 +188,7 @@ struct attach_news {
     uint32_t rate;
 };
 
-/* --- attach.c --------------------------------------------------------------------------------------------------------
- */
+/* --- The process -------------------------------------------------------------------------------------------------- */
 
 struct attach_process {
     int memfd;
@@ -232,7 +219,7 @@ void attach_inside_free(struct attach_inside *in);
 /* The summary of a harvest becomes that of the process. Without memory for its texts these are "". */
 void attach_publish(struct attach_process *p, const struct attach_summary *summary);
 
-/* Validates an upload of a live process by the rules for all uploads, and fills in h's (attach_upload.c). */
+/* Validates an upload of a live process by the rules for all uploads, and fills in h's. */
 struct attach_delivery {
     uint32_t uid;
     int64_t received;

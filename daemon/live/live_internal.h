@@ -203,7 +203,7 @@ void table_each(struct live *l, void (*f)(struct live *l, struct live_process *a
 void table_note_refused(struct live *l, uint32_t uid, const uint8_t instance[ATTACH_INSTANCE_SIZE]);
 void table_free_refused(struct live_refused *list);
 
-/* awaited.c: processes of an earlier daemon that live and have not attached again. */
+/* process.c: processes of an earlier daemon that live and have not attached again. */
 /* Observes the ends of those in the list that have not attached, instead of those of the previous call. Takes the list
  * over. */
 void awaited_set(struct live *l, struct live_awaited *list);
@@ -222,7 +222,7 @@ void process_set_page_fd(struct live *l, struct live_process *a, int fd);
 /* Removes it and frees what it holds; SYNCs do not wait for it any more. Only when no harvest of it is in flight. */
 void process_remove(struct live *l, struct live_process *a);
 
-/* answer.c */
+/* What a process is told (process.c). */
 /* The process is in the database: acknowledges ATTACH, if that was not done. */
 void answer_acknowledge(struct live *l, struct live_process *a);
 /* Closes the connection with a reason; answers ATTACH if that was not done. */
@@ -235,7 +235,7 @@ void exits_watch(struct live *l, struct live_process *a, enum peer_process state
 void exits_mark_earlier(struct live *l, const struct live_process *a);
 void exits_on_sync(struct loop_task *task);
 
-/* summary.c: a copy of what is known of it, for the loop, which answers while the process itself is being read. */
+/* process.c: a copy of what is known of it, for the loop, which answers while the process itself is being read. */
 void summary_copy(struct live_process *a);
 
 /* harvest.c */
@@ -253,7 +253,7 @@ void harvest_drop(void *context, struct work_item *item);
 void harvest_sweep(struct live *l);
 void harvest_on_sweep(void *context);
 
-/* store.c: all of a batch in one transaction. */
+/* harvest.c: all of a batch in one transaction. */
 extern const struct writer_job_type live_harvest_type;
 
 /* sync.c */
@@ -269,7 +269,7 @@ void sync_stop_asking(struct live *l, struct live_user *u);
 /* No SYNC will be granted any more. */
 void sync_end(struct live *l);
 
-/* page.c: the page by which a process is told to pause. */
+/* list.c: the page by which a process is told to pause. */
 /* Creates a page that only the daemon can write, and a descriptor of it for the process. */
 enum profd_status page_new(struct attach_page **page, int *fd, struct profd_error *e);
 void page_free(struct attach_page *page);
@@ -290,7 +290,7 @@ uint64_t origin_read_cpu(const struct attach_origin *origin);
 uint32_t origin_count_filters(const struct attach_origin *origin);
 void origin_of(const struct live *l, uint32_t pid, struct attach_origin *out);
 
-/* search.c: memories of processes that an earlier daemon read. */
+/* fdstore.c: memories of processes that an earlier daemon read. */
 /* Opens the memory of this instance in a process of the daemon's own user; −1 if there is none that can be trusted.
  * Nothing of other users' processes is opened, whatever the daemon's rights. O(descriptors of the process); may block.
  */
