@@ -203,7 +203,7 @@ void table_each(struct live *l, void (*f)(struct live *l, struct live_process *a
 void table_note_refused(struct live *l, uint32_t uid, const uint8_t instance[ATTACH_INSTANCE_SIZE]);
 void table_free_refused(struct live_refused *list);
 
-/* process.c: processes of an earlier daemon that live and have not attached again. */
+/* table.c: processes of an earlier daemon that live and have not attached again. */
 /* Observes the ends of those in the list that have not attached, instead of those of the previous call. Takes the list
  * over. */
 void awaited_set(struct live *l, struct live_awaited *list);
