@@ -116,7 +116,7 @@ $(PBC).c $(PBC).h &: proto/profd.proto
 	$(Q)protoc-c --c_out=$(B)/gen proto/profd.proto
 $(B)/gen/proto/profd.pb-c.o: $(PBC).c
 	$(Q)$(CC) $(CFLAGS_ALL) -w -c $< -o $@
-$(B)/proto/message.o $(B)/proto/message_encode.o $(B)/proto/message_decode.o $(B)/daemon/relay/batch.o: $(PBC).h
+$(B)/proto/message.o $(B)/daemon/relay/batch.o: $(PBC).h
 # SQL and static files become byte arrays.
 $(B)/gen/embed/%.c: % tests/embed.sh
 	$(FOLDER)

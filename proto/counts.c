@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "proto/collector.h"
-#include "proto/counts_internal.h"
-#include "proto/varint.h"
+#include "proto/limits.h"
+#include "proto/sum.h"
 
 void collector_make_histogram(struct counts_histogram *h, uint32_t program)
 {
@@ -134,26 +134,15 @@ void counts_done(struct counts *c)
     *c = (struct counts){0};
 }
 
-/* sum and the values; saturates at 2^63−1, as stored sums do. */
-static uint64_t counts_sum(uint64_t sum, const uint64_t *values, size_t n)
-{
-    for (size_t i = 0; i < n; i++) {
-        if (__builtin_add_overflow(sum, values[i], &sum) || sum > (uint64_t)INT64_MAX) {
-            return (uint64_t)INT64_MAX;
-        }
-    }
-    return sum;
-}
-
 void counts_totals(const struct counts *c, uint64_t *ticks, uint64_t *calls)
 {
     *ticks = 0;
     for (uint32_t i = 0; i < c->histogram_count; i++) {
         if (!collector_is_dimension(c->histograms[i].dimension)) {
-            *ticks = counts_sum(*ticks, c->bin_ticks + c->histograms[i].first, c->histograms[i].used);
+            sum_saturate(ticks, sum_all(c->bin_ticks + c->histograms[i].first, c->histograms[i].used));
         }
     }
-    *calls = counts_sum(0, c->calls, c->arc_count);
+    *calls = sum_all(c->calls, c->arc_count);
 }
 
 enum profd_status counts_judge_sizes(uint64_t histograms, uint64_t bins, uint64_t arcs, struct profd_error *e)

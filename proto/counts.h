@@ -111,6 +111,15 @@ struct counts_sizes {
     bool sorted; /* with the order of arcs */
 };
 
+/* Memory for arrays that are decoded: size bytes, zeroed, aligned for any type, or NULL. */
+struct counts_memory {
+    void *(*take)(void *context, size_t size);
+    void *context;
+};
+
+/* Takes one block for arrays of these sizes, from memory or (NULL) with malloc. NO_MEMORY or OK. */
+enum profd_status counts_take_block(struct counts *c, const struct counts_sizes *sizes,
+                                    const struct counts_memory *memory, struct profd_error *e);
 /* Allocates one zeroed block for arrays of these sizes. NO_MEMORY or OK. */
 enum profd_status counts_init_sizes(struct counts *c, const struct counts_sizes *sizes, struct profd_error *e);
 /* The same without trees. */
@@ -140,12 +149,6 @@ enum profd_status counts_decode_sizes(const uint8_t *in, size_t n, struct counts
 #define COUNTS_STACKS 4u
 #define COUNTS_ALL 7u
 
-/* Memory for arrays that are decoded: size bytes, zeroed, aligned for any type, or NULL. */
-struct counts_memory {
-    void *(*take)(void *context, size_t size);
-    void *context;
-};
-
 /* Decodes and validates: every limit of limits.h, low < high, indices ascending and below bins, build indices below
  * builds (or COUNTS_NOWHERE), the order of sorted rows, trees as struct counts says, the geometry of the collector's
  * counters (collector.h; the caller must check that their build is the program), no surplus bytes. Lengths are checked
@@ -169,6 +172,9 @@ enum profd_status counts_judge_sizes(uint64_t histograms, uint64_t bins, uint64_
 
 /* Checks every rule for one histogram, except build and first. at names the histogram in the sentence. */
 enum profd_status counts_judge_histogram(const struct counts_histogram *h, uint32_t at, struct profd_error *e);
+
+/* At most one histogram has the collector's counters. MALFORMED or OK. */
+enum profd_status counts_check_collector(const struct counts *c, struct profd_error *e);
 
 /* Computes Σ ticks and Σ calls, saturating at 2^63−1. The collector's counters (collector.h) are not ticks. */
 void counts_totals(const struct counts *c, uint64_t *ticks, uint64_t *calls);

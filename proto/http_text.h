@@ -40,4 +40,9 @@ static inline int http_percent_value(const char *text, size_t n)
     return high < 0 || low < 0 ? -1 : high * 16 + low;
 }
 
+/* Reason phrases of HTTP statuses (RFC 9110, 15): in the status line, and as titles of problem documents. */
+
+/* "Not Found" for 404; "Error" for a status that profd does not send. Static. */
+const char *http_phrase(int http_status);
+
 #endif

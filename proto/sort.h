@@ -1,9 +1,14 @@
-/* Stable sorts without recursion; the caller brings the scratch space. */
+/* Orders: stable sorts without recursion, for which the caller brings the scratch space; comparisons, searches, a heap.
+ */
 #ifndef PROFD_PROTO_SORT_H
 #define PROFD_PROTO_SORT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
+
+/* Stable sorts without recursion; the caller brings the scratch space. */
 
 struct sort_item {
     uint64_t key;
@@ -22,5 +27,49 @@ typedef int sort_compare(const void *context, uint32_t a, uint32_t b);
 
 /* Ascending by compare; equal items keep their order. scratch holds n items. O(n log n) comparisons. */
 void sort_merge(uint32_t *items, uint32_t *scratch, size_t n, sort_compare *compare, const void *context);
+
+/* Orders as qsort and sort_merge want them: below 0, 0 or above 0. And the search in rows that ascend. */
+
+static inline int compare_u64(uint64_t a, uint64_t b)
+{
+    return (a > b) - (a < b);
+}
+
+/* By two numbers each: by the second where the first are equal. */
+static inline int compare_pairs(uint64_t a, uint64_t b, uint64_t then_a, uint64_t then_b)
+{
+    return a != b ? compare_u64(a, b) : compare_u64(then_a, then_b);
+}
+
+/* The first of count rows that is not below key; count: none. Each row has size bytes and begins with a uint64_t, by
+ * which the rows ascend. O(log n) */
+static inline uint32_t compare_find_first(const void *rows, uint32_t count, size_t size, uint64_t key)
+{
+    uint32_t low = 0, high = count;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        uint64_t at;
+        memcpy(&at, (const char *)rows + size * middle, sizeof at);
+        if (at < key) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return low;
+}
+
+/* A binary heap of numbers: the first by an order is on top. Pushing and popping are O(log n). */
+
+struct heap {
+    bool (*before)(const void *context, uint32_t a, uint32_t b); /* a total order */
+    const void *context;
+    uint32_t *items; /* the caller's, with capacity for all; items[0] is on top */
+    uint32_t count;
+};
+
+void heap_push(struct heap *h, uint32_t item);
+/* Removes the top, which there must be, and returns it. */
+uint32_t heap_pop(struct heap *h);
 
 #endif

@@ -310,7 +310,7 @@ CREATE TABLE instance_waiting (
 CREATE INDEX instance_waiting_by_child ON instance_waiting (child);
 
 -- For each sum, the number of its processes in each of the 16 random groups, and the number of processes without a
--- known group: 17 LEB128 numbers (daemon/core/random_groups.h). A table of its own, because rows of table rollup are
+-- known group: 17 LEB128 numbers (daemon/core/spread.h). A table of its own, because rows of table rollup are
 -- too long to be read to their end for it. A single upload has this in its columns.
 CREATE TABLE rollup_processes (
     series INTEGER NOT NULL,

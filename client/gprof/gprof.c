@@ -9,9 +9,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "compat/compat_gmon.h"
+#include "compat/compat.h"
 #include "compat/compat_run.h"
-#include "compat/compat_sum.h"
 #include "elf/elf_read.h"
 #include "gprof/gprof_internal.h"
 

@@ -4,7 +4,7 @@
 
 #include <stdbool.h>
 
-#include "compat/compat_options.h"
+#include "compat/compat.h"
 
 struct gprof_options {
     struct compat_options listing;

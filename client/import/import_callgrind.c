@@ -1,7 +1,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "core/sum.h"
+#include "proto/sum.h"
 #include "import/import_any_internal.h"
 
 /* A function without an object: slots of .plt.got and .plt.sec look like this. */

@@ -1,12 +1,11 @@
 #include <string.h>
 
-#include "core/compare.h"
-#include "core/sum.h"
+#include "proto/sort.h"
+#include "proto/sum.h"
 #include "core/table.h"
 #include "import/import_any_internal.h"
 #include "lib/upload.h"
 #include "proto/limits.h"
-#include "proto/sort.h"
 
 #define PAGE 4096u
 #define VOTES 4096u     /* frames of an object that are used to determine how far it was moved */

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "proto/buildid.h"
-#include "proto/counts_stacks.h"
+#include "proto/counts_tree.h"
 #include "proto/frame.h"
 #include "proto/label.h"
 #include "proto/limits.h"

@@ -11,7 +11,7 @@
 
 #include "lib/client.h"
 #include "lib/upload.h"
-#include "proto/process_group.h"
+#include "proto/segment.h"
 #include "record/record_internal.h"
 
 #define STEP_MS 200

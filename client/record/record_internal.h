@@ -18,7 +18,7 @@
 #include "profd.h"
 #include "proto/buildid.h"
 #include "proto/collector.h"
-#include "proto/counts_stacks.h"
+#include "proto/counts_tree.h"
 #include "proto/limits.h"
 #include "proto/status.h"
 

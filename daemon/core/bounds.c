@@ -6,7 +6,7 @@
 
 #include "proto/bins.h"
 #include "proto/collector.h"
-#include "proto/counts_stacks.h"
+#include "proto/counts_tree.h"
 #include "proto/limits.h"
 
 #define BUCKET 16 /* bytes of text for which glibc keeps one caller */

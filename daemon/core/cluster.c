@@ -3,7 +3,7 @@
 #include <stdbool.h>
 
 #include "proto/sort.h"
-#include "core/sum.h"
+#include "proto/sum.h"
 
 #define NONE UINT32_MAX
 

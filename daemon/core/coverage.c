@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "core/sum.h"
+#include "proto/sum.h"
 
 #define COVERAGE_LONG_NS UINT64_C(50000000) /* shorter times have no tick by chance */
 

@@ -1,15 +1,343 @@
 #include "core/diff.h"
 
 #include <math.h>
+#include <stddef.h>
 #include <string.h>
 
-#include "core/clone_names.h"
-#include "core/diff_arcs.h"
-#include "core/diff_common.h"
-#include "core/diff_plan.h"
+#include "core/names.h"
 #include "proto/sort.h"
 
 #define V DIFF_VALUES
+
+const char *diff_metric_name(enum diff_metric metric)
+{
+#define X(name, text) text,
+    static const char *const NAMES[] = {DIFF_METRICS(X)};
+#undef X
+    return (unsigned)metric < DIFF_METRIC_COUNT ? NAMES[metric] : NULL;
+}
+
+const char *diff_verdict_name(enum diff_verdict verdict)
+{
+    static const char *const NAMES[DIFF_VERDICTS] = {"changed",   "constant-changed", "only-in-a", "only-in-b",
+                                                     "uncertain", "not-significant",  "constant",  "too-few"};
+    return NAMES[verdict];
+}
+
+const char *diff_needs_name(enum diff_needs needs)
+{
+    static const char *const NAMES[DIFF_NEEDS] = {"nothing", "data", "processes", "too-much"};
+    return NAMES[needs];
+}
+
+/* Arcs of one side, ascending by (caller, callee); those of clones have one key. A function's number in keys is that of
+ * its row's first member on side A, so that both sides' values are read nearly in their order. */
+struct arc_list {
+    struct sort_item *items;
+    uint32_t count;
+};
+
+static bool is_wanted(const struct diff_arcs_request *r, uint32_t s, uint32_t caller, uint32_t callee)
+{
+    const struct diff_row *rows = r->match->rows;
+    return rows[caller].count[1 - s] > 0 && rows[callee].count[1 - s] > 0 &&
+           (r->is_watched == NULL || r->is_watched[callee]) && r->calls[0][(size_t)caller * V] > 0 &&
+           r->calls[1][(size_t)caller * V] > 0;
+}
+
+static void list_arcs(struct arena *a, const struct diff_arcs_request *r, uint32_t s, struct arc_list *out)
+{
+    const struct diff_side *side = r->sides[s];
+    const struct diff_match *match = r->match;
+    out->items = ARENA_ARRAY(a, (size_t)side->arc_count * 2, struct sort_item);
+    for (uint32_t i = 0; i < side->arc_count; i++) {
+        const uint32_t caller = match->row_of[s][side->from[i]], callee = match->row_of[s][side->to[i]];
+        if (is_wanted(r, s, caller, callee)) {
+            const uint32_t from = match->member[0][match->rows[caller].first[0]],
+                           to = match->member[0][match->rows[callee].first[0]];
+            out->items[out->count++] = (struct sort_item){(uint64_t)from << 32 | to, i};
+        }
+    }
+    sort_radix(out->items, out->items + side->arc_count, out->count);
+}
+
+/* Calls and groups of the arcs of a key, which begin at *at, behind them. False: the side has none. */
+static bool take_arc(const struct diff_side *side, const struct arc_list *list, uint64_t key, uint32_t *at,
+                     double calls[V], uint16_t *groups)
+{
+    const uint32_t first = *at;
+    for (; *at < list->count && list->items[*at].key == key; ++*at) {
+        const uint32_t arc = list->items[*at].value;
+        for (uint32_t k = 0; k < V; k++) {
+            calls[k] += (double)side->arc_calls[k * side->arc_step + arc];
+        }
+        *groups |= side->arc_groups[arc];
+    }
+    return *at > first;
+}
+
+/* The item of a key. at[s]: where its arcs begin in the list of side s, if it has any; moves behind them. */
+static void make_arc_item(const struct diff_arcs_request *r, const struct arc_list *lists, uint32_t at[2], uint64_t key,
+                          struct diff_item *item)
+{
+    const uint32_t caller = r->match->row_of[0][key >> 32];
+    struct diff_logs logs[2];
+    bool enough = true;
+    *item = (struct diff_item){.row = r->match->row_of[0][(uint32_t)key], .caller = caller, .verdict = DIFF_TOO_FEW};
+    for (uint32_t s = 0; s < 2; s++) {
+        const double *y = &r->calls[s][(size_t)caller * V];
+        double x[V] = {0};
+        uint16_t groups = 0;
+        const bool here = take_arc(r->sides[s], &lists[s], key, &at[s], x, &groups);
+        item->ratio[s] = here ? x[0] / y[0] : 0;
+        item->verdict = here ? item->verdict : s == 0 ? DIFF_ONLY_B : DIFF_ONLY_A;
+        enough = enough && here && diff_stat_count(groups) >= DIFF_GROUPS_LEAST && diff_stat_logs(x, y, &logs[s]);
+    }
+    item->estimated = enough;
+    if (enough) {
+        diff_stat_compare(&logs[0], &logs[1], r->groups, r->paired, &item->estimate);
+    }
+}
+
+static uint64_t next_key(const struct arc_list *list, uint32_t at)
+{
+    return at < list->count ? list->items[at].key : UINT64_MAX;
+}
+
+/* Fills in the table's items for arcs between functions of both sides if the caller was called on both; they are
+ * compared where there is enough. O(arcs). */
+static void diff_arcs_make(struct arena *a, const struct diff_arcs_request *r, struct diff_table *t)
+{
+    struct arc_list lists[2] = {{0}, {0}};
+    uint32_t at[2] = {0, 0};
+    list_arcs(a, r, 0, &lists[0]);
+    list_arcs(a, r, 1, &lists[1]);
+    t->items = ARENA_ARRAY(a, (size_t)lists[0].count + lists[1].count, struct diff_item);
+    while (at[0] < lists[0].count || at[1] < lists[1].count) {
+        const uint64_t left = next_key(&lists[0], at[0]), right = next_key(&lists[1], at[1]);
+        make_arc_item(r, lists, at, left < right ? left : right, &t->items[t->count++]);
+    }
+}
+
+#define COMMON_ROUNDS 5 /* of leaving out what deviates */
+#define DEVIATES 3.0    /* standard errors */
+
+struct common_work {
+    const struct diff_common_request *request;
+    struct diff_table *table;
+    const struct diff_logs *logs;
+    bool *compared;          /* of each item: estimated, and not the same number in every group of both sides */
+    double *weight;          /* of each item; 0: it is no part of the mean */
+    struct diff_logs sum[2]; /* Σ weight · logs */
+    double total;            /* Σ weight */
+    uint32_t functions;
+    struct sort_item *order;
+};
+
+static double common_weight(const struct common_work *w, const struct diff_item *x)
+{
+    double sum = x->ticks[0] + x->ticks[1];
+    return !w->request->by_ticks ? 1 : sum > 0 ? x->ticks[0] * x->ticks[1] / sum : 0;
+}
+
+static void common_add(struct diff_logs to[2], const struct diff_logs from[2], double weight)
+{
+    for (uint32_t s = 0; s < 2; s++) {
+        for (uint32_t k = 0; k < V; k++) {
+            to[s].of[k] += weight * from[s].of[k];
+        }
+        to[s].freedom += weight * from[s].freedom;
+    }
+}
+
+/* True if the choice has changed. */
+static bool common_choose(struct common_work *w)
+{
+    size_t n = 0;
+    for (uint32_t i = 0; i < w->table->count; i++) {
+        if (w->compared[i]) {
+            w->order[n++] = (struct sort_item){sort_key_double(w->table->items[i].estimate.log), i};
+        }
+    }
+    sort_radix(w->order, w->order + w->table->count, n);
+    double median = n > 0 ? w->table->items[w->order[n / 2].value].estimate.log : 0;
+    bool changed = false;
+    memset(w->sum, 0, sizeof w->sum);
+    w->total = 0;
+    w->functions = 0;
+    for (uint32_t i = 0; i < w->table->count; i++) {
+        const struct diff_item *x = &w->table->items[i];
+        bool is_part = w->compared[i] && fabs(x->estimate.log - median) <= DEVIATES * x->estimate.error + DIFF_ROUNDING;
+        double weight = is_part ? common_weight(w, x) : 0;
+        changed |= (weight > 0) != (w->weight[i] > 0);
+        w->weight[i] = weight;
+        w->total += weight;
+        w->functions += weight > 0;
+        if (weight > 0) {
+            common_add(w->sum, &w->logs[(size_t)i * 2], weight);
+        }
+    }
+    return changed;
+}
+
+/* Each item against the mean of the others. */
+static void common_compare(struct common_work *w)
+{
+    const struct diff_common_request *r = w->request;
+    for (uint32_t i = 0; i < w->table->count; i++) {
+        struct diff_item *x = &w->table->items[i];
+        const struct diff_logs *logs = &w->logs[(size_t)i * 2];
+        const double own = w->weight[i], rest = w->total - own;
+        struct diff_logs without[2];
+        if (!w->compared[i]) {
+            continue;
+        }
+        for (uint32_t s = 0; s < 2; s++) {
+            for (uint32_t k = 0; k < V; k++) {
+                const double log = logs[s].of[k];
+                without[s].of[k] = log - (w->sum[s].of[k] - own * log) / rest;
+            }
+            without[s].freedom = logs[s].freedom;
+        }
+        diff_stat_compare(&without[0], &without[1], r->groups, r->paired, &x->estimate);
+    }
+}
+
+/* The common factor of the estimated items, and each of them compared once more, without it. logs: [item·2], of both
+ * sides. A function deviates if it differs from the median by more than three standard errors; such functions
+ * are no part of the mean, and none is a part of the mean that it is compared with. Items that are the same number in
+ * every group of both sides, such as one call in each process, stay as they are. */
+static void diff_common_remove(struct arena *a, const struct diff_common_request *r, struct diff_table *t,
+                               const struct diff_logs *logs)
+{
+    struct common_work w = {.request = r, .table = t, .logs = logs};
+    struct diff_logs mean[2] = {{.freedom = 0}, {.freedom = 0}};
+    w.weight = ARENA_ARRAY(a, t->count, double);
+    w.order = ARENA_ARRAY(a, (size_t)t->count * 2, struct sort_item);
+    w.compared = ARENA_ARRAY(a, t->count, bool);
+    for (uint32_t i = 0; i < t->count; i++) {
+        const struct diff_estimate *x = &t->items[i].estimate;
+        w.compared[i] = t->items[i].estimated && (x->error > 0 || x->p < 1);
+    }
+    for (int round = 0; round < COMMON_ROUNDS && common_choose(&w); round++) {
+        if (w.functions < DIFF_COMMON_LEAST) {
+            break;
+        }
+        common_compare(&w);
+    }
+    if (w.functions < DIFF_COMMON_LEAST) {
+        return;
+    }
+    common_add(mean, w.sum, 1 / w.total);
+    t->common.functions = w.functions;
+    diff_stat_compare(&mean[0], &mean[1], r->groups, r->paired, &t->common.estimate);
+}
+
+#define FREEDOMS (2 * RANDOM_GROUPS - 1)
+#define PLAN_STEPS 4u  /* in which the number of tests doubles: an effect takes long to compute, and hardly grows */
+#define LEVELS 96u     /* n · 2^24 */
+#define PLAN_ROUNDS 16 /* of plans, each with the tests of the one before */
+
+struct plan_work {
+    const struct diff_plan_request *request;
+    uint32_t tested, waiting;
+    struct sort_item *order; /* by how many times more data the waiting ones are tested, ascending */
+    double *effects;         /* [freedom · LEVELS + step]; 0: not computed */
+};
+
+static double plan_effect(const struct plan_work *w, double freedom, uint32_t step)
+{
+    const struct diff_plan_request *r = w->request;
+    double *effect = &w->effects[(size_t)freedom * LEVELS + step];
+    if (!(*effect > 0)) {
+        const double n = w->tested * exp2((double)step / PLAN_STEPS);
+        *effect = diff_stat_effect(freedom, r->confidence > 0 ? 1 - r->confidence : r->fdr / n);
+    }
+    return *effect;
+}
+
+/* How many of the waiting ones are tested with this multiple of the data. */
+static uint32_t plan_count(const struct plan_work *w, double times)
+{
+    const uint64_t key = sort_key_double(times);
+    uint32_t low = 0, high = w->waiting;
+    while (low < high) {
+        const uint32_t middle = low + (high - low) / 2;
+        if (w->order[middle].key <= key) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return low;
+}
+
+static uint32_t plan_step(const struct plan_work *w, double times)
+{
+    const double n = (double)w->tested + plan_count(w, times);
+    const double step = ceil(PLAN_STEPS * log2(n / w->tested));
+    return step < LEVELS ? (uint32_t)step : LEVELS - 1;
+}
+
+static double plan_needed(const struct plan_work *w, const struct diff_estimate *x)
+{
+    double needed = 0;
+    uint32_t step = 0, before;
+    for (int i = 0; i < PLAN_ROUNDS; i++) {
+        const double size = plan_effect(w, x->freedom, step) * x->error / w->request->log;
+        needed = size * size;
+        before = step;
+        step = plan_step(w, needed);
+        if (step <= before) {
+            break;
+        }
+    }
+    return needed;
+}
+
+static enum diff_needs plan_needs(const struct diff_plan_request *r, const struct diff_item *x)
+{
+    const bool tested = x->estimated && x->estimate.error > 0;
+    const double times = tested ? x->needed : x->testable;
+    if (!tested && x->verdict != DIFF_TOO_FEW) {
+        return DIFF_NEEDS_NOTHING;
+    }
+    if (!tested && (r->few_groups || !(times > 1))) {
+        return DIFF_NEEDS_PROCESSES;
+    }
+    return times > r->most ? DIFF_NEEDS_TOO_MUCH : times > 1 ? DIFF_NEEDS_DATA : DIFF_NEEDS_NOTHING;
+}
+
+void diff_plan_make(struct arena *a, const struct diff_plan_request *r, struct diff_table *t)
+{
+    struct plan_work w = {.request = r};
+    w.order = ARENA_ARRAY(a, (size_t)t->count * 2, struct sort_item);
+    w.effects = ARENA_ARRAY(a, (size_t)FREEDOMS * LEVELS, double);
+    for (uint32_t i = 0; i < t->count; i++) {
+        const struct diff_item *x = &t->items[i];
+        w.tested += x->estimated && x->estimate.error > 0;
+        if (x->verdict == DIFF_TOO_FEW && x->testable > 1) {
+            w.order[w.waiting++] = (struct sort_item){sort_key_double(x->testable), i};
+        }
+    }
+    sort_radix(w.order, w.order + t->count, w.waiting);
+    for (uint32_t i = 0; i < t->count; i++) {
+        struct diff_item *x = &t->items[i];
+        if (x->estimated && x->estimate.error > 0) {
+            x->estimate.visible = plan_effect(&w, x->estimate.freedom, 0) * x->estimate.error;
+            x->needed = r->log > 0 ? plan_needed(&w, &x->estimate) : 0;
+        }
+        x->needs = plan_needs(r, x);
+    }
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < t->count; i++) {
+        if (t->items[i].estimated && t->items[i].estimate.error > 0) {
+            w.order[n++] = (struct sort_item){sort_key_double(t->items[i].estimate.visible), i};
+        }
+    }
+    sort_radix(w.order, w.order + t->count, n);
+    t->visible = n > 0 ? t->items[w.order[n / 2].value].estimate.visible : 0;
+}
 
 struct diff_work {
     struct arena *arena;

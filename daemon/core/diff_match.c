@@ -1,11 +1,10 @@
-#include "core/diff_match.h"
+#include "core/diff.h"
 
 #include <string.h>
 
-#include "core/clone_names.h"
-#include "core/compare.h"
-#include "core/object.h"
 #include "proto/sort.h"
+#include "core/names.h"
+#include "core/object.h"
 #include "core/table.h"
 
 /* A function of one side. */

@@ -1,15 +1,12 @@
-#include "core/diff_side.h"
+#include "core/diff.h"
 
 #include <math.h>
 #include <string.h>
 
-#include "core/propagate.h"
-#include "core/report_arcs.h"
-#include "core/report_dimension.h"
+#include "core/graph.h"
+#include "core/report.h"
 #include "core/report_graph.h"
-#include "core/report_names.h"
-#include "core/report_ticks.h"
-#include "core/sum.h"
+#include "proto/sum.h"
 #include "proto/collector.h"
 
 #define V DIFF_VALUES

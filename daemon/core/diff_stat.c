@@ -1,9 +1,9 @@
-#include "core/diff_stat.h"
+#include "core/diff.h"
 
 #include <math.h>
 
+#include "core/spread.h"
 #include "proto/sort.h"
-#include "core/student.h"
 
 unsigned diff_stat_count(uint32_t groups)
 {
@@ -73,7 +73,7 @@ void diff_stat_compare(const struct diff_logs *a, const struct diff_logs *b, con
         out->p = fabs(out->log) < DIFF_ROUNDING ? 1 : 0;
         return;
     }
-    /* The t with P(|T| ≤ t) = 95 %, for 1 to 30 degrees of freedom: core/student.h would take most of the time. */
+    /* The t with P(|T| ≤ t) = 95 %, for 1 to 30 degrees of freedom: core/spread.h would take most of the time. */
     static const double OF[] = {0,          12.7062047, 4.30265273, 3.18244631, 2.77644511, 2.57058184, 2.44691185,
                                 2.36462425, 2.30600414, 2.26215716, 2.22813885, 2.20098516, 2.17881283, 2.16036866,
                                 2.14478669, 2.13144955, 2.11990530, 2.10981558, 2.10092204, 2.09302405, 2.08596345,

@@ -2,9 +2,7 @@
 
 #include <string.h>
 
-#include "core/clone_names.h"
-#include "core/compare.h"
-#include "core/runtime_names.h"
+#include "core/names.h"
 #include "proto/sort.h"
 
 /* Functions of the build, entered or not: items below `idle` are in not_called. */

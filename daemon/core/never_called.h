@@ -10,7 +10,7 @@
 #include "core/report.h"
 #include "proto/status.h"
 
-/* A function with its clones (core/clone_names.h): those of one name and file. */
+/* A function with its clones (core/names.h): those of one name and file. */
 struct never_row {
     const struct report_function *function; /* the largest of them */
     uint64_t bytes;                         /* of all of them that were not entered */

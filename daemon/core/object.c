@@ -2,369 +2,201 @@
 
 #include <string.h>
 
-#include "core/object_format.h"
-#include "proto/limits.h"
-#include "proto/utf8.h"
-#include "proto/varint.h"
+#include "proto/sort.h"
+#include "core/table.h"
 
-/* Reading stops meaning anything once failed is set; every loop looks at it. */
-struct object_reader {
-    const uint8_t *begin, *at, *end;
-    struct arena *arena;
-    struct profd_error *error;
-    enum profd_status failed;
-};
+/* e_machine */
+#define MACHINE_X86_64 62
+#define MACHINE_AARCH64 183
 
-static enum profd_status object_fail(struct object_reader *r, const char *what, uint64_t value, const char *rule)
+#define THROUGH_WORD_BYTES 6u /* call *word(%rip), which arcs have, too */
+
+/* Bytes of a direct call instruction as compilers write it: 4 on AArch64, else 5. */
+static uint32_t object_call_bytes(const struct object *o)
 {
-    if (r->failed == PROFD_OK) {
-        r->failed = profd_error_set(r->error, PROFD_MALFORMED, "object, byte %zu: %s %llu: %s",
-                                    (size_t)(r->at - r->begin), what, (unsigned long long)value, rule);
-    }
-    return r->failed;
+    return o->machine == MACHINE_AARCH64 ? 4 : 5;
 }
 
-static uint64_t object_get(struct object_reader *r)
+static bool object_has_address(const uint64_t *addresses, uint32_t n, uint64_t address)
 {
-    uint64_t value = 0;
-    if (r->failed == PROFD_OK && !varint_get(&r->at, r->end, &value)) {
-        object_fail(r, "size", (uint64_t)(r->end - r->begin), "the bytes end inside a number");
-    }
-    return value;
+    uint32_t at = compare_find_first(addresses, n, sizeof *addresses, address);
+    return at < n && addresses[at] == address;
 }
 
-/* A number that must not exceed most. */
-static uint64_t object_get_up_to(struct object_reader *r, uint64_t most, const char *what)
+/* The call instruction at the address, NULL if arcs have none. */
+static const struct object_arc *object_arc_at(const struct object *o, uint64_t address)
 {
-    uint64_t value = object_get(r);
-    if (value <= most) {
-        return value;
-    }
-    object_fail(r, what, value, "above its limit");
-    return 0;
-}
-
-/* Number of rows: within its limit, and no more than the bytes left can hold. */
-static uint32_t object_get_count(struct object_reader *r, uint64_t limit, size_t row_bytes, const char *what)
-{
-    uint64_t count = object_get_up_to(r, limit, what);
-    if (count > (uint64_t)(r->end - r->at) / row_bytes) {
-        object_fail(r, what, count, "more than the bytes can hold");
-        return 0;
-    }
-    return (uint32_t)count;
-}
-
-static void *object_take(struct object_reader *r, uint32_t count, size_t size)
-{
-    return r->failed ? NULL : arena_take_array(r->arena, count, size);
-}
-
-/* NUL-terminated copy of a length and that many bytes. */
-static char *object_get_text(struct object_reader *r, uint64_t limit, const char *what, size_t *size)
-{
-    uint64_t n = object_get_up_to(r, limit, what);
-    if (n > (uint64_t)(r->end - r->at)) {
-        object_fail(r, what, n, "longer than the bytes that are left");
-    }
-    char *text = object_take(r, (uint32_t)n + 1, 1);
-    if (text == NULL) {
-        return NULL;
-    }
-    memcpy(text, r->at, (size_t)n);
-    r->at += n;
-    *size = (size_t)n;
-    return text;
-}
-
-static void object_get_identity(struct object_reader *r, struct object *o)
-{
-    size_t size = 0;
-    const char *text = object_get_text(r, BUILDID_TEXT_SIZE - 1, "length of the id", &size);
-    if (text == NULL) {
-        return;
-    }
-    enum profd_status status = buildid_parse(text, size, &o->id, r->error);
-    if (status != PROFD_OK || strcmp(o->id.text, text) != 0) {
-        object_fail(r, "id of length", size, "not a build-id in lower case");
-        return;
-    }
-    text = object_get_text(r, sizeof o->variant - 1, "length of the variant", &size);
-    if (text == NULL) {
-        return;
-    }
-    if (size != sizeof o->variant - 1 || strspn(text, "0123456789abcdef") != size) {
-        object_fail(r, "variant of length", size, "must be 64 lowercase hexadecimal digits");
-        return;
-    }
-    memcpy(o->variant, text, size);
-}
-
-/* Strings of at most limit bytes together, each up to its NUL; the first one is empty, and none is longer than most. */
-static const char *object_get_strings(struct object_reader *r, uint64_t limit, size_t most, const char *what,
-                                      uint32_t *bytes)
-{
-    size_t size = 0;
-    const char *strings = object_get_text(r, limit, what, &size);
-    if (strings == NULL) {
-        return NULL;
-    }
-    if (size == 0 || strings[0] != '\0' || strings[size - 1] != '\0') {
-        object_fail(r, what, size, "must begin and end with a NUL");
-        return NULL;
-    }
-    for (const char *at = strings, *end = strings + size; at < end;) {
-        const char *nul = memchr(at, '\0', (size_t)(end - at));
-        if (nul == NULL || nul - at > (ptrdiff_t)most) {
-            object_fail(r, what, (uint64_t)(at - strings), "at this offset: longer than a name or text may be");
-            return NULL;
-        }
-        at = nul + 1;
-    }
-    *bytes = (uint32_t)size;
-    return strings;
-}
-
-static void object_get_head(struct object_reader *r, struct object *o)
-{
-    if (r->end - r->at <= (ptrdiff_t)sizeof object_magic || memcmp(r->at, object_magic, sizeof object_magic) != 0) {
-        object_fail(r, "size", (uint64_t)(r->end - r->at), "does not begin as an object");
-        return;
-    }
-    r->at += sizeof object_magic;
-    uint64_t version = object_get(r);
-    if (version != OBJECT_VERSION) {
-        object_fail(r, "version", version, "must be 1");
-    }
-    object_get_identity(r, o);
-    o->machine = (uint16_t)object_get_up_to(r, UINT16_MAX, "machine");
-    o->bits = (uint8_t)object_get_up_to(r, 64, "bits");
-    if (r->failed == PROFD_OK && o->bits != 32 && o->bits != 64) {
-        object_fail(r, "bits", o->bits, "must be 32 or 64");
-    }
-    uint64_t flags = object_get_up_to(r, OBJECT_FLAGS_KNOWN, "flags");
-    o->big_endian = (flags & OBJECT_FLAG_BIG_ENDIAN) != 0;
-    o->position_independent = (flags & OBJECT_FLAG_POSITION_INDEPENDENT) != 0;
-    o->has_names = (flags & OBJECT_FLAG_HAS_NAMES) != 0;
-    o->only_dynamic = (flags & OBJECT_FLAG_ONLY_DYNAMIC) != 0;
-    o->has_executable_start = (flags & OBJECT_FLAG_HAS_EXECUTABLE_START) != 0;
-    o->has_etext = (flags & OBJECT_FLAG_HAS_ETEXT) != 0;
-    o->knows_returns = (flags & OBJECT_FLAG_KNOWS_RETURNS) != 0;
-    o->executable_start = object_get(r);
-    o->etext = object_get(r);
-    size_t size = 0;
-    char *note = object_get_text(r, LIMIT_SYMBOL_NAME, "length of the note", &size);
-    if (note != NULL) {
-        utf8_scrub(note); /* it goes to terminals and logs */
-    }
-    o->note = note;
-    o->names = object_get_strings(r, LIMIT_NAME_BYTES, LIMIT_SYMBOL_NAME, "bytes of names", &o->name_bytes);
-}
-
-/* An offset into names; modulo arithmetic of a bad difference ends above name_bytes or inside, both harmless. */
-static uint32_t object_get_name(struct object_reader *r, const struct object *o, uint64_t base, const char *what)
-{
-    uint64_t offset = base + varint_unzigzag(object_get(r));
-    if (offset < o->name_bytes) {
-        return (uint32_t)offset;
-    }
-    object_fail(r, what, offset, "outside the names");
-    return 0;
-}
-
-static void object_get_symbols(struct object_reader *r, struct object *o)
-{
-    o->symbol_count = object_get_count(r, LIMIT_SYMBOLS, OBJECT_SYMBOL_BYTES, "symbols");
-    o->symbols = object_take(r, o->symbol_count, sizeof *o->symbols);
-    struct object_symbol last = {0};
-    for (uint32_t i = 0; i < o->symbol_count && r->failed == PROFD_OK; i++) {
-        struct object_symbol *s = &o->symbols[i];
-        s->address = last.address + varint_unzigzag(object_get(r));
-        s->size = object_get(r);
-        s->name = object_get_name(r, o, last.name, "name of a symbol at offset");
-        s->demangled = object_get_name(r, o, s->name, "demangled name at offset");
-        s->file = object_get_name(r, o, last.file, "file of a symbol at offset");
-        s->line = (uint32_t)object_get_up_to(r, UINT32_MAX, "line");
-        uint64_t kinds = object_get_up_to(r, 511, "kinds of a symbol");
-        s->bind = (uint8_t)(kinds & 3);
-        s->type = (uint8_t)(kinds >> 2 & 7);
-        s->flags = (uint8_t)(kinds >> 5);
-        if (s->type > OBJECT_TYPE_OTHER) {
-            object_fail(r, "type of a symbol", s->type, "not a known type");
-        }
-        last = *s;
-    }
-}
-
-static void object_get_ranges(struct object_reader *r, struct object *o)
-{
-    o->range_count = object_get_count(r, LIMIT_SECTIONS, OBJECT_RANGE_BYTES, "ranges");
-    o->ranges = object_take(r, o->range_count, sizeof *o->ranges);
-    for (uint32_t i = 0; i < o->range_count && r->failed == PROFD_OK; i++) {
-        struct object_range *range = &o->ranges[i];
-        range->kind = (uint8_t)object_get_up_to(r, OBJECT_RANGE_SEGMENT, "kind of a range");
-        range->low = object_get(r);
-        uint64_t size = object_get(r);
-        if (__builtin_add_overflow(range->low, size, &range->high)) {
-            object_fail(r, "range of size", size, "ends behind the last address");
-        }
-        if (i > 0 && (range[-1].kind > range->kind || (range[-1].kind == range->kind && range[-1].low > range->low))) {
-            object_fail(r, "range at", range->low, "ranges must ascend by kind and address");
+    uint32_t i = compare_find_first(o->arcs, o->arc_count, sizeof *o->arcs, address);
+    for (; i < o->arc_count && o->arcs[i].from == address; i++) {
+        if (o->arcs[i].kind == OBJECT_ARC_CALL) {
+            return &o->arcs[i];
         }
     }
+    return NULL;
 }
 
-static void object_get_plt(struct object_reader *r, struct object *o)
+enum object_call object_find_call(const struct object *o, uint64_t return_address, const struct object_arc **arc)
 {
-    o->plt_count = object_get_count(r, LIMIT_SYMBOLS, OBJECT_PLT_BYTES, "PLT slots");
-    o->plt = object_take(r, o->plt_count, sizeof *o->plt);
-    uint64_t last = 0;
-    for (uint32_t i = 0; i < o->plt_count && r->failed == PROFD_OK; i++) {
-        if (__builtin_add_overflow(last, object_get(r), &last)) {
-            object_fail(r, "PLT slot", i, "behind the last address");
-        }
-        o->plt[i].address = last;
-        o->plt[i].size = (uint32_t)object_get_up_to(r, UINT32_MAX, "size of a PLT slot");
-        o->plt[i].import =
-            (uint32_t)object_get_up_to(r, o->name_bytes == 0 ? 0 : o->name_bytes - 1, "import at offset");
-    }
-}
-
-static void object_get_arcs(struct object_reader *r, struct object *o)
-{
-    o->arc_count = object_get_count(r, LIMIT_STATIC_ARCS, OBJECT_ARC_BYTES, "static arcs");
-    o->arcs = object_take(r, o->arc_count, sizeof *o->arcs);
-    uint64_t last = 0;
-    for (uint32_t i = 0; i < o->arc_count && r->failed == PROFD_OK; i++) {
-        struct object_arc *arc = &o->arcs[i];
-        if (__builtin_add_overflow(last, object_get(r), &last)) {
-            object_fail(r, "static arc", i, "behind the last address");
-        }
-        arc->from = last;
-        uint64_t import = object_get_up_to(r, 2 * (uint64_t)o->name_bytes + 1, "import and kind of a static arc");
-        arc->kind = (uint8_t)(import & 1);
-        arc->import = (uint32_t)(import >> 1);
-        if (arc->import >= o->name_bytes) {
-            object_fail(r, "import at offset", arc->import, "outside the names");
-        }
-        uint64_t to = object_get(r);
-        arc->to = arc->import == 0 ? arc->from + varint_unzigzag(to) : to;
-    }
-}
-
-/* Ascending addresses. */
-static uint64_t *object_get_addresses(struct object_reader *r, uint32_t *count, const char *what)
-{
-    *count = object_get_count(r, LIMIT_RETURNS, 1, what);
-    uint64_t *addresses = object_take(r, *count, sizeof *addresses), last = 0;
-    for (uint32_t i = 0; i < *count && r->failed == PROFD_OK; i++) {
-        if (__builtin_add_overflow(last, object_get(r), &last)) {
-            object_fail(r, what, i, "behind the last address");
-        }
-        addresses[i] = last;
-    }
-    return addresses;
-}
-
-#define OBJECT_CODE_MOST ((UINT64_C(1) << 56) - 1)
-
-static void object_get_code(struct object_reader *r, struct object *o)
-{
-    for (uint32_t i = 0; i < o->symbol_count && r->failed == PROFD_OK; i++) {
-        o->symbols[i].code = object_get_up_to(r, OBJECT_CODE_MOST, "code of a symbol");
-    }
-    o->knows_inlined = object_get_up_to(r, 1, "whether inlined functions are known") != 0;
-    o->inlined_count = object_get_count(r, LIMIT_SYMBOLS, 1, "inlined functions");
-    o->inlined = object_take(r, o->inlined_count, sizeof *o->inlined);
-    for (uint32_t i = 0; i < o->inlined_count && r->failed == PROFD_OK; i++) {
-        o->inlined[i] = object_get_name(r, o, i > 0 ? o->inlined[i - 1] : 0, "name of an inlined function at offset");
-    }
-}
-
-/* Copy of n bytes, of which the caller knows that they follow. */
-static const uint8_t *object_get_bytes(struct object_reader *r, size_t n)
-{
-    uint8_t *bytes = object_take(r, (uint32_t)n, 1);
-    if (bytes != NULL && n > 0) {
-        memcpy(bytes, r->at, n);
-        r->at += n;
-    }
-    return bytes;
-}
-
-static void object_get_lines(struct object_reader *r, struct object *o)
-{
-    o->line_count = object_get_count(r, LIMIT_LINES, OBJECT_LINE_BYTES, "source lines");
-    o->line_size = object_get_up_to(r, (uint64_t)(r->end - r->at), "bytes of source lines");
-    if (r->failed == PROFD_OK && o->line_size > (uint64_t)(r->end - r->at)) { /* without the number itself */
-        object_fail(r, "bytes of source lines", o->line_size, "more than follow");
-    }
-    if (r->failed == PROFD_OK &&
-        (o->line_count == 0 ? o->line_size > 0 : o->line_size / OBJECT_LINE_BYTES < o->line_count)) {
-        object_fail(r, "bytes of source lines", o->line_size, "not what these lines have");
-    }
-    const uint8_t *bytes = object_get_bytes(r, o->line_size);
-    o->line_bytes = o->line_count > 0 ? bytes : NULL;
-}
-
-static void object_get_digests(struct object_reader *r, struct object *o)
-{
-    o->digest_count = object_get_count(r, LIMIT_LINES, OBJECT_FILE_BYTES, "digests of source files");
-    o->digests = object_take(r, o->digest_count, sizeof *o->digests);
-    for (uint32_t i = 0; i < o->digest_count && r->failed == PROFD_OK; i++) {
-        struct object_digest *d = &o->digests[i], *last = i > 0 ? d - 1 : NULL;
-        d->file = object_get_name(r, o, last != NULL ? last->file : 0, "name of a source file at offset");
-        if (r->failed == PROFD_OK && (size_t)(r->end - r->at) < OBJECT_DIGEST_BYTES) {
-            object_fail(r, "bytes of a digest", (uint64_t)(r->end - r->at), "must be 16");
-        }
-        if (r->failed != PROFD_OK) {
-            return;
-        }
-        memcpy(d->md5, r->at, OBJECT_DIGEST_BYTES);
-        r->at += OBJECT_DIGEST_BYTES;
-        if (last != NULL &&
-            (d->file < last->file || (d->file == last->file && memcmp(d->md5, last->md5, OBJECT_DIGEST_BYTES) <= 0))) {
-            object_fail(r, "digest", i, "not behind the one before");
+    const struct object_arc *found = object_arc_at(o, return_address - object_call_bytes(o));
+    if (found == NULL && object_has_address(o->returns, o->return_count, return_address)) {
+        found = o->machine == MACHINE_X86_64 ? object_arc_at(o, return_address - THROUGH_WORD_BYTES) : NULL;
+        if (found == NULL) {
+            return OBJECT_CALL_POSSIBLE;
         }
     }
+    if (found != NULL) {
+        *arc = found;
+        return OBJECT_CALL_DIRECT;
+    }
+    if (object_has_address(o->signal_returns, o->signal_return_count, return_address)) {
+        return OBJECT_CALL_SIGNAL;
+    }
+    return o->knows_returns ? OBJECT_CALL_NONE : OBJECT_CALL_POSSIBLE;
 }
 
-static void object_get_instructions(struct object_reader *r, struct object *o)
+bool object_holds(const struct object *o, uint64_t address)
 {
-    o->instruction_texts = object_get_strings(r, LIMIT_INSTRUCTION_TEXTS, LIMIT_INSTRUCTION_TEXT,
-                                              "bytes of texts of instructions", &o->instruction_text_bytes);
-    o->instruction_count = object_get_count(r, LIMIT_CODE_BYTES, OBJECT_INSTRUCTION_BYTES, "instructions");
-    o->instruction_size = object_get_up_to(r, (uint64_t)(r->end - r->at), "bytes of instructions");
-    if (r->failed == PROFD_OK &&
-        (o->instruction_size > (uint64_t)(r->end - r->at) || (o->instruction_count == 0 && o->instruction_size > 0) ||
-         o->instruction_size / OBJECT_INSTRUCTION_BYTES < o->instruction_count)) {
-        object_fail(r, "bytes of instructions", o->instruction_size, "not what these instructions have");
+    for (uint32_t i = 0; i < o->range_count; i++) {
+        if (o->ranges[i].low <= address && address < o->ranges[i].high) {
+            return true;
+        }
     }
-    o->instruction_bytes = object_get_bytes(r, o->instruction_size);
+    return false;
 }
 
-enum profd_status object_decode(struct arena *a, const uint8_t *in, size_t n, struct object **out,
-                                struct profd_error *e)
+/* As strncmp, with another character at this place of the name; place ≥ n: with none. */
+static int compare_replaced(const char *at, const char *name, size_t n, size_t place, char replacement)
 {
-    ARENA_BOUNDARY(a, profd_no_memory(e));
-    struct object_reader r = {.begin = in, .at = in, .end = in + n, .arena = a, .error = e, .failed = PROFD_OK};
-    struct object *o = ARENA_NEW(a, struct object);
-    object_get_head(&r, o);
-    object_get_symbols(&r, o);
-    object_get_ranges(&r, o);
-    object_get_plt(&r, o);
-    object_get_arcs(&r, o);
-    o->returns = object_get_addresses(&r, &o->return_count, "return addresses");
-    o->signal_returns = object_get_addresses(&r, &o->signal_return_count, "signal returns");
-    object_get_code(&r, o);
-    object_get_lines(&r, o);
-    object_get_digests(&r, o);
-    object_get_instructions(&r, o);
-    if (r.failed == PROFD_OK && r.at != r.end) {
-        object_fail(&r, "surplus bytes", (uint64_t)(r.end - r.at), "none may follow the last list");
+    if (place >= n) {
+        return strncmp(at, name, n);
     }
-    if (r.failed == PROFD_OK) {
-        *out = o;
+    int order = strncmp(at, name, place);
+    if (order == 0) {
+        order = (unsigned char)at[place] - replacement;
     }
-    return r.failed;
+    return order != 0 ? order : strncmp(at + place + 1, name + place + 1, n - place - 1);
+}
+
+static bool find_name(const struct object *o, const char *name, size_t n, size_t place)
+{
+    uint32_t low = 0, high = o->inlined_count;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        const char *at = object_name(o, o->inlined[middle]);
+        int order = compare_replaced(at, name, n, place, '4');
+        if (order == 0 && at[n] == '\0') {
+            return true;
+        }
+        if (order < 0) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return false;
+}
+
+/* A constructor or destructor has a symbol for each kind (C1, C2, D0, D1, D2), and debug information has one name for
+ * all of them (C4, D4). */
+bool object_has_inlined(const struct object *o, const char *name, size_t n)
+{
+    bool found = find_name(o, name, n, n);
+    for (size_t i = 3; !found && i + 1 < n && strncmp(name, "_Z", 2) == 0; i++) {
+        const bool kind = (name[i - 1] == 'C' || name[i - 1] == 'D') && name[i] >= '0' && name[i] <= '2';
+        found = kind && (name[i + 1] == 'E' || name[i + 1] == 'I') && find_name(o, name, n, i);
+    }
+    return found;
+}
+
+static bool same_text(const struct object *a, uint32_t x, const struct object *b, uint32_t y)
+{
+    return strcmp(object_name(a, x), object_name(b, y)) == 0;
+}
+
+static bool same_file(const struct object *a, const struct object *b)
+{
+    return strcmp(a->id.text, b->id.text) == 0 && a->machine == b->machine && a->bits == b->bits &&
+           a->big_endian == b->big_endian && a->position_independent == b->position_independent;
+}
+
+static uint64_t hash_symbol(const struct object *o, uint32_t i)
+{
+    return table_hash_text(object_name(o, o->symbols[i].name), 0, o->symbols[i].address);
+}
+
+static uint64_t hash_row(const void *context, uint32_t index)
+{
+    return hash_symbol(context, index);
+}
+
+/* Has the other object this symbol of o? */
+static bool has_symbol(const struct table *t, const struct object *other, const struct object *o, uint32_t i)
+{
+    bool found = false;
+    uint32_t slot = table_slot(t, hash_symbol(o, i));
+    for (; t->slots[slot] != 0 && !found; slot = (slot + 1) & t->mask) {
+        const struct object_symbol *s = &other->symbols[t->slots[slot] - 1];
+        found = s->address == o->symbols[i].address && s->size == o->symbols[i].size &&
+                same_text(other, s->name, o, o->symbols[i].name);
+    }
+    return found;
+}
+
+static uint32_t count_files(const struct object *o)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < o->symbol_count; i++) {
+        n += o->symbols[i].file != 0;
+    }
+    return n;
+}
+
+/* The ranges that a file has with and without symbols: of .text and of segments. */
+static bool same_code(const struct object *a, const struct object *b)
+{
+    uint32_t k = 0;
+    for (uint32_t i = 0; i < a->range_count; i++) {
+        if (a->ranges[i].kind != OBJECT_RANGE_SEGMENT) {
+            continue;
+        }
+        while (k < b->range_count && b->ranges[k].kind != OBJECT_RANGE_SEGMENT) {
+            k++;
+        }
+        if (k == b->range_count || a->ranges[i].low != b->ranges[k].low || a->ranges[i].high != b->ranges[k].high) {
+            return false;
+        }
+        k++;
+    }
+    return true;
+}
+
+static bool has_fewer_parts(const struct object *o, const struct object *more)
+{
+    return o->line_count <= more->line_count && o->digest_count <= more->digest_count &&
+           o->inlined_count <= more->inlined_count && o->instruction_count <= more->instruction_count &&
+           o->arc_count <= more->arc_count && o->plt_count <= more->plt_count &&
+           o->knows_returns <= more->knows_returns && o->knows_inlined <= more->knows_inlined &&
+           o->has_names <= more->has_names && count_files(o) <= count_files(more);
+}
+
+enum profd_status object_compare_content(const struct object *o, const struct object *more, struct arena *scratch,
+                                         bool *adds, struct profd_error *e)
+{
+    ARENA_BOUNDARY(scratch, profd_no_memory(e));
+    struct table t = {.slots = NULL};
+    bool held = same_file(o, more) && same_code(o, more) && has_fewer_parts(o, more);
+    for (uint32_t i = 0; i < more->symbol_count && held; i++) {
+        table_reserve(&t, scratch, hash_row, more);
+        uint32_t slot = table_slot(&t, hash_symbol(more, i));
+        while (t.slots[slot] != 0) {
+            slot = (slot + 1) & t.mask;
+        }
+        t.slots[slot] = i + 1;
+        t.used++;
+    }
+    for (uint32_t i = 0; i < o->symbol_count && held; i++) {
+        held = more->symbol_count > 0 && has_symbol(&t, more, o, i);
+    }
+    *adds = !held;
+    return PROFD_OK;
 }

@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "core/arena.h"
+#include "core/buffer.h"
 #include "proto/buildid.h"
 #include "proto/status.h"
 
@@ -111,7 +112,7 @@ struct object {
     const char *names;   /* NUL-terminated strings; offset 0 is the empty string */
     const uint8_t *text; /* the section .text as it stands in the file; NULL unless asked for. Never encoded */
     uint64_t text_address, text_size;
-    /* Source lines: 0 unless they were read. They are stored without functions, as bytes that core/object_lines.h
+    /* Source lines: 0 unless they were read. They are stored without functions, as bytes that core/object.h
      * reads; a decoded object has these bytes in place of lines. */
     uint32_t line_count;
     struct object_line *lines;
@@ -119,7 +120,7 @@ struct object {
     size_t line_size;
     uint32_t digest_count;         /* of files with lines */
     struct object_digest *digests; /* ascending by (file, md5), each once */
-    /* Instructions, if they were asked for. core/object_instructions.h reads and writes both. */
+    /* Instructions, if they were asked for. core/object.h reads and writes both. */
     uint32_t instruction_count, instruction_text_bytes;
     const char *instruction_texts;
     const uint8_t *instruction_bytes;
@@ -143,9 +144,6 @@ static inline const char *object_name(const struct object *o, uint32_t offset)
     return o->names + offset;
 }
 
-/* Bytes of a direct call instruction as compilers write it: 4 on AArch64, else 5. */
-uint32_t object_call_bytes(const struct object *o);
-
 /* What stands before a return address. */
 enum object_call {
     OBJECT_CALL_NONE,     /* no call: the address is none */
@@ -162,5 +160,45 @@ bool object_has_inlined(const struct object *o, const char *name, size_t n);
 
 /* True if the address lies in an executable range of any kind. O(ranges). */
 bool object_holds(const struct object *o, uint64_t address);
+
+/* What two objects of one build have in common. */
+
+/* *adds: o has something that `more` lacks: a symbol, or more lines, digests, inlined functions, calls or instructions;
+ * or the two are no copies of one file. A copy without debug information, or without local symbols, adds nothing.
+ * *adds is untouched unless OK. NO_MEMORY. O(symbols). */
+enum profd_status object_compare_content(const struct object *o, const struct object *more, struct arena *scratch,
+                                         bool *adds, struct profd_error *e);
+
+/* Reads the source lines of a decoded object from their stored form, which core/object.c describes. */
+
+/* Reads all lines of a decoded object, validates them, and gives those that have an address in [low, high), in
+ * ascending order, in the arena. *count is 0 if the object has no lines. MALFORMED if the bytes break a rule,
+ * NO_MEMORY. O(bytes of lines). */
+enum profd_status object_lines_find(const struct object *o, struct arena *a, uint64_t low, uint64_t high,
+                                    struct object_line **out, uint32_t *count, struct profd_error *e);
+
+/* The instructions of an object in their stored form, which core/object.h describes. */
+
+struct object_instruction {
+    uint64_t address;
+    uint32_t size; /* bytes, > 0 */
+    uint32_t text; /* offset into the object's instruction_texts; with a target, the target belongs behind it */
+    bool targeted; /* a direct branch */
+    uint64_t target;
+};
+
+/* Appends an instruction behind *last, which is zero at first, and makes it *last. Addresses ascend. */
+void object_instructions_add(struct buffer *rows, struct object_instruction *last, const struct object_instruction *i);
+
+/* Reads all instructions of a decoded object, validates them, and gives those that begin in [low, high), in ascending
+ * order, in the arena. *count is 0 if the object has none there. MALFORMED if the bytes break a rule, NO_MEMORY.
+ * O(bytes of instructions). */
+enum profd_status object_instructions_find(const struct object *o, struct arena *a, uint64_t low, uint64_t high,
+                                           struct object_instruction **out, uint32_t *count, struct profd_error *e);
+
+/* Encodes an encoded object again, without its instructions, into a new block that the caller frees. As object_decode
+ * and object_encode. */
+enum profd_status object_instructions_remove(const uint8_t *in, size_t n, uint8_t **out, size_t *out_size,
+                                             struct profd_error *e);
 
 #endif

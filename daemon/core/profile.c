@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "proto/sort.h"
-#include "core/sum.h"
+#include "proto/sum.h"
 #include "core/table.h"
 #include "proto/collector.h"
 

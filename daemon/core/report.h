@@ -230,4 +230,38 @@ static inline double report_samples(const struct report *r, double ticks)
 enum profd_status report_build(struct arena *a, const struct report_request *request, struct report **out,
                                struct profd_error *e);
 
+/* What samples measure. Ticks of different dimensions (seconds, cycles, instructions) cannot be added up: a report
+ * takes one. */
+
+#define REPORT_DIMENSION_USUAL "seconds"
+
+/* Are ticks of it, by their rate, seconds? */
+bool report_dimension_is_time(const char *dimension);
+
+/* Place in a list in byte order of the dimension that was asked for, or (NULL) of "seconds", or of the first; n where
+ * there is none but nothing was asked for that must be there. BAD_QUERY naming the list, unless it may lack. O(n). */
+enum profd_status report_dimension_pick(const struct report_dimension *list, uint32_t n, const char *asked,
+                                        bool may_lack, uint32_t *at, struct profd_error *e);
+
+/* Self time of functions by address. */
+
+/* Seconds of the bins that begin at address. */
+struct report_place {
+    uint64_t address;
+    double seconds;
+};
+
+struct report_places {
+    const uint32_t *first; /* of function i: list[first[i]] … list[first[i + 1] − 1] */
+    const struct report_place *list;
+    uint64_t bin_bytes; /* of the widest bin in the list; 0: the list is empty */
+};
+
+/* Places of the bins that lie wholly in one function, ascending by address. report: the profile's own. The places of a
+ * function have at most its self time: what is missing there is of bins that it shares, or of parts that lie apart from
+ * it (.cold). Where times are measured from stacks, places have the same proportions and all of the self time.
+ * profile NULL: no places. O(bins log bins + builds²). */
+void report_places_make(struct arena *a, const struct report *report, const struct profile *profile,
+                        struct report_places *out);
+
 #endif

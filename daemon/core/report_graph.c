@@ -2,9 +2,8 @@
 
 #include <math.h>
 
-#include "core/report_arcs.h"
-#include "core/runtime_names.h"
-#include "core/sum.h"
+#include "core/names.h"
+#include "proto/sum.h"
 
 /* Marks the owners that are counters: in a statically linked program they are functions of the same object. */
 static bool *uncalled_counters(struct arena *a, const struct symtab *t)
@@ -46,7 +45,7 @@ static void uncalled_mark(struct arena *a, const struct symtab *t, bool *counts)
     }
 }
 
-/* Finds them. seen has the flags of each owner (report_arcs.h): REPORT_ENTRY means samples or calls. O(symbols + static
+/* Finds them. seen has the flags of each owner : REPORT_ENTRY means samples or calls. O(symbols + static
  * arcs). */
 static void report_uncalled_find(struct arena *a, const struct report_builds *b, const uint8_t *seen,
                                  struct report_uncalled *out)

@@ -2,14 +2,163 @@
 
 #include <string.h>
 
-#include "core/report_dimension.h"
-#include "core/report_frames.h"
 #include "core/report_graph.h"
-#include "core/report_names.h"
-#include "core/report_rows.h"
-#include "core/report_shown.h"
+#include "proto/sum.h"
 #include "proto/sort.h"
-#include "core/sum.h"
+
+static int names_compare(const void *context, uint32_t x, uint32_t y)
+{
+    const struct object *o = context;
+    return strcmp(object_name(o, o->symbols[x].name), object_name(o, o->symbols[y].name));
+}
+
+/* The other names at the owner's address, each once. */
+static void names_aliases(struct arena *a, const struct symtab *t, const struct symtab_owner *owner,
+                          struct report_function *f)
+{
+    if (owner->count <= 1) {
+        return;
+    }
+    uint32_t *symbols = ARENA_ARRAY(a, (size_t)owner->count * 2, uint32_t);
+    const char **aliases = ARENA_ARRAY(a, owner->count, const char *);
+    memcpy(symbols, t->sorted + owner->first, owner->count * sizeof *symbols);
+    sort_merge(symbols, symbols + owner->count, owner->count, names_compare, t->object);
+    for (uint32_t i = 0; i < owner->count; i++) {
+        const char *name = object_name(t->object, t->object->symbols[symbols[i]].name);
+        bool known =
+            strcmp(name, f->raw) == 0 || (f->alias_count > 0 && strcmp(name, aliases[f->alias_count - 1]) == 0);
+        if (!known) {
+            aliases[f->alias_count++] = name;
+        }
+    }
+    f->aliases = aliases;
+}
+
+static enum report_kind names_kind(uint8_t kind)
+{
+    switch ((enum symtab_kind)kind) {
+    case SYMTAB_FUNCTION:
+        return REPORT_FUNCTION;
+    case SYMTAB_PLT:
+        return REPORT_PLT;
+    case SYMTAB_GAP:
+        return REPORT_GAP;
+    case SYMTAB_ADDRESS:
+        return REPORT_ADDRESS;
+    case SYMTAB_UNKNOWN:
+        break;
+    }
+    return REPORT_UNKNOWN;
+}
+
+/* Name of an owner that is not a symbol. */
+static const char *names_invent(struct arena *a, const struct symtab *t, const struct symtab_owner *owner)
+{
+    switch ((enum symtab_kind)owner->kind) {
+    case SYMTAB_PLT:
+        return "[plt]";
+    case SYMTAB_GAP:
+        return "[gap]";
+    case SYMTAB_UNKNOWN:
+        return t->build_id == NULL ? "[outside]" : arena_format(a, "[unknown %s]", t->build_id);
+    case SYMTAB_ADDRESS:
+    case SYMTAB_FUNCTION:
+        break;
+    }
+    return arena_format(a, "0x%llx", (unsigned long long)owner->address);
+}
+
+void report_names_describe(struct arena *a, const struct report_builds *b, uint32_t owner, struct report_function *f)
+{
+    f->file = "";
+    if (owner == b->first[b->count + 1]) { /* "[incomplete]" */
+        f->kind = REPORT_UNKNOWN;
+        f->build = b->count;
+        f->address = COUNTS_FRAME_INCOMPLETE;
+        f->name = f->raw = "[incomplete]";
+        return;
+    }
+    uint32_t build = report_builds_of(b, owner);
+    const struct symtab *t = b->tables[build];
+    const struct symtab_owner *o = &t->owners[owner - b->first[build]];
+    f->kind = names_kind(o->kind);
+    f->build = build;
+    f->address = o->address;
+    f->size = o->size;
+    if (o->symbol == SYMTAB_NONE) {
+        f->name = f->raw = names_invent(a, t, o);
+        return;
+    }
+    const struct object_symbol *s = &t->object->symbols[o->symbol];
+    f->name = object_name(t->object, s->demangled);
+    f->raw = object_name(t->object, s->name);
+    f->file = object_name(t->object, s->file);
+    f->line = s->line;
+    f->code = s->code;
+    names_aliases(a, t, o, f);
+}
+
+/* A copy of rows with measured times; those without any keep theirs. */
+static void shown_rows(struct arena *a, const struct report_arc **rows, uint32_t n)
+{
+    struct report_arc *copy = ARENA_ARRAY(a, n, struct report_arc);
+    for (uint32_t i = 0; i < n; i++) {
+        copy[i] = (*rows)[i];
+        if (copy[i].measured != NULL) {
+            copy[i].self = copy[i].measured->self;
+            copy[i].children = copy[i].measured->total - copy[i].measured->self;
+        }
+    }
+    *rows = copy;
+}
+
+static double shown_percent(const struct report *r, double seconds)
+{
+    return r->total > 0 ? 100 * seconds / r->total : 0;
+}
+
+/* Sets shown: a copy if time_measured, else the report itself. In a copy self of a function stays what its samples
+ * say; children is the measured time of what stands below it in stacks. O(report). */
+static void report_shown_make(struct arena *a, struct report *r)
+{
+    r->shown = r;
+    if (!r->time_measured) {
+        return;
+    }
+    struct report *copy = ARENA_NEW(a, struct report);
+    struct report_function *functions = ARENA_ARRAY(a, r->function_count, struct report_function);
+    struct report_cycle *cycles = ARENA_ARRAY(a, r->cycle_count, struct report_cycle);
+    memcpy(functions, r->functions, r->function_count * sizeof *functions);
+    if (r->cycle_count > 0) {
+        memcpy(cycles, r->cycles, r->cycle_count * sizeof *cycles);
+    }
+    *copy = *r;
+    copy->functions = functions;
+    copy->cycles = cycles;
+    copy->shown = copy;
+    r->shown = copy;
+    for (uint32_t i = 0; i < copy->function_count; i++) {
+        struct report_function *f = &functions[i];
+        f->children = f->measured->total - f->measured->self;
+        f->percent = shown_percent(copy, f->self + f->children);
+        shown_rows(a, &f->callers, f->caller_count);
+        shown_rows(a, &f->callees, f->callee_count);
+    }
+    for (uint32_t i = 0; i < copy->cycle_count; i++) {
+        struct report_cycle *c = &cycles[i];
+        c->children = c->measured->total - c->measured->self;
+        c->percent = shown_percent(copy, c->self + c->children);
+        struct report_arc *members = ARENA_ARRAY(a, c->member_count, struct report_arc);
+        shown_rows(a, &c->callers, c->caller_count);
+        shown_rows(a, &c->callees, c->callee_count);
+        for (uint32_t k = 0; k < c->member_count; k++) {
+            members[k] = c->members[k];
+            members[k].self = functions[members[k].other].self;
+            members[k].children = functions[members[k].other].children;
+        }
+        c->members = members;
+    }
+}
 
 /* gprof's order of entries: time with descendants, largest first; of equals cycles, then names without a leading
  * underscore, then the most called, then strcmp of raw names, then (build, address). */

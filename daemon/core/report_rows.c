@@ -1,26 +1,26 @@
-#include "core/report_rows.h"
+#include "core/report_graph.h"
 
+#include "proto/sum.h"
 #include "proto/sort.h"
-#include "core/sum.h"
 
 /* Items in order of time, then calls; ties keep their order. Keys are gathered once, because comparing would look the
  * same numbers up again and again. */
 
-struct report_place {
+struct rows_place {
     uint64_t time, calls; /* ascending in the wanted order */
     uint32_t item;        /* what is put in order */
     uint32_t other;       /* for the caller's use */
     bool inside;          /* likewise */
 };
 
-struct report_places {
-    struct report_place *places, *sorted;
+struct rows_places {
+    struct rows_place *places, *sorted;
     struct sort_item *keys, *scratch;
 };
 
 /* Keys of an item; `down` turns the order round. rank 0, 1: below every time (self arcs, arcs inside a cycle); 2: by
  * time. */
-static inline void report_place_set(struct report_place *place, unsigned rank, double time, uint64_t calls, bool down)
+static inline void rows_place_set(struct rows_place *place, unsigned rank, double time, uint64_t calls, bool down)
 {
     uint64_t key = rank < 2 ? rank : sort_key_double(time);
     place->time = down ? ~key : key;
@@ -30,21 +30,21 @@ static inline void report_place_set(struct report_place *place, unsigned rank, d
 #define PLACE_FEW 24u /* up to this many are sorted by insertion */
 
 /* Ensures capacity for n places. */
-static void report_places_take(struct report_places *p, struct arena *a, uint32_t n)
+static void rows_places_take(struct rows_places *p, struct arena *a, uint32_t n)
 {
-    p->places = ARENA_ARRAY(a, n, struct report_place);
-    p->sorted = ARENA_ARRAY(a, n, struct report_place);
+    p->places = ARENA_ARRAY(a, n, struct rows_place);
+    p->sorted = ARENA_ARRAY(a, n, struct rows_place);
     p->keys = ARENA_ARRAY(a, n, struct sort_item);
     p->scratch = ARENA_ARRAY(a, n, struct sort_item);
 }
 
-static void place_insert(struct report_place *places, uint32_t n)
+static void rows_insert(struct rows_place *places, uint32_t n)
 {
     for (uint32_t i = 1; i < n; i++) {
-        struct report_place place = places[i];
+        struct rows_place place = places[i];
         uint32_t k = i;
         for (; k > 0; k--) {
-            const struct report_place *before = &places[k - 1];
+            const struct rows_place *before = &places[k - 1];
             if (before->time < place.time || (before->time == place.time && before->calls <= place.calls)) {
                 break;
             }
@@ -55,10 +55,10 @@ static void place_insert(struct report_place *places, uint32_t n)
 }
 
 /* Sorts the first n of p->places; returns where they are. O(n). */
-static const struct report_place *report_places_sort(struct report_places *p, uint32_t n)
+static const struct rows_place *rows_places_sort(struct rows_places *p, uint32_t n)
 {
     if (n <= PLACE_FEW) {
-        place_insert(p->places, n);
+        rows_insert(p->places, n);
         return p->places;
     }
     for (uint32_t i = 0; i < n; i++) {
@@ -79,8 +79,8 @@ struct rows_work {
     const struct report_graph *g;
     struct report_arc *rows; /* all rows of all functions */
     size_t used;
-    struct report_places places; /* arcs with calls of one list */
-    uint32_t *statics;           /* arcs without, of the same list */
+    struct rows_places places; /* arcs with calls of one list */
+    uint32_t *statics;         /* arcs without, of the same list */
     uint32_t place_count, static_count;
 };
 
@@ -101,19 +101,19 @@ static void rows_take(struct rows_work *w, uint32_t node, uint32_t arc, uint32_t
         }
         return;
     }
-    struct report_place *place = &w->places.places[w->place_count++];
+    struct rows_place *place = &w->places.places[w->place_count++];
     place->item = arc;
     place->other = other;
     place->inside = g->scc->component[node] == g->scc->component[other];
     unsigned rank = node == other ? 0 : place->inside ? 1 : 2;
-    report_place_set(place, rank, rows_time(g, arc), calls, down);
+    rows_place_set(place, rank, rows_time(g, arc), calls, down);
 }
 
 /* Adds the arcs with calls as rows, in order. */
 static const struct report_arc *rows_add(struct rows_work *w, uint32_t node, bool callers)
 {
     const struct report_graph *g = w->g;
-    const struct report_place *places = report_places_sort(&w->places, w->place_count);
+    const struct rows_place *places = rows_places_sort(&w->places, w->place_count);
     const struct report_arc *first = w->rows + w->used;
     for (uint32_t i = 0; i < w->place_count; i++) {
         uint32_t arc = places[i].item, callee = callers ? node : places[i].other;
@@ -196,7 +196,7 @@ void report_rows_functions(struct arena *a, const struct report_graph *g, struct
     }
     struct rows_work w = {
         .g = g, .rows = ARENA_ARRAY(a, rows, struct report_arc), .statics = ARENA_ARRAY(a, widest, uint32_t)};
-    report_places_take(&w.places, a, widest);
+    rows_places_take(&w.places, a, widest);
     for (uint32_t i = 0; i < g->function_count; i++) {
         rows_callers(&w, g->node_of[i], &functions[i]);
         rows_callees(&w, g->node_of[i], &functions[i]);
@@ -208,7 +208,7 @@ struct cycle_work {
     const struct report_graph *g;
     const struct report_function *functions;
     struct sort_item *arcs, *scratch; /* key: position of the function outside; value: arc */
-    struct report_places places;
+    struct rows_places places;
     struct report_arc *unordered; /* rows of one list before they are put in order */
 };
 
@@ -218,16 +218,16 @@ static void cycle_members(struct cycle_work *w, struct arena *a, uint32_t compon
     uint32_t n = scc_size(s, component);
     struct report_arc *rows = ARENA_ARRAY(a, n, struct report_arc);
     for (uint32_t i = 0; i < n; i++) {
-        struct report_place *place = &w->places.places[i];
+        struct rows_place *place = &w->places.places[i];
         place->item = w->g->position[s->member[s->first[component] + i]];
         const struct report_function *f = &w->functions[place->item];
         bool saturated = false;
         uint64_t calls = f->calls;
         sum_add(&calls, f->self_calls, &saturated);
         double time = w->g->time_measured ? f->measured->total : f->self + f->children;
-        report_place_set(place, 2, time, calls, true);
+        rows_place_set(place, 2, time, calls, true);
     }
-    const struct report_place *places = report_places_sort(&w->places, n);
+    const struct rows_place *places = rows_places_sort(&w->places, n);
     for (uint32_t i = 0; i < n; i++) {
         const struct report_function *f = &w->functions[places[i].item];
         rows[i] = (struct report_arc){.other = places[i].item,
@@ -305,9 +305,9 @@ static void cycle_rows(struct cycle_work *w, struct arena *a, uint32_t component
         const struct report_arc *row = &w->unordered[i];
         w->places.places[i].item = i;
         double time = g->time_measured ? row->measured->total : row->self + row->children;
-        report_place_set(&w->places.places[i], 2, time, row->calls, !callers);
+        rows_place_set(&w->places.places[i], 2, time, row->calls, !callers);
     }
-    const struct report_place *places = report_places_sort(&w->places, n);
+    const struct rows_place *places = rows_places_sort(&w->places, n);
     for (uint32_t i = 0; i < n; i++) {
         rows[i] = w->unordered[places[i].item];
     }
@@ -348,7 +348,7 @@ void report_rows_cycles(struct arena *a, const struct report_graph *g, const str
                            .arcs = ARENA_ARRAY(a, most, struct sort_item),
                            .scratch = ARENA_ARRAY(a, most, struct sort_item),
                            .unordered = ARENA_ARRAY(a, most, struct report_arc)};
-    report_places_take(&w.places, a, most);
+    rows_places_take(&w.places, a, most);
     for (uint32_t i = 0; i < g->cycle_count; i++) {
         uint32_t component = g->cycle_component[i];
         cycle_members(&w, a, component, &cycles[i]);

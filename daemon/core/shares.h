@@ -1,4 +1,4 @@
-/* The counts of a profile in 16 columns, one for each random group of processes (schema/spread.md). */
+/* Shares of counts: of each build, and of each random group of processes. */
 #ifndef PROFD_CORE_SHARES_H
 #define PROFD_CORE_SHARES_H
 
@@ -7,9 +7,22 @@
 
 #include "core/arena.h"
 #include "core/profile.h"
-#include "core/random_groups.h"
 #include "core/rollup.h"
+#include "core/spread.h"
+#include "proto/counts.h"
 #include "proto/status.h"
+
+/* What counts say of each build: time spent in it, calls into it. */
+
+struct share {
+    uint64_t nanoseconds; /* Σ ticks / rate of its histograms of dimension seconds, each rounded down */
+    uint64_t calls;       /* Σ calls of arcs into it */
+};
+
+/* Adds to shares[i] what is build i's. True if a sum stopped at 2^63−1. O(bins + arcs). */
+bool share_add_counts(struct share *shares, const struct counts *c);
+
+/* The counts of a profile in 16 columns, one for each random group of processes (schema/spread.md). */
 
 /* Row i, group g stands at [i·RANDOM_GROUPS + g]. The sum of a row is the number of the profile, unless that stopped at
  * 2^63−1 or counts without a known spread are among them. */

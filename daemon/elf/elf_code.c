@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/object_instructions.h"
+#include "core/object.h"
 #include "core/table.h"
 #include "elf/elf_internal.h"
 #include "proto/late.h"

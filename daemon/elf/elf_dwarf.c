@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/compare.h"
+#include "proto/sort.h"
 #include "elf/elf_internal.h"
 #include "proto/limits.h"
 

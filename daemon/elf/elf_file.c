@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "core/compare.h"
+#include "proto/sort.h"
 #include "proto/limits.h"
 
 #if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/compare.h"
+#include "proto/sort.h"
 #include "core/table.h"
 #include "elf/elf_dwarf.h"
 #include "elf/elf_internal.h"

@@ -4,11 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/compare.h"
-#include "core/heap.h"
+#include "proto/sort.h"
 #include "elf/elf_dwarf.h"
 #include "elf/elf_internal.h"
-#include "proto/sort.h"
 
 /* A function or an inlined copy of one. */
 struct line_copy {

@@ -2,7 +2,7 @@
 #include <limits.h>
 #include <stdlib.h>
 
-#include "core/compare.h"
+#include "proto/sort.h"
 #include "elf/elf_internal.h"
 #include "proto/limits.h"
 

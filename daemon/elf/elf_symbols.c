@@ -1,8 +1,8 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-#include "core/compare.h"
-#include "core/local_names.h"
+#include "proto/sort.h"
+#include "core/names.h"
 #include "elf/elf_internal.h"
 #include "proto/limits.h"
 #include "proto/object_note.h"

@@ -1,7 +1,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/sum.h"
+#include "proto/sum.h"
 #include "ingest/attach_internal.h"
 #include "ingest/build_cache.h"
 #include "ingest/validate.h"

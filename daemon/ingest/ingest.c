@@ -7,9 +7,6 @@
 #include "core/arena.h"
 #include "core/bounds.h"
 #include "core/object.h"
-#include "core/object_compare.h"
-#include "core/object_instructions.h"
-#include "core/object_lines.h"
 #include "ingest/validate.h"
 #include "proto/frame.h"
 

@@ -5,12 +5,12 @@
 #include <string.h>
 
 #include "core/bounds.h"
-#include "core/share.h"
-#include "core/sum.h"
+#include "core/shares.h"
+#include "proto/sum.h"
 #include "proto/collector.h"
 #include "proto/label.h"
 #include "proto/limits.h"
-#include "proto/process_group.h"
+#include "proto/segment.h"
 
 /* --- counts against the executables that are stored for their builds */
 

@@ -5,8 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "core/durations.h"
-#include "core/refusals.h"
+#include "core/figures.h"
 
 struct live_counts {
     /* since the start */

@@ -4,7 +4,7 @@
 
 #include "core/buffer.h"
 #include "net/http_internal.h"
-#include "proto/http_phrase.h"
+#include "proto/http_text.h"
 
 #define HTTP_PROBLEM_MAX 4096
 #define HTTP_ANSWER_HEAD_MAX 8192

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/sum.h"
+#include "proto/sum.h"
 #include "proto/hex.h"
 #include "query/query_internal.h"
 #include "store/labels.h"

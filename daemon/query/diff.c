@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "core/diff.h"
-#include "core/report_dimension.h"
+#include "core/report.h"
 #include "query/query_internal.h"
 
 /* /api/v1/diff: two builds, versions, times or label sets compared, with intervals. */

@@ -6,17 +6,15 @@
 #include <string.h>
 
 #include "core/callers.h"
-#include "core/compare.h"
-#include "core/cycle_break.h"
+#include "proto/sort.h"
+#include "core/graph.h"
 #include "core/never_called.h"
-#include "core/object_instructions.h"
-#include "core/object_lines.h"
-#include "core/report_measure.h"
-#include "core/sum.h"
+#include "core/object.h"
+#include "core/report_graph.h"
+#include "proto/sum.h"
 #include "core/symtab.h"
 #include "proto/bins.h"
 #include "proto/http_text.h"
-#include "proto/sort.h"
 #include "query/query_internal.h"
 
 /* Functions by address or name, as several questions name them. */

@@ -5,10 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/report_dimension.h"
+#include "core/report.h"
 #include "core/rollup.h"
-#include "core/share.h"
-#include "core/sum.h"
+#include "core/shares.h"
+#include "proto/sum.h"
 #include "proto/collector.h"
 #include "proto/label.h"
 #include "proto/message.h"

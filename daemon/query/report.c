@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/compare.h"
-#include "core/report_dimension.h"
+#include "proto/sort.h"
+#include "core/report.h"
 #include "proto/collector.h"
 #include "proto/noun.h"
 #include "query/query_internal.h"

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/buffer_number.h"
+#include "core/buffer.h"
 #include "core/coverage.h"
 #include "render/render_internal.h"
 

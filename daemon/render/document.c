@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "proto/http_phrase.h"
+#include "proto/http_text.h"
 #include "proto/utf8.h"
 #include "render/render_internal.h"
 

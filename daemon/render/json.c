@@ -1,7 +1,7 @@
 /* format=json: schema/report.schema.json says what every field means. */
 #include <string.h>
 
-#include "core/sum.h"
+#include "proto/sum.h"
 #include "proto/message.h"
 #include "render/render_internal.h"
 

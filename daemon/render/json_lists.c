@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/sum.h"
+#include "proto/sum.h"
 #include "proto/hex.h"
 #include "proto/limits.h"
 #include "proto/message.h"

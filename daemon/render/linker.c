@@ -3,7 +3,7 @@
 
 #include "core/cluster.h"
 #include "core/coverage.h"
-#include "core/sum.h"
+#include "proto/sum.h"
 #include "proto/collector.h"
 #include "proto/message.h"
 #include "proto/sort.h"

@@ -1,7 +1,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "core/report_places.h"
+#include "core/report.h"
 #include "proto/message.h"
 #include "proto/pprof.h"
 #include "proto/varint.h"

@@ -1,7 +1,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/sum.h"
+#include "proto/sum.h"
 #include "proto/collector.h"
 #include "proto/message.h"
 #include "render/render_internal.h"

@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/heap.h"
+#include "proto/sort.h"
 #include "render/render_internal.h"
 
 #define FLOW_ROUNDING 1e-9 /* less than this share of a total is a rounding error */

@@ -8,9 +8,8 @@
 
 #include "writer/aside.h"
 #include "writer/health.h"
-#include "core/durations.h"
+#include "core/figures.h"
 #include "core/hashmap.h"
-#include "core/refusals.h"
 #include "live/counts.h"
 #include "net/conn.h"
 #include "net/http.h"

@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "core/durations.h"
+#include "core/figures.h"
 #include "net/conn.h"
 #include "net/http.h"
 #include "requests/pages.h"

@@ -9,7 +9,7 @@
 
 #include "base/log.h"
 #include "core/container.h"
-#include "core/object_instructions.h"
+#include "core/object.h"
 #include "net/loop.h"
 #include "proto/buildid.h"
 #include "requests/requests.h"

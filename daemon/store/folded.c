@@ -1,6 +1,6 @@
 #include "store/folded.h"
 
-#include "core/sum.h"
+#include "proto/sum.h"
 #include "proto/limits.h"
 #include "proto/message.h"
 #include "proto/varint.h"

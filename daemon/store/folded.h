@@ -3,7 +3,7 @@
 #ifndef PROFD_STORE_FOLDED_H
 #define PROFD_STORE_FOLDED_H
 
-#include "core/random_groups.h"
+#include "core/spread.h"
 #include "core/rollup.h"
 
 /* A row, or what is to be added to one. Arrays live in an arena. */

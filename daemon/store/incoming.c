@@ -2,8 +2,8 @@
 
 #include <string.h>
 
-#include "core/share.h"
-#include "core/sum.h"
+#include "core/shares.h"
+#include "proto/sum.h"
 
 /* In 63 bits of the commit and 32 of the rank: hour, start of the epoch in seconds, sequence, and a rank below
  * LIMIT_SEGMENT_ROWS. What needs more bits is as the largest number that fits. */

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/sum.h"
+#include "proto/sum.h"
 
 void labels_encode(const struct store_label *labels, size_t n, struct buffer *out)
 {

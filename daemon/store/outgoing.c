@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/sum.h"
+#include "proto/sum.h"
 #include "proto/utf8.h"
 
 /* Data that was valid and cannot be read again is damaged. */

@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/sum.h"
+#include "proto/sum.h"
 #include "proto/hex.h"
 #include "store/incoming.h"
 #include "store/outgoing.h"

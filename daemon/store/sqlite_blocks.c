@@ -1,7 +1,7 @@
 /* Sums of past days that the tier keeps: blocks, and what the database keeps of them. */
 #include <stdlib.h>
 
-#include "core/sum.h"
+#include "proto/sum.h"
 #include "store/block_keys.h"
 #include "store/sqlite_host_total.h"
 #include "store/sqlite_select.h"

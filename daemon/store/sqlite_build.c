@@ -4,7 +4,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "core/sum.h"
+#include "proto/sum.h"
 #include "proto/message.h"
 #include "store/sqlite_sums.h"
 #include "store/sqlite_users.h"

@@ -5,7 +5,7 @@
 #include <time.h>
 
 #include "core/rollup.h"
-#include "core/sum.h"
+#include "proto/sum.h"
 #include "proto/limits.h"
 #include "proto/message.h"
 #include "proto/varint.h"

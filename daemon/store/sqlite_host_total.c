@@ -4,7 +4,7 @@
 #include <time.h>
 
 #include "core/buffer.h"
-#include "core/sum.h"
+#include "proto/sum.h"
 #include "proto/message.h"
 #include "proto/varint.h"
 

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "core/rollup.h"
-#include "core/sum.h"
+#include "proto/sum.h"
 #include "proto/limits.h"
 #include "proto/message.h"
 #include "store/labels.h"

@@ -2,7 +2,7 @@
  * retention, which removes whole days, oldest first, and symbols of builds that are no longer used. */
 #include <string.h>
 
-#include "core/sum.h"
+#include "proto/sum.h"
 #include "store/sqlite_centre.h"
 #include "store/sqlite_interval.h"
 #include "store/sqlite_rollup.h"

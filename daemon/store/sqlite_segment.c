@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-#include "core/sum.h"
+#include "proto/sum.h"
 
 #define PARTS_MOST (1 << 24) /* numbers of parts of one segment; they begin again when parts are folded */
 

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "core/sum.h"
+#include "proto/sum.h"
 #include "proto/message.h"
 #include "proto/varint.h"
 

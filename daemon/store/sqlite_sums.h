@@ -4,7 +4,7 @@
 
 #include <limits.h>
 
-#include "core/share.h"
+#include "core/shares.h"
 #include "proto/limits.h"
 #include "store/sqlite.h"
 

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "core/sum.h"
+#include "proto/sum.h"
 #include "proto/counts_tree.h"
 #include "proto/hex.h"
 #include "proto/limits.h"

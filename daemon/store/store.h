@@ -13,9 +13,8 @@
 #include <stdint.h>
 
 #include "core/arena.h"
-#include "core/provenance.h"
-#include "core/random_groups.h"
 #include "core/rows.h"
+#include "core/spread.h"
 #include "proto/buildid.h"
 #include "proto/message.h"
 #include "proto/status.h"
@@ -295,7 +294,7 @@ struct store_filter {
     const struct store_matcher *matchers;
 };
 
-struct share; /* core/share.h */
+struct share; /* core/shares.h */
 
 /* A stored upload, or a sum of uploads of one series. Everything is borrowed until each returns. */
 struct store_row {

@@ -5,7 +5,7 @@
 
 #include <stdint.h>
 
-#include "core/downtime.h"
+#include "core/figures.h"
 #include "proto/status.h"
 #include "store/store.h"
 #include "writer/upkeep.h"

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "core/rollup.h"
-#include "proto/counts_stacks.h"
+#include "proto/counts_tree.h"
 #include "store/store.h"
 
 #define HOUR INT64_C(3600000000000)

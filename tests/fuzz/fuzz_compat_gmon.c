@@ -4,7 +4,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-#include "compat/compat_gmon.h"
+#include "compat/compat.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

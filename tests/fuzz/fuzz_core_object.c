@@ -6,8 +6,6 @@
 
 #include "core/arena.h"
 #include "core/object.h"
-#include "core/object_instructions.h"
-#include "core/object_lines.h"
 #include "core/symtab.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "core/rollup.h"
-#include "core/sum.h"
+#include "proto/sum.h"
 #include "tests/fuzz/counts_input.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

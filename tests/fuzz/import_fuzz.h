@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "import/import_any_internal.h"
-#include "core/sum.h"
+#include "proto/sum.h"
 
 /* Reads everything that place and render would read. */
 static inline void import_fuzz_check(const struct import_profile *p)

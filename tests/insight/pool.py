@@ -28,7 +28,7 @@ UPLOADS_KEPT = 3000  # then a new daemon begins with an empty database: a compar
 HOST = "ab" * 16
 TIMES = ("self", "total", "time-per-call")
 WHOLE = ("time-per-process", "all-calls-per-process")
-METRICS = (*WHOLE, *TIMES, "calls-per-process", "calls-per-parent")  # as core/diff_table.h has them
+METRICS = (*WHOLE, *TIMES, "calls-per-process", "calls-per-parent")  # as core/diff.h has them
 PARTS = 16  # a pool is written after each
 SEEDS = ("base", "2", "5", "10", "again", "100")  # of a variant: 10 · number + place
 

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/share.h"
-#include "core/sum.h"
+#include "core/shares.h"
+#include "proto/sum.h"
 
 static void name_process(uint8_t name[STORE_INSTANCE_SIZE], unsigned process)
 {

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/share.h"
+#include "core/shares.h"
 #include "tests/contract/store/arrival_fixture.h"
 #include "tests/memory_tier.h"
 

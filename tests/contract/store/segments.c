@@ -7,8 +7,8 @@
 #include <time.h>
 
 #include "core/rollup.h"
-#include "core/share.h"
-#include "core/sum.h"
+#include "core/shares.h"
+#include "proto/sum.h"
 #include "tests/contract/store/harvest_fixture.h"
 
 static const uint8_t first_centre[STORE_INCARNATION_SIZE] = "first centre...";

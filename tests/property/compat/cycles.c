@@ -1,11 +1,9 @@
 /* Cycles, their members' order and the topological order against gprof's own way of finding them, written down
  * literally (reference 3.5, A2): recursive, with linked lists and linear search. */
-#include "compat/compat_cycles.h"
+#include "compat/compat_run.h"
 
 #include <criterion/criterion.h>
 #include <stdlib.h>
-
-#include "compat/compat_sort.h"
 
 #define MOST 40
 

@@ -1,11 +1,9 @@
 /* Order by name against strcmp, and owners of addresses against a search from the begin, over random tables. */
-#include "compat/compat_names.h"
+#include "compat/compat_run.h"
 
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <string.h>
-
-#include "compat/compat_symbols.h"
 
 static uint64_t state = 0x2545f4914f6cdd1d;
 

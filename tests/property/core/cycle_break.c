@@ -1,5 +1,5 @@
 /* Random cycles are broken, and no arc is removed in vain. */
-#include "core/cycle_break.h"
+#include "core/graph.h"
 
 #include <criterion/criterion.h>
 #include <string.h>

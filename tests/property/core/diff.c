@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/diff_stat.h"
+#include "core/diff.h"
 #include "proto/sort.h"
 
 #define K RANDOM_GROUPS

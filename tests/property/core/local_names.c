@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/local_names.h"
+#include "core/names.h"
 
 #define SIZE 60
 

@@ -6,7 +6,7 @@
 
 #include "core/profile.h"
 #include "core/rollup.h"
-#include "core/sum.h"
+#include "proto/sum.h"
 #include "proto/collector.h"
 #include "proto/limits.h"
 

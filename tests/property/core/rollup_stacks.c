@@ -6,7 +6,7 @@
 
 #include "core/rollup.h"
 #include "core/tree_sum.h"
-#include "proto/counts_stacks.h"
+#include "proto/counts_tree.h"
 #include "proto/limits.h"
 #include "proto/segment.h"
 

@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "core/propagate.h"
+#include "core/graph.h"
 
 #define MOST 40
 

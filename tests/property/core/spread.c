@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "core/spread.h"
-#include "core/student.h"
 
 #define K COUNTS_GROUPS
 #define RUNS 20000

@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "proto/collector.h"
-#include "proto/counts_stacks.h"
+#include "proto/counts_tree.h"
 #include "query/query_internal.h"
 #include "tests/memory_tier.h"
 #include "tests/unit/query/fleet.h"

@@ -1,5 +1,5 @@
 /* gmon.out as gprof reads it: what it takes, and its words for what it does not. */
-#include "compat/compat_gmon.h"
+#include "compat/compat.h"
 
 #include <criterion/criterion.h>
 #include <stdio.h>

@@ -3,9 +3,7 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
-#include "compat/compat_filter.h"
 #include "compat/compat_run.h"
-#include "compat/compat_sum.h"
 #include "tests/unit/compat/bed.h"
 
 /* main 0x1000, f 0x1010 (a.c:5), g 0x1020 (/x/a.c:9), _h 0x1030 (/x/a.c:12), data behind .text. */

@@ -1,5 +1,5 @@
 /* Which symbols count, which of several names an address has, and who owns an address (rules S1–S8). */
-#include "compat/compat_symbols.h"
+#include "compat/compat_run.h"
 
 #include <criterion/criterion.h>
 #include <string.h>

@@ -3,8 +3,8 @@
 
 #include "core/coverage.h"
 #include "core/rollup.h"
-#include "core/share.h"
-#include "core/sum.h"
+#include "core/shares.h"
+#include "proto/sum.h"
 #include "tests/unit/core/fixture.h"
 
 static struct upload upload;

@@ -2,10 +2,10 @@
 #include <criterion/criterion.h>
 #include <math.h>
 
-#include "core/clone_names.h"
+#include "core/names.h"
 #include "core/diff.h"
 #include "proto/sort.h"
-#include "core/student.h"
+#include "core/spread.h"
 #include "tests/unit/core/fixture.h"
 
 #define K RANDOM_GROUPS

@@ -2,8 +2,8 @@
 #include <criterion/criterion.h>
 #include <math.h>
 
-#include "core/diff_plan.h"
-#include "core/student.h"
+#include "core/diff.h"
+#include "core/spread.h"
 
 static double draw_normal(uint64_t *state)
 {

@@ -1,7 +1,7 @@
 /* What of the times without a daemon lies within a report. */
 #include <criterion/criterion.h>
 
-#include "core/downtime.h"
+#include "core/figures.h"
 
 Test(downtime, only_what_lies_between_counts)
 {

@@ -3,8 +3,7 @@
 #include <criterion/criterion.h>
 #include <stdlib.h>
 
-#include "core/compare.h"
-#include "core/heap.h"
+#include "proto/sort.h"
 
 #define MOST 300u
 

@@ -2,7 +2,7 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
-#include "core/local_names.h"
+#include "core/names.h"
 
 /* The answer for the name at the offset of a table whose size includes its last NUL. */
 static bool listed_at(const char *table, size_t size, size_t offset)

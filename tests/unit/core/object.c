@@ -2,8 +2,7 @@
 #include <criterion/criterion.h>
 #include <stdlib.h>
 
-#include "core/object_instructions.h"
-#include "core/object_lines.h"
+#include "core/object.h"
 #include "proto/limits.h"
 #include "tests/unit/core/fixture.h"
 

@@ -1,7 +1,7 @@
 /* Which object of a build adds nothing to another. */
 #include <criterion/criterion.h>
 
-#include "core/object_compare.h"
+#include "core/object.h"
 #include "tests/unit/core/fixture.h"
 
 static struct fixture one, other;

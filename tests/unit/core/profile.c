@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "proto/sort.h"
-#include "core/sum.h"
+#include "proto/sum.h"
 #include "tests/unit/core/fixture.h"
 
 static struct upload u;

@@ -2,7 +2,7 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
-#include "core/random_groups.h"
+#include "core/spread.h"
 
 static uint64_t state = 1;
 

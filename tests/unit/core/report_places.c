@@ -1,5 +1,5 @@
 /* Self time by address: which bins are places, and what they add up to. */
-#include "core/report_places.h"
+#include "core/report.h"
 
 #include "tests/unit/core/fixture.h"
 

@@ -2,7 +2,7 @@
 #include <criterion/criterion.h>
 #include <math.h>
 
-#include "core/report_measure.h"
+#include "core/report_graph.h"
 #include "tests/unit/core/fixture.h"
 
 #define RETURN COUNTS_NODE_RETURN

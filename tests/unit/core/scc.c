@@ -2,8 +2,7 @@
  * functions that call each other, and the graph after these have become one. The graph is our own, of the same kind. */
 #include <criterion/criterion.h>
 
-#include "core/callgraph.h"
-#include "core/scc.h"
+#include "core/graph.h"
 
 /* Ten functions, named 0 … 9 here; 1 is main. */
 static const struct callgraph_arc acyclic[] = {

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "core/object_instructions.h"
+#include "core/object.h"
 #include "elf/elf_read.h"
 #include "proto/limits.h"
 #include "tests/unit/elf/tools.h"

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "proto/counts_stacks.h"
+#include "proto/counts_tree.h"
 #include "proto/limits.h"
 #include "tests/counts_sections.h"
 

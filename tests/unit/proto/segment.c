@@ -6,7 +6,6 @@
 
 #include "proto/collector.h"
 #include "proto/frame.h"
-#include "proto/process_group.h"
 #include "proto/segment.h"
 
 /* The fields of a sum with its counts, where they may be changed. */

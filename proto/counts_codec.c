@@ -1,0 +1,1279 @@
+#include "proto/counts.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "proto/counts_tree.h"
+#include "proto/deflate.h"
+#include "proto/limits.h"
+#include "proto/sort.h"
+#include "proto/sum.h"
+#include "proto/varint.h"
+
+#define COUNTS_FORMAT 1        /* first byte of the encoding */
+#define COUNTS_SHARES_FORMAT 2 /* and of that of shares */
+#define COUNTS_FLAG_SORTED 1u
+#define COUNTS_FLAG_SATURATED 2u
+#define COUNTS_FLAGS (COUNTS_FLAG_SORTED | COUNTS_FLAG_SATURATED)
+#define COUNTS_SECTIONS 3u                         /* arcs, histograms, stacks */
+#define COUNTS_HEAD_MAX (2 + 12 * VARINT_MAX)      /* bytes before the sections */
+#define COUNTS_HISTOGRAM_MIN 8u                    /* encoded bytes of the smallest histogram, without its bins */
+#define COUNTS_HISTOGRAM_MAX (32 + 7 * VARINT_MAX) /* and of the largest */
+#define COUNTS_TREE_MAX 32u                        /* of the largest tree, without its nodes */
+
+#define COUNTS_CHUNK 4096u /* numbers that share one width */
+
+/* Most bytes that n numbers take. */
+static inline size_t counts_column_bound(size_t n)
+{
+    return 8 * n + n / COUNTS_CHUNK + 1;
+}
+
+#define COUNTS_RUN_MAX 30u    /* bytes of the largest run */
+#define COUNTS_PLACES_MAX 20u /* bytes of the two sizes before the runs */
+
+/* The distinct places of rows, ascending by build (COUNTS_NOWHERE last) and address, and which of them each row has. */
+struct counts_places {
+    uint32_t count;
+    uint32_t *build;
+    uint64_t *address;
+    uint64_t *of; /* of each row */
+};
+
+struct counts_reader {
+    const uint8_t *at, *end;
+};
+
+static unsigned column_width(const uint64_t *values, size_t n, unsigned least)
+{
+    uint64_t all = 0;
+    unsigned width = 0;
+    for (size_t i = 0; i < n; i++) {
+        all |= values[i];
+    }
+    for (; all != 0; all >>= 8) {
+        width++;
+    }
+    return width < least ? least : width;
+}
+
+/* Writes n numbers: for every chunk its width w in bytes (least to 8), then the w low bytes of all its numbers, lowest
+ * plane first. A column of least 1 takes a byte for each row, so that a section is not smaller than its rows. Returns
+ * the end. O(n). */
+static uint8_t *counts_column_put(uint8_t *out, const uint64_t *values, size_t n, unsigned least)
+{
+    for (size_t at = 0; at < n; at += COUNTS_CHUNK) {
+        size_t count = n - at < COUNTS_CHUNK ? n - at : COUNTS_CHUNK;
+        unsigned width = column_width(values + at, count, least);
+        *out++ = (uint8_t)width;
+        for (unsigned plane = 0; plane < width; plane++) {
+            for (size_t i = 0; i < count; i++) {
+                *out++ = (uint8_t)(values[at + i] >> 8 * plane);
+            }
+        }
+    }
+    return out;
+}
+
+/* The usual widths have loops of their own, which read every plane once. */
+static void column_unpack(const uint8_t *p, unsigned width, uint64_t *out, size_t n)
+{
+    switch (width) {
+    case 0:
+        memset(out, 0, n * sizeof *out);
+        return;
+    case 1:
+        for (size_t i = 0; i < n; i++) {
+            out[i] = p[i];
+        }
+        return;
+    case 2:
+        for (size_t i = 0; i < n; i++) {
+            out[i] = (uint64_t)p[i] | (uint64_t)p[n + i] << 8;
+        }
+        return;
+    case 3:
+        for (size_t i = 0; i < n; i++) {
+            out[i] = (uint64_t)p[i] | (uint64_t)p[n + i] << 8 | (uint64_t)p[2 * n + i] << 16;
+        }
+        return;
+    default:
+        for (size_t i = 0; i < n; i++) {
+            out[i] =
+                (uint64_t)p[i] | (uint64_t)p[n + i] << 8 | (uint64_t)p[2 * n + i] << 16 | (uint64_t)p[3 * n + i] << 24;
+        }
+        for (unsigned plane = 4; plane < width; plane++) {
+            for (size_t i = 0; i < n; i++) {
+                out[i] |= (uint64_t)p[plane * n + i] << 8 * plane;
+            }
+        }
+    }
+}
+
+/* Reads n numbers from *at and moves behind them. False: the bytes end first, or a width is above 8. O(n). */
+static bool counts_column_get(const uint8_t **at, const uint8_t *end, uint64_t *values, size_t n)
+{
+    const uint8_t *p = *at;
+    for (size_t i = 0; i < n; i += COUNTS_CHUNK) {
+        size_t count = n - i < COUNTS_CHUNK ? n - i : COUNTS_CHUNK;
+        if (p == end || *p > 8 || (size_t)(end - p) - 1 < *p * count) {
+            return false;
+        }
+        unsigned width = *p++;
+        column_unpack(p, width, values + i, count);
+        p += width * count;
+    }
+    *at = p;
+    return true;
+}
+
+/* True if the rows ascend already, as those of sums and of many uploads do. */
+static bool places_ascend(const uint32_t *builds, const uint64_t *addresses, uint32_t n)
+{
+    for (uint32_t i = 1; i < n; i++) {
+        if (builds[i] < builds[i - 1] || (builds[i] == builds[i - 1] && addresses[i] < addresses[i - 1])) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Finds them. out has arrays for n; items has space for 2n. O(n) if the rows ascend, else O(n) for each byte in which
+ * the places differ. */
+static void counts_places_find(const uint32_t *builds, const uint64_t *addresses, uint32_t n, struct sort_item *items,
+                               struct counts_places *out)
+{
+    const bool ascend = places_ascend(builds, addresses, n);
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < n && !ascend; i++) {
+        items[i] = (struct sort_item){addresses[i], i};
+    }
+    if (!ascend) {
+        sort_radix(items, items + n, n);
+        for (uint32_t i = 0; i < n; i++) {
+            items[i].key = builds[items[i].value];
+        }
+        sort_radix(items, items + n, n);
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        const uint32_t row = ascend ? i : items[i].value;
+        if (count == 0 || addresses[row] != out->address[count - 1] || builds[row] != out->build[count - 1]) {
+            out->address[count] = addresses[row];
+            out->build[count++] = builds[row];
+        }
+        out->of[row] = count - 1;
+    }
+    out->count = count;
+}
+
+/* Writes count, number of runs, runs (length, build + 1 or 0 for nowhere, first address) and the column of the gaps;
+ * the gap of the first place of a run is 0. scratch has count numbers. Returns the end. */
+static uint8_t *counts_places_put(const struct counts_places *p, uint64_t *scratch, uint8_t *out)
+{
+    uint32_t runs = 0;
+    for (uint32_t i = 0; i < p->count; i++) {
+        const bool begins = i == 0 || p->build[i] != p->build[i - 1];
+        scratch[i] = begins ? 0 : p->address[i] - p->address[i - 1];
+        runs += begins;
+    }
+    out = varint_put(out, p->count);
+    out = varint_put(out, runs);
+    for (uint32_t i = 0; i < p->count;) {
+        const uint32_t start = i;
+        while (i < p->count && p->build[i] == p->build[start]) {
+            i++;
+        }
+        out = varint_put(out, i - start);
+        out = varint_put(out, p->build[start] == COUNTS_NOWHERE ? 0 : (uint64_t)p->build[start] + 1);
+        out = varint_put(out, p->address[start]);
+    }
+    return counts_column_put(out, scratch, p->count, 0);
+}
+
+/* MALFORMED: counts end inside what, or a number there is too long. */
+static enum profd_status decode_short(const char *what, struct profd_error *e)
+{
+    return profd_error_set(e, PROFD_MALFORMED, "counts end inside %s, or a number there is too long", what);
+}
+
+/* The first address of each run is left at the run's first place in addresses. */
+static enum profd_status places_get_runs(struct counts_reader *r, uint64_t runs, uint32_t builds, const char *what,
+                                         struct counts_places *out, uint64_t *firsts, struct profd_error *e)
+{
+    uint32_t i = 0;
+    uint64_t least = 0; /* COUNTS_NOWHERE, written as 0, comes last */
+    for (uint64_t run = 0; run < runs; run++) {
+        uint64_t length, build, first;
+        if (!varint_get(&r->at, r->end, &length) || !varint_get(&r->at, r->end, &build) ||
+            !varint_get(&r->at, r->end, &first)) {
+            return decode_short("runs of builds", e);
+        }
+        if (length < 1 || length > out->count - i) {
+            return profd_error_set(e, PROFD_MALFORMED, "a run of %llu places where %u are left",
+                                   (unsigned long long)length, out->count - i);
+        }
+        const uint64_t value = build == 0 ? COUNTS_NOWHERE : build - 1;
+        if (build > builds) {
+            return profd_error_set(e, PROFD_MALFORMED, "%s of build %llu: the upload has %u", what,
+                                   (unsigned long long)value, builds);
+        }
+        if (value < least) {
+            return profd_error_set(e, PROFD_MALFORMED, "%s of build %llu comes after one of build %llu", what,
+                                   (unsigned long long)value, (unsigned long long)(least - 1));
+        }
+        least = value + 1;
+        firsts[i] = first;
+        for (uint32_t last = i + (uint32_t)length; i < last; i++) {
+            out->build[i] = (uint32_t)value;
+        }
+    }
+    return i == out->count ? PROFD_OK
+                           : profd_error_set(e, PROFD_MALFORMED, "runs of builds hold %u places of %u", i, out->count);
+}
+
+/* Reads places into arrays for most of them, scratch likewise. what has a place, for the sentence. MALFORMED or OK. */
+static enum profd_status counts_places_get(struct counts_reader *r, uint32_t builds, const char *what, uint32_t most,
+                                           uint64_t *scratch, struct counts_places *out, struct profd_error *e)
+{
+    uint64_t count, runs, address = 0;
+    bool bad = false;
+    if (!varint_get(&r->at, r->end, &count) || !varint_get(&r->at, r->end, &runs)) {
+        return decode_short("the sizes of places", e);
+    }
+    if (count > most) {
+        return profd_error_set(e, PROFD_MALFORMED, "%llu places of %u rows", (unsigned long long)count, most);
+    }
+    out->count = (uint32_t)count;
+    TRY(places_get_runs(r, runs, builds, what, out, scratch, e));
+    if (!counts_column_get(&r->at, r->end, out->address, out->count)) {
+        return decode_short("the addresses of places", e);
+    }
+    for (uint32_t i = 0; i < out->count; i++) { /* gaps become addresses in place */
+        const bool begins = i == 0 || out->build[i] != out->build[i - 1];
+        const uint64_t base = begins ? scratch[i] : address, gap = out->address[i];
+        address = base + gap;
+        bad |= address < base || begins != (gap == 0);
+        out->address[i] = address;
+    }
+    return bad ? profd_error_set(e, PROFD_MALFORMED, "the addresses of %s do not ascend", what) : PROFD_OK;
+}
+
+/* What the decoder checks of histograms, so that whatever is encoded can be decoded. *bins: those that they use. */
+static enum profd_status judge_histograms(const struct counts *c, uint64_t *bins, struct profd_error *e)
+{
+    uint64_t used = 0;
+    for (uint32_t k = 0; k < c->histogram_count; k++) {
+        const struct counts_histogram *h = &c->histograms[k];
+        TRY(counts_judge_histogram(h, k, e));
+        if (h->first > c->bin_count || h->used > c->bin_count - h->first) {
+            return profd_error_set(e, PROFD_REFUSED, "histogram %u: bins %u to %u of %u", k, h->first,
+                                   h->first + h->used, c->bin_count);
+        }
+        for (uint32_t i = h->first; i < h->first + h->used; i++) {
+            if (c->bin_index[i] >= h->bins || (i > h->first && c->bin_index[i] <= c->bin_index[i - 1])) {
+                return profd_error_set(e, PROFD_REFUSED, "histogram %u: bin %u is out of order or not below %u", k,
+                                       c->bin_index[i], h->bins);
+            }
+            if (c->bin_ticks[i] == 0) {
+                return profd_error_set(e, PROFD_REFUSED, "histogram %u: bin %u is zero", k, c->bin_index[i]);
+            }
+        }
+        used += h->used;
+    }
+    *bins = used;
+    return PROFD_OK;
+}
+
+static enum profd_status judge(const struct counts *c, uint64_t *bins, struct profd_error *e)
+{
+    struct counts_nodes nodes = COUNTS_NODES(c);
+    if (!c->sorted) {
+        TRY(counts_judge_sizes(c->histogram_count, c->bin_count, c->arc_count, e));
+    }
+    TRY(judge_histograms(c, bins, e));
+    if (!c->sorted) {
+        TRY(counts_judge_sizes(c->histogram_count, *bins, c->arc_count, e));
+        TRY(counts_check_collector(c, e));
+    }
+    for (uint32_t i = 0; i < c->arc_count; i++) { /* so that places have at most that many runs */
+        if ((c->from_build[i] >= LIMIT_BUILDS && c->from_build[i] != COUNTS_NOWHERE) ||
+            (c->to_build[i] >= LIMIT_BUILDS && c->to_build[i] != COUNTS_NOWHERE)) {
+            return profd_error_set(e, PROFD_REFUSED, "arc %u from build %u to build %u: at most %u builds are known", i,
+                                   c->from_build[i], c->to_build[i], LIMIT_BUILDS);
+        }
+    }
+    return counts_judge_trees(c->trees, c->tree_count, &nodes, c->node_count, LIMIT_BUILDS, e);
+}
+
+/* Scratch arrays for the largest of the columns. */
+struct encoding {
+    struct sort_item *items; /* twice as many as rows */
+    struct counts_places places;
+    uint64_t *numbers;
+    uint8_t *raw; /* a section before it is compressed */
+    void *block;
+};
+
+static uint64_t most(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
+}
+
+static enum profd_status encoding_init(struct encoding *w, const struct counts *c, uint64_t bins, struct profd_error *e)
+{
+    const size_t rows = (size_t)most(c->arc_count, c->node_count), numbers = (size_t)most(rows, bins);
+    const size_t places = COUNTS_PLACES_MAX + COUNTS_RUN_MAX * ((size_t)LIMIT_BUILDS + 1);
+    const size_t arcs = 2 * places + 2 * VARINT_MAX + 7 * counts_column_bound(c->arc_count);
+    const size_t histograms = (size_t)c->histogram_count * COUNTS_HISTOGRAM_MAX + 2 * counts_column_bound(bins);
+    const size_t stacks = places + (size_t)c->tree_count * COUNTS_TREE_MAX + 4 * counts_column_bound(c->node_count);
+    const size_t raw = (size_t)most(arcs, most(histograms, stacks));
+    char *block = malloc(rows * (2 * sizeof *w->items + 2 * sizeof(uint64_t) + sizeof(uint32_t)) + 16 +
+                         numbers * sizeof(uint64_t) + raw);
+    if (block == NULL) {
+        return profd_no_memory(e);
+    }
+    w->block = block;
+    w->items = (struct sort_item *)(void *)block;
+    w->places.address = (uint64_t *)(w->items + 2 * rows);
+    w->places.of = w->places.address + rows;
+    w->numbers = w->places.of + rows;
+    w->places.build = (uint32_t *)(w->numbers + numbers);
+    w->raw = (uint8_t *)(w->places.build + rows);
+    return PROFD_OK;
+}
+
+/* The places of rows and which of them each row has, as differences to the row before: rows of sums ascend. */
+static uint8_t *put_ends(struct encoding *w, const uint32_t *builds, const uint64_t *addresses, uint32_t n,
+                         bool differences, uint8_t *p)
+{
+    counts_places_find(builds, addresses, n, w->items, &w->places);
+    p = counts_places_put(&w->places, w->numbers, p);
+    for (uint32_t i = 0; i < n; i++) {
+        w->numbers[i] =
+            differences ? varint_zigzag(w->places.of[i] - (i == 0 ? 0 : w->places.of[i - 1])) : w->places.of[i];
+    }
+    return counts_column_put(p, w->numbers, n, 0);
+}
+
+static uint8_t *put_orders(struct encoding *w, const struct counts *c, uint8_t *p)
+{
+    uint64_t lowest = c->arc_count == 0 ? 0 : UINT64_MAX;
+    for (uint32_t i = 0; i < c->arc_count; i++) {
+        lowest = c->commit[i] < lowest ? c->commit[i] : lowest;
+    }
+    p = varint_put(p, lowest);
+    for (uint32_t i = 0; i < c->arc_count; i++) {
+        w->numbers[i] = c->commit[i] - lowest;
+    }
+    p = counts_column_put(p, w->numbers, c->arc_count, 0);
+    for (uint32_t i = 0; i < c->arc_count; i++) {
+        w->numbers[i] = varint_zigzag((uint64_t)c->rank[i] - (i == 0 ? 0 : c->rank[i - 1]));
+    }
+    return counts_column_put(p, w->numbers, c->arc_count, 0);
+}
+
+static uint8_t *put_arcs(struct encoding *w, const struct counts *c, uint8_t *p)
+{
+    p = put_ends(w, c->from_build, c->from, c->arc_count, true, p);
+    p = put_ends(w, c->to_build, c->to, c->arc_count, false, p);
+    if (c->sorted) {
+        p = put_orders(w, c, p);
+    }
+    return counts_column_put(p, c->calls, c->arc_count, 1);
+}
+
+static uint8_t *put_text(const char *text, size_t most_bytes, uint8_t *p)
+{
+    const size_t n = strnlen(text, most_bytes);
+    p = varint_put(p, n);
+    memcpy(p, text, n);
+    return p + n;
+}
+
+static uint8_t *put_histograms(struct encoding *w, const struct counts *c, uint8_t *p)
+{
+    size_t n = 0;
+    for (uint32_t k = 0; k < c->histogram_count; k++) {
+        const struct counts_histogram *h = &c->histograms[k];
+        p = varint_put(p, h->build);
+        p = varint_put(p, h->bins);
+        p = varint_put(p, h->low);
+        p = varint_put(p, h->high - h->low);
+        p = varint_put(p, h->rate);
+        p = put_text(h->dimension, sizeof h->dimension, p);
+        *p++ = (uint8_t)h->abbreviation;
+        p = varint_put(p, h->used);
+        if (c->sorted) {
+            p = varint_put(p, h->order.commit);
+            p = varint_put(p, h->order.rank);
+        }
+        for (uint32_t i = h->first, next = 0; i < h->first + h->used; i++) {
+            w->numbers[n++] = c->bin_index[i] - next;
+            next = c->bin_index[i] + 1;
+        }
+    }
+    p = counts_column_put(p, w->numbers, n, 0);
+    n = 0;
+    for (uint32_t k = 0; k < c->histogram_count; k++) {
+        const struct counts_histogram *h = &c->histograms[k];
+        for (uint32_t i = h->first; i < h->first + h->used; i++) {
+            w->numbers[n++] = c->bin_ticks[i];
+        }
+    }
+    return counts_column_put(p, w->numbers, n, 1);
+}
+
+/* Trees without their nodes: varint of the rate, the dimension behind its length, the abbreviation, varint of the
+ * number of nodes. At most COUNTS_TREE_MAX bytes each. Returns the end. */
+static uint8_t *counts_encode_clocks(const struct counts_tree *trees, uint32_t n, uint8_t *p)
+{
+    for (const struct counts_tree *t = trees; t < trees + n; t++) {
+        p = varint_put(p, t->rate);
+        p = put_text(t->dimension, sizeof t->dimension, p);
+        *p++ = (uint8_t)t->abbreviation;
+        p = varint_put(p, t->used);
+    }
+    return p;
+}
+
+static uint8_t *put_stacks(struct encoding *w, const struct counts *c, uint8_t *p)
+{
+    p = counts_encode_clocks(c->trees, c->tree_count, p);
+    for (uint32_t k = 0; k < c->tree_count; k++) {
+        uint64_t deepest = 0; /* that is possible */
+        for (uint32_t i = c->trees[k].first; i < c->trees[k].first + c->trees[k].used; i++) {
+            w->numbers[i] = deepest - c->node_depth[i];
+            deepest = c->node_depth[i] + 1u;
+        }
+    }
+    p = counts_column_put(p, w->numbers, c->node_count, 0);
+    p = counts_column_put(p, c->node_ticks, c->node_count, 1);
+    counts_places_find(c->node_build, c->node_address, c->node_count, w->items, &w->places);
+    p = counts_places_put(&w->places, w->numbers, p);
+    for (uint32_t i = 0; i < c->node_count; i++) {
+        w->numbers[i] = w->places.of[i] * 2 + c->node_kind[i];
+    }
+    return counts_column_put(p, w->numbers, c->node_count, 0);
+}
+
+/* The encoding in the making: a block that grows by one compressed section after the other. */
+struct pack {
+    uint8_t *block;
+    size_t used;
+    uint64_t raw[COUNTS_SECTIONS], packed[COUNTS_SECTIONS], total;
+};
+
+static enum profd_status pack_section(struct pack *x, unsigned section, const uint8_t *raw, size_t n,
+                                      struct profd_error *e)
+{
+    size_t size = 0;
+    uint8_t *grown = realloc(x->block, x->used + deflate_bound(n));
+    if (grown == NULL) {
+        return profd_no_memory(e);
+    }
+    x->block = grown;
+    TRY(deflate_pack(raw, n, false, x->block + x->used, deflate_bound(n), &size, e));
+    x->used += size;
+    x->raw[section] = n;
+    x->packed[section] = size;
+    x->total += n;
+    return x->total <= LIMIT_COUNTS_RAW ? PROFD_OK
+                                        : profd_error_set(e, PROFD_TOO_LARGE, "counts of %llu bytes, at most %u",
+                                                          (unsigned long long)x->total, LIMIT_COUNTS_RAW);
+}
+
+/* The head goes in front of the sections, which leave COUNTS_HEAD_MAX bytes for it, and everything moves down. */
+static void pack_head(struct pack *x, const struct counts *c, uint64_t bins)
+{
+    uint8_t head[COUNTS_HEAD_MAX], *p = head;
+    const unsigned sections = c->tree_count > 0 ? 3 : 2;
+    *p++ = COUNTS_FORMAT;
+    p = varint_put(p, x->total);
+    *p++ = (uint8_t)((c->sorted ? COUNTS_FLAG_SORTED : 0) | (c->saturated ? COUNTS_FLAG_SATURATED : 0));
+    p = varint_put(p, c->arc_count);
+    p = varint_put(p, c->histogram_count);
+    p = varint_put(p, bins);
+    p = varint_put(p, c->tree_count);
+    p = varint_put(p, c->node_count);
+    for (unsigned i = 0; i < sections; i++) {
+        p = varint_put(p, x->raw[i]);
+        p = varint_put(p, x->packed[i]);
+    }
+    const size_t n = (size_t)(p - head);
+    memmove(x->block + n, x->block + COUNTS_HEAD_MAX, x->used - COUNTS_HEAD_MAX);
+    memcpy(x->block, head, n);
+    x->used -= COUNTS_HEAD_MAX - n;
+}
+
+static enum profd_status encode(struct encoding *w, struct pack *x, const struct counts *c, uint64_t bins,
+                                struct profd_error *e)
+{
+    TRY(encoding_init(w, c, bins, e));
+    TRY(pack_section(x, 0, w->raw, (size_t)(put_arcs(w, c, w->raw) - w->raw), e));
+    TRY(pack_section(x, 1, w->raw, (size_t)(put_histograms(w, c, w->raw) - w->raw), e));
+    if (c->tree_count > 0) {
+        TRY(pack_section(x, 2, w->raw, (size_t)(put_stacks(w, c, w->raw) - w->raw), e));
+    }
+    pack_head(x, c, bins);
+    return PROFD_OK;
+}
+
+enum profd_status counts_encode(const struct counts *c, uint8_t **out, size_t *out_size, struct profd_error *e)
+{
+    struct encoding w = {0};
+    struct pack x = {.used = COUNTS_HEAD_MAX};
+    uint64_t bins = 0;
+    TRY(judge(c, &bins, e));
+    enum profd_status status = encode(&w, &x, c, bins, e);
+    free(w.block);
+    if (status) {
+        free(x.block);
+        return status;
+    }
+    uint8_t *fitted = realloc(x.block, x.used);
+    *out = fitted != NULL ? fitted : x.block;
+    *out_size = x.used;
+    return PROFD_OK;
+}
+
+/* What precedes the sections. */
+struct head {
+    struct counts_sizes sizes;
+    bool saturated;
+    unsigned sections;
+    uint64_t raw[COUNTS_SECTIONS], packed[COUNTS_SECTIONS];
+};
+
+/* Numbers of rows, which must fit the limits and their sections: a row takes a byte at least. */
+static enum profd_status decode_sizes(const uint64_t n[5], struct head *h, struct profd_error *e)
+{
+    const uint64_t arcs = n[0], histograms = n[1], bins = n[2], trees = n[3], nodes = n[4];
+    if (!h->sizes.sorted) {
+        TRY(counts_judge_sizes(histograms, bins, arcs, e));
+    }
+    if (trees > LIMIT_STACK_TREES || nodes > LIMIT_STACK_NODES) {
+        return profd_error_set(e, PROFD_TOO_LARGE, "stacks of %llu clocks with %llu nodes, at most %u with %u",
+                               (unsigned long long)trees, (unsigned long long)nodes, LIMIT_STACK_TREES,
+                               LIMIT_STACK_NODES);
+    }
+    if (arcs > h->raw[0] || bins > h->raw[1] || histograms > h->raw[1] / COUNTS_HISTOGRAM_MIN || nodes > h->raw[2] ||
+        trees > nodes || (trees == 0 && nodes > 0)) {
+        return profd_error_set(
+            e, PROFD_MALFORMED,
+            "%llu arcs, %llu histograms with %llu bins and %llu trees with %llu nodes stated in %llu, %llu and %llu "
+            "bytes",
+            (unsigned long long)arcs, (unsigned long long)histograms, (unsigned long long)bins,
+            (unsigned long long)trees, (unsigned long long)nodes, (unsigned long long)h->raw[0],
+            (unsigned long long)h->raw[1], (unsigned long long)h->raw[2]);
+    }
+    h->sizes.arcs = (uint32_t)arcs;
+    h->sizes.histograms = (uint32_t)histograms;
+    h->sizes.bins = (uint32_t)bins;
+    h->sizes.trees = (uint32_t)trees;
+    h->sizes.nodes = (uint32_t)nodes;
+    return PROFD_OK;
+}
+
+/* The sizes of the sections, which fill the rest. */
+static enum profd_status decode_sections(struct counts_reader *r, uint64_t total, struct head *h, struct profd_error *e)
+{
+    uint64_t raw = 0, packed = 0;
+    for (unsigned i = 0; i < h->sections; i++) {
+        if (!varint_get(&r->at, r->end, &h->raw[i]) || !varint_get(&r->at, r->end, &h->packed[i])) {
+            return decode_short("their sizes", e);
+        }
+        if (h->raw[i] > total - raw || h->packed[i] > (size_t)(r->end - r->at)) {
+            return profd_error_set(e, PROFD_MALFORMED, "a section of %llu bytes in %llu, of counts of %llu in %zu",
+                                   (unsigned long long)h->raw[i], (unsigned long long)h->packed[i],
+                                   (unsigned long long)total, (size_t)(r->end - r->at));
+        }
+        if (h->raw[i] > deflate_content_max((size_t)h->packed[i])) {
+            return profd_error_set(e, PROFD_MALFORMED, "a section of %llu bytes stated in %llu",
+                                   (unsigned long long)h->raw[i], (unsigned long long)h->packed[i]);
+        }
+        raw += h->raw[i];
+        packed += h->packed[i];
+    }
+    if (raw != total || packed != (size_t)(r->end - r->at)) {
+        return profd_error_set(
+            e, PROFD_MALFORMED, "sections of %llu bytes in %llu, where %llu in %zu are stated or there",
+            (unsigned long long)raw, (unsigned long long)packed, (unsigned long long)total, (size_t)(r->end - r->at));
+    }
+    return PROFD_OK;
+}
+
+static enum profd_status decode_head(struct counts_reader *r, struct head *h, struct profd_error *e)
+{
+    uint64_t total, n[5];
+    const size_t size = (size_t)(r->end - r->at);
+    if (size < 1 || *r->at != COUNTS_FORMAT) {
+        return profd_error_set(e, PROFD_MALFORMED, "counts of %zu bytes in format %u: only %d is known", size,
+                               size < 1 ? 0u : *r->at, COUNTS_FORMAT);
+    }
+    r->at++;
+    if (!varint_get(&r->at, r->end, &total)) {
+        return decode_short("their size", e);
+    }
+    if (total > LIMIT_COUNTS_RAW) {
+        return profd_error_set(e, PROFD_TOO_LARGE, "counts of %llu bytes, at most %u", (unsigned long long)total,
+                               LIMIT_COUNTS_RAW);
+    }
+    if (r->at == r->end || *r->at > COUNTS_FLAGS) {
+        return profd_error_set(e, PROFD_MALFORMED, "counts with flags %u: known are %u", r->at == r->end ? 0u : *r->at,
+                               COUNTS_FLAGS);
+    }
+    h->sizes.sorted = *r->at & COUNTS_FLAG_SORTED;
+    h->saturated = *r->at++ & COUNTS_FLAG_SATURATED;
+    for (unsigned i = 0; i < 5; i++) {
+        if (!varint_get(&r->at, r->end, &n[i])) {
+            return decode_short("their sizes", e);
+        }
+    }
+    h->sections = n[3] > 0 ? 3 : 2;
+    TRY(decode_sections(r, total, h, e));
+    return decode_sizes(n, h, e);
+}
+
+enum profd_status counts_decode_sizes(const uint8_t *in, size_t n, struct counts_sizes *out, uint64_t *raw,
+                                      struct profd_error *e)
+{
+    struct counts_reader r = {in, n == 0 ? in : in + n};
+    struct head h = {0};
+    TRY(decode_head(&r, &h, e));
+    *out = h.sizes;
+    *raw = h.raw[0] + h.raw[1] + h.raw[2];
+    return PROFD_OK;
+}
+
+/* Arrays for the places of the largest section, and its raw bytes. */
+struct decoding {
+    struct counts_places places;
+    uint64_t *scratch;
+    uint8_t *raw;
+    void *block;
+};
+
+static enum profd_status decoding_init(struct decoding *w, const struct head *h, unsigned parts, struct profd_error *e)
+{
+    const size_t arcs = parts & COUNTS_ARCS ? h->sizes.arcs : 0, nodes = parts & COUNTS_STACKS ? h->sizes.nodes : 0;
+    const size_t rows = arcs > nodes ? arcs : nodes;
+    size_t raw = 1;
+    for (unsigned i = 0; i < h->sections; i++) {
+        raw = (parts >> i & 1) != 0 && h->raw[i] > raw ? (size_t)h->raw[i] : raw;
+    }
+    char *block = malloc(rows * (2 * sizeof(uint64_t) + sizeof(uint32_t)) + raw);
+    if (block == NULL) {
+        return profd_no_memory(e);
+    }
+    w->block = block;
+    w->places.address = (uint64_t *)(void *)block;
+    w->scratch = w->places.address + rows;
+    w->places.build = (uint32_t *)(w->scratch + rows);
+    w->raw = (uint8_t *)(w->places.build + rows);
+    return PROFD_OK;
+}
+
+/* Builds and addresses of the rows, of which numbers are the places. False: there is no such place. */
+static bool take_places(const struct counts_places *places, const uint64_t *numbers, uint32_t n, uint32_t *builds,
+                        uint64_t *addresses)
+{
+    bool beyond = false;
+    for (uint32_t i = 0; i < n; i++) {
+        beyond |= numbers[i] >= places->count;
+    }
+    for (uint32_t i = 0; i < n && !beyond; i++) {
+        builds[i] = places->build[numbers[i]];
+        addresses[i] = places->address[numbers[i]];
+    }
+    return !beyond;
+}
+
+/* Reads when each arc of sorted counts arrived first. scratch has space for the rows. */
+static enum profd_status decode_orders(struct counts_reader *r, struct counts *c, uint64_t *scratch,
+                                       struct profd_error *e)
+{
+    uint64_t lowest, rank = 0;
+    bool bad = false;
+    if (!varint_get(&r->at, r->end, &lowest) || !counts_column_get(&r->at, r->end, c->commit, c->arc_count) ||
+        !counts_column_get(&r->at, r->end, scratch, c->arc_count)) {
+        return decode_short("the order of arcs", e);
+    }
+    for (uint32_t i = 0; i < c->arc_count; i++) {
+        c->commit[i] += lowest;
+        bad |= c->commit[i] < lowest;
+        rank += varint_unzigzag(scratch[i]);
+        bad |= rank > UINT32_MAX;
+        c->rank[i] = (uint32_t)rank;
+    }
+    return bad ? profd_error_set(e, PROFD_MALFORMED, "a commit or rank of an arc is out of range") : PROFD_OK;
+}
+
+static enum profd_status decode_arcs(struct counts_reader *r, uint32_t builds, struct decoding *w, struct counts *c,
+                                     struct profd_error *e)
+{
+    uint64_t *from = c->from, *to = c->calls, place = 0; /* calls are read last */
+    TRY(counts_places_get(r, builds, "an arc", c->arc_count, w->scratch, &w->places, e));
+    if (!counts_column_get(&r->at, r->end, w->scratch, c->arc_count)) {
+        return decode_short("the callers of arcs", e);
+    }
+    for (uint32_t i = 0; i < c->arc_count; i++) {
+        place += varint_unzigzag(w->scratch[i]);
+        w->scratch[i] = place;
+    }
+    if (!take_places(&w->places, w->scratch, c->arc_count, c->from_build, from)) {
+        return profd_error_set(e, PROFD_MALFORMED, "the caller of an arc is none of %u places", w->places.count);
+    }
+    /* The places of the callees replace those of the callers, and sorted arcs keep the numbers of these in commit. */
+    if (c->sorted && c->arc_count > 0) {
+        memcpy(c->commit, w->scratch, c->arc_count * sizeof *c->commit);
+    }
+    TRY(counts_places_get(r, builds, "an arc", c->arc_count, w->scratch, &w->places, e));
+    if (!counts_column_get(&r->at, r->end, to, c->arc_count)) {
+        return decode_short("the callees of arcs", e);
+    }
+    if (!take_places(&w->places, to, c->arc_count, c->to_build, c->to)) {
+        return profd_error_set(e, PROFD_MALFORMED, "the callee of an arc is none of %u places", w->places.count);
+    }
+    if (c->sorted) {
+        /* commit and to have the numbers of the places, which ascend as the places do. */
+        bool ascend = true;
+        for (uint32_t i = 1; i < c->arc_count; i++) {
+            ascend &= c->commit[i] > c->commit[i - 1] || (c->commit[i] == c->commit[i - 1] && to[i] > to[i - 1]);
+        }
+        if (!ascend) {
+            return profd_error_set(e, PROFD_MALFORMED, "arcs of a sum do not ascend");
+        }
+        TRY(decode_orders(r, c, w->scratch, e));
+    }
+    if (!counts_column_get(&r->at, r->end, c->calls, c->arc_count)) {
+        return decode_short("the counts of arcs", e);
+    }
+    for (uint32_t i = 0; c->sorted && i < c->arc_count; i++) {
+        if (c->calls[i] > SUM_MAX) {
+            return profd_error_set(e, PROFD_MALFORMED, "arc %u of a sum has more than 2^63-1 calls", i);
+        }
+    }
+    return PROFD_OK;
+}
+
+static bool get_text(struct counts_reader *r, char text[16])
+{
+    uint64_t n;
+    if (!varint_get(&r->at, r->end, &n) || n > 15 || n > (size_t)(r->end - r->at)) {
+        return false;
+    }
+    memset(text, 0, 16);
+    memcpy(text, r->at, (size_t)n);
+    r->at += n;
+    return true;
+}
+
+static enum profd_status decode_histogram(struct counts_reader *r, uint32_t at, uint32_t builds, bool sorted,
+                                          struct counts_histogram *h, struct profd_error *e)
+{
+    uint64_t build, bins, span, rate, used, rank = 0;
+    *h = (struct counts_histogram){0};
+    if (!varint_get(&r->at, r->end, &build) || !varint_get(&r->at, r->end, &bins) ||
+        !varint_get(&r->at, r->end, &h->low) || !varint_get(&r->at, r->end, &span) ||
+        !varint_get(&r->at, r->end, &rate) || !get_text(r, h->dimension) || r->at == r->end) {
+        return decode_short("a histogram", e);
+    }
+    h->abbreviation = (char)*r->at++;
+    if (!varint_get(&r->at, r->end, &used) ||
+        (sorted && (!varint_get(&r->at, r->end, &h->order.commit) || !varint_get(&r->at, r->end, &rank)))) {
+        return decode_short("a histogram", e);
+    }
+    if (build > UINT32_MAX || bins > UINT32_MAX || rate > UINT32_MAX || used > UINT32_MAX || rank > UINT32_MAX) {
+        return profd_error_set(e, PROFD_TOO_LARGE, "histogram %u: a number needs more than 32 bits", at);
+    }
+    h->build = (uint32_t)build;
+    h->bins = (uint32_t)bins;
+    h->high = h->low + span;
+    h->rate = (uint32_t)rate;
+    h->used = (uint32_t)used;
+    h->order.rank = (uint32_t)rank;
+    TRY(counts_judge_histogram(h, at, e));
+    if (h->build >= builds) {
+        return profd_error_set(e, PROFD_MALFORMED, "histogram %u of build %u: the upload has %u", at, h->build, builds);
+    }
+    if (sorted && at > 0 && counts_compare_geometry(&h[-1].geometry, &h->geometry) >= 0) {
+        return profd_error_set(e, PROFD_MALFORMED, "histogram %u of a sum is out of order", at);
+    }
+    return PROFD_OK;
+}
+
+static enum profd_status decode_bins(struct counts_reader *r, struct counts *c, struct profd_error *e)
+{
+    if (!counts_column_get(&r->at, r->end, c->bin_ticks, c->bin_count)) { /* gaps, for the moment */
+        return decode_short("bins", e);
+    }
+    for (uint32_t k = 0; k < c->histogram_count; k++) {
+        const struct counts_histogram *h = &c->histograms[k];
+        uint64_t next = 0;
+        for (uint32_t i = h->first; i < h->first + h->used; i++) {
+            const uint64_t gap = c->bin_ticks[i];
+            if (gap >= h->bins - next) {
+                return profd_error_set(e, PROFD_MALFORMED, "histogram %u: a bin lies beyond the last of %u", k,
+                                       h->bins);
+            }
+            c->bin_index[i] = (uint32_t)(next + gap);
+            next += gap + 1;
+        }
+    }
+    if (!counts_column_get(&r->at, r->end, c->bin_ticks, c->bin_count)) {
+        return decode_short("ticks", e);
+    }
+    bool zero = false, large = false;
+    for (uint32_t i = 0; i < c->bin_count; i++) {
+        zero |= c->bin_ticks[i] == 0;
+        large |= c->bin_ticks[i] > SUM_MAX;
+    }
+    return zero                 ? profd_error_set(e, PROFD_MALFORMED, "a bin with 0 ticks: only non-zero bins are sent")
+           : c->sorted && large ? profd_error_set(e, PROFD_MALFORMED, "a bin of a sum has more than 2^63-1 ticks")
+                                : PROFD_OK;
+}
+
+static enum profd_status decode_histograms(struct counts_reader *r, uint32_t builds, struct decoding *w,
+                                           struct counts *c, struct profd_error *e)
+{
+    uint64_t first = 0;
+    (void)w;
+    for (uint32_t i = 0; i < c->histogram_count && first <= c->bin_count; i++) {
+        struct counts_histogram *h = &c->histograms[i];
+        TRY(decode_histogram(r, i, builds, c->sorted, h, e));
+        h->first = (uint32_t)first;
+        first += h->used;
+    }
+    if (first != c->bin_count) {
+        return profd_error_set(e, PROFD_MALFORMED, "histograms have %llu non-zero bins where %u were stated",
+                               (unsigned long long)first, c->bin_count);
+    }
+    if (!c->sorted) {
+        TRY(counts_check_collector(c, e));
+    }
+    return decode_bins(r, c, e);
+}
+
+static enum profd_status decode_clocks(struct counts_reader *r, struct counts *c, struct profd_error *e)
+{
+    uint64_t first = 0;
+    for (uint32_t i = 0; i < c->tree_count; i++) {
+        struct counts_tree *t = &c->trees[i];
+        uint64_t rate, used;
+        *t = (struct counts_tree){0};
+        if (!varint_get(&r->at, r->end, &rate) || !get_text(r, t->dimension) || r->at == r->end) {
+            return decode_short("the clocks of stacks", e);
+        }
+        t->abbreviation = (char)*r->at++;
+        if (!varint_get(&r->at, r->end, &used)) {
+            return decode_short("the clocks of stacks", e);
+        }
+        if (rate > UINT32_MAX || used > c->node_count - first) {
+            return profd_error_set(e, PROFD_MALFORMED, "stacks %u: rate %llu, %llu nodes of %u", i,
+                                   (unsigned long long)rate, (unsigned long long)used, c->node_count);
+        }
+        t->rate = (uint32_t)rate;
+        t->first = (uint32_t)first;
+        t->used = (uint32_t)used;
+        first += used;
+    }
+    return PROFD_OK;
+}
+
+static enum profd_status decode_stacks(struct counts_reader *r, uint32_t builds, struct decoding *w, struct counts *c,
+                                       struct profd_error *e)
+{
+    TRY(decode_clocks(r, c, e));
+    if (!counts_column_get(&r->at, r->end, w->scratch, c->node_count)) {
+        return decode_short("the depths of stacks", e);
+    }
+    for (uint32_t k = 0; k < c->tree_count; k++) {
+        const struct counts_tree *t = &c->trees[k];
+        uint64_t deepest = 0; /* that is possible */
+        for (uint32_t i = t->first; i < t->first + t->used; i++) {
+            if (w->scratch[i] > deepest || deepest - w->scratch[i] >= LIMIT_STACK_DEPTH) {
+                return profd_error_set(
+                    e, PROFD_MALFORMED, "node %u of stacks: %llu levels above depth %llu, at most %u", i,
+                    (unsigned long long)w->scratch[i], (unsigned long long)deepest, LIMIT_STACK_DEPTH - 1);
+            }
+            c->node_depth[i] = (uint8_t)(deepest - w->scratch[i]);
+            deepest = deepest - w->scratch[i] + 1;
+        }
+    }
+    if (!counts_column_get(&r->at, r->end, c->node_ticks, c->node_count)) {
+        return decode_short("the ticks of stacks", e);
+    }
+    TRY(counts_places_get(r, builds, "a frame", c->node_count, w->scratch, &w->places, e));
+    if (!counts_column_get(&r->at, r->end, w->scratch, c->node_count)) {
+        return decode_short("the frames of stacks", e);
+    }
+    bool large = false;
+    for (uint32_t i = 0; i < c->node_count; i++) {
+        c->node_kind[i] = w->scratch[i] & 1;
+        w->scratch[i] /= 2;
+        large |= c->node_ticks[i] > SUM_MAX;
+    }
+    if (!take_places(&w->places, w->scratch, c->node_count, c->node_build, c->node_address)) {
+        return profd_error_set(e, PROFD_MALFORMED, "the frame of a node is none of %u places", w->places.count);
+    }
+    if (c->sorted && large) {
+        return profd_error_set(e, PROFD_MALFORMED, "a node of a sum has more than 2^63-1 ticks");
+    }
+    struct counts_nodes nodes = COUNTS_NODES(c);
+    return counts_judge_trees(c->trees, c->tree_count, &nodes, c->node_count, builds, e);
+}
+
+static const struct {
+    enum profd_status (*decode)(struct counts_reader *r, uint32_t builds, struct decoding *w, struct counts *c,
+                                struct profd_error *e);
+    const char *what;
+} sections[COUNTS_SECTIONS] = {
+    {decode_arcs, "arcs"},
+    {decode_histograms, "histograms"},
+    {decode_stacks, "stacks"},
+};
+
+/* at: where the first section begins. */
+static enum profd_status decode_all(const uint8_t *at, const struct head *h, uint32_t builds, unsigned parts,
+                                    struct decoding *w, struct counts *c, struct profd_error *e)
+{
+    TRY(decoding_init(w, h, parts, e));
+    for (unsigned i = 0; i < h->sections; at += h->packed[i++]) {
+        if ((parts >> i & 1) == 0) {
+            continue;
+        }
+        TRY(deflate_unpack(at, (size_t)h->packed[i], w->raw, (size_t)h->raw[i], e));
+        struct counts_reader r = {w->raw, w->raw + h->raw[i]};
+        TRY(sections[i].decode(&r, builds, w, c, e));
+        if (r.at != r.end) {
+            return profd_error_set(e, PROFD_MALFORMED, "%zu bytes follow the %s", (size_t)(r.end - r.at),
+                                   sections[i].what);
+        }
+    }
+    return PROFD_OK;
+}
+
+enum profd_status counts_decode_parts(const uint8_t *in, size_t n, uint32_t builds, unsigned parts,
+                                      const struct counts_memory *memory, struct counts *c, struct profd_error *e)
+{
+    struct counts_reader r = {in, n == 0 ? in : in + n};
+    struct head h = {0};
+    struct counts result = {0};
+    struct decoding w = {0};
+    TRY(decode_head(&r, &h, e));
+    struct counts_sizes wanted = {.sorted = h.sizes.sorted};
+    if (parts & COUNTS_ARCS) {
+        wanted.arcs = h.sizes.arcs;
+    }
+    if (parts & COUNTS_HISTOGRAMS) {
+        wanted.histograms = h.sizes.histograms;
+        wanted.bins = h.sizes.bins;
+    }
+    if (parts & COUNTS_STACKS) {
+        wanted.trees = h.sizes.trees;
+        wanted.nodes = h.sizes.nodes;
+    }
+    TRY(counts_take_block(&result, &wanted, memory, e));
+    result.saturated = h.saturated;
+    enum profd_status status = decode_all(r.at, &h, builds, parts, &w, &result, e);
+    free(w.block);
+    if (status) {
+        counts_done(&result);
+        return status;
+    }
+    *c = result;
+    return PROFD_OK;
+}
+
+enum profd_status counts_decode(const uint8_t *in, size_t n, uint32_t builds, struct counts *c, struct profd_error *e)
+{
+    return counts_decode_parts(in, n, builds, COUNTS_ALL, NULL, c, e);
+}
+
+/* The shares of the groups, beside the numbers of sorted counts. */
+
+/* How many of a row's shares are written, for a row with that number. */
+static unsigned row_stored(unsigned shares, uint64_t number)
+{
+    return number == SUM_MAX || shares == 0 ? shares : shares - 1;
+}
+
+/* Masks of n rows: which groups have a share. Returns how many shares are to be written. */
+static size_t encode_masks(const uint64_t *all, const uint64_t *numbers, uint32_t n, uint64_t *masks)
+{
+    size_t count = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        const uint64_t *row = all + (size_t)i * COUNTS_GROUPS;
+        unsigned mask = 0, shares = 0;
+        for (unsigned g = 0; g < COUNTS_GROUPS; g++) {
+            const unsigned some = row[g] != 0;
+            mask |= some << g;
+            shares += some;
+        }
+        masks[i] = mask;
+        count += row_stored(shares, numbers[i]);
+    }
+    return count;
+}
+
+/* The shares to be written of n rows; all but the last of a row, unless its number has stopped. */
+static uint64_t *encode_shares(const uint64_t *all, const uint64_t *numbers, uint32_t n, const uint64_t *masks,
+                               uint64_t *out)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        const uint64_t *row = all + (size_t)i * COUNTS_GROUPS;
+        for (uint64_t left = masks[i]; left != 0; left &= left - 1) {
+            if (numbers[i] == SUM_MAX || (left & (left - 1)) != 0) {
+                *out++ = row[__builtin_ctzll(left)];
+            }
+        }
+    }
+    return out;
+}
+
+/* The rows of sorted counts, bins first. */
+struct rows {
+    const uint64_t *numbers;
+    uint64_t *shares;
+    uint32_t n;
+    const char *what;
+};
+#define KINDS 3
+
+static void rows_find(const struct counts *c, const struct counts_shares *s, struct rows out[KINDS])
+{
+    out[0] = (struct rows){c->bin_ticks, s->bins, c->bin_count, "bin"};
+    out[1] = (struct rows){c->calls, s->arcs, c->arc_count, "arc"};
+    out[2] = (struct rows){c->node_ticks, s->nodes, c->node_count, "node"};
+}
+
+static size_t rows_count(const struct counts *c)
+{
+    return (size_t)c->bin_count + c->arc_count + c->node_count;
+}
+
+/* Most bytes of the columns. */
+static size_t raw_bound(size_t rows, size_t shares)
+{
+    return KINDS * counts_column_bound(rows) + counts_column_bound(shares);
+}
+
+/* Masks and shares have space for all rows and all shares. */
+static uint8_t *encode_rows(const struct rows rows[KINDS], const uint64_t *masks, uint64_t *shares, size_t count,
+                            uint8_t *p)
+{
+    uint64_t *next = shares;
+    for (const struct rows *x = rows; x < rows + KINDS; masks += x++->n) {
+        next = encode_shares(x->shares, x->numbers, x->n, masks, next);
+        p = counts_column_put(p, masks, x->n, 0);
+    }
+    return counts_column_put(p, shares, count, 0);
+}
+
+/* Columns of the masks, then of the shares, in a new block of *size bytes. */
+static enum profd_status encode_raw(const struct counts *c, const struct counts_shares *shares, uint8_t **out,
+                                    size_t *size, struct profd_error *e)
+{
+    struct rows rows[KINDS];
+    size_t n = rows_count(c), count = 0, done = 0;
+    uint64_t *masks = calloc(n + 1, sizeof *masks), *numbers = NULL;
+    uint8_t *raw = NULL;
+    rows_find(c, shares, rows);
+    for (const struct rows *x = rows; x < rows + KINDS && masks != NULL; done += x++->n) {
+        count += encode_masks(x->shares, x->numbers, x->n, masks + done);
+    }
+    if (masks != NULL) {
+        raw = malloc(raw_bound(n, count));
+        numbers = calloc(count + 1, sizeof *numbers);
+    }
+    if (raw != NULL && numbers != NULL) {
+        *size = (size_t)(encode_rows(rows, masks, numbers, count, raw) - raw);
+        *out = raw;
+    } else {
+        free(raw);
+        raw = NULL;
+    }
+    free(masks);
+    free(numbers);
+    return raw != NULL ? PROFD_OK : profd_no_memory(e);
+}
+
+enum profd_status counts_encode_shares(const struct counts *c, const struct counts_shares *shares, uint8_t **out,
+                                       size_t *out_size, struct profd_error *e)
+{
+    uint8_t *raw = NULL;
+    size_t n = 0, size = 0;
+    TRY(encode_raw(c, shares, &raw, &n, e));
+    enum profd_status status =
+        n > LIMIT_COUNTS_RAW
+            ? profd_error_set(e, PROFD_TOO_LARGE, "shares of %zu bytes, at most %u", n, LIMIT_COUNTS_RAW)
+            : PROFD_OK;
+    uint8_t *block = malloc(1 + VARINT_MAX + deflate_bound(n)), *p = block;
+    if (!status && block == NULL) {
+        status = profd_no_memory(e);
+    }
+    if (!status) {
+        *p++ = COUNTS_SHARES_FORMAT;
+        p = varint_put(p, n);
+        status = deflate_pack(raw, n, false, p, deflate_bound(n), &size, e);
+    }
+    free(raw);
+    if (status) {
+        free(block);
+        return status;
+    }
+    *out = block;
+    *out_size = (size_t)(p - block) + size;
+    return PROFD_OK;
+}
+
+/* The column of shares, read chunk by chunk: as an array it would be as large as all shares. */
+struct shares_reader {
+    struct counts_reader *in;
+    size_t left;        /* shares of the chunks that are not read yet */
+    unsigned at, count; /* of the chunk */
+    bool ends_early;    /* the column ends before its last number */
+    uint64_t chunk[COUNTS_CHUNK];
+};
+
+/* The next share; 0 where there is none, which no row accepts. */
+static uint64_t take_share(struct shares_reader *r)
+{
+    if (r->at == r->count) {
+        r->at = 0;
+        r->count = (unsigned)(r->left < COUNTS_CHUNK ? r->left : COUNTS_CHUNK);
+        r->left -= r->count;
+        if (r->count == 0 || !counts_column_get(&r->in->at, r->in->end, r->chunk, r->count)) {
+            r->ends_early = true;
+            r->count = 0;
+            return 0;
+        }
+    }
+    return r->chunk[r->at++];
+}
+
+/* A row from its mask and the next shares. False where they cannot add up to the number. */
+static bool decode_row(uint64_t mask, uint64_t number, struct shares_reader *next, uint64_t *row)
+{
+    uint64_t sum = 0;
+    unsigned left = row_stored((unsigned)__builtin_popcountll(mask), number);
+    for (; mask != 0; mask &= mask - 1) {
+        uint64_t share = left > 0 ? take_share(next) : number - sum;
+        left -= left > 0;
+        if (share == 0 || share > SUM_MAX) {
+            return false;
+        }
+        row[__builtin_ctzll(mask)] = share;
+        sum_saturate(&sum, share);
+    }
+    return sum == number;
+}
+
+/* Shares that rows of these masks need. False: a mask has bits that are no group's. */
+static bool count_shares(const uint64_t *masks, const uint64_t *numbers, uint32_t n, size_t *count)
+{
+    uint64_t all = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        all |= masks[i];
+        *count += row_stored((unsigned)__builtin_popcountll(masks[i]), numbers[i]);
+    }
+    return all >> COUNTS_GROUPS == 0;
+}
+
+static enum profd_status decode_rows(const struct rows *rows, const uint64_t *masks, struct shares_reader *next,
+                                     struct profd_error *e)
+{
+    uint64_t row[COUNTS_GROUPS]; /* where shares are only checked */
+    for (uint32_t i = 0; i < rows->n; i++) {
+        if (decode_row(masks[i], rows->numbers[i], next,
+                       rows->shares != NULL ? rows->shares + (size_t)i * COUNTS_GROUPS : row)) {
+            continue;
+        }
+        return next->ends_early
+                   ? profd_error_set(e, PROFD_MALFORMED, "shares do not end with their last number")
+                   : profd_error_set(e, PROFD_MALFORMED, "the groups' shares of %s %u do not add up to its %llu",
+                                     rows->what, i, (unsigned long long)rows->numbers[i]);
+    }
+    return PROFD_OK;
+}
+
+/* The masks of all rows, and how many shares they need. masks has space for all rows. */
+static enum profd_status decode_masks(struct counts_reader *in, const struct rows rows[KINDS], uint64_t *masks,
+                                      size_t *count, struct profd_error *e)
+{
+    for (const struct rows *x = rows; x < rows + KINDS; masks += x++->n) {
+        if (!counts_column_get(&in->at, in->end, masks, x->n)) {
+            return profd_error_set(e, PROFD_MALFORMED, "shares end inside their masks");
+        }
+        if (!count_shares(masks, x->numbers, x->n, count)) {
+            return profd_error_set(e, PROFD_MALFORMED, "shares speak of a group that is not one of %u", COUNTS_GROUPS);
+        }
+    }
+    return PROFD_OK;
+}
+
+static enum profd_status decode_section(const struct rows rows[KINDS], struct counts_reader in, uint64_t *masks,
+                                        struct profd_error *e)
+{
+    struct shares_reader next = {.in = &in};
+    enum profd_status status = decode_masks(&in, rows, masks, &next.left, e);
+    for (const struct rows *x = rows; x < rows + KINDS && status == PROFD_OK; masks += x++->n) {
+        status = decode_rows(x, masks, &next, e);
+    }
+    if (status == PROFD_OK && in.at != in.end) {
+        status = profd_error_set(e, PROFD_MALFORMED, "%zu bytes follow the shares", (size_t)(in.end - in.at));
+    }
+    return status;
+}
+
+/* Row arrays in one block. */
+static enum profd_status take_shares(const struct counts *c, const struct counts_memory *memory,
+                                     struct counts_shares *out, struct profd_error *e)
+{
+    const size_t rows = rows_count(c) * COUNTS_GROUPS;
+    uint64_t *block = memory->take(memory->context, (rows + 1) * sizeof *block);
+    if (block == NULL) {
+        return profd_no_memory(e);
+    }
+    out->bins = block;
+    out->arcs = out->bins + (size_t)c->bin_count * COUNTS_GROUPS;
+    out->nodes = out->arcs + (size_t)c->arc_count * COUNTS_GROUPS;
+    return PROFD_OK;
+}
+
+enum profd_status counts_decode_shares(const struct counts *c, const uint8_t *in, size_t n,
+                                       const struct counts_memory *memory, struct counts_shares *out,
+                                       struct profd_error *e)
+{
+    struct counts_reader r = {in, n == 0 ? in : in + n};
+    struct counts_shares result = {NULL, NULL, NULL};
+    uint64_t size;
+    if (n < 1 || *r.at++ != COUNTS_SHARES_FORMAT || !varint_get(&r.at, r.end, &size)) {
+        return profd_error_set(e, PROFD_MALFORMED, "shares of %zu bytes in format %u: only %d is known", n,
+                               n < 1 ? 0u : in[0], COUNTS_SHARES_FORMAT);
+    }
+    const size_t packed = (size_t)(r.end - r.at);
+    const size_t most = raw_bound(rows_count(c), rows_count(c) * COUNTS_GROUPS);
+    if (size > LIMIT_COUNTS_RAW || size > most || size > deflate_content_max(packed)) {
+        return profd_error_set(e, PROFD_MALFORMED, "shares of %zu rows: %llu bytes stated in %zu", rows_count(c),
+                               (unsigned long long)size, packed);
+    }
+    if (memory != NULL) {
+        TRY(take_shares(c, memory, &result, e));
+    }
+    uint64_t *masks = calloc(rows_count(c) + 1, sizeof *masks);
+    uint8_t *raw = malloc((size_t)size + 1);
+    enum profd_status status =
+        masks != NULL && raw != NULL ? deflate_unpack(r.at, packed, raw, (size_t)size, e) : profd_no_memory(e);
+    if (!status) {
+        struct rows rows[KINDS];
+        rows_find(c, &result, rows);
+        status = decode_section(rows, (struct counts_reader){raw, raw + size}, masks, e);
+    }
+    free(masks);
+    free(raw);
+    if (!status && memory != NULL) {
+        *out = result;
+    }
+    return status;
+}
