@@ -38,7 +38,7 @@ void lru_unlock(struct lru *l)
 void *lru_find(struct lru *l, const void *key, size_t key_size)
 {
     struct lru_entry **slot = hashmap_find(&l->map, key, key_size);
-    return slot != NULL ? *slot : NULL;
+    return slot ? *slot : NULL;
 }
 
 void lru_use(struct lru *l, void *entry)
@@ -59,7 +59,7 @@ bool lru_put(struct lru *l, const void *key, size_t key_size, void *entry, size_
         lru_remove(l, TAILQ_LAST(&l->list, lru_list));
     }
     e->slot = hashmap_put(&l->map, key, key_size, &e, sizeof e);
-    if (e->slot == NULL) {
+    if (!e->slot) {
         return false;
     }
     TAILQ_INSERT_HEAD(&l->list, e, use);
@@ -90,7 +90,7 @@ bool coded_suits(const char *content_type)
 static size_t code_gzip(int level, const struct buffer *body, char *out, size_t bound)
 {
     struct libdeflate_compressor *c = libdeflate_alloc_compressor(level);
-    size_t n = c != NULL ? libdeflate_gzip_compress(c, body->data, body->size, out, bound) : 0;
+    size_t n = c ? libdeflate_gzip_compress(c, body->data, body->size, out, bound) : 0;
     libdeflate_free_compressor(c);
     return n;
 }
@@ -110,7 +110,7 @@ bool coded_body(enum coding coding, bool hard, bool must, struct buffer *body)
     size_t bound = deflate_bound(body->size) + 64; /* gzip's bound is less: 5 bytes for each block of 5,000 at worst */
     char *out = malloc(bound);
     size_t n = 0;
-    if (out != NULL) {
+    if (out) {
         n = coding == CODING_GZIP ? code_gzip(hard ? GZIP_HARD : GZIP_QUICK, body, out, bound)
                                   : code_zstd(body, out, bound);
     }
@@ -156,7 +156,7 @@ bool etag_match(const char *if_none_match, const char *etag)
             return false;
         }
         const char *end = strchr(at + 1, '"');
-        if (end == NULL) {
+        if (!end) {
             return false;
         }
         if ((size_t)(end - at) + 1 == n && memcmp(at, etag, n) == 0) {
@@ -224,7 +224,7 @@ struct answers_key {
 struct query_answers *query_answers_new(size_t limit, const struct query_lock *lock)
 {
     struct query_answers *c = calloc(1, sizeof *c);
-    if (c != NULL) {
+    if (c) {
         lru_init(&c->lru, limit, ANSWERS_MOST, lock);
     }
     return c;
@@ -258,7 +258,7 @@ static struct kept_answer *find_entry(struct query_answers *c, const struct quer
 
 void query_answers_free(struct query_answers *c)
 {
-    if (c != NULL) {
+    if (c) {
         lru_clear(&c->lru);
     }
     free(c);
@@ -292,8 +292,7 @@ static bool copy_answer(const struct kept_answer *e, struct query_answer *answer
 static bool give(const struct kept_answer *e, const struct query_request *r, size_t most, struct query_answer *answer)
 {
     char tag[ETAG_SIZE];
-    if (r->if_none_match != NULL && r->if_none_match[0] != '\0' &&
-        etag_match_coded(r->if_none_match, e->tag, r->coding, tag)) {
+    if (r->if_none_match && r->if_none_match[0] != '\0' && etag_match_coded(r->if_none_match, e->tag, r->coding, tag)) {
         *answer = e->as;
         buffer_init(&answer->body, 0);
         answer->http_status = 304;
@@ -311,7 +310,7 @@ bool query_answers_find(struct query_answers *c, const struct query_request *r, 
     }
     lru_lock(&c->lru);
     struct kept_answer *e = find_entry(c, r);
-    if (e != NULL && e->generation == r->generation) {
+    if (e && e->generation == r->generation) {
         found = give(e, r, LIMIT_ANSWER_AT_ONCE, answer);
     }
     if (found) {
@@ -327,7 +326,7 @@ bool answers_take(struct query_answers *c, const struct query_request *r, const 
     bool found = false;
     lru_lock(&c->lru);
     struct kept_answer *e = find_entry(c, r);
-    if (e != NULL && e->has_body && strcmp(e->tag, tag) == 0) {
+    if (e && e->has_body && strcmp(e->tag, tag) == 0) {
         found = copy_answer(e, answer);
     }
     if (found) {
@@ -344,7 +343,7 @@ static struct kept_answer *make_entry(const struct query_request *r, const char 
     bool keeps = answer->http_status == 200 && answer->body.size <= LIMIT_ANSWER_KEPT;
     size_t body = keeps ? answer->body.size : 0;
     struct kept_answer *e = malloc(sizeof *e + body);
-    if (e == NULL) {
+    if (!e) {
         return NULL;
     }
     *e = (struct kept_answer){.generation = r->generation, .has_body = keeps, .body_size = body, .as = *answer};
@@ -363,18 +362,18 @@ void answers_put(struct query_answers *c, const struct query_request *r, const c
     struct answers_key key;
     const size_t size = make_key(r, &key);
     struct kept_answer *fresh = size > 0 && strlen(tag) < ETAG_SIZE ? make_entry(r, tag, answer) : NULL;
-    if (fresh == NULL) {
+    if (!fresh) {
         return;
     }
     lru_lock(&c->lru);
     c->use.made += answer->http_status == 200;
     struct kept_answer *old = lru_find(&c->lru, &key, size);
     bool kept = false;
-    if (old != NULL && strcmp(old->tag, tag) == 0 && (old->has_body || !fresh->has_body)) {
+    if (old && strcmp(old->tag, tag) == 0 && (old->has_body || !fresh->has_body)) {
         old->generation = r->generation; /* the same answer: what is there is as good */
         lru_use(&c->lru, old);
     } else {
-        if (old != NULL) {
+        if (old) {
             lru_remove(&c->lru, old);
         }
         kept = lru_put(&c->lru, &key, size, fresh, sizeof *fresh + fresh->body_size);

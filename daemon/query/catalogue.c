@@ -36,28 +36,20 @@ static bool take_build(void *context, const struct build_row *row)
 enum profd_status builds_list(struct job *job, struct profd_error *e)
 {
     unsigned long long limit;
-    bool fresh;
     struct buildid after = {""};
     const char *cursor = params_find(job->params, "cursor");
-    enum profd_status status = job_parse_page(job, &limit, e);
-    if (status == PROFD_OK && cursor != NULL && buildid_parse(cursor, strlen(cursor), &after, NULL) != PROFD_OK) {
-        status = profd_error_set(e, PROFD_BAD_QUERY, "cursor=%s is not a cursor from a list", cursor);
+    TRY(job_parse_page(job, &limit, e));
+    if (cursor && buildid_parse(cursor, strlen(cursor), &after, NULL)) {
+        return profd_error_set(e, PROFD_BAD_QUERY, "cursor=%s is not a cursor from a list", cursor);
     }
-    if (status == PROFD_OK) {
-        status = job_set_list_etag(job, &fresh, e);
-    }
-    if (status != PROFD_OK || fresh) {
-        return status;
-    }
+    TRY(job_set_list_etag(job, e));
     struct build_page page = {job, ARENA_ARRAY(job->arena, limit + 1, struct build_row), 0};
-    status = store_each_build(job->store, &job->request->scope, after.text, limit + 1, take_build, &page, e);
+    TRY(store_each_build(job->store, &job->request->scope, after.text, limit + 1, take_build, &page, e));
     arena_continue(job->arena);
-    if (status == PROFD_OK) {
-        bool more = page.count > limit;
-        size_t n = more ? limit : page.count;
-        render_builds(page.rows, n, more ? page.rows[n - 1].build_id.text : NULL, &job->answer->body);
-    }
-    return status;
+    bool more = page.count > limit;
+    size_t n = more ? limit : page.count;
+    render_builds(page.rows, n, more ? page.rows[n - 1].build_id.text : NULL, &job->answer->body);
+    return PROFD_OK;
 }
 
 /* What /builds/{id} gathers; lists stop at LIMIT_PAGE rows. */
@@ -115,46 +107,29 @@ static enum profd_status count_variants(struct job *job, const char *id, uint32_
     uint8_t *bytes = NULL;
     size_t size;
     enum profd_status status = store_get_object(job->store, &of, id, &bytes, &size, &naming, e);
-    if (status == PROFD_OK) {
+    if (!status) {
         *variants = naming.variants;
         free(bytes);
     }
     return status == PROFD_NOT_FOUND ? PROFD_OK : status;
 }
 
-static enum profd_status gather(struct build_detail *d, const char *id, uint32_t *variants, struct profd_error *e)
-{
-    struct store *s = d->job->store;
-    const struct store_scope *scope = &d->job->request->scope;
-    enum profd_status status = store_get_build(s, scope, id, take_row, d, e);
-    if (status == PROFD_OK) {
-        status = store_each_label(s, scope, id, take_label, d, e);
-    }
-    if (status == PROFD_OK) {
-        status = store_each_companion(s, scope, id, take_companion, d, e);
-    }
-    if (status == PROFD_OK) {
-        status = count_variants(d->job, id, variants, e);
-    }
-    arena_continue(d->job->arena);
-    return status;
-}
-
 enum profd_status builds_show(struct job *job, struct profd_error *e)
 {
+    const struct store_scope *scope = &job->request->scope;
     struct buildid id;
-    bool fresh;
     uint32_t variants = 0;
-    TRY(store_find_build(job->store, &job->request->scope, job->params->segments[PARAMS_BUILD], &id, e));
-    TRY(job_set_list_etag(job, &fresh, e));
-    if (fresh) {
-        return PROFD_OK;
-    }
+    TRY(store_find_build(job->store, scope, job->params->segments[PARAMS_BUILD], &id, e));
+    TRY(job_set_list_etag(job, e));
     struct build_detail d = {.job = job};
     d.labels = ARENA_ARRAY(job->arena, LIMIT_PAGE, struct label_row);
     d.companions = ARENA_ARRAY(job->arena, LIMIT_PAGE, const char *);
     d.names = ARENA_ARRAY(job->arena, LIMIT_PAGE, const char *);
-    TRY(gather(&d, id.text, &variants, e));
+    TRY(store_get_build(job->store, scope, id.text, take_row, &d, e));
+    TRY(store_each_label(job->store, scope, id.text, take_label, &d, e));
+    TRY(store_each_companion(job->store, scope, id.text, take_companion, &d, e));
+    TRY(count_variants(job, id.text, &variants, e));
+    arena_continue(job->arena);
     render_build(&d.row, d.labels, d.label_count, d.companions, d.names, d.companion_count, variants,
                  &job->answer->body);
     return PROFD_OK;
@@ -231,17 +206,17 @@ static bool take_pair(void *context, const struct label_row *row)
 {
     struct label_page *page = context;
     ARENA_BOUNDARY(page->job->arena, false);
-    if (page->name != NULL && strcmp(row->name, page->name) != 0) {
+    if (page->name && strcmp(row->name, page->name) != 0) {
         return strcmp(row->name, page->name) < 0;
     }
-    if (page->after != NULL && strcmp(row->value, page->after) <= 0) {
+    if (page->after && strcmp(row->value, page->after) <= 0) {
         return true;
     }
     page->rows = arena_extend(page->job->arena, page->rows, (uint32_t)page->count, &page->capacity, sizeof *page->rows);
     bool same = page->count > 0 && strcmp(page->rows[page->count - 1].name, row->name) == 0;
     struct label_row *copy = &page->rows[page->count++];
     copy->name = same ? page->rows[page->count - 2].name : job_copy(page->job, row->name);
-    copy->value = job_copy(page->job, page->name != NULL ? row->value : "");
+    copy->value = job_copy(page->job, page->name ? row->value : "");
     copy->uploads = row->uploads;
     return page->count != page->stop;
 }
@@ -263,29 +238,27 @@ static enum profd_status gather_some(struct label_page *page, const struct optio
     struct label_row *rows = NULL;
     size_t n = 0;
     const struct store_filter filter = make_labels_filter(o, id);
-    enum profd_status status = labels_count(page->job->store, &o->visible, &filter, page->job->arena, &rows, &n, e);
-    for (size_t i = 0; status == PROFD_OK && i < n && take_pair(page, &rows[i]); i++) {
+    TRY(labels_count(page->job->store, &o->visible, &filter, page->job->arena, &rows, &n, e));
+    for (size_t i = 0; i < n && take_pair(page, &rows[i]); i++) {
     }
-    return status;
+    return PROFD_OK;
 }
 
 /* Validated by the state of all builds, and by the window and its edges: relative times are compared as they were
  * meant. */
-static enum profd_status set_labels_tag(struct job *job, const struct options *o, const char *id, bool *fresh,
-                                        struct profd_error *e)
+static enum profd_status set_labels_tag(struct job *job, const struct options *o, const char *id, struct profd_error *e)
 {
     struct store_epoch epoch;
     int64_t window[4] = {o->since, o->until, 0, 0};
     TRY(store_epoch_all(job->store, &job->request->scope, &epoch, e));
-    if (id != NULL && (o->since != 0 || o->until != 0)) {
+    if (id && (o->since != 0 || o->until != 0)) {
         const struct store_filter filter = make_labels_filter(o, id);
         TRY(store_get_range(job->store, &o->visible, &filter, &window[2], &window[3], e));
     }
-    *fresh = job_set_etag(job, window, sizeof window, &epoch);
-    return PROFD_OK;
+    return job_set_etag(job, window, sizeof window, &epoch);
 }
 
-static enum profd_status gather_labels(struct label_page *page, bool *fresh, struct profd_error *e)
+static enum profd_status gather_labels(struct label_page *page, struct profd_error *e)
 {
     struct job *job = page->job;
     const struct query_request *r = job->request;
@@ -299,62 +272,51 @@ static enum profd_status gather_labels(struct label_page *page, bool *fresh, str
     }
     struct buildid id;
     struct options o;
-    enum profd_status status = options_parse(job->params, &r->scope, r->http, r->now, false, job->arena, &o, e);
-    if (status == PROFD_OK && build != NULL) {
-        status = store_find_build(job->store, &o.visible, build, &id, e);
-    } else if (status == PROFD_OK && narrowed) {
-        status = profd_error_set(e, PROFD_BAD_QUERY,
-                                 "labels of selected uploads can be listed for one build only; name it with build_id=");
+    TRY(options_parse(job->params, &r->scope, r->http, r->now, false, job->arena, &o, e));
+    if (build) {
+        TRY(store_find_build(job->store, &o.visible, build, &id, e));
+    } else if (narrowed) {
+        return profd_error_set(e, PROFD_BAD_QUERY,
+                               "labels of selected uploads can be listed for one build only; name it with build_id=");
     }
-    if (status == PROFD_OK) {
-        status = set_labels_tag(job, &o, build != NULL ? id.text : NULL, fresh, e);
-    }
-    if (status == PROFD_OK && !*fresh) {
-        status = narrowed ? gather_some(page, &o, id.text, e)
-                          : store_each_label(job->store, &r->scope, build != NULL ? id.text : NULL, take_pair, page, e);
-    }
+    TRY(set_labels_tag(job, &o, build ? id.text : NULL, e));
+    TRY(narrowed ? gather_some(page, &o, id.text, e)
+                 : store_each_label(job->store, &r->scope, build ? id.text : NULL, take_pair, page, e));
     arena_continue(job->arena);
-    return status;
+    return PROFD_OK;
 }
 
 enum profd_status labels_list(struct job *job, struct profd_error *e)
 {
-    bool fresh = false;
-    unsigned long long limit = 0;
+    unsigned long long limit = 0, names = 0;
     struct label_page page = {.job = job};
+    const char *after = params_find(job->params, "cursor");
+    size_t from = 0, to;
     TRY(job_parse_whole(job, &limit, e));
-    TRY(gather_labels(&page, &fresh, e));
-    if (!fresh) {
-        const char *after = params_find(job->params, "cursor");
-        size_t from = 0, to;
-        while (after != NULL && from < page.count && strcmp(page.rows[from].name, after) <= 0) {
-            from++;
-        }
-        to = from;
-        for (unsigned long long names = 0; to < page.count; to++) {
-            names += to == from || strcmp(page.rows[to].name, page.rows[to - 1].name) != 0;
-            if (names > limit) {
-                break;
-            }
-        }
-        render_labels(page.rows + from, to - from, to < page.count ? page.rows[to - 1].name : NULL, &job->answer->body);
+    TRY(gather_labels(&page, e));
+    while (after && from < page.count && strcmp(page.rows[from].name, after) <= 0) {
+        from++;
     }
+    for (to = from; to < page.count; to++) {
+        names += to == from || strcmp(page.rows[to].name, page.rows[to - 1].name) != 0;
+        if (names > limit) {
+            break;
+        }
+    }
+    render_labels(page.rows + from, to - from, to < page.count ? page.rows[to - 1].name : NULL, &job->answer->body);
     return PROFD_OK;
 }
 
 enum profd_status labels_list_values(struct job *job, struct profd_error *e)
 {
-    bool fresh = false;
     unsigned long long limit;
     TRY(job_parse_page(job, &limit, e));
     struct label_page page = {.job = job, .name = job->params->segments[3], .stop = limit + 1};
     page.after = params_find(job->params, "cursor");
-    TRY(gather_labels(&page, &fresh, e));
-    if (!fresh) {
-        bool more = page.count > limit;
-        size_t n = more ? limit : page.count;
-        render_values(page.rows, n, more ? page.rows[n - 1].value : NULL, &job->answer->body);
-    }
+    TRY(gather_labels(&page, e));
+    bool more = page.count > limit;
+    size_t n = more ? limit : page.count;
+    render_values(page.rows, n, more ? page.rows[n - 1].value : NULL, &job->answer->body);
     return PROFD_OK;
 }
 
@@ -387,16 +349,6 @@ static bool take_program(void *context, const struct build_row *row)
     return true;
 }
 
-static const char *find_version(const struct store_row *row)
-{
-    for (size_t i = 0; i < row->label_count; i++) {
-        if (strcmp(row->labels[i].name, "version") == 0) {
-            return row->labels[i].value;
-        }
-    }
-    return "";
-}
-
 /* The row of a version of the program that is read. */
 static struct version_row *find_version_row(struct versions *v, const char *version)
 {
@@ -419,7 +371,7 @@ static enum profd_status take_upload(void *context, const struct store_row *row,
     struct versions *v = context;
     bool saturated = false;
     ARENA_BOUNDARY(v->job->arena, profd_no_memory(e));
-    struct version_row *r = find_version_row(v, find_version(row));
+    struct version_row *r = find_version_row(v, row_find_label(row, "version"));
     r->first = r->uploads == 0 || row->start < r->first ? row->start : r->first;
     r->last = r->uploads == 0 || row->end > r->last ? row->end : r->last;
     sum_add(&r->uploads, row->uploads, &saturated);
@@ -442,37 +394,30 @@ static int compare_programs(const void *left, const void *right)
     return order != 0 ? order : strcmp(a->build_id, b->build_id);
 }
 
-static enum profd_status read_program(struct versions *v, struct profd_error *e)
-{
-    struct store *s = v->job->store;
-    const struct store_filter filter = {.build_id = v->programs[v->program].build_id,
-                                        .as_program = true,
-                                        .metadata = true,
-                                        .matcher_count = v->options.matcher_count,
-                                        .matchers = v->options.matchers};
-    TRY(store_each_upload(s, &v->options.visible, &filter, take_upload, v, e));
-    return store_pattern_judge(&filter, e);
-}
-
 /* Reads builds of programs from that place on, until there are enough rows or PROGRAMS_A_PAGE builds were read; builds
  * of one name are read together, because their rows are sorted together. *next: the place to go on with. */
 static enum profd_status read_programs(struct versions *v, unsigned long long first, unsigned long long rows,
                                        uint32_t *next, struct profd_error *e)
 {
-    enum profd_status status = PROFD_OK;
     if (v->program_count > 0) {
         qsort(v->programs, v->program_count, sizeof *v->programs, compare_programs);
     }
     v->program = first < v->program_count ? (uint32_t)first : v->program_count;
-    for (uint32_t n = 0; status == PROFD_OK && v->program < v->program_count; n++, v->program++) {
+    for (uint32_t n = 0; v->program < v->program_count; n++, v->program++) {
         if (n > 0 && (v->count >= rows || n >= PROGRAMS_A_PAGE) &&
             strcmp(v->programs[v->program].program, v->programs[v->program - 1].program) != 0) {
             break;
         }
-        status = read_program(v, e);
+        const struct store_filter filter = {.build_id = v->programs[v->program].build_id,
+                                            .as_program = true,
+                                            .metadata = true,
+                                            .matcher_count = v->options.matcher_count,
+                                            .matchers = v->options.matchers};
+        TRY(store_each_upload(v->job->store, &v->options.visible, &filter, take_upload, v, e));
+        TRY(store_pattern_judge(&filter, e));
     }
     *next = v->program;
-    return status;
+    return PROFD_OK;
 }
 
 /* A cursor is the place of a program among all by name, and the number of its rows that were shown already. */
@@ -481,7 +426,7 @@ static enum profd_status parse_versions_cursor(const struct params *p, unsigned 
 {
     const char *text = params_find(p, "cursor");
     place[0] = place[1] = 0;
-    if (text == NULL) {
+    if (!text) {
         return PROFD_OK;
     }
     const size_t first = strspn(text, "0123456789");
@@ -522,31 +467,17 @@ enum profd_status versions_list(struct job *job, struct profd_error *e)
     struct versions v = {.job = job};
     unsigned long long limit, place[2];
     uint32_t next;
-    bool fresh = false;
-    enum profd_status status = job_parse_page(job, &limit, e);
-    if (status == PROFD_OK) {
-        status = parse_versions_cursor(job->params, place, e);
-    }
-    if (status == PROFD_OK) {
-        status = options_parse(job->params, &r->scope, r->http, r->now, false, job->arena, &v.options, e);
-    }
-    if (status == PROFD_OK) {
-        status = job_set_list_etag(job, &fresh, e);
-    }
-    if (status != PROFD_OK || fresh) {
-        return status;
-    }
+    TRY(job_parse_page(job, &limit, e));
+    TRY(parse_versions_cursor(job->params, place, e));
+    TRY(options_parse(job->params, &r->scope, r->http, r->now, false, job->arena, &v.options, e));
+    TRY(job_set_list_etag(job, e));
     set_init(&v.known, job->arena);
     buffer_init_arena(&v.key, job->arena);
-    status = store_each_build(job->store, &v.options.visible, "", SIZE_MAX / 2, take_program, &v, e);
+    TRY(store_each_build(job->store, &v.options.visible, "", SIZE_MAX / 2, take_program, &v, e));
     arena_continue(job->arena);
-    if (status == PROFD_OK) {
-        status = read_programs(&v, place[0], place[1] + limit, &next, e);
-    }
-    if (status == PROFD_OK) {
-        show_versions(&v, place[1], limit, next);
-    }
-    return status;
+    TRY(read_programs(&v, place[0], place[1] + limit, &next, e));
+    show_versions(&v, place[1], limit, next);
+    return PROFD_OK;
 }
 
 /* /api/v1/hosts: the hosts of a centre, and how far each lags behind. */
@@ -570,7 +501,7 @@ static bool take_host(void *context, const struct store_fleet_host *h)
         return true;
     }
     (void)hex_put(identity, h->host, STORE_HOST_SIZE);
-    if (list->cursor != NULL) {
+    if (list->cursor) {
         list->cursor = strcmp(list->cursor, identity) == 0 ? NULL : list->cursor;
         return true;
     }
@@ -595,23 +526,18 @@ static bool take_host(void *context, const struct store_fleet_host *h)
 enum profd_status hosts_list(struct job *job, struct profd_error *e)
 {
     struct hosts list = {.job = job, .cursor = params_find(job->params, "cursor"), .limit = LIMIT_PAGE_DEFAULT};
-    const char *cursor = list.cursor;
-    enum profd_status status = job_parse_page(job, &list.limit, e);
-    if (status == PROFD_OK) {
-        status = store_each_host(job->store, take_host, &list, e);
-    }
+    TRY(job_parse_page(job, &list.limit, e));
+    TRY(store_each_host(job->store, take_host, &list, e));
     arena_continue(job->arena);
-    if (status == PROFD_OK && list.cursor != NULL) {
+    if (list.cursor) {
         return profd_error_set(e, PROFD_BAD_QUERY,
                                "cursor=%.80s is not a cursor from this list, or its host is gone; start again without "
                                "cursor=",
-                               cursor);
+                               params_find(job->params, "cursor"));
     }
-    if (status == PROFD_OK) {
-        render_hosts(list.rows, list.count, job->request->now, list.more ? list.rows[list.count - 1].identity : NULL,
-                     &job->answer->body);
-    }
-    return status;
+    render_hosts(list.rows, list.count, job->request->now, list.more ? list.rows[list.count - 1].identity : NULL,
+                 &job->answer->body);
+    return PROFD_OK;
 }
 
 /* /api/v1/processes: the live processes, as they were found on the loop. */
@@ -662,33 +588,20 @@ static enum profd_status processes_parse_number(const struct params *p, const ch
     return status;
 }
 
-static enum profd_status processes_parse_cursor(struct process_query *q, const char *cursor, struct profd_error *e)
-{
-    if (!cursor) {
-        return PROFD_OK;
-    }
-    if (strlen(cursor) >= sizeof q->cursor || strspn(cursor, "0123456789abcdef") != (size_t)(2 * INSTANCE)) {
-        return profd_error_set(e, PROFD_BAD_QUERY, "cursor=%.100s is not a cursor from a list", cursor);
-    }
-    memcpy(q->cursor, cursor, strlen(cursor) + 1);
-    return PROFD_OK;
-}
-
 static enum profd_status processes_parse(struct process_query *q, struct profd_error *e)
 {
     const struct params *p = q->job->params;
-    enum profd_status status = processes_parse_number(p, "pid", &q->has_pid, &q->pid, e);
-
-    if (!status) {
-        status = processes_parse_number(p, "uid", &q->has_uid, &q->uid, e);
+    const char *cursor = params_find(p, "cursor");
+    TRY(processes_parse_number(p, "pid", &q->has_pid, &q->pid, e));
+    TRY(processes_parse_number(p, "uid", &q->has_uid, &q->uid, e));
+    TRY(job_parse_page(q->job, &q->limit, e));
+    TRY(options_parse_matchers(p, q->job->arena, q->matchers, &q->matcher_count, e));
+    if (cursor &&
+        (strlen(cursor) >= sizeof q->cursor || strspn(cursor, "0123456789abcdef") != (size_t)(2 * INSTANCE))) {
+        return profd_error_set(e, PROFD_BAD_QUERY, "cursor=%.100s is not a cursor from a list", cursor);
     }
-    if (!status) {
-        status = job_parse_page(q->job, &q->limit, e);
-    }
-    if (!status) {
-        status = options_parse_matchers(p, q->job->arena, q->matchers, &q->matcher_count, e);
-    }
-    return status ? status : processes_parse_cursor(q, params_find(p, "cursor"), e);
+    memcpy(q->cursor, cursor ? cursor : "", cursor ? strlen(cursor) + 1 : 1);
+    return PROFD_OK;
 }
 
 /* The labels as matchers take them. */
@@ -727,33 +640,23 @@ enum profd_status processes_list(struct job *job, struct profd_error *e)
 {
     const struct query_request *r = job->request;
     struct process_query q = {.job = job};
-    struct store_filter filter = {.matchers = q.matchers};
-    struct process_row *rows;
-    size_t count = 0, n;
+    size_t count = 0;
     char next[CURSOR] = "";
-    enum profd_status status;
-
     if (!r->processes) {
         return profd_error_set(e, PROFD_NOT_FOUND, "there is no resource at %.100s; write it without escapes",
                                r->target);
     }
-    status = processes_parse(&q, e);
-    if (status) {
-        return status;
-    }
-    rows = ARENA_ARRAY(job->arena, r->process_count + 1, struct process_row);
+    TRY(processes_parse(&q, e));
+    struct process_row *rows = ARENA_ARRAY(job->arena, r->process_count + 1, struct process_row);
     for (size_t i = 0; i < r->process_count; i++) {
         if (processes_select(&q, &r->processes[i])) {
             rows[count++] = r->processes[i];
         }
     }
-    filter.matcher_count = q.matcher_count;
-    status = store_pattern_judge(&filter, e);
-    if (status) {
-        return status;
-    }
+    const struct store_filter filter = {.matchers = q.matchers, .matcher_count = q.matcher_count};
+    TRY(store_pattern_judge(&filter, e));
     qsort(rows, count, sizeof *rows, processes_compare);
-    n = count < q.limit ? count : (size_t)q.limit;
+    const size_t n = count < q.limit ? count : (size_t)q.limit;
     if (n < count) {
         processes_format_place(&rows[n - 1], next);
     }
@@ -776,8 +679,7 @@ enum profd_status openapi_show(struct job *job, struct profd_error *e)
     sha256_init(&sha);
     sha256_update(&sha, embed_schema_openapi_json_size, embed_schema_openapi_json);
     sha256_digest(&sha, sizeof digest, digest);
-    if (!job_set_etag(job, (const char *)digest, sizeof digest, &none)) {
-        buffer_add(&job->answer->body, embed_schema_openapi_json, embed_schema_openapi_json_size);
-    }
+    TRY(job_set_etag(job, (const char *)digest, sizeof digest, &none));
+    buffer_add(&job->answer->body, embed_schema_openapi_json, embed_schema_openapi_json_size);
     return PROFD_OK;
 }

@@ -53,14 +53,14 @@ static void make_params(struct asking *q, uint32_t s)
 static enum profd_status find_side(struct asking *q, uint32_t s, struct profd_error *e)
 {
     const char *build = params_find(q->job->params, NAMES[s]);
-    if (build == NULL || build[0] == '\0') {
+    if (!build || build[0] == '\0') {
         return profd_error_set(e, PROFD_BAD_QUERY,
                                "%s= is missing: a build-id, or its beginning; a= and b= are compared", NAMES[s]);
     }
     make_params(q, s);
     enum profd_status status = work_find(&q->sides[s], q->sides[s].params, build, false, &q->works[s], e);
     q->works[s].options.empty_is_error = true;
-    return status == PROFD_OK ? status : profd_error_wrap(e, status, "%s=%.80s", NAMES[s], build);
+    return !status ? status : profd_error_wrap(e, status, "%s=%.80s", NAMES[s], build);
 }
 
 /* A metric's name at the beginning of a text that goes on with one of the characters, or ends. */
@@ -81,10 +81,10 @@ static enum profd_status parse_metrics(struct asking *q, struct profd_error *e)
 {
     const char *text = params_find(q->job->params, "metric");
     enum diff_metric metric;
-    for (unsigned i = 0; text == NULL && i < DIFF_METRIC_COUNT; i++) {
+    for (unsigned i = 0; !text && i < DIFF_METRIC_COUNT; i++) {
         q->request.metrics[i] = true;
     }
-    for (const char *at = text; at != NULL;) {
+    for (const char *at = text; at;) {
         if (!parse_metric(at, ",", &metric)) {
             return profd_error_set(e, PROFD_BAD_QUERY,
                                    "metric=%s: \"%.*s\" is none of: time-per-process, all-calls-per-process, self, "
@@ -115,12 +115,12 @@ static enum profd_status parse_threshold(struct asking *q, struct profd_error *e
     struct diff_request *r = &q->request;
     const char *text = params_find(q->job->params, "fail_on");
     r->threshold = PLANNED;
-    if (text == NULL) {
+    if (!text) {
         return PROFD_OK;
     }
     const char *than = strchr(text, '>');
     double percent;
-    if (than == NULL || !parse_metric(text, ">", &r->judge_metric) || !parse_real(than + 1, '%', 1e6, &percent)) {
+    if (!than || !parse_metric(text, ">", &r->judge_metric) || !parse_real(than + 1, '%', 1e6, &percent)) {
         return profd_error_set(
             e, PROFD_BAD_QUERY,
             "fail_on=%s: not a metric, '>' and a percentage above 0 and below 1000000, such as self>2%%", text);
@@ -155,10 +155,10 @@ static enum profd_status parse(struct asking *q, struct profd_error *e)
     q->request.fdr = 0.05;
     q->limit = q->job->request->http ? LIMIT_HTTP_ROWS : 0;
     TRY(params_parse_number(p, "limit", 0, UINT32_MAX, &q->limit, e));
-    if (fdr != NULL && !parse_real(fdr, '\0', 1, &q->request.fdr)) {
+    if (fdr && !parse_real(fdr, '\0', 1, &q->request.fdr)) {
         return profd_error_set(e, PROFD_BAD_QUERY, "fdr=%s is not a number between 0 and 1", fdr);
     }
-    if (confidence != NULL && !parse_real(confidence, '\0', 1, &q->request.confidence)) {
+    if (confidence && !parse_real(confidence, '\0', 1, &q->request.confidence)) {
         return profd_error_set(e, PROFD_BAD_QUERY, "confidence=%s is not a number between 0 and 1", confidence);
     }
     TRY(parse_metrics(q, e));
@@ -167,7 +167,7 @@ static enum profd_status parse(struct asking *q, struct profd_error *e)
 }
 
 /* The tag covers the states of both builds. */
-static enum profd_status set_tag(struct asking *q, bool *fresh, struct profd_error *e)
+static enum profd_status set_tag(struct asking *q, struct profd_error *e)
 {
     struct store_epoch epochs[2];
     struct {
@@ -175,20 +175,16 @@ static enum profd_status set_tag(struct asking *q, bool *fresh, struct profd_err
         int64_t numbers[2][5];
         uint64_t epoch;
     } resolved;
-    enum profd_status status = PROFD_OK;
     memset(&resolved, 0, sizeof resolved);
-    for (uint32_t s = 0; status == PROFD_OK && s < 2; s++) {
+    for (uint32_t s = 0; s < 2; s++) {
         const struct work *w = &q->works[s];
         const int64_t numbers[] = {(int64_t)w->scope, w->options.since, w->options.until, w->used_since, w->used_until};
-        status = store_epoch(q->job->store, &q->job->request->scope, w->id.text, &epochs[s], e);
+        TRY(store_epoch(q->job->store, &q->job->request->scope, w->id.text, &epochs[s], e));
         (void)snprintf(resolved.ids[s].text, sizeof resolved.ids[s].text, "%s", w->id.text);
         memcpy(resolved.numbers[s], numbers, sizeof numbers);
     }
-    if (status == PROFD_OK) {
-        resolved.epoch = epochs[1].number;
-        *fresh = job_set_etag(q->job, &resolved, sizeof resolved, &epochs[0]);
-    }
-    return status;
+    resolved.epoch = epochs[1].number;
+    return job_set_etag(q->job, &resolved, sizeof resolved, &epochs[0]);
 }
 
 /* What only one side needs lies in scratch, and the other side has the same memory again: most of the time of a
@@ -200,24 +196,17 @@ static enum profd_status make_side(struct asking *q, uint32_t s, struct arena *s
     struct job *job = &q->sides[s], of_scratch = *job;
     arena_reset(scratch);
     of_scratch.arena = w->shares = scratch;
-    enum profd_status status = work_load(job, w, false, e);
-    if (status == PROFD_OK) {
-        status = work_find_objects(job, w, e);
-    }
-    if (status == PROFD_OK) {
-        status = work_load_ever(&of_scratch, w, &report.ever, e);
-    }
-    if (status == PROFD_OK) {
-        const struct diff_side_request side = {&report, &w->load.shares, &w->load.provenance.groups};
-        report.profile = w->load.profile;
-        report.objects = w->objects;
-        report.names = w->load.names;
-        report.outside = w->scope == OPTIONS_SCOPE_PROGRAM;
-        status = diff_side_make(job->arena, scratch, &side, &q->made[s], e);
-    }
+    TRY(work_load(job, w, false, e));
+    TRY(work_find_objects(job, w, e));
+    TRY(work_load_ever(&of_scratch, w, &report.ever, e));
+    const struct diff_side_request side = {&report, &w->load.shares, &w->load.provenance.groups};
+    report.profile = w->load.profile;
+    report.objects = w->objects;
+    report.names = w->load.names;
+    report.outside = w->scope == OPTIONS_SCOPE_PROGRAM;
     q->request.sides[s] = &q->made[s];
     q->request.programs[s] = w->id.text;
-    return status == PROFD_OK ? status : profd_error_wrap(e, status, "%s", NAMES[s]);
+    return diff_side_make(job->arena, scratch, &side, &q->made[s], e);
 }
 
 /* Calls are compared if both sides counted them in the same way: all, or with functions left out in every upload. */
@@ -234,8 +223,12 @@ static void judge_calls(struct asking *q)
 static enum profd_status compare(struct asking *q, struct arena *scratch, struct profd_error *e)
 {
     struct diff d;
-    TRY(make_side(q, 0, scratch, e));
-    TRY(make_side(q, 1, scratch, e));
+    for (uint32_t s = 0; s < 2; s++) {
+        const enum profd_status status = make_side(q, s, scratch, e);
+        if (status) {
+            return profd_error_wrap(e, status, "%s", NAMES[s]);
+        }
+    }
     if (strcmp(q->made[0].dimension, q->made[1].dimension) != 0) {
         return profd_error_set(e, PROFD_BAD_QUERY,
                                "a has samples of dimension %s and b of %s, which cannot be compared; choose with "
@@ -259,15 +252,11 @@ static enum profd_status compare(struct asking *q, struct arena *scratch, struct
 enum profd_status diff_show(struct job *job, struct profd_error *e)
 {
     struct asking *q = ARENA_NEW(job->arena, struct asking);
-    bool fresh = false;
     q->job = job;
     TRY(parse(q, e));
     TRY(find_side(q, 0, e));
     TRY(find_side(q, 1, e));
-    TRY(set_tag(q, &fresh, e));
-    if (fresh) {
-        return PROFD_OK;
-    }
+    TRY(set_tag(q, e));
     q->request.paired = strcmp(q->works[0].id.text, q->works[1].id.text) == 0;
     return compare(q, arena_new_child(job->arena, LIMIT_QUERY_MEMORY_OWN), e);
 }

@@ -85,6 +85,20 @@ enum profd_status function_find(const struct report *r, const char *id, const ch
 
 /* /api/v1/builds/{id}/functions/{address}/addresses: ticks and calls of one function by address. */
 
+/* The build whose function is meant: that of build_id=, else that of the path. */
+static const char *find_path_build(const struct job *job, const struct work *w)
+{
+    const char *build = params_find(job->params, "build_id");
+    return build ? build : w->id.text;
+}
+
+/* The function of a report that the path names. */
+static enum profd_status find_in_path(const struct job *job, const struct work *w, uint32_t *position,
+                                      struct profd_error *e)
+{
+    return function_find(w->report, find_path_build(job, w), job->params->segments[5], position, e);
+}
+
 struct listing {
     const struct work *work;
     const struct report_function *function;
@@ -185,11 +199,11 @@ static enum profd_status find_lines(struct job *job, const struct listing *l, st
 {
     const struct object *o = l->build < l->work->load.profile->build_count ? l->work->objects[l->build] : NULL;
     *count = 0;
-    if (o == NULL) {
+    if (!o) {
         return PROFD_OK;
     }
     enum profd_status status = object_lines_find(o, job->arena, l->function->address, l->end, out, count, e);
-    if (status != PROFD_OK) {
+    if (status) {
         return profd_error_wrap(e, status == PROFD_NO_MEMORY ? status : PROFD_DAMAGED, "stored symbols of build %s",
                                 o->id.text);
     }
@@ -216,7 +230,7 @@ static const char *name_target(struct arena *a, const struct symtab *t, const st
     const struct object *o = t->object;
     const struct object_arc *arc =
         o->arc_count > 0 ? bsearch(&i->address, o->arcs, o->arc_count, sizeof *arc, compare_from) : NULL;
-    if (arc != NULL && arc->import != 0) {
+    if (arc && arc->import != 0) {
         return object_name(o, arc->import);
     }
     if (!i->targeted || (i->target > l->function->address && i->target < l->end)) {
@@ -224,7 +238,7 @@ static const char *name_target(struct arena *a, const struct symtab *t, const st
     }
     const char *import = symtab_import(t, i->target);
     const struct symtab_owner *owner = &t->owners[symtab_find(t, i->target)];
-    if (import != NULL || owner->kind != SYMTAB_FUNCTION) {
+    if (import || owner->kind != SYMTAB_FUNCTION) {
         return import;
     }
     const char *name = object_name(o, o->symbols[owner->symbol].demangled);
@@ -250,13 +264,13 @@ static enum profd_status find_instructions(struct job *job, const struct listing
                                            struct profd_error *e)
 {
     struct object_instruction *rows = NULL;
-    if (what->object == NULL) {
+    if (!what->object) {
         return PROFD_OK;
     }
     enum profd_status status = object_instructions_find(what->object, job->arena, l->function->address, l->end, &rows,
                                                         &what->instruction_count, e);
     what->instructions = rows;
-    if (status != PROFD_OK) {
+    if (status) {
         return profd_error_wrap(e, status == PROFD_NO_MEMORY ? status : PROFD_DAMAGED, "stored symbols of build %s",
                                 what->object->id.text);
     }
@@ -283,7 +297,7 @@ static struct report_function *find_uncounted(struct job *job, const struct work
     const struct object_symbol *found = NULL;
     uint64_t address = 0;
     const bool is_address = function_parse_address(text, &address);
-    for (uint32_t i = 0; o != NULL && i < o->symbol_count; i++) {
+    for (uint32_t i = 0; o && i < o->symbol_count; i++) {
         const struct object_symbol *s = &o->symbols[i];
         const bool named =
             strcmp(object_name(o, s->name), text) == 0 || strcmp(object_name(o, s->demangled), text) == 0;
@@ -291,13 +305,13 @@ static struct report_function *find_uncounted(struct job *job, const struct work
             !(named || (is_address && address - s->address < s->size))) {
             continue;
         }
-        if (found != NULL && found->address != s->address) {
+        if (found && found->address != s->address) {
             return NULL;
         }
         found = s;
     }
-    struct report_function *f = found != NULL ? ARENA_NEW(job->arena, struct report_function) : NULL;
-    if (f != NULL) {
+    struct report_function *f = found ? ARENA_NEW(job->arena, struct report_function) : NULL;
+    if (f) {
         *f = (struct report_function){.kind = REPORT_FUNCTION,
                                       .name = object_name(o, found->demangled),
                                       .raw = object_name(o, found->name),
@@ -345,21 +359,15 @@ static enum profd_status show_addresses(struct job *job, const struct work *w, c
 enum profd_status addresses_show(struct job *job, struct profd_error *e)
 {
     struct work w;
-    bool fresh = false;
     size_t limit = 0;
     uint32_t position = 0;
-    const char *build = params_find(job->params, "build_id");
-    TRY(work_make_report(job, &w, &limit, &fresh, e));
-    if (fresh) {
-        return PROFD_OK;
-    }
-    build = build != NULL ? build : w.id.text;
-    const enum profd_status status = function_find(w.report, build, job->params->segments[5], &position, e);
-    const struct report_function *f = status == PROFD_OK ? &w.report->functions[position]
-                                      : status == PROFD_NOT_FOUND
+    TRY(work_make_report(job, &w, &limit, e));
+    const char *build = find_path_build(job, &w);
+    const enum profd_status status = find_in_path(job, &w, &position, e);
+    const struct report_function *f = status == PROFD_NOT_FOUND
                                           ? find_uncounted(job, &w, build, job->params->segments[5])
-                                          : NULL;
-    return f != NULL ? show_addresses(job, &w, build, f, e) : status;
+                                          : &w.report->functions[position];
+    return f && (!status || status == PROFD_NOT_FOUND) ? show_addresses(job, &w, build, f, e) : status;
 }
 
 /* /api/v1/builds/{id}/functions/{address}/callers: how long their calls took, and how that is known. */
@@ -369,31 +377,25 @@ static enum profd_status parse_method(const struct params *p, enum callers_metho
     static const char *const WORDS[] = {"best", "stacks", "calls"}; /* in the order of the enumeration */
     const char *text = params_find(p, "method");
     *out = CALLERS_NONE;
-    for (unsigned i = 0; text != NULL && i < sizeof WORDS / sizeof *WORDS; i++) {
+    for (unsigned i = 0; text && i < sizeof WORDS / sizeof *WORDS; i++) {
         if (strcmp(text, WORDS[i]) == 0) {
             *out = (enum callers_method)i;
             return PROFD_OK;
         }
     }
-    return text == NULL ? PROFD_OK
-                        : profd_error_set(e, PROFD_BAD_QUERY, "method=%s is none of: best, stacks, calls", text);
+    return !text ? PROFD_OK : profd_error_set(e, PROFD_BAD_QUERY, "method=%s is none of: best, stacks, calls", text);
 }
 
 enum profd_status callers_show(struct job *job, struct profd_error *e)
 {
     struct work w;
     struct callers c;
-    bool fresh = false;
     size_t limit = 0;
     uint32_t position = 0;
     enum callers_method want = CALLERS_NONE;
-    const char *build = params_find(job->params, "build_id");
     TRY(parse_method(job->params, &want, e));
-    TRY(work_make_report(job, &w, &limit, &fresh, e));
-    if (fresh) {
-        return PROFD_OK;
-    }
-    TRY(function_find(w.report, build != NULL ? build : w.id.text, job->params->segments[5], &position, e));
+    TRY(work_make_report(job, &w, &limit, e));
+    TRY(find_in_path(job, &w, &position, e));
     callers_make(job->arena, w.report, position, want, &c);
     const struct render_input in = work_make_input(&w);
     render_callers(&in, &c, limit, &job->answer->body);
@@ -455,12 +457,8 @@ static struct render_cycle *find_cycles(struct job *job, const struct report *r,
 enum profd_status cycles_list(struct job *job, struct profd_error *e)
 {
     struct work w;
-    bool fresh = false;
     size_t limit = 0;
-    TRY(work_make_report(job, &w, &limit, &fresh, e));
-    if (fresh) {
-        return PROFD_OK;
-    }
+    TRY(work_make_report(job, &w, &limit, e));
     const uint32_t all = w.report->shown->cycle_count, count = limit < all ? (uint32_t)limit : all;
     const struct render_input in = work_make_input(&w);
     render_cycles(&in, find_cycles(job, w.report->shown, count), count, limit, &job->answer->body);
@@ -472,14 +470,10 @@ enum profd_status cycles_list(struct job *job, struct profd_error *e)
 enum profd_status never_called_show(struct job *job, struct profd_error *e)
 {
     struct work w;
-    bool fresh = false;
     size_t limit = 0;
     struct never_called never;
     const struct object *object = NULL;
-    TRY(work_make_report(job, &w, &limit, &fresh, e));
-    if (fresh) {
-        return PROFD_OK;
-    }
+    TRY(work_make_report(job, &w, &limit, e));
     for (uint32_t i = 0; i < w.load.profile->build_count; i++) {
         object = strcmp(w.load.profile->builds[i], w.id.text) == 0 ? w.objects[i] : object;
     }
@@ -492,12 +486,9 @@ enum profd_status never_called_show(struct job *job, struct profd_error *e)
 /* /api/v1/builds/{id}/functions/{address}/series: one function over time, each step a report of its own. */
 
 /* A whole report, computed for the sake of a part of it. */
-static enum profd_status make_report(struct job *job, struct work *w, bool *fresh, struct profd_error *e)
+static enum profd_status make_report(struct job *job, struct work *w, struct profd_error *e)
 {
-    TRY(work_begin(job, false, w, fresh, e));
-    if (*fresh) {
-        return PROFD_OK;
-    }
+    TRY(work_begin(job, false, w, e));
     TRY(work_load(job, w, false, e));
     TRY(work_find_objects(job, w, e));
     return work_build_report(job, w, e);
@@ -506,17 +497,11 @@ static enum profd_status make_report(struct job *job, struct work *w, bool *fres
 enum profd_status function_show(struct job *job, struct profd_error *e)
 {
     struct work w;
-    bool fresh = false;
     uint32_t found = 0;
-    const char *build = params_find(job->params, "build_id");
-    TRY(make_report(job, &w, &fresh, e));
-    if (fresh) {
-        return PROFD_OK;
-    }
+    TRY(make_report(job, &w, e));
+    TRY(find_in_path(job, &w, &found, e));
     struct render_input in = work_make_input(&w);
     in.show.limit = 0;
-    build = build != NULL ? build : w.id.text;
-    TRY(function_find(w.report, build, job->params->segments[5], &found, e));
     in.only = found + 1;
     return render_report(w.options.format, &in, job->arena, &job->answer->body, e);
 }
@@ -530,7 +515,7 @@ static size_t find_functions(const struct report *r, const char *name, unsigned 
     for (uint32_t i = 0; i < r->order_count && !*more; i++) {
         uint32_t at = r->order[i];
         const struct report_function *f = at & REPORT_CYCLE ? NULL : &r->functions[at];
-        if (f == NULL || f->index <= after || (strstr(f->name, name) == NULL && strstr(f->raw, name) == NULL)) {
+        if (!f || f->index <= after || (strstr(f->name, name) == NULL && strstr(f->raw, name) == NULL)) {
             continue;
         }
         if (n == limit) {
@@ -545,19 +530,16 @@ static size_t find_functions(const struct report *r, const char *name, unsigned 
 enum profd_status function_search(struct job *job, struct profd_error *e)
 {
     struct work w;
-    bool fresh = false, more;
+    bool more;
     const char *name = params_find(job->params, "name");
     unsigned long long limit, after = 0;
     char next[16] = "";
-    if (name == NULL || name[0] == '\0') {
+    if (!name || name[0] == '\0') {
         return profd_error_set(e, PROFD_BAD_QUERY, "name= must say what to search for");
     }
     TRY(job_parse_page(job, &limit, e));
     TRY(params_parse_number(job->params, "cursor", 0, UINT32_MAX, &after, e));
-    TRY(make_report(job, &w, &fresh, e));
-    if (fresh) {
-        return PROFD_OK;
-    }
+    TRY(make_report(job, &w, e));
     uint32_t *found = ARENA_ARRAY(job->arena, limit, uint32_t);
     size_t n = find_functions(w.report, name, after, limit, found, &more);
     if (more) {
@@ -593,11 +575,11 @@ static void describe_step(struct series *s, const struct work *w, struct series_
         row->calls = f->calls;
         row->self_calls = f->self_calls;
         row->cycle = f->cycle;
-        if (f->measured != NULL) {
+        if (f->measured) {
             row->is_measured = true;
             row->measured = *f->measured;
         }
-        if (s->head.name == NULL) {
+        if (!s->head.name) {
             s->head.name = arena_copy(s->job->arena, f->name, strlen(f->name));
             s->head.address = f->address;
         }
@@ -625,7 +607,7 @@ static enum profd_status add_step(struct series *s, int64_t time, int64_t since,
                              .processes = w.load.provenance.processes,
                              .inexact = w.load.provenance.inexact,
                              .seconds = w.report->total,
-                             .has_stacks = w.report->stacks != NULL,
+                             .has_stacks = w.report->stacks,
                              .time_measured = w.report->time_measured};
     if (w.used_until > time + s->step ||
         w.used_since < time) { /* inside an hour that is one sum by now, or a slice of a live process */
@@ -676,7 +658,7 @@ static enum profd_status show_series(struct series *s, struct profd_error *e)
         TRY(work_load_ever(s->job, &any, &s->subreport.ever, e));
     }
     TRY(add_steps(s, e));
-    if (s->count > 0 && s->head.name == NULL) {
+    if (s->count > 0 && !s->head.name) {
         return profd_error_set(e, PROFD_NOT_FOUND, "no function of build %s at 0x%" PRIx64 " is in these reports",
                                s->build, s->address);
     }
@@ -687,22 +669,8 @@ static enum profd_status show_series(struct series *s, struct profd_error *e)
     s->head.step = s->step;
     s->head.since = s->whole->used_since;
     s->head.until = s->whole->used_until;
-    s->head.address = s->head.name != NULL ? s->head.address : s->address;
+    s->head.address = s->head.name ? s->head.address : s->address;
     render_series(&s->head, &s->job->answer->body);
-    return PROFD_OK;
-}
-
-/* The address of the function that the path names. */
-static enum profd_status find_named(struct job *job, const char *build, uint64_t *address, bool *fresh,
-                                    struct profd_error *e)
-{
-    struct work w;
-    uint32_t found = 0;
-    TRY(make_report(job, &w, fresh, e));
-    if (!*fresh) {
-        TRY(function_find(w.report, build != NULL ? build : w.id.text, job->params->segments[5], &found, e));
-        *address = w.report->functions[found].address;
-    }
     return PROFD_OK;
 }
 
@@ -710,20 +678,15 @@ enum profd_status series_show(struct job *job, struct profd_error *e)
 {
     struct work w;
     struct series s = {.job = job, .whole = &w};
-    bool fresh = false;
-    const char *build = params_find(job->params, "build_id");
     TRY(steps_parse(job, STEPS_HOUR, &s.step, e));
     if (!function_parse_address(job->params->segments[5], &s.address)) {
-        TRY(find_named(job, build, &s.address, &fresh, e));
+        uint32_t found = 0;
+        TRY(make_report(job, &w, e));
+        TRY(find_in_path(job, &w, &found, e));
+        s.address = w.report->functions[found].address;
     }
-    if (fresh) {
-        return PROFD_OK;
-    }
-    TRY(work_begin(job, false, &w, &fresh, e));
-    if (fresh) {
-        return PROFD_OK;
-    }
+    TRY(work_begin(job, false, &w, e));
     TRY(steps_find_span(&w, s.step, &s.begin, &s.end, e));
-    s.build = build != NULL ? build : w.id.text;
+    s.build = find_path_build(job, &w);
     return show_series(&s, e);
 }

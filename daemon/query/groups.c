@@ -39,7 +39,7 @@ static bool take_mark(void *context, const struct store_mark *mark)
     bool added;
     ARENA_BOUNDARY(m->arena, false);
     m->list = arena_extend(m->arena, m->list, m->count, &m->capacity, sizeof *m->list);
-    if (m->by_host && mark->host != NULL) {
+    if (m->by_host && mark->host) {
         x.host = set_add(&m->names, mark->host, strlen(mark->host) + 1, &added) + 1;
     }
     m->list[m->count++] = x;
@@ -144,16 +144,6 @@ struct adding {
     int64_t widest; /* that rows may be; 0: any */
 };
 
-static const char *find_value(const struct store_row *row, const char *name)
-{
-    for (size_t i = 0; i < row->label_count; i++) {
-        if (strcmp(row->labels[i].name, name) == 0) {
-            return row->labels[i].value;
-        }
-    }
-    return "";
-}
-
 /* The step that a row belongs to. */
 static void find_step(const struct adding *g, const struct store_row *row, int64_t *time, int64_t *width)
 {
@@ -172,7 +162,7 @@ static void new_group(struct adding *g, uint32_t at, const struct store_row *row
     const struct groups_request *r = g->request;
     const char **values = ARENA_ARRAY(g->arena, r->label_count + 1, const char *);
     for (size_t i = 0; i < r->label_count; i++) {
-        const char *value = find_value(row, r->labels[i]);
+        const char *value = row_find_label(row, r->labels[i]);
         values[i] = arena_copy(g->arena, value, strlen(value));
     }
     g->groups = arena_extend(g->arena, g->groups, at, &g->capacity, sizeof *g->groups);
@@ -191,7 +181,7 @@ static uint32_t find_group(struct adding *g, const struct store_row *row)
     g->key.size = 0;
     buffer_add(&g->key, key_time, sizeof key_time);
     for (size_t i = 0; i < r->label_count; i++) {
-        const char *value = find_value(row, r->labels[i]);
+        const char *value = row_find_label(row, r->labels[i]);
         buffer_add(&g->key, value, strlen(value) + 1);
     }
     const uint32_t number = set_add(&g->keys, g->key.data, g->key.size, &added);
@@ -205,11 +195,11 @@ static uint32_t find_group(struct adding *g, const struct store_row *row)
 static void reserve_bit(struct adding *g, struct group *to, uint32_t host)
 {
     const uint32_t wanted = host / 64 + 1, twice = 2 * to->host_words, words = wanted > twice ? wanted : twice;
-    if (to->host_bits != NULL && wanted <= to->host_words) {
+    if (to->host_bits && wanted <= to->host_words) {
         return;
     }
     uint64_t *bits = ARENA_ARRAY(g->arena, words, uint64_t);
-    if (to->host_bits != NULL) {
+    if (to->host_bits) {
         memcpy(bits, to->host_bits, to->host_words * sizeof *bits);
     }
     to->host_bits = bits;
@@ -219,7 +209,7 @@ static void reserve_bit(struct adding *g, struct group *to, uint32_t host)
 /* Counts a host of a group unless it was. O(1) expected: rows may have ten thousand hosts each. */
 static void count_host(struct adding *g, struct group *to, uint32_t host)
 {
-    for (uint32_t i = 0; to->host_bits == NULL && i < to->row.hosts; i++) {
+    for (uint32_t i = 0; !to->host_bits && i < to->row.hosts; i++) {
         if (to->few[i] == host) {
             return;
         }
@@ -228,7 +218,7 @@ static void count_host(struct adding *g, struct group *to, uint32_t host)
         to->few[to->row.hosts++] = host;
         return;
     }
-    if (to->host_bits == NULL) {
+    if (!to->host_bits) {
         reserve_bit(g, to, g->hosts.count - 1);
     }
     for (uint32_t i = 0; to->row.hosts == FEW && i < FEW; i++) {
@@ -243,7 +233,7 @@ static void count_host(struct adding *g, struct group *to, uint32_t host)
 
 static void add_host(struct adding *g, uint32_t number, const char *host)
 {
-    size_t n = host != NULL ? strlen(host) : 0;
+    size_t n = host ? strlen(host) : 0;
     bool added;
     if (n > 0 && n <= HOST_NAME_MOST) {
         count_host(g, &g->groups[number], set_add(&g->hosts, host, n, &added));
@@ -332,7 +322,7 @@ static enum profd_status add_rolled(struct adding *g, struct group *to, const st
     arena_reset(g->scratch);
     enum profd_status status =
         rollup_decode(g->scratch, row->counts, row->counts_size, (uint32_t)row->build_count, false, &r, e);
-    if (status != PROFD_OK) {
+    if (status) {
         return profd_error_wrap(e, status, "a stored sum cannot be read");
     }
     add_counts(g, to, &r, only);
@@ -370,7 +360,7 @@ static enum profd_status take_row(void *context, const struct store_row *row, st
         }
     }
     struct group *to = &g->groups[number];
-    if (row->shares != NULL) {
+    if (row->shares) {
         add_total(g, to, row, only);
         return PROFD_OK;
     }
@@ -407,17 +397,17 @@ static enum profd_status mark_unread(struct adding *g, const struct store_living
     uint32_t reasons = 0;
     enum profd_status status = store_get_living(r->store, STORE_UNREAD, &r->scope, &filter, &unread, e);
     const bool all = unread.processes < before->processes;
-    if (status == PROFD_OK) {
+    if (!status) {
         status = store_get_marks(r->store, &r->scope, &filter, &reasons, e);
     }
-    if (status != PROFD_OK || (before->processes == 0 && reasons == 0)) {
+    if (status || (before->processes == 0 && reasons == 0)) {
         return status;
     }
     const bool totals = (reasons & (uint32_t)INEXACT_HOST_TOTALS) != 0; /* then groups are steps alone */
     status = groups_marks_load(r->store, &r->scope, &filter, r->labels, r->label_count, g->arena, &marks, e);
     memcpy(matchers, filter.matchers, filter.matcher_count * sizeof *matchers);
     filter.matchers = matchers;
-    for (uint32_t i = 0; status == PROFD_OK && i < g->keys.count; i++) {
+    for (uint32_t i = 0; !status && i < g->keys.count; i++) {
         struct group_row *row = &g->groups[i].row;
         filter.matcher_count = r->filter.matcher_count;
         for (size_t k = 0; k < r->label_count; k++) {
@@ -432,7 +422,7 @@ static enum profd_status mark_unread(struct adding *g, const struct store_living
         }
         filter.since = r->step > 0 ? row->time : r->filter.since;
         row->inexact |= groups_marks_find(&marks, row->values, filter.since, filter.until);
-        if (status == PROFD_OK && totals) {
+        if (!status && totals) {
             status = store_get_marks(r->store, &r->scope, &filter, &reasons, e);
             row->inexact |= reasons;
         }
@@ -459,9 +449,8 @@ static const char *next_dimension(const struct adding *g, const char *behind)
 {
     const char *least = NULL;
     for (uint32_t i = 0; i < g->keys.count; i++) {
-        for (const struct rate_ticks *at = g->groups[i].rates; at != NULL; at = at->next) {
-            if ((behind == NULL || strcmp(at->dimension, behind) > 0) &&
-                (least == NULL || strcmp(at->dimension, least) < 0)) {
+        for (const struct rate_ticks *at = g->groups[i].rates; at; at = at->next) {
+            if ((!behind || strcmp(at->dimension, behind) > 0) && (!least || strcmp(at->dimension, least) < 0)) {
                 least = at->dimension;
             }
         }
@@ -475,12 +464,12 @@ static enum profd_status choose_dimension(const struct adding *g, const char **o
     const char *asked = g->request->dimension;
     struct report_dimension *list = NULL;
     uint32_t n = 0, capacity = 0, picked;
-    for (const char *at = next_dimension(g, NULL); at != NULL; at = next_dimension(g, at)) {
+    for (const char *at = next_dimension(g, NULL); at; at = next_dimension(g, at)) {
         list = arena_extend(g->arena, list, n, &capacity, sizeof *list);
         list[n++] = (struct report_dimension){.name = at};
     }
     TRY(report_dimension_pick(list, n, asked, false, &picked, e));
-    *out = picked < n ? list[picked].name : asked != NULL ? asked : REPORT_DIMENSION_USUAL;
+    *out = picked < n ? list[picked].name : asked ? asked : REPORT_DIMENSION_USUAL;
     return PROFD_OK;
 }
 
@@ -504,7 +493,7 @@ static enum profd_status finish(struct adding *g, struct group_row **rows, size_
         out[i] = g->groups[i].row;
         const uint64_t outside = usual ? g->groups[i].outside : 0;
         out[i].seconds = (double)g->groups[i].nanoseconds / 1e9 + (double)outside / 1e9;
-        for (const struct rate_ticks *at = g->groups[i].rates; at != NULL; at = at->next) {
+        for (const struct rate_ticks *at = g->groups[i].rates; at; at = at->next) {
             out[i].seconds += strcmp(at->dimension, chosen) == 0 ? (double)at->ticks / at->rate : 0;
         }
     }
@@ -522,20 +511,17 @@ static enum profd_status groups_add_up(const struct groups_request *request, str
                                        size_t *count, const char **dimension, struct profd_error *e)
 {
     struct adding g = {.request = request, .arena = a, .scratch = arena_new_child(a, LIMIT_QUERY_MEMORY)};
+    struct store_living unread;
     set_init(&g.keys, a);
     set_init(&g.hosts, a);
     buffer_init_arena(&g.key, a);
-    struct store_living unread;
     enum profd_status status =
         store_get_living(request->store, STORE_UNREAD, &request->scope, &request->filter, &unread, e);
-    if (status == PROFD_OK) {
-        status = ask(&g, e);
-    }
+    status = status ? status : ask(&g, e);
     arena_free(g.scratch);
-    if (status == PROFD_OK) {
-        status = mark_unread(&g, &unread, e);
-    }
-    return status == PROFD_OK ? finish(&g, rows, count, dimension, e) : status;
+    TRY(status);
+    TRY(mark_unread(&g, &unread, e));
+    return finish(&g, rows, count, dimension, e);
 }
 
 /* by= of the parameters into r->labels. BAD_QUERY if one is no name of a label or given twice, if there are too many,
@@ -598,18 +584,18 @@ static enum profd_status find_page(const struct job *job, const struct group_row
 {
     const char *cursor = params_find(job->params, "cursor");
     *first = 0;
-    for (size_t i = 0; cursor != NULL && i < n; i++) {
+    for (size_t i = 0; cursor && i < n; i++) {
         const char *other = make_cursor(&rows[i], labels, job->arena);
         if (strcmp(cursor, other) == 0) {
             *first = i + 1;
             return PROFD_OK;
         }
     }
-    return cursor == NULL ? PROFD_OK
-                          : profd_error_set(e, PROFD_BAD_QUERY,
-                                            "cursor=%s is not a cursor from this list, or its row no longer exists; "
-                                            "start again without cursor=",
-                                            cursor);
+    return !cursor ? PROFD_OK
+                   : profd_error_set(e, PROFD_BAD_QUERY,
+                                     "cursor=%s is not a cursor from this list, or its row no longer exists; "
+                                     "start again without cursor=",
+                                     cursor);
 }
 
 static enum profd_status show_groups(struct job *job, const struct groups_request *r, struct work *w, size_t limit,
@@ -617,7 +603,7 @@ static enum profd_status show_groups(struct job *job, const struct groups_reques
 {
     struct group_row *rows = NULL;
     size_t n = 0, first;
-    const char *next = NULL, *dimension = r->dimension != NULL ? r->dimension : REPORT_DIMENSION_USUAL;
+    const char *next = NULL, *dimension = r->dimension ? r->dimension : REPORT_DIMENSION_USUAL;
     bool moved = r->step == 0 || r->begin < r->end;
     while (moved) {
         TRY(groups_add_up(r, job->arena, &rows, &n, &dimension, e));
@@ -639,15 +625,11 @@ enum profd_status groups_show(struct job *job, struct profd_error *e)
 {
     struct work w;
     struct groups_request r = {.store = job->store};
-    bool fresh = false;
     unsigned long long limit = LIMIT_PAGE_DEFAULT;
     TRY(job_parse_page(job, &limit, e));
     TRY(steps_parse(job, 0, &r.step, e));
     TRY(groups_parse_labels(job->params, &r, e));
-    TRY(work_begin(job, false, &w, &fresh, e));
-    if (fresh) {
-        return PROFD_OK;
-    }
+    TRY(work_begin(job, false, &w, e));
     TRY(steps_find_span(&w, r.step, &r.begin, &r.end, e));
     r.scope = w.options.visible;
     r.filter = work_make_filter(&w);
@@ -775,14 +757,14 @@ static enum profd_status find_load_steps(struct loads *l, int64_t resolved[3], s
     return PROFD_OK;
 }
 
-static enum profd_status parse_loads(struct loads *l, struct buildid *after, bool *fresh, struct profd_error *e)
+static enum profd_status parse_loads(struct loads *l, struct buildid *after, struct profd_error *e)
 {
     struct job *job = l->job;
     int64_t resolved[3] = {0};
     struct store_epoch epoch;
     const char *cursor = params_find(job->params, "cursor");
     TRY(job_parse_page(job, &l->limit, e));
-    if (cursor != NULL && buildid_parse(cursor, strlen(cursor), after, NULL) != PROFD_OK) {
+    if (cursor && buildid_parse(cursor, strlen(cursor), after, NULL)) {
         return profd_error_set(e, PROFD_BAD_QUERY, "cursor=%s is not a cursor from a list", cursor);
     }
     TRY(steps_parse(job, STEPS_HOUR, &l->request.step, e));
@@ -792,33 +774,26 @@ static enum profd_status parse_loads(struct loads *l, struct buildid *after, boo
     TRY(groups_parse_labels(job->params, &l->request, e));
     TRY(find_load_steps(l, resolved, e));
     TRY(store_epoch_all(job->store, &job->request->scope, &epoch, e));
-    *fresh = job_set_etag(job, resolved, sizeof resolved, &epoch);
-    return PROFD_OK;
+    return job_set_etag(job, resolved, sizeof resolved, &epoch);
 }
 
 enum profd_status loads_list(struct job *job, struct profd_error *e)
 {
     struct loads l = {.job = job, .request = {.store = job->store}, .limit = LIMIT_PAGE_DEFAULT};
     struct buildid after = {""};
-    bool fresh = false;
-    enum profd_status status = parse_loads(&l, &after, &fresh, e);
-    if (status != PROFD_OK || fresh) {
-        return status;
-    }
+    TRY(parse_loads(&l, &after, e));
     l.ids = ARENA_ARRAY(job->arena, l.limit + 1, const char *);
     l.rows = ARENA_ARRAY(job->arena, l.limit + 1, struct load_row);
-    status = store_each_build(job->store, &job->request->scope, after.text, l.limit + 1, take_load_build, &l, e);
+    TRY(store_each_build(job->store, &job->request->scope, after.text, l.limit + 1, take_load_build, &l, e));
     arena_continue(job->arena);
     const size_t n = l.id_count > l.limit ? (size_t)l.limit : l.id_count;
-    for (size_t i = 0; status == PROFD_OK && i < n; i++) {
-        status = add_load(&l, l.ids[i], e);
+    for (size_t i = 0; i < n; i++) {
+        TRY(add_load(&l, l.ids[i], e));
     }
-    if (status == PROFD_OK) {
-        const struct render_loads loads = {l.request.labels, l.request.label_count,
-                                           l.request.step,   l.begin,
-                                           l.step_count,     l.rows,
-                                           l.row_count,      l.id_count > n ? l.ids[n - 1] : NULL};
-        render_loads(&loads, &job->answer->body);
-    }
-    return status;
+    const struct render_loads loads = {l.request.labels, l.request.label_count,
+                                       l.request.step,   l.begin,
+                                       l.step_count,     l.rows,
+                                       l.row_count,      l.id_count > n ? l.ids[n - 1] : NULL};
+    render_loads(&loads, &job->answer->body);
+    return PROFD_OK;
 }

@@ -78,7 +78,7 @@ void joined_files_add(struct joined_files *x, const struct report *r, struct are
     for (uint32_t i = 0; i < r->function_count; i++) {
         const struct report_function *f = &r->functions[i];
         bool added;
-        if (f->kind != REPORT_FUNCTION || f->file == NULL || f->file[0] == '\0') {
+        if (f->kind != REPORT_FUNCTION || !f->file || f->file[0] == '\0') {
             continue;
         }
         struct named_file *file = &files[n++];
@@ -182,9 +182,9 @@ static void joined_init(struct joined *j, struct arena *a)
 static uint32_t add_key(struct set *to, struct buffer *key, const struct report_function *f, const uint32_t *build,
                         bool *added)
 {
-    const char *file = f->file != NULL ? f->file : "";
+    const char *file = f->file ? f->file : "";
     key->size = 0;
-    if (build != NULL) {
+    if (build) {
         buffer_add(key, build, sizeof *build);
     }
     buffer_add(key, f->name, strlen(f->name) + 1);
@@ -205,7 +205,7 @@ static void add_named(struct joined *j, const struct report *r, const struct rep
     bool added, in_program, in_place;
     const uint32_t number = add_key(&j->names, &j->key, f, NULL, &added);
     if (added) {
-        const char *file = f->file != NULL ? f->file : "", *object = joined_files_base(r->build_names[f->build]);
+        const char *file = f->file ? f->file : "", *object = joined_files_base(r->build_names[f->build]);
         j->rows = arena_extend(j->arena, j->rows, number, &j->capacity, sizeof *j->rows);
         j->rows[number] = (struct joined_row){.name = arena_copy(j->arena, f->name, strlen(f->name)),
                                               .file = arena_copy(j->arena, file, strlen(file)),
@@ -369,29 +369,21 @@ static enum profd_status find_edges(struct asking *q, uint8_t digest[SHA256_DIGE
     return PROFD_OK;
 }
 
-static enum profd_status set_tag(struct asking *q, bool *fresh, struct profd_error *e)
+static enum profd_status set_tag(struct asking *q, struct profd_error *e)
 {
     uint8_t digest[SHA256_DIGEST_SIZE];
     struct store_epoch epoch;
-    enum profd_status status = store_epoch_all(q->job->store, &q->job->request->scope, &epoch, e);
-    if (status == PROFD_OK) {
-        status = store_each_build(q->job->store, &q->options.visible, "", SIZE_MAX / 2, take_build, q, e);
-    }
+    TRY(store_epoch_all(q->job->store, &q->job->request->scope, &epoch, e));
+    TRY(store_each_build(q->job->store, &q->options.visible, "", SIZE_MAX / 2, take_build, q, e));
     arena_continue(q->job->arena);
-    if (status == PROFD_OK) {
-        if (q->count > PROGRAMS_MOST) {
-            qsort(q->programs, q->count, sizeof *q->programs, by_time_and_id);
-            q->left = q->count - PROGRAMS_MOST;
-            q->count = PROGRAMS_MOST;
-            qsort(q->programs, q->count, sizeof *q->programs, by_id);
-        }
-        status = find_edges(q, digest, e);
+    if (q->count > PROGRAMS_MOST) {
+        qsort(q->programs, q->count, sizeof *q->programs, by_time_and_id);
+        q->left = q->count - PROGRAMS_MOST;
+        q->count = PROGRAMS_MOST;
+        qsort(q->programs, q->count, sizeof *q->programs, by_id);
     }
-    if (status != PROFD_OK) {
-        return status;
-    }
-    *fresh = job_set_etag(q->job, digest, sizeof digest, &epoch);
-    return status;
+    TRY(find_edges(q, digest, e));
+    return job_set_etag(q->job, digest, sizeof digest, &epoch);
 }
 
 static void widen(int64_t *since, int64_t *until, const struct work *w, bool first)
@@ -446,7 +438,7 @@ static bool is_wanted(const struct asking *q, const char *name)
             wanted |= watch_list_means(p->items[i].value, name);
         }
     }
-    return (wanted || !any) && (q->name == NULL || strstr(name, q->name) != NULL);
+    return (wanted || !any) && (!q->name || strstr(name, q->name) != NULL);
 }
 
 static void show(struct asking *q, struct joined *j, const int64_t edges[2])
@@ -489,14 +481,14 @@ static enum profd_status parse(struct asking *q, struct profd_error *e)
     TRY(job_parse_page(q->job, &q->limit, e));
     TRY(params_parse_number(p, "cursor", 0, UINT32_MAX, &q->skip, e));
     TRY(options_parse(p, &r->scope, r->http, r->now, false, q->job->arena, &q->options, e));
-    if (sort != NULL && q->options.show.sort == RENDER_SORT_INDEX) {
+    if (sort && q->options.show.sort == RENDER_SORT_INDEX) {
         return profd_error_set(e, PROFD_BAD_QUERY, "sort=%s is none of: self, total, calls", sort);
     }
     if (q->options.show.sort == RENDER_SORT_INDEX) {
         q->options.show.sort = RENDER_SORT_SELF;
     }
     q->name = params_find(p, "name");
-    if (q->name != NULL && q->name[0] == '\0') {
+    if (q->name && q->name[0] == '\0') {
         return profd_error_set(e, PROFD_BAD_QUERY, "name= must say what to search for");
     }
     return PROFD_OK;
@@ -505,15 +497,11 @@ static enum profd_status parse(struct asking *q, struct profd_error *e)
 enum profd_status joined_list(struct job *job, struct profd_error *e)
 {
     struct asking q = {.job = job};
-    bool fresh = false;
     int64_t edges[2] = {0, 0};
     struct joined j;
     struct subreport subreport;
     TRY(parse(&q, e));
-    TRY(set_tag(&q, &fresh, e));
-    if (fresh) {
-        return PROFD_OK;
-    }
+    TRY(set_tag(&q, e));
     joined_init(&j, job->arena);
     j.rest.programs_left = q.left;
     subreport_init(&subreport, job);

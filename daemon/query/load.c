@@ -24,6 +24,16 @@ struct rolled_config {
     struct profile_sum *sum;   /* which stacks are added to */
 };
 
+const char *row_find_label(const struct store_row *row, const char *name)
+{
+    for (size_t i = 0; i < row->label_count; i++) {
+        if (strcmp(row->labels[i].name, name) == 0) {
+            return row->labels[i].value;
+        }
+    }
+    return "";
+}
+
 static void free_counts(void *c)
 {
     counts_done(c);
@@ -34,7 +44,7 @@ enum profd_status row_open_counts(const struct store_row *row, struct arena *a, 
 {
     *c = (struct row_counts){.arena = a};
     enum profd_status status = counts_decode(row->counts, row->counts_size, (uint32_t)row->build_count, &c->counts, e);
-    if (status == PROFD_OK) {
+    if (!status) {
         arena_defer(a, &c->deferred, free_counts, &c->counts);
         return PROFD_OK;
     }
@@ -76,7 +86,7 @@ static struct load_shares *load_shares_new(struct arena *a)
 /* Accepts NULL. The shares stay. */
 static void load_shares_done(struct load_shares *l)
 {
-    if (l != NULL) {
+    if (l) {
         arena_free(l->scratch);
     }
 }
@@ -85,11 +95,11 @@ static enum profd_status decode_sum(struct arena *a, const struct store_row *row
                                     struct counts_shares *spread, struct profd_error *e)
 {
     enum profd_status status = rollup_decode(a, row->counts, row->counts_size, (uint32_t)row->build_count, false, r, e);
-    if (status == PROFD_OK) {
+    if (!status) {
         status = rollup_decode_spread(a, r, row->spread, row->spread_size, spread, e);
     }
     r->tree_count = r->node_count = 0; /* shares are of bins and arcs */
-    return status == PROFD_OK ? status : profd_error_wrap(e, status, "a stored sum cannot be read");
+    return !status ? status : profd_error_wrap(e, status, "a stored sum cannot be read");
 }
 
 static enum profd_status share_sum(struct load_shares *l, const struct store_row *row, struct sharing *s,
@@ -101,16 +111,13 @@ static enum profd_status share_sum(struct load_shares *l, const struct store_row
         s->any = true;
         return decode_sum(l->arena, row, &s->first, &s->first_spread, e);
     }
-    enum profd_status status = PROFD_OK;
-    if (s->sums == NULL) {
+    if (!s->sums) {
         s->sums = rollup_sum_new(l->arena);
-        status = rollup_sum_add(s->sums, &s->first, &s->first_spread, e);
+        TRY(rollup_sum_add(s->sums, &s->first, &s->first_spread, e));
     }
     arena_reset(l->scratch);
-    if (status == PROFD_OK) {
-        status = decode_sum(l->scratch, row, &r, &spread, e);
-    }
-    return status == PROFD_OK ? rollup_sum_add(s->sums, &r, &spread, e) : status;
+    TRY(decode_sum(l->scratch, row, &r, &spread, e));
+    return rollup_sum_add(s->sums, &r, &spread, e);
 }
 
 /* Sums without spread take an eighth of the memory: an upload is of one group. */
@@ -121,7 +128,7 @@ static enum profd_status share_upload(struct load_shares *l, const struct store_
     struct rollup_sum **sum = &s->groups[row->group % RANDOM_GROUPS];
     *sum = *sum != NULL ? *sum : rollup_sum_new_plain(l->arena);
     enum profd_status status = row_open_counts(row, l->arena, &c, e);
-    if (status == PROFD_OK) {
+    if (!status) {
         c.counts.tree_count = c.counts.node_count = 0;
         status = rollup_sum_add_upload(*sum, &c.counts, row->commit, 0, e);
         row_close_counts(&c);
@@ -141,7 +148,7 @@ static enum profd_status load_shares_add(struct load_shares *l, const struct sto
         l->sums[number] = (struct sharing){.map = map};
     }
     struct sharing *s = &l->sums[number];
-    if (row->rolled && row->spread == NULL) {
+    if (row->rolled && !row->spread) {
         return PROFD_OK;
     }
     return row->rolled ? share_sum(l, row, s, e) : share_upload(l, row, s, e);
@@ -155,7 +162,7 @@ static uint64_t *find_rows(const struct load_shares *l, const struct profile *p,
     for (uint32_t g = 0; l->maps.count == 1 && g < RANDOM_GROUPS; g++) {
         uploads |= s->groups[g] != NULL;
     }
-    return l->maps.count == 1 && !uploads && s->any && s->sums == NULL && shares_has_arcs(p, &s->first, s->map, alone)
+    return l->maps.count == 1 && !uploads && s->any && !s->sums && shares_has_arcs(p, &s->first, s->map, alone)
                ? s->first_spread.arcs
                : NULL;
 }
@@ -168,16 +175,16 @@ static enum profd_status load_shares_finish(struct load_shares *l, const struct 
     struct counts_shares spread;
     enum profd_status status = PROFD_OK;
     shares_new(l->arena, p, find_rows(l, p, alone), out);
-    for (uint32_t i = 0; status == PROFD_OK && i < l->maps.count; i++) {
+    for (uint32_t i = 0; !status && i < l->maps.count; i++) {
         const struct sharing *s = &l->sums[i];
-        if (s->any && s->sums == NULL) {
+        if (s->any && !s->sums) {
             shares_add(out, &s->first, &s->first_spread, 0, s->map, alone);
         }
-        if (s->sums != NULL && (status = rollup_sum_finish(s->sums, &r, &spread, e)) == PROFD_OK) {
+        if (s->sums && (status = rollup_sum_finish(s->sums, &r, &spread, e)) == PROFD_OK) {
             shares_add(out, &r, &spread, 0, s->map, alone);
         }
-        for (uint32_t g = 0; status == PROFD_OK && g < RANDOM_GROUPS; g++) {
-            if (s->groups[g] != NULL && (status = rollup_sum_finish(s->groups[g], &r, NULL, e)) == PROFD_OK) {
+        for (uint32_t g = 0; !status && g < RANDOM_GROUPS; g++) {
+            if (s->groups[g] && (status = rollup_sum_finish(s->groups[g], &r, NULL, e)) == PROFD_OK) {
                 shares_add(out, &r, NULL, g, s->map, alone);
             }
         }
@@ -201,7 +208,7 @@ struct query_cache {
 struct query_cache *query_cache_new(size_t limit, const struct query_lock *lock)
 {
     struct query_cache *c = calloc(1, sizeof *c);
-    if (c != NULL) {
+    if (c) {
         lru_init(&c->lru, limit, SIZE_MAX, lock);
     }
     return c;
@@ -209,7 +216,7 @@ struct query_cache *query_cache_new(size_t limit, const struct query_lock *lock)
 
 void query_cache_free(struct query_cache *c)
 {
-    if (c != NULL) {
+    if (c) {
         lru_clear(&c->lru);
     }
     free(c);
@@ -232,9 +239,9 @@ static enum profd_status cache_use(struct query_cache *c, const void *key, size_
     enum profd_status status = PROFD_OK;
     lru_lock(&c->lru);
     struct cached_sum *entry = lru_find(&c->lru, key, size);
-    *found = entry != NULL;
+    *found = entry;
     c->found += entry != NULL;
-    if (entry != NULL) {
+    if (entry) {
         lru_use(&c->lru, entry);
         status = use(context, &entry->r, entry->shares, e);
     }
@@ -255,7 +262,7 @@ static void *append(unsigned char *block, size_t *at, const void *rows, size_t n
 
 static size_t shares_size(const struct counts *r, const uint64_t *shares)
 {
-    return shares == NULL ? 0 : (size_t)r->node_count * TREE_GROUPS * sizeof *shares;
+    return !shares ? 0 : (size_t)r->node_count * TREE_GROUPS * sizeof *shares;
 }
 
 static size_t entry_size(const struct counts *r, const uint64_t *shares)
@@ -269,12 +276,12 @@ static struct cached_sum *copy_entry(const struct counts *r, const uint64_t *sha
 {
     unsigned char *block = malloc(size);
     size_t at = sizeof(struct cached_sum), n = r->arc_count;
-    if (block == NULL) {
+    if (!block) {
         return NULL;
     }
     struct cached_sum *entry = (struct cached_sum *)(void *)block;
     *entry = (struct cached_sum){.r = *r};
-    entry->shares = shares == NULL ? NULL : append(block, &at, shares, shares_size(r, shares));
+    entry->shares = !shares ? NULL : append(block, &at, shares, shares_size(r, shares));
     entry->r.histograms = append(block, &at, r->histograms, r->histogram_count * sizeof *r->histograms);
     entry->r.bin_ticks = append(block, &at, r->bin_ticks, r->bin_count * sizeof *r->bin_ticks);
     entry->r.bin_index = append(block, &at, r->bin_index, r->bin_count * sizeof *r->bin_index);
@@ -304,7 +311,7 @@ static void cache_put(struct query_cache *c, const void *key, size_t size, const
     lru_lock(&c->lru);
     c->missed++;
     /* Another reader may have put the same sum meanwhile. */
-    bool kept = entry != NULL && lru_find(&c->lru, key, size) == NULL && lru_put(&c->lru, key, size, entry, bytes);
+    bool kept = entry && lru_find(&c->lru, key, size) == NULL && lru_put(&c->lru, key, size, entry, bytes);
     lru_unlock(&c->lru);
     if (!kept) {
         free(entry);
@@ -412,20 +419,20 @@ static enum profd_status add_decoded(struct rolled *r, const struct waiting *row
     arena_reset(r->scratch);
     enum profd_status status = rollup_decode(r->scratch, row->bytes, row->size, r->groups[row->group].builds,
                                              r->config.arcs_only, &decoded, e);
-    if (status == PROFD_OK && row->spread != NULL && decoded.tree_count > 0) { /* the groups of stacks only */
+    if (!status && row->spread && decoded.tree_count > 0) { /* the groups of stacks only */
         status = rollup_decode_spread(r->scratch, &decoded, row->spread, row->spread_size, &spread, e);
     }
-    if (status != PROFD_OK) {
+    if (status) {
         return profd_error_wrap(e, status, "a stored sum cannot be read");
     }
-    if (b->stacks != NULL) {
+    if (b->stacks) {
         const struct tree_addend stacks = {.list = {decoded.trees, COUNTS_NODES(&decoded), decoded.tree_count},
                                            .group = TREE_GROUPS,
                                            .shares = spread.nodes};
         status = tree_sum_add(b->stacks, &stacks, e);
     }
     decoded.tree_count = decoded.node_count = 0;
-    return status == PROFD_OK ? rollup_sum_add(b->rows, &decoded, NULL, e) : status;
+    return !status ? rollup_sum_add(b->rows, &decoded, NULL, e) : status;
 }
 
 /* Where a finished block goes. */
@@ -440,17 +447,16 @@ static enum profd_status join_block(void *context, const struct counts *total, c
     const struct joining *j = context;
     ARENA_BOUNDARY(j->r->arena, profd_no_memory(e)); /* the cache is locked */
     struct counts rows = *total;
-    enum profd_status status = PROFD_OK;
     if (j->r->config.stacks) {
         const struct tree_addend stacks = {.list = {total->trees, COUNTS_NODES(total), total->tree_count},
                                            .map = j->group->map,
                                            .alone = j->r->config.alone,
                                            .group = TREE_GROUPS,
                                            .shares = shares};
-        status = profile_sum_add_stacks(j->r->config.sum, &stacks, UINT64_MAX, e);
+        TRY(profile_sum_add_stacks(j->r->config.sum, &stacks, UINT64_MAX, e));
     }
     rows.tree_count = rows.node_count = 0;
-    return status == PROFD_OK ? rollup_sum_add(j->group->sum, &rows, NULL, e) : status;
+    return rollup_sum_add(j->group->sum, &rows, NULL, e);
 }
 
 /* Adds up a block that is not in the cache, and keeps it there. */
@@ -466,7 +472,7 @@ static enum profd_status add_fresh(struct rolled *r, const struct waiting *rows,
         TRY(add_decoded(r, &rows[i], &b, e));
     }
     TRY(rollup_sum_finish(b.rows, &total, NULL, e));
-    if (b.stacks != NULL) {
+    if (b.stacks) {
         TRY(tree_sum_finish(b.stacks, &stacks, &total.saturated, e));
     }
     total.tree_count = stacks.tree_count;
@@ -477,7 +483,7 @@ static enum profd_status add_fresh(struct rolled *r, const struct waiting *rows,
     total.node_build = stacks.nodes.build;
     total.node_address = stacks.nodes.address;
     total.node_ticks = stacks.nodes.ticks;
-    if (r->config.cache != NULL) {
+    if (r->config.cache) {
         cache_put(r->config.cache, key, (2 * (size_t)n + 1) * sizeof *key, &total, stacks.shares);
     }
     return join_block(j, &total, stacks.shares, e);
@@ -489,15 +495,15 @@ static enum profd_status add_block(struct rolled *r, const struct waiting *rows,
     struct joining j = {r, &r->groups[rows[0].group]};
     enum profd_status status = PROFD_OK;
     bool found = false;
-    int last = r->config.cache == NULL ? -1 : r->config.arcs_only ? 1 : 0;
+    int last = !r->config.cache ? -1 : r->config.arcs_only ? 1 : 0;
     arena_reset(r->block);
     for (int arcs_only = 0; arcs_only <= last; arcs_only++) {
-        for (enum content has = wanted_content(r); status == PROFD_OK && !found && has <= CONTENT_SHARES; has++) {
+        for (enum content has = wanted_content(r); !status && !found && has <= CONTENT_SHARES; has++) {
             uint64_t *key = make_key(r, rows, n, arcs_only == 1, has);
             status = cache_use(r->config.cache, key, (2 * (size_t)n + 1) * sizeof *key, join_block, &j, &found, e);
         }
     }
-    return status == PROFD_OK && !found ? add_fresh(r, rows, n, &j, e) : status;
+    return !status && !found ? add_fresh(r, rows, n, &j, e) : status;
 }
 
 static int waiting_compare(const void *left, const void *right)
@@ -524,7 +530,7 @@ static enum profd_status add_waiting(struct rolled *r, struct profd_error *e)
     if (n > 0) {
         qsort(w, n, sizeof *w, waiting_compare);
     }
-    for (uint32_t i = 0; status == PROFD_OK && i < n;) {
+    for (uint32_t i = 0; !status && i < n;) {
         uint32_t first = i;
         while (i < n && w[i].group == w[first].group && w[i].width == w[first].width && w[i].block == w[first].block) {
             i++;
@@ -555,7 +561,7 @@ static enum profd_status rolled_add(struct rolled *r, const struct store_row *ro
     }
     r->waiting = arena_extend(r->arena, r->waiting, r->waiting_count, &r->waiting_capacity, sizeof *r->waiting);
     const char *bytes = arena_copy(r->bytes, (const char *)row->counts, row->counts_size);
-    const bool spread = r->config.shares && row->spread != NULL;
+    const bool spread = r->config.shares && row->spread;
     const char *copy = spread ? arena_copy(r->bytes, (const char *)row->spread, row->spread_size) : NULL;
     r->waiting[r->waiting_count] = (struct waiting){.group = group,
                                                     .sequence = r->waiting_count,
@@ -602,14 +608,12 @@ static void note_orders(struct rolled *r, const struct group *g, struct profile_
 /* All rows were added: adds up the rest, and sets the first occurrence of each build in the sum. */
 static enum profd_status rolled_close(struct rolled *r, struct profile_sum *sum, struct profd_error *e)
 {
-    enum profd_status status = add_waiting(r, e);
-    for (uint32_t i = 0; status == PROFD_OK && i < r->maps.count; i++) {
-        status = rollup_sum_finish(r->groups[i].sum, &r->groups[i].total, NULL, e);
-        if (status == PROFD_OK) {
-            note_orders(r, &r->groups[i], sum);
-        }
+    TRY(add_waiting(r, e));
+    for (uint32_t i = 0; i < r->maps.count; i++) {
+        TRY(rollup_sum_finish(r->groups[i].sum, &r->groups[i].total, NULL, e));
+        note_orders(r, &r->groups[i], sum);
     }
-    return status;
+    return PROFD_OK;
 }
 
 /* A single group with the same numbers as the profile: the usual case. */
@@ -664,8 +668,8 @@ static uint32_t add_build(struct loading *l, const struct store_build *build)
 {
     const uint32_t index = profile_sum_build(l->sum, build->id.text);
     l->names = arena_extend(l->arena, l->names, index, &l->name_capacity, sizeof *l->names);
-    if (l->names[index] == NULL) {
-        const char *name = build->name != NULL ? build->name : "";
+    if (!l->names[index]) {
+        const char *name = build->name ? build->name : "";
         l->names[index] = arena_copy(l->arena, name, strlen(name));
     }
     return index;
@@ -682,14 +686,11 @@ static const uint32_t *make_map(struct loading *l, const struct store_row *row)
     return map;
 }
 
-static void add_host_label(struct loading *l, const struct store_row *row)
+static void add_host(struct set *to, const char *host)
 {
     bool added;
-    for (size_t i = 0; i < row->label_count; i++) {
-        const struct store_label *label = &row->labels[i];
-        if (strcmp(label->name, "host") == 0 && label->value[0] != '\0') {
-            set_add(&l->host_labels, label->value, strlen(label->value), &added);
-        }
+    if (host && *host) {
+        set_add(to, host, strlen(host), &added);
     }
 }
 
@@ -699,7 +700,7 @@ static const uint32_t *find_map(struct loading *l, const struct store_row *row)
     const uint32_t number = set_add(&l->series, &row->series, sizeof row->series, &added);
     l->maps = arena_extend(l->arena, l->maps, number, &l->map_capacity, sizeof *l->maps);
     if (added) {
-        add_host_label(l, row);
+        add_host(&l->host_labels, row_find_label(row, "host"));
         l->maps[number] = make_map(l, row);
         if (!l->request->alone) { /* a series is first seen with the number of its earliest upload */
             profile_sum_load_order(l->sum, l->maps[number], (uint32_t)row->build_count, row->commit);
@@ -750,14 +751,6 @@ static void counts_keep_alone(struct counts *c, const uint32_t *map, uint32_t bu
     c->arc_count = n;
 }
 
-static void add_host(struct loading *l, const char *host)
-{
-    bool added;
-    if (host != NULL && host[0] != '\0') {
-        set_add(&l->hosts, host, strlen(host), &added);
-    }
-}
-
 static void add_source(struct loading *l, const struct store_row *row)
 {
     struct provenance *p = &l->provenance;
@@ -770,9 +763,9 @@ static void add_source(struct loading *l, const struct store_row *row)
     p->first = first || row->start < p->first ? row->start : p->first;
     p->last = first || row->end > p->last ? row->end : p->last;
     set_add(&l->users, &row->uid, sizeof row->uid, &added);
-    add_host(l, row->host);
+    add_host(&l->hosts, row->host);
     for (size_t i = 0; i < row->host_count; i++) {
-        add_host(l, row->hosts[i]);
+        add_host(&l->hosts, row->hosts[i]);
     }
 }
 
@@ -782,7 +775,7 @@ static enum profd_status take_counts(struct loading *l, const struct store_row *
     struct row_counts opened;
     struct counts *c = &opened.counts;
     enum profd_status status = row_open_counts(row, l->arena, &opened, e);
-    if (status != PROFD_OK) {
+    if (status) {
         return status;
     }
     if (l->request->alone) {
@@ -847,10 +840,11 @@ static enum profd_status find_marks(struct loading *l, struct profd_error *e)
         memcpy(&uid, l->users.keys[i].bytes, sizeof uid);
         any = store_is_tenant(uid);
     }
-    enum profd_status status =
-        any ? store_get_marks(l->request->store, &l->request->scope, &l->request->filter, &reasons, e) : PROFD_OK;
+    if (any) {
+        TRY(store_get_marks(l->request->store, &l->request->scope, &l->request->filter, &reasons, e));
+    }
     l->provenance.inexact |= reasons;
-    return status;
+    return PROFD_OK;
 }
 
 /* Everything that matches becomes one profile. */
@@ -868,7 +862,7 @@ static enum profd_status load_sum(struct loading *l, struct profile **profile, s
     TRY(rolled_close(l->rolled, l->sum, e));
     TRY(profile_sum_finish(l->sum, profile, e));
     TRY(rolled_join(l->rolled, *profile, e));
-    return l->shares != NULL ? load_shares_finish(l->shares, *profile, request->alone, shares, e) : PROFD_OK;
+    return l->shares ? load_shares_finish(l->shares, *profile, request->alone, shares, e) : PROFD_OK;
 }
 
 enum profd_status load_profile(const struct load_request *request, struct arena *a, struct load *out,
@@ -886,7 +880,7 @@ enum profd_status load_profile(const struct load_request *request, struct arena 
     set_init(&l.hosts, a);
     set_init(&l.host_labels, a);
     set_init(&l.users, a);
-    l.shares = request->shares != NULL ? load_shares_new(request->shares) : NULL;
+    l.shares = request->shares ? load_shares_new(request->shares) : NULL;
     struct load result = {0};
     if (request->stacks != LOAD_STACKS_NONE) {
         profile_sum_want_stacks(l.sum, request->stacks == LOAD_STACKS_SHARES);
@@ -894,11 +888,11 @@ enum profd_status load_profile(const struct load_request *request, struct arena 
     enum profd_status status = load_sum(&l, &result.profile, &result.shares, e);
     rolled_done(l.rolled);
     load_shares_done(l.shares);
-    if (status == PROFD_OK && request->downtime != NULL) {
+    if (!status && request->downtime) {
         downtime_measure(request->downtime, l.provenance.first, l.provenance.last, &l.provenance.down_count,
                          &l.provenance.down_ns);
     }
-    if (status == PROFD_OK) {
+    if (!status) {
         uint32_t *uids = ARENA_ARRAY(l.arena, (size_t)l.users.count + 1, uint32_t);
         for (uint32_t i = 0; i < l.users.count; i++) {
             memcpy(&uids[i], l.users.keys[i].bytes, sizeof *uids);

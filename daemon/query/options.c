@@ -17,7 +17,7 @@ static char *unquote(const char *quoted, bool pattern, struct arena *a)
 {
     char *value = arena_take(a, strlen(quoted) + 1), *to = value;
     const char *at = quoted + 1;
-    if (value == NULL || *quoted != '"') {
+    if (!value || *quoted != '"') {
         return NULL;
     }
     for (; *at != '\0' && *at != '"'; at++) {
@@ -64,13 +64,13 @@ static enum profd_status options_parse_match(const char *text, struct arena *a, 
         return profd_error_set(e, PROFD_BAD_QUERY, "match=%s does not begin with a label name", text);
     }
     const char *quoted = read_operator(text + n, &m.match);
-    if (quoted == NULL) {
+    if (!quoted) {
         return profd_error_set(e, PROFD_BAD_QUERY, "match=%s has neither =, !=, =~ nor !~ after the label name", text);
     }
     bool pattern = m.match == STORE_MATCH_LIKE || m.match == STORE_MATCH_UNLIKE;
     m.name = arena_copy(a, text, n);
     m.value = unquote(quoted, pattern, a);
-    if (m.name == NULL || m.value == NULL) {
+    if (!m.name || !m.value) {
         return profd_error_set(e, PROFD_BAD_QUERY, "match=%s: the value must be in double quotes, as in host=\"db1\"",
                                text);
     }
@@ -90,7 +90,7 @@ static const char *format_matchers(const struct store_matcher *matchers, size_t 
         size += strlen(matchers[i].name) + 2 * strlen(matchers[i].value) + strlen("!=\"\", ");
     }
     char *text = arena_take(a, size), *to = text;
-    for (size_t i = 0; text != NULL && i < n; i++) {
+    for (size_t i = 0; text && i < n; i++) {
         const struct store_matcher *m = &matchers[i];
         to = stpcpy(stpcpy(stpcpy(stpcpy(to, i > 0 ? ", " : ""), m->name), OPERATORS[m->match]), "\"");
         for (const char *at = m->value; *at != '\0'; at++) {
@@ -139,7 +139,7 @@ static enum profd_status parse_word(const struct params *p, const char *name, co
                                     struct profd_error *e)
 {
     const char *text = params_find(p, name), *word = words;
-    if (text == NULL) {
+    if (!text) {
         return PROFD_OK;
     }
     for (uint32_t i = 0; *word != '\0'; i++) {
@@ -157,7 +157,7 @@ static enum profd_status parse_parameter(const struct params *p, const struct pa
                                          struct profd_error *e)
 {
     void *field = (char *)o + row->at;
-    if (row->words != NULL) {
+    if (row->words) {
         enum profd_status status = parse_word(p, row->name, row->words, field, e);
         *(uint32_t *)field %= row->is_switch ? 2 : UINT32_MAX;
         return status;
@@ -165,7 +165,7 @@ static enum profd_status parse_parameter(const struct params *p, const struct pa
     if (row->is_text) {
         const char *text = params_find(p, row->name);
         *(const char **)field = text;
-        return text == NULL || text[0] != '\0'
+        return !text || text[0] != '\0'
                    ? PROFD_OK
                    : profd_error_set(e, PROFD_BAD_QUERY, "%s= is empty; leave it out, or give a value", row->name);
     }
@@ -179,7 +179,7 @@ enum profd_status options_parse_matchers(const struct params *p, struct arena *a
                                          struct store_matcher out[LIMIT_MATCHERS], size_t *count, struct profd_error *e)
 {
     enum profd_status status = PROFD_OK;
-    for (size_t i = 0; i < p->count && status == PROFD_OK; i++) {
+    for (size_t i = 0; i < p->count && !status; i++) {
         const struct param *item = &p->items[i];
         bool sugar = strncmp(item->name, "label.", 6) == 0;
         if (!sugar && strcmp(item->name, "match") != 0) {
@@ -204,7 +204,7 @@ static enum profd_status parse_parameters(const struct params *p, bool http, str
     enum profd_status status = PROFD_OK;
     o->scope = OPTIONS_SCOPE_DEFAULT;
     o->show.limit = http ? LIMIT_HTTP_ROWS : 0;
-    for (size_t i = 0; i < PARAMETER_COUNT && status == PROFD_OK; i++) {
+    for (size_t i = 0; i < PARAMETER_COUNT && !status; i++) {
         status = parse_parameter(p, &PARAMETERS[i], o, e);
     }
     o->show.rows = o->show.limit != 0 ? LIMIT_REPORT_ROWS : 0;
@@ -212,7 +212,7 @@ static enum profd_status parse_parameters(const struct params *p, bool http, str
     if (o->show.view == RENDER_VIEW_FLAT && params_find(p, "sort") == NULL) {
         o->show.sort = RENDER_SORT_SELF;
     }
-    if (status == PROFD_OK && o->dimension != NULL && collector_is_dimension(o->dimension)) {
+    if (!status && o->dimension && collector_is_dimension(o->dimension)) {
         status = profd_error_set(e, PROFD_BAD_QUERY, "dimension=%s: not a dimension of samples; every report shows it",
                                  o->dimension);
     }
@@ -243,11 +243,11 @@ static enum profd_status parse_format(const struct params *p, bool usual, struct
     const char *format = params_find(p, "format"), *mode = params_find(p, "mode");
     uint32_t compat = usual;
     TRY(parse_word(p, "mode", "true, compat", &compat, e));
-    o->format = render_find(format != NULL ? format : compat ? "gprof" : "json");
-    if (o->format == NULL) {
+    o->format = render_find(format ? format : compat ? "gprof" : "json");
+    if (!o->format) {
         return profd_error_set(e, PROFD_BAD_QUERY, "format=%s is none of: %s", format, render_names());
     }
-    if (mode != NULL && o->format->wants_report == (compat == 1)) {
+    if (mode && o->format->wants_report == (compat == 1)) {
         return profd_error_set(e, PROFD_BAD_QUERY, "mode=%s has no format=%s: %s", mode, o->format->name,
                                compat ? "compat mode is format=gprof" : "format=gprof is compat mode");
     }
@@ -300,13 +300,13 @@ static const struct {
 enum profd_status steps_parse(struct job *job, int64_t usual, int64_t *step, struct profd_error *e)
 {
     const char *text = params_find(job->params, "step");
-    int64_t found = text == NULL ? usual : 0;
-    for (size_t i = 0; text != NULL && i < sizeof STEPS / sizeof *STEPS; i++) {
+    int64_t found = !text ? usual : 0;
+    for (size_t i = 0; text && i < sizeof STEPS / sizeof *STEPS; i++) {
         if (strcmp(STEPS[i].text, text) == 0) {
             found = STEPS[i].seconds * SECOND;
         }
     }
-    if (text != NULL && found == 0) {
+    if (text && found == 0) {
         return profd_error_set(e, PROFD_BAD_QUERY,
                                "step=%s is none of: 1m, 5m, 10m, 15m, 30m, 1h, 2h, 3h, 4h, 6h, 8h, 12h, 1d, 7d", text);
     }

@@ -42,14 +42,14 @@ static enum profd_status parse_path(const char *target, size_t n, struct params 
     size_t at = 1;
     while (at <= n) {
         const char *slash = memchr(target + at, '/', n - at);
-        size_t end = slash != NULL ? (size_t)(slash - target) : n;
+        size_t end = slash ? (size_t)(slash - target) : n;
         if (p->segment_count == PARAMS_SEGMENTS) {
             return profd_error_set(e, PROFD_NOT_FOUND, "not found: the path has more than %d segments",
                                    PARAMS_SEGMENTS);
         }
         p->segments[p->segment_count++] = *out;
         enum profd_status status = decode_piece(target, at, end - at, out, e);
-        if (status != PROFD_OK) {
+        if (status) {
             return status;
         }
         at = end + 1;
@@ -61,7 +61,7 @@ static enum profd_status parse_item(const char *target, size_t at, size_t end, s
                                     struct profd_error *e)
 {
     const char *equals = memchr(target + at, '=', end - at);
-    if (equals == NULL || equals == target + at) {
+    if (!equals || equals == target + at) {
         return profd_error_set(e, PROFD_BAD_QUERY, "parameter '%.*s' at offset %zu is not name=value",
                                (int)(end - at < 64 ? end - at : 64), target + at, at);
     }
@@ -81,13 +81,13 @@ static enum profd_status parse_query(const char *target, size_t at, size_t n, st
 {
     while (at < n) {
         const char *ampersand = memchr(target + at, '&', n - at);
-        size_t end = ampersand != NULL ? (size_t)(ampersand - target) : n;
+        size_t end = ampersand ? (size_t)(ampersand - target) : n;
         enum profd_status status = parse_item(target, at, end, p, out, e);
-        if (status != PROFD_OK) {
+        if (status) {
             return status;
         }
         at = end + 1;
-        if (at == n && ampersand != NULL) {
+        if (at == n && ampersand) {
             return profd_error_set(e, PROFD_BAD_QUERY, "the query ends with '&'");
         }
     }
@@ -112,15 +112,15 @@ enum profd_status params_parse(const char *target, struct params *p, struct prof
         }
     }
     const char *mark = memchr(target, '?', n);
-    size_t path = mark != NULL ? (size_t)(mark - target) : n;
+    size_t path = mark ? (size_t)(mark - target) : n;
     char *out = p->text; /* every piece shrinks by its separator, so that the NULs fit, plus one for the last */
     enum profd_status status = parse_path(target, path, p, &out, e);
-    return status == PROFD_OK && mark != NULL ? parse_query(target, path + 1, n, p, &out, e) : status;
+    return !status && mark ? parse_query(target, path + 1, n, p, &out, e) : status;
 }
 
 static bool name_allowed(const char *name, const char *const *allowed)
 {
-    for (size_t i = 0; allowed[i] != NULL; i++) {
+    for (size_t i = 0; allowed[i]; i++) {
         size_t n = strlen(allowed[i]);
         bool prefix = allowed[i][n - 1] == '*';
         if (prefix ? strncmp(name, allowed[i], n - 1) == 0 && name[n - 1] != '\0' : strcmp(name, allowed[i]) == 0) {
@@ -135,7 +135,7 @@ enum profd_status params_check(const struct params *p, const char *const *allowe
 {
     for (size_t i = 0; i < p->count; i++) {
         const char *name = p->items[i].name;
-        if (!name_allowed(name, allowed) && (more == NULL || strcmp(name, more) != 0)) {
+        if (!name_allowed(name, allowed) && (!more || strcmp(name, more) != 0)) {
             return profd_error_set(e, PROFD_BAD_QUERY, "unknown parameter '%s'", name);
         }
         const char *base = name[0] != '\0' && name[1] == '.' ? name + 2 : name; /* "a.match" of one side */
@@ -165,21 +165,21 @@ enum profd_status params_parse_flag(const struct params *p, const char *name, bo
     static const char *const words[] = {"0", "1", "no", "yes", "false", "true"};
     const char *text = params_find(p, name);
     *out = false;
-    for (size_t i = 0; text != NULL && i < sizeof words / sizeof *words; i++) {
+    for (size_t i = 0; text && i < sizeof words / sizeof *words; i++) {
         if (strcmp(text, words[i]) == 0) {
             *out = i % 2 == 1;
             return PROFD_OK;
         }
     }
-    return text == NULL ? PROFD_OK
-                        : profd_error_set(e, PROFD_BAD_QUERY, "%s=%s: give 0, 1, no, yes, false or true", name, text);
+    return !text ? PROFD_OK
+                 : profd_error_set(e, PROFD_BAD_QUERY, "%s=%s: give 0, 1, no, yes, false or true", name, text);
 }
 
 enum profd_status params_parse_number(const struct params *p, const char *name, unsigned long long low,
                                       unsigned long long high, unsigned long long *out, struct profd_error *e)
 {
     const char *text = params_find(p, name);
-    if (text == NULL) {
+    if (!text) {
         return PROFD_OK;
     }
     unsigned long long value = 0;
@@ -212,7 +212,7 @@ void params_add_canonical(const struct params *p, const char *build, struct buff
         sorted[at] = &p->items[i];
     }
     for (size_t i = 0; i < p->segment_count; i++) {
-        add_counted(out, i == PARAMS_BUILD && build != NULL ? build : p->segments[i]);
+        add_counted(out, i == PARAMS_BUILD && build ? build : p->segments[i]);
     }
     buffer_add_char(out, '\n');
     for (size_t i = 0; i < p->count; i++) {
@@ -390,13 +390,13 @@ enum profd_status when_parse_window(const char *since_text, const char *until_te
                                     int64_t *until, struct profd_error *e)
 {
     int64_t first = 0, last = 0;
-    if (since_text != NULL) {
+    if (since_text) {
         TRY(when_parse("since", since_text, now, &first, e));
     }
-    if (until_text != NULL) {
+    if (until_text) {
         TRY(when_parse("until", until_text, now, &last, e));
     }
-    if (since_text != NULL && until_text != NULL && first >= last) {
+    if (since_text && until_text && first >= last) {
         return profd_error_set(e, PROFD_BAD_QUERY, "since=%s is not before until=%s", since_text, until_text);
     }
     *since = first;

@@ -68,16 +68,18 @@ struct job {
     bool kept;      /* the answer was made before, for the same tag */
 };
 
-/* A handler appends the body and returns OK, or a status with a sentence (what it appended is then dropped). */
+/* A handler appends the body and returns OK, or a status with a sentence (what it appended is then dropped). A handler
+ * that returns JOB_ANSWERED has nothing to append, because the answer is there; run.c makes OK of it. */
+#define JOB_ANSWERED ((enum profd_status) - 1)
 typedef enum profd_status (*job_handler)(struct job *job, struct profd_error *e);
 
 /* Sets the answer's ETag, on data of that epoch. Version, visibility, path and all parameters are part of it, so that
  * no parameter can be forgotten; resolved (n bytes) is what they do not say: what relative times and short ids meant,
- * and the edges of the window that were used. True if the asker holds this answer, and the status is 304, or if it was
- * made before: nothing remains to be done. Does nothing for an unsettled answer. */
-bool job_set_etag(struct job *job, const void *resolved, size_t n, const struct store_epoch *epoch);
+ * and the edges of the window that were used. JOB_ANSWERED if the asker holds this answer, and the status is 304, or if
+ * it was made before: nothing remains to be done. Does nothing for an unsettled answer. */
+enum profd_status job_set_etag(struct job *job, const void *resolved, size_t n, const struct store_epoch *epoch);
 /* The same for lists: the state is that of all builds. */
-enum profd_status job_set_list_etag(struct job *job, bool *fresh, struct profd_error *e);
+enum profd_status job_set_list_etag(struct job *job, struct profd_error *e);
 /* limit= of a list of pages. As everywhere it is the most rows that are wanted, 0 for all; a page has no more than
  * LIMIT_PAGE of them, and its cursor leads to the others. */
 enum profd_status job_parse_page(const struct job *job, unsigned long long *limit, struct profd_error *e);
@@ -186,8 +188,8 @@ struct work {
 };
 
 /* Reads the options, finds the build and the edges of the window, and sets the ETag. compat: as
- * options_parse. *fresh: the asker has the answer already, and nothing was loaded. */
-enum profd_status work_begin(struct job *job, bool compat, struct work *w, bool *fresh, struct profd_error *e);
+ * options_parse. JOB_ANSWERED: nothing was loaded. */
+enum profd_status work_begin(struct job *job, bool compat, struct work *w, struct profd_error *e);
 /* The same for one build of several: reads the options of these parameters, finds the build and the edges. Nothing is
  * known of a tag. */
 enum profd_status work_find(struct job *job, const struct params *p, const char *build, bool compat, struct work *w,
@@ -208,8 +210,8 @@ enum profd_status work_load_ever(struct job *job, const struct work *w, const st
 /* Loads the arcs ever observed and computes the report. */
 enum profd_status work_build_report(struct job *job, struct work *w, struct profd_error *e);
 /* All of this for a list made from a report: reads limit= into *limit (SIZE_MAX: all), begins, loads, and computes the
- * report. NOTHING if no upload is selected. *fresh: as work_begin. */
-enum profd_status work_make_report(struct job *job, struct work *w, size_t *limit, bool *fresh, struct profd_error *e);
+ * report. NOTHING if no upload is selected. JOB_ANSWERED as work_begin. */
+enum profd_status work_make_report(struct job *job, struct work *w, size_t *limit, struct profd_error *e);
 /* What renderers are given. Points into w. */
 struct render_input work_make_input(const struct work *w);
 
@@ -282,6 +284,8 @@ struct row_counts {
     struct arena_deferred deferred;
 };
 
+/* The value of a label; "" if the row does not have it. */
+const char *row_find_label(const struct store_row *row, const char *name);
 /* DAMAGED or NO_MEMORY. */
 enum profd_status row_open_counts(const struct store_row *row, struct arena *a, struct row_counts *c,
                                   struct profd_error *e);

@@ -12,8 +12,6 @@
 #include "proto/noun.h"
 #include "query/query_internal.h"
 
-#define HOUR INT64_C(3600000000000)
-
 static void take_row(void *context, const struct build_row *row)
 {
     struct work *w = ((void **)context)[0];
@@ -30,7 +28,7 @@ static enum profd_status choose_scope(struct job *job, struct work *w, struct pr
     void *context[] = {w, job};
     enum profd_status status = store_get_build(job->store, &w->options.visible, w->id.text, take_row, context, e);
     arena_continue(job->arena);
-    if (status != PROFD_OK) {
+    if (status) {
         return status;
     }
     w->scope = w->options.scope;
@@ -51,7 +49,7 @@ struct store_filter work_make_filter(const struct work *w)
         .build_id = w->id.text,
         .as_program = w->scope != OPTIONS_SCOPE_EVERYWHERE,
         .by_host = w->by_host,
-        .spread = w->shares != NULL,
+        .spread = w->shares,
         .since = o->since,
         .until = o->until,
         .matcher_count = o->matcher_count,
@@ -75,10 +73,10 @@ static enum profd_status find_edges(struct job *job, struct work *w, struct prof
 
 enum profd_status work_check_edges(struct job *job, struct work *w, bool *moved, struct profd_error *e)
 {
-    int64_t since = w->used_since, until = w->used_until;
-    enum profd_status status = find_edges(job, w, e);
-    *moved = status == PROFD_OK && (since != w->used_since || until != w->used_until);
-    return status;
+    const int64_t since = w->used_since, until = w->used_until;
+    TRY(find_edges(job, w, e));
+    *moved = since != w->used_since || until != w->used_until;
+    return PROFD_OK;
 }
 
 enum profd_status work_find(struct job *job, const struct params *p, const char *build, bool compat, struct work *w,
@@ -103,7 +101,7 @@ enum profd_status work_find(struct job *job, const struct params *p, const char 
     return find_edges(job, w, e);
 }
 
-enum profd_status work_begin(struct job *job, bool compat, struct work *w, bool *fresh, struct profd_error *e)
+enum profd_status work_begin(struct job *job, bool compat, struct work *w, struct profd_error *e)
 {
     TRY(work_find(job, job->params, job->params->segments[PARAMS_BUILD], compat, w, e));
     /* The epoch is read before the data: a tag may be older than its answer, never newer. */
@@ -112,8 +110,7 @@ enum profd_status work_begin(struct job *job, bool compat, struct work *w, bool 
     TRY(store_epoch(job->store, &job->request->scope, w->id.text, &epoch, e));
     const int64_t resolved[] = {(int64_t)w->scope, o->since, o->until, w->used_since, w->used_until};
     job->build = w->id.text;
-    *fresh = job_set_etag(job, resolved, sizeof resolved, &epoch);
-    return PROFD_OK;
+    return job_set_etag(job, resolved, sizeof resolved, &epoch);
 }
 
 static struct load_request load_everything(const struct job *job, const struct work *w, bool alone)
@@ -181,7 +178,7 @@ static enum profd_status work_find_object(struct job *job, const struct work *w,
     const struct store_senders of = {.uids = p->uids, .uid_count = p->uid_count};
     struct object *object = NULL;
     enum profd_status status = store_get_object(job->store, &of, id, &bytes, &size, &naming, NULL);
-    if (status != PROFD_OK && status != PROFD_NOT_FOUND) {
+    if (status && status != PROFD_NOT_FOUND) {
         return profd_error_set(e, status, "the symbols of build %s cannot be read", id);
     }
     struct arena_deferred deferred;
@@ -189,10 +186,10 @@ static enum profd_status work_find_object(struct job *job, const struct work *w,
     *disputed = naming.apart       ? "it has no names: the tenants of this report have not all sent the same symbols"
                 : *naming.disputed ? job_copy(job, naming.disputed)
                                    : NULL;
-    const bool found = status == PROFD_OK;
+    const bool found = !status;
     status = found && size > 0 ? object_decode(job->arena, bytes, size, &object, e) : PROFD_OK;
     arena_undefer(job->arena, &deferred);
-    if (status != PROFD_OK) {
+    if (status) {
         return profd_error_wrap(e, status == PROFD_NO_MEMORY ? status : PROFD_DAMAGED, "stored symbols of build %s",
                                 id);
     }
@@ -228,7 +225,7 @@ static void find_names(struct job *job, struct work *w)
     }
     for (uint32_t i = 0; i < r->build_count; i++) {
         const uint32_t number = set_add(&ids, r->builds[i], strlen(r->builds[i]), &added);
-        has_names[i] = !added && w->objects[number] != NULL && w->objects[number]->has_names;
+        has_names[i] = !added && w->objects[number] && w->objects[number]->has_names;
         disputed[i] = added ? NULL : w->disputed[number];
     }
     w->has_names = has_names;
@@ -286,7 +283,7 @@ enum profd_status work_build_report(struct job *job, struct work *w, struct prof
     TRY(work_load_ever(job, w, &request.ever, e));
     TRY(report_build(job->arena, &request, &w->report, e));
     w->load.provenance.inexact |= w->report->estimated ? (uint32_t)INEXACT_SHARED_BINS : 0;
-    if (w->options.empty_is_error && focus != NULL && w->options.show.view != RENDER_VIEW_NOT_CALLED &&
+    if (w->options.empty_is_error && focus && w->options.show.view != RENDER_VIEW_NOT_CALLED &&
         !render_find_focus(w->report, focus)) {
         return profd_error_set(e, PROFD_NOTHING,
                                "nothing matches: no function with calls or time has \"%.80s\" in its name (focus)",
@@ -296,14 +293,11 @@ enum profd_status work_build_report(struct job *job, struct work *w, struct prof
     return PROFD_OK;
 }
 
-enum profd_status work_make_report(struct job *job, struct work *w, size_t *limit, bool *fresh, struct profd_error *e)
+enum profd_status work_make_report(struct job *job, struct work *w, size_t *limit, struct profd_error *e)
 {
     unsigned long long rows = job->request->http ? LIMIT_HTTP_ROWS : 0;
     TRY(params_parse_number(job->params, "limit", 0, UINT32_MAX, &rows, e));
-    TRY(work_begin(job, false, w, fresh, e));
-    if (*fresh) {
-        return PROFD_OK;
-    }
+    TRY(work_begin(job, false, w, e));
     w->options.empty_is_error = true;
     *limit = rows == 0 ? SIZE_MAX : (size_t)rows;
     TRY(work_load(job, w, false, e));
@@ -410,7 +404,7 @@ static enum profd_status find_object(struct subreport *p, const struct work *w, 
 
 const char *subreport_dimension(const struct options *o)
 {
-    return o->dimension != NULL ? o->dimension : REPORT_DIMENSION_USUAL;
+    return o->dimension ? o->dimension : REPORT_DIMENSION_USUAL;
 }
 
 enum profd_status subreport_make(struct subreport *p, struct work *w, struct profd_error *e)
@@ -419,7 +413,7 @@ enum profd_status subreport_make(struct subreport *p, struct work *w, struct pro
     const struct object **objects = ARENA_ARRAY(p->job.arena, (size_t)profile->build_count + 1, const struct object *);
     enum profd_status status = PROFD_OK;
     see_users(p, &w->load.provenance);
-    for (uint32_t i = 0; status == PROFD_OK && i < profile->build_count; i++) {
+    for (uint32_t i = 0; !status && i < profile->build_count; i++) {
         status = find_object(p, w, profile->builds[i], &objects[i], e);
     }
     w->objects = objects;
@@ -428,10 +422,10 @@ enum profd_status subreport_make(struct subreport *p, struct work *w, struct pro
     request.ever = p->ever;
     request.dimension = subreport_dimension(&w->options);
     request.dimension_may_lack = true;
-    if (p->ever == NULL) {
+    if (!p->ever) {
         TRY(work_load_ever(&p->job, w, &request.ever, e));
     }
-    TRY(go_through(p, request.ever != NULL ? request.ever->arc_count : 0, e));
+    TRY(go_through(p, request.ever ? request.ever->arc_count : 0, e));
     TRY(report_build(p->job.arena, &request, &w->report, e));
     w->load.provenance.inexact |= w->report->estimated ? (uint32_t)INEXACT_SHARED_BINS : 0;
     return go_through(p, w->report->function_count, e);
@@ -503,7 +497,7 @@ static enum profd_status check_together(const struct profile_histogram *const *l
 {
     for (uint32_t i = 1; i < count; i++) {
         const char *quarrel = find_quarrel(list[0], list[i]);
-        if (quarrel != NULL) {
+        if (quarrel) {
             return refuse_together(list, count, quarrel, 0, i, e);
         }
         if (list[i]->low < list[i - 1]->high) {
@@ -635,7 +629,7 @@ static const char *content_type(const struct object *object)
         {"application/vnd.profd.counts; bits=32; endian=little", "application/vnd.profd.counts; bits=32; endian=big"},
         {"application/vnd.profd.counts; bits=64; endian=little", "application/vnd.profd.counts; bits=64; endian=big"},
     };
-    return object == NULL ? "application/vnd.profd.counts" : TYPES[object->bits == 64][object->big_endian];
+    return !object ? "application/vnd.profd.counts" : TYPES[object->bits == 64][object->big_endian];
 }
 
 enum profd_status counts_show(struct job *job, struct profd_error *e)
@@ -645,11 +639,7 @@ enum profd_status counts_show(struct job *job, struct profd_error *e)
     const struct object *object;
     uint8_t *bytes = NULL;
     size_t size = 0;
-    bool fresh = false;
-    TRY(work_begin(job, true, &w, &fresh, e));
-    if (fresh) {
-        return PROFD_OK;
-    }
+    TRY(work_begin(job, true, &w, e));
     TRY(listing_load(job, &w, &counts, &object, e));
     TRY(counts_encode(&counts, &bytes, &size, e));
     job->answer->content_type = content_type(object);
@@ -663,17 +653,13 @@ enum profd_status counts_show(struct job *job, struct profd_error *e)
 enum profd_status report_show(struct job *job, struct profd_error *e)
 {
     struct work w;
-    bool fresh = false;
-    TRY(work_begin(job, false, &w, &fresh, e));
-    if (fresh) {
-        return PROFD_OK;
-    }
+    TRY(work_begin(job, false, &w, e));
     job->answer->content_type = w.options.format->content_type;
     if (!w.options.format->wants_report) {
         struct counts counts;
         const struct object *object;
         TRY(listing_load(job, &w, &counts, &object, e));
-        if (object == NULL || !object->has_names) {
+        if (!object || !object->has_names) {
             return profd_error_set(e, PROFD_NOT_FOUND,
                                    "format=gprof requires the symbols of build %s, which are not stored; send them "
                                    "with: profctl symbols FILE",

@@ -173,7 +173,7 @@ static void finish(struct job *job)
     if (answer->http_status == 200 && answer->coding != CODING_IDENTITY) {
         etag_code(answer->etag, answer->coding, answer->etag);
     }
-    if (job->tag[0] != '\0' && job->answers != NULL) {
+    if (job->tag[0] != '\0' && job->answers) {
         answers_put(job->answers, r, job->tag, answer);
     }
 }
@@ -197,20 +197,21 @@ static enum profd_status handle(struct job *job, const struct params *params, st
     if (!of_now) {
         job->answers = job->request->answers;
     }
-    if (status == PROFD_OK) {
+    if (!status) {
         status = params_check(params, route->allowed, takes_partial(route) ? "partial" : NULL, e);
     }
-    if (status == PROFD_OK) { /* one database has all data: an answer is whole or fails */
+    if (!status) { /* one database has all data: an answer is whole or fails */
         bool partial;
         status = params_parse_flag(params, "partial", &partial, e);
     }
-    if (status != PROFD_OK) {
+    if (status) {
         return status;
     }
     job->answer->cache_control = route->report ? "private, no-cache" : "no-store";
     status = route->handler(job, e);
+    status = status == JOB_ANSWERED ? PROFD_OK : status;
     arena_continue(job->arena);
-    if (status == PROFD_OK && job->answer->body.failed) {
+    if (!status && job->answer->body.failed) {
         return profd_error_set(e, PROFD_LIMIT,
                                "the answer is larger than %u bytes, or than memory; use limit=", LIMIT_REPORT_BYTES);
     }
@@ -233,19 +234,19 @@ void query_run(struct store *s, const struct query_request *request, struct quer
     buffer_init(&answer->body, LIMIT_REPORT_BYTES);
     struct job job = {.store = s, .request = request, .params = &params, .answer = answer};
     job.arena = arena_new(request->scope.all ? LIMIT_QUERY_MEMORY : LIMIT_QUERY_MEMORY_OWN);
-    enum profd_status status = job.arena == NULL ? profd_error_set(&error, PROFD_NO_MEMORY, "no memory for a query")
-                                                 : params_parse(request->target, &params, &error);
-    if (status == PROFD_OK) {
+    enum profd_status status = !job.arena ? profd_error_set(&error, PROFD_NO_MEMORY, "no memory for a query")
+                                          : params_parse(request->target, &params, &error);
+    if (!status) {
         status = handle_bounded(&job, &params, &error);
     }
-    if (status == PROFD_NO_MEMORY && job.arena != NULL && arena_hit_limit(job.arena)) {
+    if (status == PROFD_NO_MEMORY && job.arena && arena_hit_limit(job.arena)) {
         status = profd_error_set(
             &error, PROFD_LIMIT,
             "the query exceeds the memory limit of %llu MiB; narrow it with since=, until= or match=",
             (unsigned long long)((request->scope.all ? LIMIT_QUERY_MEMORY : LIMIT_QUERY_MEMORY_OWN) >> 20));
     }
     arena_free(job.arena);
-    if (status != PROFD_OK) {
+    if (status) {
         answer->status = status;
         profd_error_set(&answer->why, status, "%s", error.sentence);
         answer->http_status = profd_status_http(status);
