@@ -479,8 +479,7 @@ enum profd_status sqlite_rollup_remove(struct store *s, int64_t series, int leve
 {
     const struct sqlite_value which[] = {INTEGER(series), INTEGER(level), INTEGER(from), INTEGER(to)};
     TRY(sqlite_run(s, SQL_ROLLUP_PROCESSES_REMOVE, which, sizeof which / sizeof which[0], e));
-    TRY(sqlite_run(s, SQL_ROLLUP_REMOVE, which, sizeof which / sizeof which[0], e));
-    *removed = (uint64_t)sqlite3_changes(s->db);
+    TRY(sqlite_users_remove_sums(s, series, which, sizeof which / sizeof which[0], removed, e));
     s->state.rollups -= *removed < s->state.rollups ? *removed : s->state.rollups;
     return PROFD_OK;
 }

@@ -104,6 +104,23 @@ void sqlite_users_watch(struct store *s)
     sqlite3_preupdate_hook(s->db, see_row, s);
 }
 
+enum profd_status sqlite_users_remove_sums(struct store *s, int64_t series, const struct sqlite_value *which,
+                                           size_t count, uint64_t *removed, struct profd_error *e)
+{
+    sqlite3_stmt *q;
+    bool row = false;
+    TRY(sqlite_first(s, SQL_ROLLUP_BYTES, which, count, &q, &row, e));
+    const int64_t bytes = row ? sqlite3_column_int64(q, 0) : 0;
+    sqlite_finish(row ? q : NULL);
+    sqlite3_preupdate_hook(s->db, NULL, NULL);
+    const enum profd_status status = sqlite_run(s, SQL_ROLLUP_REMOVE, which, count, e);
+    sqlite_users_watch(s);
+    TRY(status);
+    *removed = (uint64_t)sqlite3_changes(s->db);
+    note(s, OWNER_SERIES, series, -bytes - (int64_t)*removed * SQLITE_ROW_BYTES);
+    return PROFD_OK;
+}
+
 void sqlite_users_discard(struct store *s)
 {
     hashmap_clear(&s->owed);

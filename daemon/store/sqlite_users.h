@@ -6,6 +6,10 @@
 
 /* From now on every row that this connection changes is noted. */
 void sqlite_users_watch(struct store *s);
+/* Removes the rows of a series that SQL_ROLLUP_REMOVE names, and notes their bytes from their lengths. The hook would
+ * read all of each row for that, which takes longer than removing it. */
+enum profd_status sqlite_users_remove_sums(struct store *s, int64_t series, const struct sqlite_value *which,
+                                           size_t count, uint64_t *removed, struct profd_error *e);
 /* Writes what was noted into table user_bytes, inside the transaction, and forgets it. */
 enum profd_status sqlite_users_flush(struct store *s, struct profd_error *e);
 /* Forgets what was noted: it was undone. */
