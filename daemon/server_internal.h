@@ -1,4 +1,4 @@
-/* The daemon's components, wired together. For server.c, start.c and stop.c only: the components know one another by
+/* The daemon's components, wired together. For server*.c only: the components know one another by
  * their headers and by callbacks, and none knows the server. */
 #ifndef PROFD_DAEMON_SERVER_INTERNAL_H
 #define PROFD_DAEMON_SERVER_INTERNAL_H
@@ -97,17 +97,14 @@ struct server {
     int exit_status;
 };
 
-/* start.c: makes everything. On failure server_end frees what was made. */
+/* server_start.c: makes everything. On failure server_end frees what was made. */
 enum profd_status server_start(struct server *s, struct profd_error *e);
-/* storage.c: opens the writing handle. */
-enum profd_status server_open_storage(struct server *s, struct profd_error *e);
-void server_close_storage(struct server *s);
 /* The database is read as a whole at the next start. */
 void server_mark_damaged(struct server *s, bool unwritable);
 /* Finishes a restore that was interrupted behind its point of no return. The lock is held. */
 enum profd_status server_finish_restore(const char *state_dir, bool *restored, struct profd_error *e);
 
-/* reload.c: what the components take of the configuration, and reading it again. */
+/* server_reload.c: what the components take of the configuration, and reading it again. */
 struct store_policy server_get_policy(const struct config *c);
 struct status_setup server_get_setup(const struct config *c);
 struct store_detail server_get_detail(const struct config *c);
@@ -116,7 +113,7 @@ struct endpoints_access server_get_access(const struct config *c);
 /* Reads the configuration again, and changes what can be changed. On an error nothing has changed. Logs what it did. */
 enum profd_status server_reload(struct server *s, struct config_change *change, struct profd_error *e);
 
-/* stop.c */
+/* server_stop.c */
 /* Begins to stop; what was received is finished first. A second call ends the loop at once. */
 void server_stop(struct server *s, int exit_status);
 /* The timer of a stop: ends the loop when everything is finished. */

@@ -16,7 +16,7 @@
 #include "core/arena.h"
 #include "core/rows.h"
 #include "ingest/ingest.h"
-#include "live/counts.h"
+#include "live/live_counts.h"
 #include "net/conn.h"
 #include "net/listen.h"
 #include "proto/limits.h"

@@ -1,11 +1,11 @@
 /* What the files of live/ share. For live/ only. Files lower in this list do not call those above them:
  *
- *   live, attach, orphans, list
+ *   live, live_attach, orphans, live_list
  *   exits
  *   harvest
- *   process
+ *   live_process
  *   sync, fdstore
- *   table, origin
+ *   live_table, live_origin
  *
  * While a process is being read or stored its attach_process and harvest belong to the thread that does so. */
 #ifndef PROFD_LIVE_LIVE_INTERNAL_H
@@ -175,7 +175,7 @@ struct live {
     struct live_counts counts;       /* those since the start */
 };
 
-/* table.c: by user and instance, by process number, by user. */
+/* live_table.c: by user and instance, by process number, by user. */
 struct live_process *table_find(const struct live *l, uint32_t uid, const uint8_t instance[ATTACH_INSTANCE_SIZE]);
 struct live_user *table_find_user(const struct live *l, uint32_t uid);
 /* The same, made if need be; NULL when out of memory. */
@@ -203,7 +203,7 @@ void table_each(struct live *l, void (*f)(struct live *l, struct live_process *a
 void table_note_refused(struct live *l, uint32_t uid, const uint8_t instance[ATTACH_INSTANCE_SIZE]);
 void table_free_refused(struct live_refused *list);
 
-/* table.c: processes of an earlier daemon that live and have not attached again. */
+/* live_table.c: processes of an earlier daemon that live and have not attached again. */
 /* Observes the ends of those in the list that have not attached, instead of those of the previous call. Takes the list
  * over. */
 void awaited_set(struct live *l, struct live_awaited *list);
@@ -211,7 +211,7 @@ void awaited_set(struct live *l, struct live_awaited *list);
 void awaited_end_earlier(struct live *l, const struct live_process *a);
 void awaited_free(struct live_awaited *list);
 
-/* process.c */
+/* live_process.c */
 /* A new entry for the memory fd, not yet in the table; takes over fd. On failure fd stays the caller's. */
 enum profd_status process_new(struct live *l, uint32_t uid, const struct attach_origin *origin, int fd,
                               struct live_process **out, struct profd_error *e);
@@ -222,7 +222,7 @@ void process_set_page_fd(struct live *l, struct live_process *a, int fd);
 /* Removes it and frees what it holds; SYNCs do not wait for it any more. Only when no harvest of it is in flight. */
 void process_remove(struct live *l, struct live_process *a);
 
-/* What a process is told (process.c). */
+/* What a process is told (live_process.c). */
 /* The process is in the database: acknowledges ATTACH, if that was not done. */
 void answer_acknowledge(struct live *l, struct live_process *a);
 /* Closes the connection with a reason; answers ATTACH if that was not done. */
@@ -235,7 +235,7 @@ void exits_watch(struct live *l, struct live_process *a, enum peer_process state
 void exits_mark_earlier(struct live *l, const struct live_process *a);
 void exits_on_sync(struct loop_task *task);
 
-/* process.c: a copy of what is known of it, for the loop, which answers while the process itself is being read. */
+/* live_process.c: a copy of what is known of it, for the loop, which answers while the process itself is being read. */
 void summary_copy(struct live_process *a);
 
 /* harvest.c */
@@ -269,7 +269,7 @@ void sync_stop_asking(struct live *l, struct live_user *u);
 /* No SYNC will be granted any more. */
 void sync_end(struct live *l);
 
-/* list.c: the page by which a process is told to pause. */
+/* live_list.c: the page by which a process is told to pause. */
 /* Creates a page that only the daemon can write, and a descriptor of it for the process. */
 enum profd_status page_new(struct attach_page **page, int *fd, struct profd_error *e);
 void page_free(struct attach_page *page);
@@ -279,7 +279,7 @@ void page_close(struct attach_page *page);
 void page_beat(struct attach_page *page, bool ask, bool filtered);
 void page_write(struct attach_page *page, bool paused, uint32_t rate);
 
-/* origin.c: machine, boot, and the moment a process began, which with its number names it. */
+/* live_origin.c: machine, boot, and the moment a process began, which with its number names it. */
 /* Fills in the machine's part. */
 void origin_init(struct live *l);
 /* Field 22 of /proc/PID/stat, 0 if it cannot be read. */
@@ -319,7 +319,7 @@ bool fdstore_say_drop(const char *name);
 void fdstore_retry(struct live *l);
 void fdstore_end(struct live *l);
 
-/* list.c */
+/* live_list.c */
 /* Makes a row with copies of its texts in the arena. False when that is exhausted. */
 bool list_copy_row(const struct live_process *a, int64_t now, struct arena *arena, struct process_row *row);
 

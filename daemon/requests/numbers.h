@@ -10,7 +10,7 @@
 #include "writer/health.h"
 #include "core/figures.h"
 #include "core/hashmap.h"
-#include "live/counts.h"
+#include "live/live_counts.h"
 #include "net/conn.h"
 #include "net/http.h"
 #include "query/query.h"

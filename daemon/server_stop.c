@@ -10,6 +10,15 @@
 #define STOP_MS 4000 /* then the loop ends even if connections are open */
 #define LOOK_MS 10
 
+static void server_close_storage(struct server *s)
+{
+    if (s->write_store) {
+        database_note_end(s->config->state_dir, s->lock_fd, s->write_store, s->salt);
+    }
+    store_close(s->write_store);
+    s->write_store = NULL;
+}
+
 static bool server_is_idle(const struct server *s)
 {
     struct http_server_counts http;

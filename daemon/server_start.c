@@ -23,6 +23,22 @@
 #define HEAP_STEP (1 << 20)
 #define HEAP_MMAP (16 << 20) /* larger blocks are mapped, and unmapped when freed */
 
+static enum profd_status server_open_storage(struct server *s, struct profd_error *e)
+{
+    TRY(database_open(s->config->state_dir, s->lock_fd, &s->write_store, &s->salt, e));
+
+    /* If the lock file is missing, an older daemon could start on the same data, so this one must not write. */
+    char path[4096];
+    TRY(state_dir_lock_path(s->config->state_dir, path, sizeof path, e));
+
+    return store_sqlite_watch(s->write_store, path, s->lock_fd, e);
+}
+
+void server_mark_damaged(struct server *s, bool unwritable)
+{
+    database_mark_damaged(s->config->state_dir, s->lock_fd, unwritable);
+}
+
 /* Before anything is opened: the workers must inherit nothing worth stealing. Then the loop. */
 static enum profd_status server_start_brokers(struct server *s, struct profd_error *e)
 {
