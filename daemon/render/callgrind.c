@@ -49,7 +49,7 @@ static void add_event(struct buffer *out, const struct report *r)
 static const char *build_name(const struct callgrind *c, uint32_t build)
 {
     const char *name = build < c->report->build_count ? c->report->build_names[build] : "[outside]";
-    return name_make_safe(c->arena, name != NULL && name[0] != '\0' ? name : "[unknown]");
+    return name_make_safe(c->arena, name && name[0] != '\0' ? name : "[unknown]");
 }
 
 /* prefix: "" for the function a block is about, "c" for one that is called. Every function has a file of its own
@@ -64,9 +64,9 @@ static void add_position(struct callgrind *c, const char *prefix, uint32_t posit
         buffer_add_format(c->out, " %s", build_name(c, f->build));
         c->build_named[f->build] = true;
     }
-    const char *file = apart                                   ? "(calls out of it)"
-                       : f->file != NULL && f->file[0] != '\0' ? name_make_safe(c->arena, f->file)
-                                                               : "???";
+    const char *file = apart                           ? "(calls out of it)"
+                       : f->file && f->file[0] != '\0' ? name_make_safe(c->arena, f->file)
+                                                       : "???";
     buffer_add_format(c->out, "\n%s=(%u)", prefix[0] == 'c' ? "cfi" : "fl", number + 1);
     if (!c->file_named[number]) {
         buffer_add_format(c->out, " %s", file);
@@ -149,7 +149,7 @@ enum profd_status callgrind_render(const struct render_input *in, struct arena *
     for (uint32_t i = 0; i < r->function_count; i++) {
         total += cost(r, r->functions[i].self);
     }
-    const char *command = name_make_safe(a, in->build_name != NULL ? in->build_name : "");
+    const char *command = name_make_safe(a, in->build_name ? in->build_name : "");
     buffer_add_format(out, "# callgrind format\nversion: 1\ncreator: profd " PROFD_VERSION "\ncmd: %s\n", command);
     const uint32_t inexact = in->provenance->inexact;
     const char *reasons = reasons_list(in, a);

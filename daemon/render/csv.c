@@ -69,9 +69,9 @@ enum profd_status csv_render(const struct render_input *in, struct arena *a, str
     buffer_add_text(
         out, "index,name,raw_name,build_id,build,address,file,self_seconds,children_seconds,total_seconds,percent,"
              "calls,self_calls,calls_outside,calls_inside,cycle,all_calls,self_least,self_most,calls_sampled");
-    buffer_add_text(out, in->report->stacks == NULL ? "\r\n"
-                                                    : ",measured_self,measured_total,measured_low,measured_high,"
-                                                      "measured_samples,measured_differs\r\n");
+    buffer_add_text(out, !in->report->stacks ? "\r\n"
+                                             : ",measured_self,measured_total,measured_low,measured_high,"
+                                               "measured_samples,measured_differs\r\n");
     for (uint32_t i = 0; i < s.entry_count && !out->failed; i++) {
         if (s.entries[i] & REPORT_CYCLE) {
             continue;
@@ -79,7 +79,7 @@ enum profd_status csv_render(const struct render_input *in, struct arena *a, str
         const struct report_function *f = &in->report->functions[s.entries[i]];
         const char *name = name_make_safe(a, f->name), *raw = name_make_safe(a, f->raw);
         const char *build = f->build < in->report->build_count ? in->report->build_names[f->build] : "";
-        const char *safe_build = name_make_safe(a, build), *file = name_make_safe(a, f->file != NULL ? f->file : "");
+        const char *safe_build = name_make_safe(a, build), *file = name_make_safe(a, f->file ? f->file : "");
         buffer_add_u64(out, f->index, 0);
         add_field(out, name);
         add_field(out, raw);
@@ -104,7 +104,7 @@ enum profd_status csv_render(const struct render_input *in, struct arena *a, str
             buffer_add_text(out, ",,");
         }
         add_count(out, (in->provenance->inexact & INEXACT_SAMPLED) != 0);
-        if (f->measured != NULL) {
+        if (f->measured) {
             add_measured(out, f->measured);
         }
         buffer_add_text(out, "\r\n");

@@ -12,7 +12,7 @@ json_t *document_text_of(const char *text, size_t n)
 {
     json_t *value = json_stringn(text, n);
     struct buffer b;
-    if (value != NULL) {
+    if (value) {
         return value;
     }
     const uint8_t *p = (const uint8_t *)text;
@@ -33,14 +33,14 @@ json_t *document_text_of(const char *text, size_t n)
 
 json_t *document_text(const char *text)
 {
-    return text != NULL ? document_text_of(text, strlen(text)) : json_null();
+    return text ? document_text_of(text, strlen(text)) : json_null();
 }
 
 void document_write(json_t *root, struct buffer *out)
 {
-    char *text = root != NULL ? json_dumps(root, JSON_COMPACT) : NULL;
+    char *text = root ? json_dumps(root, JSON_COMPACT) : NULL;
     json_decref(root);
-    if (text == NULL) {
+    if (!text) {
         out->failed = true;
         return;
     }

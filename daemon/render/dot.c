@@ -133,7 +133,7 @@ enum profd_status dot_render(const struct render_input *in, struct arena *a, str
     const char *unit = r->in_seconds ? "s" : name_make_safe(a, r->dimension);
     struct dot d = {r, &names, out, shown, unit, (in->provenance->inexact & INEXACT_SAMPLED) != 0 ? "~" : ""};
     buffer_add_text(out, "digraph \"");
-    const char *title = name_make_safe(a, in->build_name != NULL ? in->build_name : "");
+    const char *title = name_make_safe(a, in->build_name ? in->build_name : "");
     add_quoted(out, title);
     buffer_add_format(out, "\" {\n  // %u %s not shown, ", s.hidden, noun_for(s.hidden, "function", "functions"));
     amount_add(out, s.hidden_seconds, 0);

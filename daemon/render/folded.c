@@ -35,10 +35,10 @@ enum profd_status folded_render(const struct render_input *in, struct arena *a, 
         }
         said += count;
         const char *mark = stacks_mark(&s);
-        buffer_add_text(out, mark != NULL ? mark : "");
+        buffer_add_text(out, mark ? mark : "");
         for (uint32_t d = 0; d <= n->depth; d++) {
             const char *name = stacks_frame_name(&names, in->report, path[d], a);
-            buffer_add_text(out, d > 0 || mark != NULL ? ";" : "");
+            buffer_add_text(out, d > 0 || mark ? ";" : "");
             add_frame(out, name);
         }
         buffer_add_char(out, ' ');

@@ -23,7 +23,7 @@ enum profd_status render_report(const struct render_format *f, const struct rend
                                 struct buffer *out, struct profd_error *e)
 {
     struct render_input shown = *in;
-    if (in->report != NULL && f->render != json_render && f->render != csv_render) {
+    if (in->report && f->render != json_render && f->render != csv_render) {
         shown.report = in->report->shown;
     }
     return f->render(&shown, a, out, e);

@@ -20,12 +20,12 @@ static void add_samples(struct buffer *out, const struct report *r)
 static void add_level(struct buffer *out, uint32_t level, double value, double self, const char *label,
                       const char *name)
 {
-    buffer_add_text(out, level > 0 ? ",{\"level\":" : "{\"level\":");
-    buffer_add_u64(out, level, 0);
+    json_begin(out, NULL);
+    json_add_count(out, "level", level);
     json_add_number(out, "value", value);
     json_add_number(out, "self", self);
     json_add_text(out, "label", label);
-    if (name != NULL) {
+    if (name) {
         json_add_text(out, "name", name);
     }
     JSON_ADD(out, "}");
@@ -37,20 +37,19 @@ static void add_level(struct buffer *out, uint32_t level, double value, double s
 static void add_undivided(struct buffer *out, const struct report *r, const struct stacks_flow *flow,
                           const struct name_list *names)
 {
-    const char *comma = "";
-    JSON_ADD(out, ",\"undivided\":[");
+    json_list(out, "undivided");
     for (uint32_t i = 0; i < r->cycle_count && !out->failed; i++) {
         const struct report_cycle *c = &r->cycles[i];
         uint32_t entity = r->function_count + i, below = flow->dominator[entity], n = c->caller_count;
         if (!flow->undivided[entity] || !(flow->total[entity] > 0)) {
             continue;
         }
-        buffer_add_format(out, "%s{\"cycle\":%" PRIu32, comma, c->number);
+        json_begin(out, NULL);
+        json_add_count(out, "cycle", c->number);
         json_add_number(out, "total_seconds", flow->total[entity]);
-        JSON_ADD(out, ",\"callers\":[");
+        json_list(out, "callers");
         for (uint32_t k = 0; k < n && k < UNDIVIDED_CALLERS; k++) {
-            buffer_add_text(out, k > 0 ? "," : "");
-            render_json_string(out, names->text[c->callers[k].other]);
+            json_add_item(out, names->text[c->callers[k].other]);
         }
         JSON_ADD(out, "]");
         json_add_count(out, "callers_not_named", n > UNDIVIDED_CALLERS ? n - UNDIVIDED_CALLERS : 0);
@@ -62,7 +61,6 @@ static void add_undivided(struct buffer *out, const struct report *r, const stru
                       : below < r->function_count ? names->text[below]
                                                   : cycle);
         JSON_ADD(out, "}");
-        comma = ",";
     }
     JSON_ADD(out, "]");
 }
@@ -75,7 +73,8 @@ enum profd_status flamegraph_render(const struct render_input *in, struct arena 
     struct stacks s;
     name_list_make(in->report, in->show.short_names, a, &names);
     stacks_make(in->report, a, &s);
-    buffer_add_text(out, s.synthetic ? "{\"synthetic\":true" : "{\"synthetic\":false");
+    json_begin(out, NULL);
+    json_add_flag(out, "synthetic", s.synthetic);
     json_add_text(out, "unit", in->report->in_seconds ? "s" : "short");
     add_samples(out, in->report);
     json_add_text(out, "build_id", in->build_id);
@@ -85,7 +84,7 @@ enum profd_status flamegraph_render(const struct render_input *in, struct arena 
     } else {
         JSON_ADD(out, ",\"undivided\":[]");
     }
-    JSON_ADD(out, ",\"rows\":[");
+    json_list(out, "rows");
     add_level(out, 0, s.total, 0, s.synthetic ? "total (synthetic stacks)" : "total", NULL);
     for (uint32_t i = 0; i < s.count && !out->failed; i++) {
         const struct stack_node *n = &s.nodes[i];
@@ -115,7 +114,7 @@ static void add_panel_statistics(struct buffer *out, const char *calls_as, uint6
 /* The 95 % interval of the time that is shown, if it is measured. */
 static void add_range(struct buffer *out, const struct report *r, const struct report_measured *m)
 {
-    if (!r->time_measured || m == NULL) {
+    if (!r->time_measured || !m) {
         return;
     }
     json_add_number(out, "detail__low", m->low);
@@ -129,9 +128,8 @@ static void add_node(struct buffer *out, const struct report *r, const struct na
 {
     const struct report_function *f = &r->functions[position];
     double total = f->self + f->children, own = total > 0 ? f->self / total : 1;
-    JSON_ADD(out, "{\"id\":\"");
-    buffer_add_u64(out, position, 0);
-    JSON_ADD(out, "\"");
+    json_next(out);
+    buffer_add_format(out, "{\"id\":\"%" PRIu32 "\"", position);
     json_add_text(out, "title", names->text[position]);
     json_add_text(out, "subtitle", f->build < r->build_count ? name_find_base(r->build_names[f->build]) : "");
     add_panel_statistics(out, "secondarystat", f->calls, "mainstat", total);
@@ -150,8 +148,7 @@ static void add_node(struct buffer *out, const struct report *r, const struct na
     JSON_ADD(out, "}");
 }
 
-static void add_edges(struct buffer *out, const struct report *r, uint32_t position, const bool *shown,
-                      const char **comma)
+static void add_edges(struct buffer *out, const struct report *r, uint32_t position, const bool *shown)
 {
     const struct report_function *f = &r->functions[position];
     for (uint32_t i = 0; i < f->callee_count && !out->failed; i++) {
@@ -159,14 +156,13 @@ static void add_edges(struct buffer *out, const struct report *r, uint32_t posit
         if (!shown[arc->other] || arc->other == position) {
             continue;
         }
-        buffer_add_text(out, *comma);
+        json_next(out);
         buffer_add_format(out, "{\"id\":\"%u-%u\",\"source\":\"%u\",\"target\":\"%u\"", position, arc->other, position,
                           arc->other);
         add_panel_statistics(out, "mainstat", arc->calls, "secondarystat", arc->self + arc->children);
         json_add_flag(out, "detail__inside_cycle", arc->inside);
         add_range(out, r, arc->measured);
         JSON_ADD(out, "}");
-        *comma = ",";
     }
 }
 
@@ -179,7 +175,7 @@ static void add_cycle_rows(struct buffer *out, const char *key, const struct rep
 {
     uint64_t calls = 0;
     double seconds = 0;
-    buffer_add_format(out, ",\"%s\":[", key);
+    json_list(out, key);
     for (uint32_t i = 0; i < count && !out->failed; i++) {
         const struct report_arc *row = &rows[last_is_most ? count - 1 - i : i];
         if (i >= CYCLE_ROWS) {
@@ -188,7 +184,8 @@ static void add_cycle_rows(struct buffer *out, const char *key, const struct rep
             continue;
         }
         context[row->other] = true;
-        buffer_add_format(out, "%s{\"id\":\"%" PRIu32 "\"", i > 0 ? "," : "", row->other);
+        json_next(out);
+        buffer_add_format(out, "{\"id\":\"%" PRIu32 "\"", row->other);
         add_statistics(out, row->calls, row->self + row->children);
         JSON_ADD(out, "}");
     }
@@ -211,9 +208,8 @@ static double least_shown(const struct report *r, const bool *shown)
  * whatever the limit on nodes. */
 static void add_cycles(struct buffer *out, const struct report *r, const bool *shown, bool *context)
 {
-    const char *comma = "";
     double least = least_shown(r, shown);
-    JSON_ADD(out, ",\"cycles\":[");
+    json_list(out, "cycles");
     for (uint32_t i = 0; i < r->cycle_count && !out->failed; i++) {
         const struct report_cycle *c = &r->cycles[i];
         uint32_t members = 0;
@@ -223,8 +219,10 @@ static void add_cycles(struct buffer *out, const struct report *r, const bool *s
         if (members == 0 && !(c->self + c->children > least)) {
             continue;
         }
-        buffer_add_format(out, "%s{\"cycle\":%" PRIu32 ",\"members\":%" PRIu32 ",\"members_shown\":%" PRIu32, comma,
-                          c->number, c->member_count, members);
+        json_begin(out, NULL);
+        json_add_count(out, "cycle", c->number);
+        json_add_count(out, "members", c->member_count);
+        json_add_count(out, "members_shown", members);
         json_add_number(out, "self_seconds", c->self);
         json_add_number(out, "total_seconds", c->self + c->children);
         json_add_number(out, "percent", c->percent);
@@ -233,7 +231,6 @@ static void add_cycles(struct buffer *out, const struct report *r, const bool *s
         add_cycle_rows(out, "callers", c->callers, c->caller_count, true, context);
         add_cycle_rows(out, "callees", c->callees, c->callee_count, false, context);
         JSON_ADD(out, "}");
-        comma = ",";
     }
     JSON_ADD(out, "]");
 }
@@ -244,34 +241,27 @@ enum profd_status nodegraph_render(const struct render_input *in, struct arena *
     (void)e;
     struct selection s;
     struct name_list names;
-    const char *comma = "";
     bool *shown, *context = ARENA_ARRAY(a, (size_t)in->report->function_count + 1, bool);
     name_list_make(in->report, in->show.short_names, a, &names);
     selection_make_picture(in, a, &s, &shown);
     JSON_ADD(out, "{\"nodes\":[");
     for (uint32_t i = 0; i < s.entry_count; i++) {
         if (!(s.entries[i] & REPORT_CYCLE)) {
-            buffer_add_text(out, comma);
             add_node(out, in->report, &names, s.entries[i]);
-            comma = ",";
         }
     }
     JSON_ADD(out, "],\"edges\":[");
-    comma = "";
     for (uint32_t i = 0; i < in->report->function_count; i++) {
         if (shown[i]) {
-            add_edges(out, in->report, i, shown, &comma);
+            add_edges(out, in->report, i, shown);
         }
     }
     JSON_ADD(out, "]");
     add_cycles(out, in->report, shown, context);
-    JSON_ADD(out, ",\"context\":[");
-    comma = "";
+    json_list(out, "context");
     for (uint32_t i = 0; i < in->report->function_count && !out->failed; i++) {
         if (context[i] && !shown[i]) {
-            buffer_add_text(out, comma);
             add_node(out, in->report, &names, i);
-            comma = ",";
         }
     }
     JSON_ADD(out, "]");

@@ -46,7 +46,7 @@ static void json_names_make(const struct report *report, bool is_short, struct a
         build[i] = report->functions[i].build;
         calls[i] = report_all_calls(&report->functions[i]);
         render_json_string(&names->text, report->functions[i].name);
-        if (shorts != NULL && shorts[i] != report->functions[i].name) {
+        if (shorts && shorts[i] != report->functions[i].name) {
             json_add_text(&names->text, "short_name", shorts[i]);
         }
         make_other(report, names, i);
@@ -108,7 +108,7 @@ struct row_list {
 
 void json_add_measured(struct buffer *out, const struct report_measured *m)
 {
-    if (m == NULL) {
+    if (!m) {
         return;
     }
     json_add_number(out, "measured_self", m->self);
@@ -123,7 +123,7 @@ void json_add_measured(struct buffer *out, const struct report_measured *m)
 void json_add_stacks(struct buffer *out, const struct report *report)
 {
     const struct report_stack_facts *s = report->stacks;
-    if (s == NULL) {
+    if (!s) {
         return;
     }
     json_add_text(out, "time", report->time_measured ? "measured" : "calls");
@@ -154,7 +154,7 @@ static void add_arc_row(struct buffer *out, const struct report *r, const struct
     json_add_number(out, "self_seconds", arc->self);
     json_add_number(out, "children_seconds", arc->children);
     json_add_measured(out, arc->measured);
-    if (arc->measured != NULL && !arc->inside && arc->calls > 0 && names->calls_exact) {
+    if (arc->measured && !arc->inside && arc->calls > 0 && names->calls_exact) {
         json_add_number(out, "measured_per_call", arc->measured->total / (double)arc->calls);
     }
     if (arc->inside) {

@@ -570,7 +570,7 @@ void render_callers(const struct render_input *in, const struct callers *c, size
     json_add_count(out, "self_calls", f->self_calls);
     json_add_count(out, "cycle", f->cycle);
     json_add_times(out, f->self, f->children);
-    json_add_known(out, "measured_total", f->measured ? f->measured->total : 0, f->measured != NULL);
+    json_add_known(out, "measured_total", f->measured ? f->measured->total : 0, f->measured);
     JSON_ADD(out, "}");
     json_add_count(out, "row_count", c->row_count);
     json_add_text(out, "method", METHODS[c->method]);

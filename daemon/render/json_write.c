@@ -110,7 +110,7 @@ void json_add_times(struct buffer *out, double self, double children)
 void json_add_text(struct buffer *out, const char *key, const char *text)
 {
     add_key(out, key);
-    if (text == NULL) {
+    if (!text) {
         JSON_ADD(out, "null");
     } else {
         render_json_string(out, text);

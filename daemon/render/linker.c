@@ -138,7 +138,7 @@ static void linker_add_heading(struct buffer *out, const struct render_input *in
                                const char *what, struct arena *a)
 {
     const uint32_t inexact = in->provenance->inexact;
-    const char *name = name_make_safe(a, in->build_name != NULL ? in->build_name : ""), *reasons = reasons_list(in, a);
+    const char *name = name_make_safe(a, in->build_name ? in->build_name : ""), *reasons = reasons_list(in, a);
     buffer_add_format(out, "# %s, by profd " PROFD_VERSION "\n# Build: %s %s\n", what, in->build_id, name);
     buffer_add_format(out, "# Calls: %s\n",
                       (inexact & INEXACT_SAMPLED) != 0 ? "sampled, at least in part"
@@ -236,13 +236,13 @@ enum profd_status exclude_list_render(const struct render_input *in, struct aren
                                "format=exclude-list needs calls of all functions, and in these profiles some were left "
                                "out; select others by time or label");
     }
-    if (in->coverage != NULL && in->coverage->any && coverage_samples(in->coverage, r) < SAMPLES_LEAST) {
+    if (in->coverage && in->coverage->any && coverage_samples(in->coverage, r) < SAMPLES_LEAST) {
         return profd_error_set(
             e, PROFD_BAD_QUERY,
             "format=exclude-list needs %d samples, and these profiles have %.0f: run the program longer", SAMPLES_LEAST,
             coverage_samples(in->coverage, r));
     }
-    if (in->coverage == NULL || !in->coverage->any || !coverage_overhead(in->coverage, &share)) {
+    if (!in->coverage || !in->coverage->any || !coverage_overhead(in->coverage, &share)) {
         return profd_error_set(
             e, PROFD_BAD_QUERY,
             "format=exclude-list needs the share of ticks inside the collector, which these profiles "

@@ -71,7 +71,7 @@ static const char *argument_end(const char *p, const char *end)
 {
     while (p < end && *p != ',') {
         const char *close = *p == '<' ? closing(p, end) : NULL;
-        if (close == NULL && (*p == '(' || *p == '[' || *p == '{')) {
+        if (!close && (*p == '(' || *p == '[' || *p == '{')) {
             unsigned depth = 0;
             for (close = p; close < end; close++) {
                 depth += *close == '(' || *close == '[' || *close == '{';
@@ -81,7 +81,7 @@ static const char *argument_end(const char *p, const char *end)
                 }
             }
         }
-        p = close != NULL && close < end ? close + 1 : p + 1;
+        p = close && close < end ? close + 1 : p + 1;
     }
     return p;
 }
@@ -167,7 +167,7 @@ static void add_part(struct buffer *out, const char *p, const char *end, unsigne
         }
         if (p < end && *p == '<' && is_word(before)) {
             close = closing(p, end);
-            if (close == NULL) { /* and so would every later search end */
+            if (!close) { /* and so would every later search end */
                 buffer_add(out, p, (size_t)(end - p));
                 return;
             }
@@ -266,7 +266,7 @@ const char **name_short_functions(const struct report *report, struct arena *a)
     bool *cplusplus = ARENA_ARRAY(a, (size_t)n + 1, bool);
     for (uint32_t i = 0; i < n; i++) {
         whole[i] = report->functions[i].name;
-        cplusplus[i] = report->functions[i].raw != NULL && strncmp(report->functions[i].raw, "_Z", 2) == 0;
+        cplusplus[i] = report->functions[i].raw && strncmp(report->functions[i].raw, "_Z", 2) == 0;
     }
     return name_short_list(whole, cplusplus, n, a);
 }
@@ -325,7 +325,7 @@ const char *name_make_safe(struct arena *a, const char *text)
 const char *name_find_base(const char *path)
 {
     const char *slash = strrchr(path, '/');
-    return slash != NULL && slash[1] != '\0' ? slash + 1 : path;
+    return slash && slash[1] != '\0' ? slash + 1 : path;
 }
 
 /* Marks every text that occurs more than once. slots: a power of two of zeroed cells, more than 2 × n. */
@@ -349,11 +349,11 @@ static void texts_mark_equal(const char *const *text, uint32_t n, uint32_t *slot
 static const char *name_qualify(struct arena *a, const struct report *r, const struct report_function *f,
                                 const char *name)
 {
-    const char *where = f->file != NULL && f->file[0] != '\0' ? f->file : NULL;
-    if (where == NULL && r->build_count > 1 && f->build < r->build_count && r->build_names[f->build] != NULL) {
+    const char *where = f->file && f->file[0] != '\0' ? f->file : NULL;
+    if (!where && r->build_count > 1 && f->build < r->build_count && r->build_names[f->build]) {
         where = r->build_names[f->build];
     }
-    if (where == NULL) {
+    if (!where) {
         return name;
     }
     return arena_format(a, "%s (%s)", name, name_make_safe(a, name_find_base(where)));
@@ -388,7 +388,7 @@ void name_list_make(const struct report *report, bool is_short, struct arena *a,
     bool *equal = ARENA_ARRAY(a, (size_t)n + 1, bool);
     const char *const *shorts = is_short ? name_short_functions(report, a) : NULL;
     for (uint32_t i = 0; i < n; i++) {
-        text[i] = name_make_safe(a, shorts != NULL ? shorts[i] : report->functions[i].name);
+        text[i] = name_make_safe(a, shorts ? shorts[i] : report->functions[i].name);
     }
     names_tell_apart(report, a, text, equal, slots, slot_count);
     for (uint32_t i = 0; i < n; i++) {

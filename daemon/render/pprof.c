@@ -220,11 +220,11 @@ static void add_location(struct pprof *p, struct buffer *message, uint32_t locat
     struct buffer line;
     buffer_init(&line, 64);
     add_number(&line, 1, (uint64_t)function + 1);
-    if (f != NULL && f->line > 0) {
+    if (f && f->line > 0) {
         add_number(&line, 2, f->line);
     }
     add_number(message, 1, (uint64_t)location + 1);
-    if (f != NULL && f->build < r->build_count) {
+    if (f && f->build < r->build_count) {
         add_number(message, 2, f->build + 1);
     }
     if (address != 0) { /* outside all builds: COUNTS_FRAME_INCOMPLETE, by which an import knows it */
@@ -254,17 +254,17 @@ static void add_function(struct pprof *p, struct buffer *message, uint32_t locat
                      : location < r->function_count + r->cycle_count ? REPORT_CYCLE | (location - r->function_count)
                                                                      : STACKS_CUT;
     const char *name = stacks_frame_name(p->names, r, frame, p->arena);
-    const char *raw = f != NULL ? name_make_safe(p->arena, f->raw) : name;
-    const char *file = f != NULL && f->file != NULL ? name_make_safe(p->arena, f->file) : "";
+    const char *raw = f ? name_make_safe(p->arena, f->raw) : name;
+    const char *file = f && f->file ? name_make_safe(p->arena, f->file) : "";
     add_number(message, 1, (uint64_t)location + 1);
     add_number(message, 2, add_string(p, name));
     add_number(message, 3, add_string(p, raw));
     add_number(message, 4, add_string(p, file));
-    if (f != NULL && f->line > 0) {
+    if (f && f->line > 0) {
         add_number(message, 5, f->line);
     }
     add_message(p->out, PPROF_FUNCTION, message);
-    add_location(p, message, location, location, f != NULL ? f->address : 0);
+    add_location(p, message, location, location, f ? f->address : 0);
 }
 
 #define COMMENT_DERIVED                                                                                                \
@@ -340,7 +340,7 @@ enum profd_status pprof_render(const struct render_input *in, struct arena *a, s
     /* Mappings have the numbers of builds from 1; what is outside all builds has none. */
     const struct report *r = p.in->report;
     for (uint32_t i = 0; i < r->build_count; i++) {
-        const char *name = name_make_safe(p.arena, r->build_names[i] != NULL ? r->build_names[i] : "");
+        const char *name = name_make_safe(p.arena, r->build_names[i] ? r->build_names[i] : "");
         add_number(&message, 1, i + 1);
         add_number(&message, 3, UINT64_MAX);
         add_number(&message, 5, add_string(&p, name));

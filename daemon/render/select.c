@@ -72,13 +72,13 @@ static bool function_wanted(const struct render_input *in, uint32_t position)
     if (in->only != 0) {
         return position == in->only - 1;
     }
-    return in->show.focus == NULL || render_has_focus(f, in->show.focus);
+    return !in->show.focus || render_has_focus(f, in->show.focus);
 }
 
 /* With the times that sort. Reports of tests may have no other. */
 static const struct report *shown_report(const struct render_input *in)
 {
-    return in->report->shown != NULL ? in->report->shown : in->report;
+    return in->report->shown ? in->report->shown : in->report;
 }
 
 /* Candidates in index order, then sorted and cut. *entries: functions that are entries at all. */
@@ -194,16 +194,16 @@ struct row_cut row_cut_make(const struct report_arc *rows, uint32_t n, uint32_t 
 const char *reasons_list(const struct render_input *in, struct arena *a)
 {
     const char *list = NULL;
-    const uint64_t *w = in->coverage != NULL ? in->coverage->counters : NULL;
+    const uint64_t *w = in->coverage ? in->coverage->counters : NULL;
     uint32_t inexact = in->provenance->inexact;
-    if (w != NULL && (w[COLLECTOR_INSIDE_NS] | w[COLLECTOR_BLOCKED_NS] | w[COLLECTOR_DROPPED_NS]) != 0) {
+    if (w && (w[COLLECTOR_INSIDE_NS] | w[COLLECTOR_BLOCKED_NS] | w[COLLECTOR_DROPPED_NS]) != 0) {
         inexact |= INEXACT_TICKS_OUTSIDE;
     }
     for (uint32_t bit = 1; bit <= INEXACT_ALL; bit <<= 1) {
         const char *name = (inexact & bit) != 0 ? message_inexact_name(bit) : NULL;
-        if (name != NULL) {
-            list = list != NULL ? arena_format(a, "%s, %s", list, name) : name;
+        if (name) {
+            list = list ? arena_format(a, "%s, %s", list, name) : name;
         }
     }
-    return list != NULL ? list : "none";
+    return list ? list : "none";
 }

@@ -23,13 +23,12 @@ static void add_frames(struct buffer *out, const struct render_input *in, const 
         if (*number != 0) {
             continue;
         }
-        buffer_add_text(out, f->count > 0 ? ",{\"name\":" : "{\"name\":");
         *number = ++f->count;
-        const char *name = stacks_frame_name(names, in->report, frame, a);
-        render_json_string(out, name);
+        json_begin(out, NULL);
+        json_add_text(out, "name", stacks_frame_name(names, in->report, frame, a));
         bool function = frame != STACKS_CUT && !(frame & REPORT_CYCLE);
         const char *file = function ? in->report->functions[frame].file : NULL;
-        if (file != NULL && file[0] != '\0') {
+        if (file && file[0] != '\0') {
             json_add_text(out, "file", file);
             if (in->report->functions[frame].line > 0) {
                 json_add_count(out, "line", in->report->functions[frame].line);
@@ -42,33 +41,29 @@ static void add_frames(struct buffer *out, const struct render_input *in, const 
 static void add_samples(struct buffer *out, const struct stacks *s, struct frame_numbers *f)
 {
     uint32_t path[STACKS_DEPTH + 2];
-    const char *comma = "";
     for (uint32_t i = 0; i < s->count && !out->failed; i++) {
         const struct stack_node *n = &s->nodes[i];
         path[n->depth] = *frame_find(f, n->frame) - 1;
         if (!(n->self > 0)) {
             continue;
         }
-        buffer_add_text(out, comma);
+        json_next(out);
         for (uint32_t d = 0; d <= n->depth; d++) {
             buffer_add_char(out, d == 0 ? '[' : ',');
             buffer_add_u64(out, path[d], 0);
         }
         JSON_ADD(out, "]");
-        comma = ",";
     }
 }
 
 static void add_weights(struct buffer *out, const struct stacks *s, double *total)
 {
-    const char *comma = "";
     *total = 0;
     for (uint32_t i = 0; i < s->count; i++) {
         if (s->nodes[i].self > 0) {
-            buffer_add_text(out, comma);
+            json_next(out);
             buffer_add_shortest(out, s->nodes[i].self);
             *total += s->nodes[i].self;
-            comma = ",";
         }
     }
 }

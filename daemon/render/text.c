@@ -54,7 +54,7 @@ static struct flat_layout flat_measure(const struct text_parts *t, const uint32_
                             .calls = 8,
                             .per_call = 9,
                             .mark = text_calls_mark(t->in),
-                            .timed = !t->in->report->in_seconds || t->in->coverage == NULL ||
+                            .timed = !t->in->report->in_seconds || !t->in->coverage ||
                                      coverage_without_ticks(t->in->coverage) == 0,
                             .dimension = name_make_safe(t->arena, t->in->report->dimension)};
     int seconds = amount_width(t->in->report->total), name = (int)strlen(l.dimension);
@@ -233,8 +233,8 @@ static void skip_ratio(const struct graph *g)
 /* The cell of a row; arc NULL: an empty one. */
 static void add_per_call(const struct graph *g, const struct report_arc *arc)
 {
-    const struct report_measured *m = arc != NULL && !arc->inside ? arc->measured : NULL;
-    if (g->per_call && m != NULL && arc->calls > 0 && m->total > 0) {
+    const struct report_measured *m = arc && !arc->inside ? arc->measured : NULL;
+    if (g->per_call && m && arc->calls > 0 && m->total > 0) {
         amount_add_duration(g->out, m->total / (double)arc->calls,
                             amount_digits(report_samples(g->report, (double)m->samples)), PER_CALL - 1);
         buffer_add_char(g->out, ' ');
@@ -246,7 +246,7 @@ static void add_per_call(const struct graph *g, const struct report_arc *arc)
 /* Before a measured time: is that by numbers of calls outside its interval? */
 static char differs_mark(const struct graph *g, const struct report_measured *m)
 {
-    return g->report->time_measured && m != NULL && m->differs ? '*' : ' ';
+    return g->report->time_measured && m && m->differs ? '*' : ' ';
 }
 
 static void add_label(const struct graph *g, uint32_t other)
@@ -292,7 +292,7 @@ static void add_row(const struct graph *g, const struct report_arc *arc, const s
         buffer_add_repeat(out, ' ', (size_t)(g->index + g->self + g->children + 8));
     }
     buffer_add_char(out, arc->jumped ? '^' : ' ');
-    if (arc->calls == 0 && arc->measured != NULL) { /* stacks alone show it */
+    if (arc->calls == 0 && arc->measured) { /* stacks alone show it */
         buffer_add_repeat(out, ' ', (size_t)(g->count + g->of + 6));
         skip_ratio(g);
         add_per_call(g, NULL);
@@ -512,7 +512,7 @@ static void add_not_called(const struct render_input *in, struct arena *a, struc
     }
     buffer_add_text(out, "\nNot called:\n\n");
     for (uint32_t i = 0; i < idle.function_count; i++) {
-        if (in->show.focus != NULL && !render_has_focus(&idle.functions[i], in->show.focus)) {
+        if (in->show.focus && !render_has_focus(&idle.functions[i], in->show.focus)) {
             continue;
         }
         if (in->show.limit != 0 && shown == in->show.limit) {

@@ -241,7 +241,7 @@ static void text_add_collector(const struct text_parts *t)
     double overhead = 0;
     bool share_shown = true;
     const char *label = "Collector ";
-    if (c == NULL || !c->any) {
+    if (!c || !c->any) {
         return;
     }
     if (c->counters[COLLECTOR_SAMPLED_NS] != 0) {
@@ -291,7 +291,7 @@ static void text_add_collector(const struct text_parts *t)
 void text_add_inside(const struct text_parts *t, int before, int width)
 {
     const struct coverage *c = t->in->coverage;
-    if (c == NULL || c->counters[COLLECTOR_INSIDE_NS] == 0 || !t->in->report->in_seconds || t->in->show.focus != NULL ||
+    if (!c || c->counters[COLLECTOR_INSIDE_NS] == 0 || !t->in->report->in_seconds || t->in->show.focus ||
         strcmp(t->in->scope, "program") != 0) {
         return;
     }
@@ -346,7 +346,7 @@ static const char *scope_words(const char *scope)
 static void add_uploads(struct buffer *out, const struct provenance *p, const struct coverage *c)
 {
     const bool live =
-        c != NULL && c->any &&
+        c && c->any &&
         (c->counters[COLLECTOR_PROCESSES] == p->processes || c->counters[COLLECTOR_RECORDED] == p->processes);
     buffer_add_text(out, "From      ");
     if (!live) {
@@ -387,11 +387,11 @@ static void add_sources(struct buffer *out, const struct provenance *p, const st
 static void add_exactness(struct buffer *out, const struct render_input *in)
 {
     const uint32_t inexact = in->provenance->inexact;
-    const bool covered = in->coverage != NULL && in->coverage->counters[COLLECTOR_PROCESSES] != 0;
+    const bool covered = in->coverage && in->coverage->counters[COLLECTOR_PROCESSES] != 0;
     const char *separator = "Exact     no: ";
     for (uint32_t bit = 1; bit != 0 && bit <= INEXACT_ALL; bit <<= 1) {
         const char *name = (inexact & bit) != 0 ? message_inexact_name(bit) : NULL;
-        if (name != NULL) {
+        if (name) {
             buffer_add_text(out, separator);
             buffer_add_text(out, name);
             separator = ", ";
@@ -491,10 +491,10 @@ static void add_total(struct buffer *out, const struct report *r, const char *ma
  * is none. */
 static const char *find_sendable(const struct render_input *in)
 {
-    for (uint32_t i = 0; in->has_names != NULL && i < in->report->build_count; i++) {
-        const char *name = in->report->build_names[i] != NULL ? in->report->build_names[i] : "",
+    for (uint32_t i = 0; in->has_names && i < in->report->build_count; i++) {
+        const char *name = in->report->build_names[i] ? in->report->build_names[i] : "",
                    *end = strstr(name, " (deleted)");
-        if (!in->has_names[i] && name[0] == '/' && end == NULL) {
+        if (!in->has_names[i] && name[0] == '/' && !end) {
             return name;
         }
     }
@@ -507,11 +507,11 @@ static void add_unnamed(struct buffer *out, const struct render_input *in)
     const char *file = find_sendable(in);
     buffer_add_format(out, "Names     missing for %" PRIu32 " of %" PRIu32 " %s: addresses are shown",
                       r->unnamed_builds, r->build_count, noun_for(r->build_count, "build", "builds"));
-    if (file != NULL) {
+    if (file) {
         buffer_add_text(out, "; `profctl symbols FILE` sends them from the executable or, if it is\n          "
                              "stripped, from its debug file, for example of ");
         name_add_safe(out, file);
-    } else if (in->has_names != NULL) {
+    } else if (in->has_names) {
         buffer_add_text(out, "; they have no file that could be sent");
     }
     buffer_add_char(out, '\n');
@@ -559,8 +559,8 @@ static void add_shown(const struct text_parts *t)
     const bool parts[] = {
         text_wants(t, strcmp(in->scope, "program") != 0),
         text_wants(t, in->since != 0 || in->until != 0),
-        in->match != NULL,
-        in->show.focus != NULL,
+        in->match,
+        in->show.focus,
         in->report->static_arcs,
         limited,
     };
@@ -606,7 +606,7 @@ static void add_shown(const struct text_parts *t)
 
 static bool differs(const struct report_measured *m)
 {
-    return m != NULL && m->differs;
+    return m && m->differs;
 }
 
 /* True if a time of the graph gets a mark: those of the rows that the graph shows. */
@@ -642,7 +642,7 @@ static void add_stacks(const struct text_parts *t)
     const struct report *r = t->in->report;
     const struct report_stack_facts *s = r->stacks;
     struct buffer *out = t->out;
-    if (s == NULL) {
+    if (!s) {
         return;
     }
     const bool by_calls = !r->time_measured && t->in->show.view != RENDER_VIEW_FLAT;
@@ -713,17 +713,17 @@ static void add_missing(const struct text_parts *t)
     const struct report_function *gap = NULL;
     for (uint32_t i = 0; i < r->function_count; i++) {
         const struct report_function *f = &r->functions[i];
-        gap = f->kind == REPORT_GAP && 100 * f->self >= r->total && (gap == NULL || f->self > gap->self) ? f : gap;
+        gap = f->kind == REPORT_GAP && 100 * f->self >= r->total && (!gap || f->self > gap->self) ? f : gap;
     }
-    if (gap != NULL && gap->self > 0) {
+    if (gap && gap->self > 0) {
         buffer_add_text(t->out, "Names     [gap] is code of ");
         name_add_safe(t->out, name_find_base(r->build_names[gap->build]));
         buffer_add_text(t->out, " that no function name covers; if the file is stripped, its debug\n" INDENT
                                 "file names it: `profctl symbols FILE`\n");
     }
-    for (uint32_t i = 0; t->in->disputed != NULL && i < t->in->report->build_count; i++) {
-        const char *name = t->in->report->build_names[i] != NULL ? t->in->report->build_names[i] : "";
-        if (t->in->disputed[i] != NULL) {
+    for (uint32_t i = 0; t->in->disputed && i < t->in->report->build_count; i++) {
+        const char *name = t->in->report->build_names[i] ? t->in->report->build_names[i] : "";
+        if (t->in->disputed[i]) {
             buffer_add_text(t->out, "Disputed  ");
             name_add_safe(t->out, *name != '\0' ? name : t->in->report->builds[i]);
             buffer_add_text(t->out, ": ");

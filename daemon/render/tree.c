@@ -101,8 +101,8 @@ static void add_frame(struct tree_work *w, struct buffer *out, uint32_t frame)
 {
     const struct report *r = w->in->report;
     const char *name = stacks_frame_name(&w->names, r, frame, w->arena);
-    JSON_ADD(out, "{\"name\":");
-    render_json_string(out, name);
+    json_begin(out, NULL);
+    json_add_text(out, "name", name);
     if (frame != STACKS_CUT && !(frame & REPORT_CYCLE)) {
         const struct report_function *f = &r->functions[frame];
         if (w->in->show.short_names && strcmp(w->names.text[frame], f->name) != 0) {
@@ -120,9 +120,9 @@ static void add_frame(struct tree_work *w, struct buffer *out, uint32_t frame)
 
 static void add_column(struct buffer *out, const struct tree_work *w, const char *key, const double *values)
 {
-    buffer_add_format(out, ",\"%s\":[", key);
+    json_list(out, key);
     for (uint32_t i = 0; i < w->count && !out->failed; i++) {
-        buffer_add_text(out, i > 0 ? "," : "");
+        json_next(out);
         buffer_add_shortest(out, values[i]);
     }
     JSON_ADD(out, "]");
@@ -130,24 +130,26 @@ static void add_column(struct buffer *out, const struct tree_work *w, const char
 
 static void add_nodes(struct tree_work *w, struct buffer *out)
 {
-    JSON_ADD(out, ",\"parent\":[");
+    json_list(out, "parent");
     for (uint32_t i = 0; i < w->count && !out->failed; i++) {
         const uint32_t parent = w->stacks.nodes[w->kept[i]].parent;
-        buffer_add_text(out, i > 0 ? "," : "");
+        json_next(out);
         if (parent == STACKS_NONE) {
             JSON_ADD(out, "-1");
         } else {
             buffer_add_u64(out, w->place[parent], 0);
         }
     }
-    JSON_ADD(out, "],\"frame\":[");
+    JSON_ADD(out, "]");
+    json_list(out, "frame");
     for (uint32_t i = 0; i < w->count && !out->failed; i++) {
-        buffer_add_text(out, i > 0 ? "," : "");
+        json_next(out);
         buffer_add_u64(out, w->frame[i], 0);
     }
-    JSON_ADD(out, "],\"inferred\":[");
+    JSON_ADD(out, "]");
+    json_list(out, "inferred");
     for (uint32_t i = 0; i < w->count && !out->failed; i++) {
-        buffer_add_text(out, i > 0 ? "," : "");
+        json_next(out);
         buffer_add_char(out, w->stacks.nodes[w->kept[i]].inferred ? '1' : '0');
     }
     JSON_ADD(out, "]");
@@ -158,7 +160,8 @@ static void add_nodes(struct tree_work *w, struct buffer *out)
 static void add_all(struct tree_work *w, struct buffer *out)
 {
     const struct report *r = w->in->report;
-    JSON_ADD(out, "{\"schema\":\"profd-tree-1\"");
+    json_begin(out, NULL);
+    json_add_text(out, "schema", "profd-tree-1");
     json_add_text(out, "build_id", w->in->build_id);
     json_add_flag(out, "synthetic", w->stacks.synthetic);
     json_add_text(out, "dimension", r->dimension);
@@ -168,12 +171,12 @@ static void add_all(struct tree_work *w, struct buffer *out)
     json_add_stacks(out, r);
     json_add_number(out, "total_seconds", w->stacks.total);
     json_add_count(out, "nodes", w->count);
-    JSON_ADD(out, ",\"left_out\":{\"nodes\":");
-    buffer_add_u64(out, w->stacks.count - w->count, 0);
+    json_begin(out, "left_out");
+    json_add_count(out, "nodes", w->stacks.count - w->count);
     json_add_number(out, "seconds", w->cut_all);
-    JSON_ADD(out, "},\"frames\":[");
+    JSON_ADD(out, "}");
+    json_list(out, "frames");
     for (uint32_t i = 0; i < w->frames && !out->failed; i++) {
-        buffer_add_text(out, i > 0 ? "," : "");
         add_frame(w, out, w->listed[i]);
     }
     JSON_ADD(out, "]");
