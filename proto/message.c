@@ -91,7 +91,9 @@ static const struct {
      "histogram bins hold code of several functions: self times marked ~ in the flat profile are estimates"},
     {INEXACT_SEGMENT_MISSING, "upload-missing",
      "counts of a host are missing: its upload could not be read, or the host does not have it any more"},
-    {INEXACT_RESTORED, "restored", "a host was restored from a backup: counts of its live processes may be missing"},
+    {INEXACT_RESTORED, "restored",
+     "this database, or that of a host, was restored from a backup: counts between the backup and the restore may be "
+     "missing"},
     {INEXACT_HOST_TOTALS, "host-totals",
      "the centre stores only totals of this host, which groups shows: ask profd on the host for its functions"},
     {INEXACT_AMBIGUOUS_NAMES, "ambiguous-names",

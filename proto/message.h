@@ -77,7 +77,7 @@ enum message_inexact {
     INEXACT_LABEL_LEFT_OUT = 2048,
     INEXACT_SHARED_BINS = 4096,     /* of a report and its exports only: some self times are estimates */
     INEXACT_SEGMENT_MISSING = 8192, /* of a report only: an upload of a host was not counted */
-    INEXACT_RESTORED = 16384,       /* of a report only: a host was restored from a backup; counts may be missing */
+    INEXACT_RESTORED = 16384,       /* of a report only: a database was restored from a backup; counts may be missing */
     INEXACT_HOST_TOTALS = 32768,    /* of a report only: only totals are stored for the selected host */
     INEXACT_AMBIGUOUS_NAMES = 65536,
     INEXACT_LEFT_OUT = 131072,

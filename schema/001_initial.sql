@@ -487,10 +487,10 @@ CREATE TABLE quarantine (
 ) STRICT;
 CREATE INDEX quarantine_kept ON quarantine (id) WHERE size > 0;
 
--- Hours in which something of a host is missing.
+-- Hours in which something of a host is missing, or of local users.
 CREATE TABLE hour_mark (
     hour INTEGER NOT NULL,
-    host INTEGER NOT NULL,        -- fleet_host; 0: every host
+    host INTEGER NOT NULL,        -- fleet_host; 0: every host; -1: what local users counted
     reasons INTEGER NOT NULL,     -- message_inexact bits
     PRIMARY KEY (hour, host)
 ) STRICT, WITHOUT ROWID;

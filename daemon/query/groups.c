@@ -31,11 +31,13 @@ struct groups_request {
 };
 
 #define HOUR INT64_C(3600000000000)
+#define LOCAL UINT32_MAX /* number of the mark of local users */
 
 static bool take_mark(void *context, const struct store_mark *mark)
 {
     struct groups_marks *m = context;
-    struct groups_mark x = {.host = 0, .reasons = mark->reasons, .hour = mark->hour};
+    struct groups_mark x = {
+        .host = mark->of == STORE_OF_LOCAL_USERS ? LOCAL : 0, .reasons = mark->reasons, .hour = mark->hour};
     bool added;
     ARENA_BOUNDARY(m->arena, false);
     m->list = arena_extend(m->arena, m->list, m->count, &m->capacity, sizeof *m->list);
@@ -101,11 +103,13 @@ static uint32_t find_host(const struct groups_marks *m, uint32_t host, int64_t f
     return reasons;
 }
 
-uint32_t groups_marks_find(const struct groups_marks *m, const char *const *values, int64_t since, int64_t until)
+uint32_t groups_marks_find(const struct groups_marks *m, enum store_origin of, const char *const *values, int64_t since,
+                           int64_t until)
 {
     const int64_t from = since > 0 ? since / HOUR : 0, to = until > 0 ? (until - 1) / HOUR : INT64_MAX;
-    uint32_t reasons = m->count > 0 ? find_host(m, 0, from, to) : 0;
-    if (m->by_host) {
+    uint32_t reasons = of & STORE_OF_LOCAL_USERS ? find_host(m, LOCAL, from, to) : 0;
+    reasons |= of & STORE_OF_HOSTS ? find_host(m, 0, from, to) : 0;
+    if (m->by_host && of & STORE_OF_HOSTS) {
         const char *name = values[m->label];
         uint32_t number = 0;
         reasons |= set_find(&m->names, name, strlen(name) + 1, &number) ? find_host(m, number + 1, from, to) : 0;
@@ -131,6 +135,7 @@ struct group {
     struct rate_ticks *rates;
     uint64_t nanoseconds; /* of totals */
     uint64_t outside;     /* ns of CPU time outside all builds, by the collectors */
+    unsigned of;          /* enum store_origin */
 };
 
 struct adding {
@@ -247,6 +252,7 @@ static void add_source(struct adding *g, uint32_t number, const struct store_row
     to->uploads += row->uploads;
     to->processes += row->processes_started;
     to->inexact |= row->inexact;
+    g->groups[number].of |= store_origin_of(row->uid);
     to->first = first || row->start < to->first ? row->start : to->first;
     to->last = first || row->end > to->last ? row->end : to->last;
     add_host(g, number, row->host);
@@ -398,7 +404,7 @@ static enum profd_status mark_unread(struct adding *g, const struct store_living
     enum profd_status status = store_get_living(r->store, STORE_UNREAD, &r->scope, &filter, &unread, e);
     const bool all = unread.processes < before->processes;
     if (!status) {
-        status = store_get_marks(r->store, &r->scope, &filter, &reasons, e);
+        status = store_get_marks(r->store, &r->scope, &filter, STORE_OF_ALL, &reasons, e);
     }
     if (status || (before->processes == 0 && reasons == 0)) {
         return status;
@@ -421,9 +427,10 @@ static enum profd_status mark_unread(struct adding *g, const struct store_living
             row->inexact |= all || unread.processes > 0 ? (uint32_t)INEXACT_NOT_READ : 0;
         }
         filter.since = r->step > 0 ? row->time : r->filter.since;
-        row->inexact |= groups_marks_find(&marks, row->values, filter.since, filter.until);
+        const enum store_origin of = (enum store_origin)g->groups[i].of;
+        row->inexact |= groups_marks_find(&marks, of, row->values, filter.since, filter.until);
         if (!status && totals) {
-            status = store_get_marks(r->store, &r->scope, &filter, &reasons, e);
+            status = store_get_marks(r->store, &r->scope, &filter, of, &reasons, e);
             row->inexact |= reasons;
         }
     }

@@ -830,19 +830,18 @@ static enum profd_status find_living(struct loading *l, struct profd_error *e)
     return PROFD_OK;
 }
 
-/* Something of what came from hosts is missing. */
+/* Something of what came from hosts, or of local users, is missing. */
 static enum profd_status find_marks(struct loading *l, struct profd_error *e)
 {
     uint32_t reasons = 0;
-    bool any = l->users.count == 0;
-    for (uint32_t i = 0; i < l->users.count && !any; i++) {
+    unsigned of = l->users.count == 0 ? STORE_OF_ALL : 0;
+    for (uint32_t i = 0; i < l->users.count; i++) {
         uint32_t uid;
         memcpy(&uid, l->users.keys[i].bytes, sizeof uid);
-        any = store_is_tenant(uid);
+        of |= store_origin_of(uid);
     }
-    if (any) {
-        TRY(store_get_marks(l->request->store, &l->request->scope, &l->request->filter, &reasons, e));
-    }
+    TRY(store_get_marks(l->request->store, &l->request->scope, &l->request->filter, (enum store_origin)of, &reasons,
+                        e));
     l->provenance.inexact |= reasons;
     return PROFD_OK;
 }

@@ -293,9 +293,9 @@ void row_close_counts(struct row_counts *c);
 
 /* Which groups have hours in which something of a host is missing. */
 
-/* A mark of the hosts of one name, or of all hosts. */
+/* A mark of the hosts of one name, of all hosts, or of local users. */
 struct groups_mark {
-    uint32_t host; /* 1 + the number of its name in the set; 0: of every group */
+    uint32_t host; /* 1 + the number of its name in the set; 0: every host; UINT32_MAX: local users */
     uint32_t reasons;
     int64_t hour; /* since the epoch */
 };
@@ -314,9 +314,10 @@ struct groups_marks {
 enum profd_status groups_marks_load(struct store *s, const struct store_scope *scope, const struct store_filter *filter,
                                     const char *const *labels, size_t label_count, struct arena *a,
                                     struct groups_marks *out, struct profd_error *e);
-/* The reasons of a group with these values of the labels, in a window as in store_filter.
+/* The reasons of a group of these origins with these values of the labels, in a window as in store_filter.
  * O(log n + hours of the window that are marked). */
-uint32_t groups_marks_find(const struct groups_marks *m, const char *const *values, int64_t since, int64_t until);
+uint32_t groups_marks_find(const struct groups_marks *m, enum store_origin of, const char *const *values, int64_t since,
+                           int64_t until);
 
 /* One static function has another file where its program was built in another directory. */
 

@@ -46,18 +46,15 @@ struct store_detail {
     uint64_t most; /* of AUTO; 0: STORE_DETAIL_MOST */
 };
 
-/* Counts of one host or of every host may be missing in an hour. */
+/* Whose counts. A sum may be of both. */
+enum store_origin { STORE_OF_HOSTS = 1, STORE_OF_LOCAL_USERS = 2, STORE_OF_ALL = 3 };
+/* Counts of this origin may be missing in an hour. */
 struct store_mark {
-    const char *host; /* its name; NULL: every host. Lives until the callback returns */
+    enum store_origin of;
+    const char *host; /* of one host, its name; NULL: of every host, or local users. Lives until the callback returns */
     int64_t hour;     /* since the epoch */
     uint32_t reasons; /* bits of enum message_inexact */
 };
-/* Adds the reasons of a mark to *reasons. */
-static inline bool store_mark_add(void *reasons, const struct store_mark *mark)
-{
-    *(uint32_t *)reasons |= mark->reasons;
-    return true;
-}
 
 /* A host has connected. */
 struct store_arrival {

@@ -189,9 +189,13 @@ static enum profd_status emit(struct store *s, struct building *b, struct build_
     const struct store_filter filter = {.build_id = b->row.build_id.text};
     struct store_living unread;
     uint32_t reasons = 0;
+    unsigned of = 0;
+    for (size_t i = 0; i < b->uid_count; i++) {
+        of |= store_origin_of(b->uids[i]);
+    }
     enum profd_status status = store_get_living(s, STORE_UNREAD, sink->scope, &filter, &unread, e);
-    for (size_t i = 0; i < b->uid_count && status == PROFD_OK; i++) {
-        status = store_is_tenant(b->uids[i]) ? store_get_marks(s, sink->scope, &filter, &reasons, e) : PROFD_OK;
+    if (status == PROFD_OK) {
+        status = store_get_marks(s, sink->scope, &filter, (enum store_origin)of, &reasons, e);
     }
     if (status != PROFD_OK) {
         free(choice.note);

@@ -84,23 +84,32 @@ enum profd_status sqlite_centre_touch(struct store *s, int64_t number, uint32_t 
     return PROFD_OK;
 }
 
-enum profd_status sqlite_centre_mark_gap(struct store *s, struct profd_error *e)
+/* Marks the hours of these times (ns), both included. from 0: none. */
+static enum profd_status mark_hours(struct store *s, int64_t from, int64_t until, int64_t host, unsigned reasons,
+                                    bool *changed, struct profd_error *e)
 {
-    struct sqlite_centre c;
-    bool changed = false;
-    enum profd_status status = sqlite_centre_load(s, &c, e);
-    const int64_t to = ((int64_t)time(NULL) * INT64_C(1000000000) - STORE_RELAY_AGE) / SQLITE_HOUR;
-    int64_t hour = status == PROFD_OK ? c.last / SQLITE_HOUR : 0;
-    if (status != PROFD_OK || c.last == 0 || hour > to) {
-        return status;
-    }
+    const int64_t to = until / SQLITE_HOUR;
+    int64_t hour = from / SQLITE_HOUR;
     hour = hour < to - RESTORED_HOURS_MOST ? to - RESTORED_HOURS_MOST : hour;
-    status = sqlite_write_begin(s, e);
-    if (status != PROFD_OK) {
-        return status;
+    for (; from > 0 && hour <= to; hour++) {
+        TRY(sqlite_hour_mark(s, hour, host, reasons, changed, e));
     }
-    for (; hour <= to && status == PROFD_OK; hour++) {
-        status = sqlite_hour_mark(s, hour, 0, (uint32_t)INEXACT_SEGMENT_MISSING, &changed, e);
+    return PROFD_OK;
+}
+
+enum profd_status sqlite_mark_gap(struct store *s, struct profd_error *e)
+{
+    const int64_t now = (int64_t)time(NULL) * INT64_C(1000000000);
+    struct sqlite_centre c;
+    int64_t sign = 0;
+    bool found, changed = false;
+    TRY(sqlite_centre_load(s, &c, e));
+    TRY(sqlite_find(s, SQL_SIGN_OF_LIFE, NULL, 0, &sign, &found, e));
+    TRY(sqlite_write_begin(s, e));
+    enum profd_status status =
+        mark_hours(s, sign < now ? sign : now, now, SQLITE_MARK_LOCAL, INEXACT_RESTORED, &changed, e);
+    if (status == PROFD_OK) {
+        status = mark_hours(s, c.last, now - STORE_RELAY_AGE, SQLITE_MARK_HOSTS, INEXACT_SEGMENT_MISSING, &changed, e);
     }
     return sqlite_write_end(s, status, e);
 }
@@ -159,12 +168,7 @@ static enum profd_status admit_host(struct store *s, const struct store_arrival 
         return PROFD_OK;
     }
     /* What the host had not sent when it was restored is missing in the hours since it was there last. */
-    const int64_t to = a->now / SQLITE_HOUR;
-    int64_t hour = met.last / SQLITE_HOUR;
-    hour = hour > to || hour < to - RESTORED_HOURS_MOST ? to : hour;
-    for (; hour <= to; hour++) {
-        TRY(sqlite_hour_mark(s, hour, met.id, (uint32_t)INEXACT_RESTORED, &marked, e));
-    }
+    TRY(mark_hours(s, met.last < a->now ? met.last : a->now, a->now, met.id, INEXACT_RESTORED, &marked, e));
     return marked ? sqlite_centre_touch(s, ++s->state.number, tenant, tenant, e) : PROFD_OK;
 }
 

@@ -515,7 +515,7 @@ static enum profd_status put_aside(struct store *s, int64_t series, int level, i
     TRY(sqlite_run(s, SQL_ROLLUP_ASIDE,
                    VALUES(INTEGER(series), INTEGER(level), INTEGER(at), INTEGER(SQLITE_LEVEL_ASIDE), INTEGER(hour)),
                    e));
-    TRY(sqlite_hour_mark(s, hour, 0, (uint32_t)INEXACT_SEGMENT_MISSING, &changed, e));
+    TRY(sqlite_hour_mark(s, hour, SQLITE_MARK_HOSTS, (uint32_t)INEXACT_SEGMENT_MISSING, &changed, e));
     return sqlite_centre_touch(s, ++s->state.number, STORE_TENANT_LAST, STORE_TENANT, e);
 }
 

@@ -36,7 +36,7 @@ enum profd_status store_sqlite_renew(struct store *s, struct profd_error *e)
                      (unsigned long long)incarnation[0], (unsigned long long)incarnation[1]);
     TRY(sqlite_direct_run(s->db, sql, "cannot set the incarnation of a centre", e));
     TRY(sqlite_relay_mark_gap(s, e));
-    TRY(sqlite_centre_mark_gap(s, e));
+    TRY(sqlite_mark_gap(s, e));
     return store_sqlite_resalt(s, e);
 }
 
@@ -66,15 +66,17 @@ enum profd_status store_each_mark(struct store *s, const struct store_scope *sco
     sqlite3_stmt *q;
     bool fine = true;
     const int64_t from = filter->since > 0 ? filter->since / SQLITE_HOUR : 0,
-                  to = filter->until > 0 ? (filter->until - 1) / SQLITE_HOUR : INT64_MAX;
-    if (!store_scope_has_tenants(scope)) {
-        return PROFD_OK;
-    }
-    enum profd_status status = sqlite_start(
-        s, SQL_HOUR_MARKS, VALUES(INTEGER(from), INTEGER(to), INTEGER(scope->all), SCOPE(scope), INTEGER(STORE_TENANT)),
-        &q, e);
+                  to = filter->until > 0 ? (filter->until - 1) / SQLITE_HOUR : INT64_MAX,
+                  first = scope->all || !store_is_tenant(scope->uid) ? SQLITE_MARK_LOCAL : SQLITE_MARK_HOSTS,
+                  last = store_scope_has_tenants(scope) ? INT64_MAX : SQLITE_MARK_LOCAL;
+    enum profd_status status = sqlite_start(s, SQL_HOUR_MARKS,
+                                            VALUES(INTEGER(from), INTEGER(to), INTEGER(scope->all), SCOPE(scope),
+                                                   INTEGER(STORE_TENANT), INTEGER(first), INTEGER(last)),
+                                            &q, e);
     while (fine && sqlite_row(s, q, &status, e)) {
-        const struct store_mark m = {.host = sqlite3_column_type(q, 1) == SQLITE_NULL ? NULL : sqlite_text(q, 1),
+        const struct store_mark m = {.of = sqlite3_column_int64(q, 3) == SQLITE_MARK_LOCAL ? STORE_OF_LOCAL_USERS
+                                                                                           : STORE_OF_HOSTS,
+                                     .host = sqlite3_column_type(q, 1) == SQLITE_NULL ? NULL : sqlite_text(q, 1),
                                      .hour = sqlite3_column_int64(q, 2),
                                      .reasons = (uint32_t)sqlite3_column_int64(q, 0)};
         fine = (m.host && !labels_match_host(filter, m.host)) || each(context, &m);
@@ -86,13 +88,28 @@ enum profd_status store_each_mark(struct store *s, const struct store_scope *sco
     return status;
 }
 
-enum profd_status store_get_marks(struct store *s, const struct store_scope *scope, const struct store_filter *filter,
-                                  uint32_t *reasons, struct profd_error *e)
+struct reasons {
+    enum store_origin of;
+    uint32_t bits;
+};
+
+static bool add_reasons(void *context, const struct store_mark *mark)
 {
+    struct reasons *r = context;
+    r->bits |= r->of & mark->of ? mark->reasons : 0;
+    return true;
+}
+
+enum profd_status store_get_marks(struct store *s, const struct store_scope *scope, const struct store_filter *filter,
+                                  enum store_origin of, uint32_t *reasons, struct profd_error *e)
+{
+    struct reasons found = {.of = of};
     bool apart = false;
-    if (store_scope_has_tenants(scope) && filter->build_id && !filter->by_host && labels_are_asked(filter, "host")) {
+    if (of & STORE_OF_HOSTS && store_scope_has_tenants(scope) && filter->build_id && !filter->by_host &&
+        labels_are_asked(filter, "host")) {
         TRY(sqlite_has_totals(s, scope, filter, &apart, e));
     }
-    *reasons = apart ? (uint32_t)INEXACT_HOST_TOTALS : 0;
-    return store_each_mark(s, scope, filter, store_mark_add, reasons, e);
+    TRY(store_each_mark(s, scope, filter, add_reasons, &found, e));
+    *reasons = found.bits | (apart ? (uint32_t)INEXACT_HOST_TOTALS : 0);
+    return PROFD_OK;
 }

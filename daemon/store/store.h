@@ -496,12 +496,14 @@ enum profd_status store_get_greeting(struct store *s, struct store_centre *out, 
 /* Calls each with every host that has connected, by name. each returns false to stop. On any handle. */
 enum profd_status store_each_host(struct store *s, bool (*each)(void *context, const struct store_fleet_host *host),
                                   void *context, struct profd_error *e);
-/* Reads the reasons of the marked hours of the filter, as bits of enum message_inexact. Only hosts that the filter's
- * matchers of the label `host` select are considered. On any handle. */
+/* Returns the origin of what this user has counted. */
+enum store_origin store_origin_of(uint32_t uid);
+/* Reads the reasons of the marked hours of the filter, as bits of enum message_inexact, for a sum of these origins.
+ * Only hosts that the filter's matchers of the label `host` select are considered. On any handle. */
 enum profd_status store_get_marks(struct store *s, const struct store_scope *scope, const struct store_filter *filter,
-                                  uint32_t *reasons, struct profd_error *e);
-/* Calls each with the marks that store_get_marks considers, except HOST_TOTALS, in no order. each returns false when
- * out of memory. On any handle. */
+                                  enum store_origin of, uint32_t *reasons, struct profd_error *e);
+/* Calls each with the marks of all origins that store_get_marks considers, except HOST_TOTALS, in no order. each
+ * returns false when out of memory. On any handle. */
 enum profd_status store_each_mark(struct store *s, const struct store_scope *scope, const struct store_filter *filter,
                                   bool (*each)(void *context, const struct store_mark *mark), void *context,
                                   struct profd_error *e);
@@ -575,8 +577,9 @@ bool store_sqlite_is_ours(const char *path);
 /* Adds a file that must keep its name as long as the writing handle may write: path, which fd has open. At most one. */
 enum profd_status store_sqlite_watch(struct store *s, const char *path, int fd, struct profd_error *e);
 /* Gives a restored database a new salt, so that no ETag of the original database is used again, and a new
- * incarnation, so that hosts send again the uploads that it may lack. If it forwards uploads, a SEGMENT_DROPPED for
- * each hour since the backup tells the centre that counts may be missing. For a writing handle on which no verb is
+ * incarnation, so that hosts send again the uploads that it may lack. The hours since the backup are marked for local
+ * users, whose processes do not send again. If it forwards uploads, a SEGMENT_DROPPED for each hour since the backup
+ * tells the centre that counts may be missing. For a writing handle on which no verb is
  * running, like the next three functions. */
 enum profd_status store_sqlite_renew(struct store *s, struct profd_error *e);
 /* Gives it a new salt only. */

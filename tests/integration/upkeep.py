@@ -49,6 +49,10 @@ def ticks(d, build, *arguments):
     return json.loads(done.stdout)["totals"]["ticks"] if done.returncode == 0 else 0
 
 
+def provenance(d, build, *arguments):
+    return json.loads(d.ctl("report", build, "--json", *arguments).stdout)["provenance"]
+
+
 def metric(d, name):
     body = d.get("/metrics")[2].decode()
     return sum(float(line.split()[1]) for line in body.splitlines() if line.startswith(f"profd_{name} "))
@@ -187,7 +191,8 @@ def backup(tap):
             sender = sender_number()
             for i in range(1, 41):
                 put(w, heavy(sender, i, B))
-            all_b = ticks(d, B)
+            all_b, hour = ticks(d, B), str(time.time_ns() // HOUR * 3600)
+            put(w, upload(sender + 9, 1, ticks=1, build_id=C) + ago(30 * HOUR))
             load = Load(d.socket)
             load.start()
             until(lambda: load.acked > 50)
@@ -240,6 +245,11 @@ def backup(tap):
         tap.point(at_least <= back <= at_most and ticks(d, B) == all_b, "the state of the moment is back",
                   (at_least, back, at_most))
         tap.point(d.ctl("verify").returncode == 0, "and adds up")
+        said = [(p["exact"], p["inexact_reasons"]) for p in (provenance(d, C), provenance(d, C, "--until", hour))]
+        tap.point(said == [(False, ["restored"]), (True, [])],
+                  "a report says that counts since the backup may be missing; one of the hours before is exact", said)
+        said = d.ctl("report", C).stdout
+        tap.point("restored from a backup" in said, "so does its text", said[:2000])
         with Wire(d.socket) as w:
             got = [put(w, upload(load.sender, i, ticks=1, build_id=A)) for i in (1, at_least, acked)]
             tap.point(got[:2] == ["again", "again"] and got[2] in ("new", "again")

@@ -135,9 +135,9 @@ uint32_t marks(struct fixture *f, int64_t since, int64_t until, const char *host
     const struct store_filter filter = {.since = since, .until = until, .matcher_count = host ? 1 : 0, .matchers = &m};
     const struct store_scope other = only(1);
     uint32_t reasons = 99;
-    OK(f, store_get_marks(f->r, &other, &filter, &reasons, &f->e));
+    OK(f, store_get_marks(f->r, &other, &filter, STORE_OF_ALL, &reasons, &f->e));
     cr_assert_eq(reasons, 0, "users of this machine read nothing of hosts");
-    OK(f, store_get_marks(f->r, &everybody, &filter, &reasons, &f->e));
+    OK(f, store_get_marks(f->r, &everybody, &filter, STORE_OF_ALL, &reasons, &f->e));
     struct marks_seen seen = {.host = host,
                               .from = since > 0 ? since / SEGMENT_HOUR : 0,
                               .to = until > 0 ? (until - 1) / SEGMENT_HOUR : INT64_MAX};

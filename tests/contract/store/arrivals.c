@@ -575,12 +575,63 @@ Test(store_sqlite, arrival_backup_and_restore)
     store_backup_end(b);
     const struct store_centre c = centre_of(&f);
     cr_assert(c.backup == 1 && c.number == 2);
+    cr_assert_eq(marks(&f, 0, 0, NULL), 0);
     OK(&f, store_sqlite_renew(f.w, &f.e));
     const struct store_centre renewed = centre_of(&f);
     cr_assert_neq(memcmp(renewed.incarnation, c.incarnation, sizeof c.incarnation), 0);
     cr_assert_eq(memcmp(renewed.name, c.name, sizeof c.name), 0, "its name stays");
     remove(path);
     close_sender(s);
+    fixture_close(&f);
+}
+
+static uint32_t restored_reasons(struct fixture *f, struct store_scope scope, enum store_origin of, int64_t since,
+                                 int64_t until)
+{
+    const struct store_filter filter = {.since = since, .until = until};
+    uint32_t reasons = 99;
+    OK(f, store_get_marks(f->r, &scope, &filter, of, &reasons, &f->e));
+    return reasons;
+}
+
+/* What local users counted between the backup and the restore is gone: processes do not send again. */
+Test(store_sqlite, restored_database_marks_the_hours_of_local_users)
+{
+    struct fixture f;
+    struct made m;
+    fixture_open(&f);
+    OK(&f, store_sqlite_renew(f.w, &f.e));
+    cr_assert_eq(restored_reasons(&f, everybody, STORE_OF_ALL, 0, 0), 0, "nothing was ever here");
+    const int64_t now = (int64_t)time(NULL) * INT64_C(1000000000), last = now - 30 * HOUR, hour = last - last % HOUR;
+    make_upload(&m, 1, 1, 1);
+    m.u.start = last - 1;
+    m.u.end = last;
+    m.u.received = last;
+    cr_assert_eq(put(&f, &m), STORE_STORED);
+    OK(&f, store_sqlite_renew(f.w, &f.e));
+    const struct store_scope users[] = {everybody, only(1), only(2)};
+    for (size_t i = 0; i < sizeof users / sizeof users[0]; i++) {
+        cr_assert_eq(restored_reasons(&f, users[i], STORE_OF_ALL, 0, 0), INEXACT_RESTORED);
+        cr_assert_eq(restored_reasons(&f, users[i], STORE_OF_LOCAL_USERS, hour, hour + 1), INEXACT_RESTORED);
+        cr_assert_eq(restored_reasons(&f, users[i], STORE_OF_LOCAL_USERS, now, now + 1), INEXACT_RESTORED);
+        cr_assert_eq(restored_reasons(&f, users[i], STORE_OF_LOCAL_USERS, 0, hour), 0, "the backup has this");
+        cr_assert_eq(restored_reasons(&f, users[i], STORE_OF_LOCAL_USERS, now + 2 * HOUR, 0), 0, "after the restore");
+        cr_assert_eq(restored_reasons(&f, users[i], STORE_OF_HOSTS, 0, 0), 0, "hosts send again");
+    }
+    cr_assert_eq(restored_reasons(&f, only(STORE_TENANT), STORE_OF_ALL, 0, 0), 0, "a tenant has only hosts");
+    /* The writer's clock is later than the last upload. */
+    fixture_close(&f);
+    fixture_open(&f);
+    make_upload(&m, 1, 1, 1);
+    m.u.start = last - 1;
+    m.u.end = last;
+    m.u.received = last;
+    cr_assert_eq(put(&f, &m), STORE_STORED);
+    OK(&f, store_remove_ids(f.w, now - 2 * HOUR - LIMIT_ID_DAYS * 24 * HOUR, &f.e));
+    OK(&f, store_sqlite_renew(f.w, &f.e));
+    const int64_t backup = (now - 2 * HOUR) / HOUR * HOUR;
+    cr_assert_eq(restored_reasons(&f, only(1), STORE_OF_ALL, 0, backup), 0);
+    cr_assert_eq(restored_reasons(&f, only(1), STORE_OF_ALL, 0, backup + 1), INEXACT_RESTORED);
     fixture_close(&f);
 }
 

@@ -54,7 +54,7 @@ static uint32_t reasons_of(struct fixture *f, enum store_match match, const char
     const struct store_matcher m = {.name = "host", .value = host, .match = match};
     const struct store_filter filter = {PROGRAM, .matcher_count = 1, .matchers = &m};
     uint32_t reasons;
-    OK(f, store_get_marks(f->r, &everybody, &filter, &reasons, &f->e));
+    OK(f, store_get_marks(f->r, &everybody, &filter, STORE_OF_ALL, &reasons, &f->e));
     cr_assert_eq(look(f, everybody, &filter).uploads, 0, "what could be of any host is not shown as of this one");
     return reasons;
 }

@@ -73,7 +73,7 @@ static uint32_t find_directly(struct store *s, struct store_filter filter, const
         filter.matchers = filter.matcher_count > 0 ? also : &also[1];
         filter.matcher_count++;
     }
-    cr_assert_eq(store_get_marks(s, &ALL, &filter, &reasons, &e), PROFD_OK, "%s", e.sentence);
+    cr_assert_eq(store_get_marks(s, &ALL, &filter, STORE_OF_HOSTS, &reasons, &e), PROFD_OK, "%s", e.sentence);
     return reasons;
 }
 
@@ -90,7 +90,7 @@ static void compare(struct store *s, const struct groups_marks *m, const struct 
             window.since = since;
             window.until = until;
             const uint32_t direct = find_directly(s, window, host);
-            cr_assert_eq(groups_marks_find(m, values, since, until), direct, "host %s, %lld to %lld",
+            cr_assert_eq(groups_marks_find(m, STORE_OF_HOSTS, values, since, until), direct, "host %s, %lld to %lld",
                          host ? host : "any", (long long)since, (long long)until);
             seen[direct != 0]++;
         }
