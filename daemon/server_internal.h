@@ -31,7 +31,7 @@
 #include "store/store.h"
 #include "base/clickhouse_address.h"
 #include "tier/fetch.h"
-#include "tier/seal.h"
+#include "tier/mirror.h"
 #include "requests/watcher.h"
 #include "writer/health.h"
 #include "writer/upkeep_job.h"
@@ -65,6 +65,7 @@ struct server {
     struct verifier *verifier;
     struct fetcher *fetcher; /* NULL: there is no tier */
     struct sealer *sealer;
+    struct mirror *mirror;
 
     struct closer *closer;
     struct conn_handler handlers[HANDLERS_COUNT];

@@ -198,7 +198,11 @@ static enum profd_status server_start_sealer(struct server *s, struct profd_erro
                                          .get_clock = server_get_clock,
                                          .context = s};
 
-    return s->config->tier ? sealer_start(&config, &s->sealer, e) : PROFD_OK;
+    if (!s->config->tier) {
+        return PROFD_OK;
+    }
+    TRY(sealer_start(&config, &s->sealer, e));
+    return mirror_start(&config, fetcher_get_archive(s->fetcher), &s->mirror, e);
 }
 
 static enum profd_status server_start_writer(struct server *s, struct profd_error *e)
@@ -425,8 +429,9 @@ static void server_get_numbers(void *context, struct pages_numbers *n)
     endpoints_get_http_counts(s->endpoints, &n->http);
     upkeep_job_get_counts(s->upkeep, &n->upkeep);
     verifier_get_counts(s->verifier, &n->verified);
-    if (s->sealer) {
+    if (s->mirror) {
         sealer_get_counts(s->sealer, &n->tier);
+        mirror_get_counts(s->mirror, &n->mirror);
     }
     n->writer_pending = writer_pending(s->writer);
     n->reader_pending = query_service_pending(s->queries);

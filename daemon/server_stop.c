@@ -28,7 +28,8 @@ static bool server_is_idle(const struct server *s)
     endpoints_get_http_counts(s->endpoints, &http);
     return !conns.connections && !http.connections && !query_service_pending_http(s->queries) &&
            !writer_pending(s->writer) && !query_service_pending(s->queries) && !object_service_pending(s->objects) &&
-           verifier_is_idle(s->verifier) && live_is_idle(s->live) && (!s->sealer || sealer_is_idle(s->sealer));
+           verifier_is_idle(s->verifier) && live_is_idle(s->live) && (!s->sealer || sealer_is_idle(s->sealer)) &&
+           (!s->mirror || mirror_is_idle(s->mirror));
 }
 
 void server_stop_look(void *context)
@@ -61,6 +62,9 @@ void server_stop(struct server *s, int exit_status)
     if (s->sealer) {
         sealer_stop(s->sealer);
         fetcher_stop(s->fetcher);
+    }
+    if (s->mirror) {
+        mirror_stop(s->mirror);
     }
     live_stop(s->live); /* before its connections close: that then says nothing about the processes */
     conn_group_drain(s->conns);
@@ -102,6 +106,7 @@ static void server_end_threads(struct server *s)
         query_service_join(s->queries);
     }
     sealer_free(s->sealer);
+    mirror_free(s->mirror);
     verifier_free(s->verifier);
     if (s->admin) {
         admin_service_join(s->admin);

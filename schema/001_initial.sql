@@ -82,7 +82,10 @@ CREATE TABLE series (
     -- for each build of the set nanoseconds and calls, then the ticks that have a stack: LEB128 numbers
     shares BLOB NOT NULL,
     live_bytes INTEGER NOT NULL DEFAULT 0,
-    UNIQUE (build_set, uid, program, labels)
+    -- 1: its sums are those of visible mirrored blocks (table block, state 6), and are in no total: neither in the
+    -- ledger nor in tables state, centre and user_bytes. The series of the same name with 0 has what is this database's.
+    mirror INTEGER NOT NULL DEFAULT 0,
+    UNIQUE (build_set, uid, program, labels, mirror)
 ) STRICT;
 
 -- Uploads that are not rolled up. Those of a live process are in slices of time: a slice is 1, 5, 15 or 60 whole
@@ -214,14 +217,20 @@ CREATE TABLE block (
     centre BLOB NOT NULL,         -- that wrote it: table centre, name
     attempt INTEGER NOT NULL,     -- rows of earlier attempts in the tier are not part of it
     day INTEGER NOT NULL,
-    state INTEGER NOT NULL,       -- 1 open, 2 written, 3 sealed, 4 gone
-    sums INTEGER NOT NULL,        -- released
+    -- 1 open, 2 written, 3 sealed, 4 gone. What another centre sealed (daemon/store/mirror.h): 5 arriving, 6 mirrored,
+    -- 7 leaving, 8 listed: there are no rows yet. Of 5 and 7 no reader sees anything
+    state INTEGER NOT NULL,
+    sums INTEGER NOT NULL,        -- released, or mirrored
     bytes INTEGER NOT NULL,       -- of these
     sealed INTEGER NOT NULL,      -- ns: when it was written; 0: it was not
-    arrivals INTEGER NOT NULL DEFAULT 0 -- table centre, number, when it was opened: it has nothing that arrived later
+    -- table centre, number, when it was opened: it has nothing that arrived later
+    arrivals INTEGER NOT NULL DEFAULT 0,
+    tier_number INTEGER NOT NULL DEFAULT 0, -- its number in the tier; 0: the same
+    name TEXT NOT NULL DEFAULT '' -- of the centre that sealed it; '': this one
 ) STRICT;
 CREATE INDEX block_by_day ON block (day, state);
 CREATE INDEX block_unsealed ON block (state) WHERE state < 3;
+CREATE INDEX block_hidden ON block (number) WHERE state IN (5, 7);
 
 -- What stays of a sum of an hour or day when its counts, spread and hosts are in a block. An hour is also in the day of
 -- its block. A sum is either here or in table rollup; what came after its day was sealed begins another one there.
@@ -242,10 +251,11 @@ CREATE TABLE sealed (
     groups BLOB,                  -- as in table rollup_processes; NULL: unknown
     bytes INTEGER NOT NULL,       -- of its counts, spread and list of hosts in table rollup
     total_hosts INTEGER NOT NULL, -- hosts that the block has totals of beside it: 0 if table host_total had none
-    arcs BLOB                     -- of a day: its counts without all but the arcs; NULL: not kept
+    arcs BLOB,                    -- of a day: its counts without all but the arcs; NULL: not kept
+    shares BLOB                   -- as in table ledger, of a mirrored sum; NULL of others
 ) STRICT;
 CREATE INDEX sealed_by_time ON sealed (series, level, at);
-CREATE INDEX sealed_by_block ON sealed (block);
+CREATE INDEX sealed_by_block ON sealed (block, level, series);
 
 -- Deleted series: no query sees them, and their rows are removed in slices.
 CREATE TABLE doomed (

@@ -617,6 +617,23 @@ static void tier_print(json_t *tier)
         printf("failed   %" PRIu64 " %s since the start, and not the last time\n", failures,
                noun_for(failures, "time", "times"));
     }
+    json_t *centre;
+    size_t i;
+    json_array_foreach(json_object_get(tier, "centres"), i, centre)
+    {
+        const uint64_t days = row_number(centre, "days"), waiting_blocks = row_number(centre, "waiting_blocks");
+        show_bytes(row_number(centre, "bytes"), bytes, sizeof bytes);
+        printf("centre   %s to %.10s: %" PRIu64 " %s, with %" PRIu64 " sums of %s", row_text(centre, "name"),
+               row_text(centre, "sealed_to"), days, noun_for(days, "day", "days"), row_number(centre, "sums"), bytes);
+        printf(waiting_blocks ? "; %" PRIu64 " %s not read yet\n" : "\n", waiting_blocks,
+               noun_for(waiting_blocks, "block is", "blocks are"));
+    }
+    static const char *const faults[] = {"centres_error", "centres_refused", "centres_named_alike"};
+    for (size_t k = 0; k < sizeof faults / sizeof *faults; k++) {
+        if (row_text(tier, faults[k])[0]) {
+            printf("CENTRES  %s\n", row_text(tier, faults[k]));
+        }
+    }
 }
 
 static enum profd_status status_run(const struct profctl_call *call, struct profd_error *e)

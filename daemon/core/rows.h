@@ -10,6 +10,12 @@
 #include "core/spread.h"
 #include "proto/buildid.h"
 
+/* Another centre, of which the sealed days are counted, too. */
+struct provenance_centre {
+    const char *name;
+    int64_t sealed_to; /* everything that it sealed of days before then is counted */
+};
+
 /* Times are nanoseconds since the epoch, UTC; 0 where nothing was found. */
 struct provenance {
     uint64_t uploads;
@@ -30,6 +36,8 @@ struct provenance {
     int64_t down_ns; /* not known; and their sum */
     uint32_t uid_count;
     const uint32_t *uids; /* ascending: the users with data in the sum */
+    size_t centre_count;
+    const struct provenance_centre *centres; /* by ascending name */
 };
 
 /* One build as lists show it; the creator of the row owns the strings. Times: ns since the epoch, UTC. */

@@ -846,6 +846,41 @@ static enum profd_status find_marks(struct loading *l, struct profd_error *e)
     return PROFD_OK;
 }
 
+#define CENTRES_NAMED 32u
+
+/* Other centres, on the stack: the store calls back without a boundary. */
+struct named_centres {
+    size_t n;
+    struct store_tier_centre list[CENTRES_NAMED];
+};
+
+static void take_centre(void *context, const struct store_tier_centre *c)
+{
+    struct named_centres *named = context;
+    if (named->n < CENTRES_NAMED) {
+        named->list[named->n++] = *c;
+    }
+}
+
+/* Before the sums are read: they may have more than is said, never less. */
+static enum profd_status find_centres(struct loading *l, struct profd_error *e)
+{
+    struct named_centres named = {.n = 0};
+    if (!store_scope_has_tenants(&l->request->scope)) {
+        return PROFD_OK;
+    }
+    TRY(store_each_centre(l->request->store, take_centre, &named, e));
+    struct provenance_centre *centres = ARENA_ARRAY(l->arena, named.n + 1, struct provenance_centre);
+    for (size_t i = 0; i < named.n; i++) {
+        centres[i] =
+            (struct provenance_centre){.name = arena_copy(l->arena, named.list[i].name, strlen(named.list[i].name)),
+                                       .sealed_to = named.list[i].sealed_to};
+    }
+    l->provenance.centres = centres;
+    l->provenance.centre_count = named.n;
+    return PROFD_OK;
+}
+
 /* Everything that matches becomes one profile. */
 static enum profd_status load_sum(struct loading *l, struct profile **profile, struct shares *shares,
                                   struct profd_error *e)
@@ -855,6 +890,7 @@ static enum profd_status load_sum(struct loading *l, struct profile **profile, s
     filter.spread |= request->stacks == LOAD_STACKS_SHARES;
     filter.arcs_only = request->arcs_only;
     TRY(find_living(l, e));
+    TRY(find_centres(l, e));
     TRY(store_each_upload(request->store, &request->scope, &filter, take_row, l, e));
     TRY(find_marks(l, e));
     TRY(store_pattern_judge(&request->filter, e));

@@ -503,6 +503,16 @@ static void add_provenance(struct buffer *out, const struct provenance *p)
     json_add_meanings(out, p->inexact);
     json_add_fields(out, LIVING, JSON_COUNT_OF(LIVING), p);
     json_add_number(out, "down_seconds", (double)p->down_ns / 1e9);
+    if (p->centre_count > 0) {
+        json_list(out, "centres");
+        for (size_t i = 0; i < p->centre_count; i++) {
+            json_begin(out, NULL);
+            json_add_text(out, "name", p->centres[i].name);
+            json_add_time(out, "sealed_to", p->centres[i].sealed_to);
+            JSON_ADD(out, "}");
+        }
+        JSON_ADD(out, "]");
+    }
     JSON_ADD(out, "}");
 }
 

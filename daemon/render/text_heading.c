@@ -375,6 +375,13 @@ static void add_sources(struct buffer *out, const struct provenance *p, const st
     buffer_add_text(out, "; ");
     add_times(out, p->first, p->last);
     buffer_add_char(out, '\n');
+    for (size_t i = 0; i < p->centre_count; i++) {
+        char to[40];
+        render_time_second(p->centres[i].sealed_to, to);
+        buffer_add_format(out, "%s%s to %.10s",
+                          i ? ", " : "Centres   this one, and what others have sealed: ", p->centres[i].name, to);
+        buffer_add_text(out, i + 1 < p->centre_count ? "" : "\n");
+    }
     if (p->live > 0) { /* how long ago that was, the reader's clock says: this text may be kept */
         char read[40];
         render_time_second(p->as_of, read);

@@ -14,7 +14,7 @@
 #include "net/conn.h"
 #include "net/http.h"
 #include "query/query.h"
-#include "tier/seal.h"
+#include "tier/mirror.h"
 #include "writer/upkeep_job.h"
 #include "writer/verifier.h"
 
@@ -85,6 +85,7 @@ struct pages_numbers {
     struct upkeep_counts upkeep;
     struct verifier_counts verified;
     struct sealer_counts tier;
+    struct mirror_counts mirror;
     size_t writer_pending, reader_pending, object_pending;
     uint64_t batches; /* of the writer */
 };

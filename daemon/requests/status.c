@@ -79,7 +79,8 @@ static json_t *status_make_centre(const struct pages_numbers *n, const struct st
 }
 
 /* What was moved to ClickHouse. */
-static json_t *status_make_tier(const struct status_setup *setup, const struct sealer_counts *c)
+static json_t *status_make_tier(const struct status_setup *setup, const struct sealer_counts *c,
+                                const struct mirror_counts *m)
 {
     json_t *out = json_pack("{s:s}", "url", setup->tier);
 
@@ -91,6 +92,23 @@ static json_t *status_make_tier(const struct status_setup *setup, const struct s
     json_object_set_new(out, "lag_seconds", json_real(c->lag));
     status_add_number(out, "failures", c->failures);
     status_add_sentence(out, "error", *c->failure ? c->failure : NULL);
+    json_t *centres = json_array();
+
+    for (size_t i = 0; i < m->centre_count; i++) {
+        const struct store_tier_centre *x = &m->centres[i];
+        json_t *row = json_pack("{s:s}", "name", x->name);
+
+        status_add_time(row, "sealed_to", x->sealed_to);
+        status_add_number(row, "days", x->days);
+        status_add_number(row, "sums", x->sums);
+        status_add_number(row, "bytes", x->bytes);
+        status_add_number(row, "waiting_blocks", x->waiting);
+        json_array_append_new(centres, row);
+    }
+    json_object_set_new(out, "centres", centres);
+    status_add_sentence(out, "centres_error", *m->failure ? m->failure : NULL);
+    status_add_sentence(out, "centres_refused", *m->refused ? m->refused : NULL);
+    status_add_sentence(out, "centres_named_alike", *m->twins ? m->twins : NULL);
     return out;
 }
 
@@ -148,6 +166,6 @@ void status_format(const struct status_setup *setup, const struct pages_numbers 
     json_object_set_new(out, "http_token", json_boolean(tcp && !setup->http_open));
     json_object_set_new(out, "relay", setup->relay ? status_make_relay(setup, n, &store->relay) : json_null());
     json_object_set_new(out, "centre", n->hosts ? status_make_centre(n, &store->centre) : json_null());
-    json_object_set_new(out, "tier", setup->tier ? status_make_tier(setup, &n->tier) : json_null());
+    json_object_set_new(out, "tier", setup->tier ? status_make_tier(setup, &n->tier, &n->mirror) : json_null());
     document_write(out, to);
 }

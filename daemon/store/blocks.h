@@ -28,10 +28,15 @@ enum store_block_state {
     STORE_BLOCK_WRITTEN,  /* complete in the tier; sums are being released */
     STORE_BLOCK_SEALED,   /* all of its sums are released */
     STORE_BLOCK_GONE,     /* the database has nothing of it any more: the tier may drop it */
+    STORE_BLOCK_ARRIVING, /* mirror.h: being mirrored; no reader sees anything of it */
+    STORE_BLOCK_MIRRORED, /* visible */
+    STORE_BLOCK_LEAVING,  /* its rows are being removed; no reader sees anything of it */
+    STORE_BLOCK_LISTED,   /* another centre has it, and nothing of it is here yet */
 };
 
 struct store_block {
-    uint64_t number;
+    uint64_t number;                   /* in the tier, of its centre */
+    uint64_t row;                      /* in this database; the same, unless another centre sealed it */
     uint8_t centre[STORE_CENTRE_SIZE]; /* that sealed it */
     uint32_t attempt;                  /* ≥ 1: rows of earlier attempts in the tier are not part of it */
     int64_t day;                       /* since the epoch */

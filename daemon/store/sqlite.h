@@ -268,11 +268,11 @@ struct sqlite_series {
     uint32_t build_count;
     int64_t builds[];
 };
-/* Row ids of things by their names, added if new. *series is borrowed until the next call. Inside a write transaction.
- */
+/* Row ids of things by their names, added if new. mirror: of a series of which other centres have the sums; its lists
+ * show it from its first uploads on. *series is borrowed until the next call. Inside a write transaction. */
 enum profd_status sqlite_intern_host(struct store *s, const char *host, int64_t *id, struct profd_error *e);
 enum profd_status sqlite_intern_build(struct store *s, const char *build_id, int64_t *id, struct profd_error *e);
-enum profd_status sqlite_intern_series(struct store *s, const struct store_upload *u,
+enum profd_status sqlite_intern_series(struct store *s, const struct store_upload *u, bool mirror,
                                        const struct sqlite_series **series, struct profd_error *e);
 
 #define SQLITE_ENDED_BEFORE                                                                                            \

@@ -231,7 +231,7 @@ static enum profd_status add_counts(struct arriving *a, const struct store_deliv
     }
     hex_put(text, d->host, STORE_HOST_SIZE);
     TRY(sqlite_intern_host(a->s, text, &part->host, e));
-    TRY(sqlite_intern_series(a->s, &in->upload, &series, e));
+    TRY(sqlite_intern_series(a->s, &in->upload, false, &series, e));
     /* Sums of hours of the frozen day do not change: what comes late waits as if hosts sent more often. */
     const int64_t widest = sqlite_level_minutes(SQLITE_LEVEL_SLICES - 1) * MINUTE,
                   width = in->width > widest && in->upload.end / SQLITE_DAY == a->frozen ? widest : in->width;

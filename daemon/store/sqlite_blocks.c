@@ -365,13 +365,23 @@ enum profd_status store_block_written(struct store *s, const struct store_block 
     return sqlite_write_end(s, status, e);
 }
 
+enum profd_status store_keep_arcs(const uint8_t *counts, size_t n, size_t builds, uint8_t **out, size_t *size,
+                                  struct profd_error *e)
+{
+    struct counts arcs;
+    struct arena *a = arena_new(0);
+    enum profd_status status = a ? rollup_decode(a, counts, n, (uint32_t)builds, true, &arcs, e) : profd_no_memory(e);
+    status = status ? status : counts_encode(&arcs, out, size, e);
+    arena_free(a);
+    return status;
+}
+
 /* Keeps the arcs of the day's sum: cycles are found over the arcs of all time, in reports of recent days, too. Of a sum
  * that cannot be decoded none are kept. */
 static enum profd_status keep_arcs(struct store *s, const struct store_block *b, int64_t series, struct profd_error *e)
 {
     sqlite3_stmt *q;
     bool row = false;
-    struct counts arcs;
     uint8_t *encoded = NULL;
     size_t n;
     struct profd_error why;
@@ -379,15 +389,9 @@ static enum profd_status keep_arcs(struct store *s, const struct store_block *b,
     if (!row) {
         return PROFD_OK;
     }
-    struct arena *a = arena_new(0);
     const uint8_t *counts = sqlite_blob(q, 0, &n);
-    enum profd_status status =
-        a ? rollup_decode(a, counts, n, (uint32_t)sqlite3_column_int(q, 1), true, &arcs, &why) : profd_no_memory(&why);
-    if (!status) {
-        status = counts_encode(&arcs, &encoded, &n, &why);
-    }
+    enum profd_status status = store_keep_arcs(counts, n, (size_t)sqlite3_column_int(q, 1), &encoded, &n, &why);
     sqlite_finish(q);
-    arena_free(a);
     if (!status) {
         status = sqlite_run(s, SQL_SEALED_ARCS,
                             VALUES(INTEGER(series), INTEGER(b->day), INTEGER(b->number), BLOB(encoded, n)), e);

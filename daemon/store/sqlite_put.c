@@ -68,8 +68,8 @@ static enum profd_status intern_set(struct store *s, const int64_t *builds, size
     return PROFD_OK;
 }
 
-static enum profd_status find_series(struct store *s, const struct store_upload *u, const int64_t *builds, int64_t set,
-                                     int64_t *id, struct profd_error *e)
+static enum profd_status find_series(struct store *s, const struct store_upload *u, bool mirror, const int64_t *builds,
+                                     int64_t set, int64_t *id, struct profd_error *e)
 {
     struct buffer labels;
     buffer_init(&labels, SQLITE_CACHE_BYTES);
@@ -77,23 +77,26 @@ static enum profd_status find_series(struct store *s, const struct store_upload 
     bool found = false;
     enum profd_status status = labels.failed ? profd_no_memory(e) : PROFD_OK;
     if (status == PROFD_OK) {
-        status = sqlite_find(
-            s, SQL_SERIES_FIND,
-            VALUES(INTEGER(set), INTEGER(u->uid), INTEGER(builds[u->program]), BLOB(labels.data, labels.size)), id,
-            &found, e);
+        status = sqlite_find(s, SQL_SERIES_FIND,
+                             VALUES(INTEGER(set), INTEGER(u->uid), INTEGER(builds[u->program]),
+                                    BLOB(labels.data, labels.size), INTEGER(mirror)),
+                             id, &found, e);
     }
     if (status == PROFD_OK && !found) {
-        status = sqlite_run(
-            s, SQL_SERIES_ADD,
-            VALUES(INTEGER(set), INTEGER(u->uid), INTEGER(builds[u->program]), BLOB(labels.data, labels.size)), e);
+        status = sqlite_run(s, SQL_SERIES_ADD,
+                            VALUES(INTEGER(set), INTEGER(u->uid), INTEGER(builds[u->program]),
+                                   BLOB(labels.data, labels.size), INTEGER(mirror)),
+                            e);
         *id = sqlite3_last_insert_rowid(s->db);
         if (status == PROFD_OK) {
             status = sqlite_run(s, SQL_SET_USER_ADD, VALUES(INTEGER(set), INTEGER(u->uid)), e);
         }
         for (size_t i = 0; status == PROFD_OK && i < u->build_count; i++) {
-            status = sqlite_run(
-                s, SQL_BUILD_USER_ADD,
-                VALUES(INTEGER(builds[i]), INTEGER(u->uid), INTEGER(s->state.number + 1), TEXT(u->builds[i].name)), e);
+            const int64_t number = s->state.number + 1;
+            status = sqlite_run(s, SQL_BUILD_USER_ADD,
+                                VALUES(INTEGER(builds[i]), INTEGER(u->uid), INTEGER(number), TEXT(u->builds[i].name),
+                                       INTEGER(mirror ? 0 : number)),
+                                e);
         }
     }
     buffer_done(&labels);
@@ -101,11 +104,11 @@ static enum profd_status find_series(struct store *s, const struct store_upload 
 }
 
 /* Makes the key of a series in s->key. */
-static bool make_key(struct store *s, const struct store_upload *u)
+static bool make_key(struct store *s, const struct store_upload *u, bool mirror)
 {
     s->key.size = 0;
     s->key.failed = false;
-    uint64_t head[3] = {u->uid, u->program, u->build_count};
+    uint64_t head[4] = {u->uid, u->program, u->build_count, mirror};
     buffer_add(&s->key, head, sizeof head);
     for (size_t i = 0; i < u->build_count; i++) {
         buffer_add(&s->key, u->builds[i].id.text, strlen(u->builds[i].id.text) + 1);
@@ -115,8 +118,8 @@ static bool make_key(struct store *s, const struct store_upload *u)
 }
 
 /* Reads or adds the rows of a series that is not cached. entry has space for all builds. */
-static enum profd_status load_series(struct store *s, const struct store_upload *u, struct sqlite_series *entry,
-                                     uint8_t *set, struct profd_error *e)
+static enum profd_status load_series(struct store *s, const struct store_upload *u, bool mirror,
+                                     struct sqlite_series *entry, uint8_t *set, struct profd_error *e)
 {
     int64_t set_id = 0;
     for (size_t i = 0; i < u->build_count; i++) {
@@ -133,15 +136,15 @@ static enum profd_status load_series(struct store *s, const struct store_upload 
     }
     enum profd_status status = intern_set(s, entry->builds, u->build_count, set, &set_id, e);
     if (status == PROFD_OK) {
-        status = find_series(s, u, entry->builds, set_id, &entry->id, e);
+        status = find_series(s, u, mirror, entry->builds, set_id, &entry->id, e);
     }
     return status;
 }
 
-enum profd_status sqlite_intern_series(struct store *s, const struct store_upload *u,
+enum profd_status sqlite_intern_series(struct store *s, const struct store_upload *u, bool mirror,
                                        const struct sqlite_series **series, struct profd_error *e)
 {
-    if (!make_key(s, u)) {
+    if (!make_key(s, u, mirror)) {
         return profd_no_memory(e);
     }
     const struct sqlite_series *cached = hashmap_find(&s->series, s->key.data, s->key.size);
@@ -155,7 +158,7 @@ enum profd_status sqlite_intern_series(struct store *s, const struct store_uploa
     enum profd_status status = entry && set ? PROFD_OK : profd_no_memory(e);
     if (status == PROFD_OK) {
         entry->build_count = (uint32_t)u->build_count;
-        status = load_series(s, u, entry, set, e);
+        status = load_series(s, u, mirror, entry, set, e);
     }
     if (status == PROFD_OK) {
         cached = hashmap_put(&s->series, s->key.data, s->key.size, entry, size);
@@ -660,7 +663,7 @@ static enum profd_status put_counts(struct sqlite_batch *b, const struct store_u
     bool found = false, done = false;
     struct store *s = b->s;
     TRY(sqlite_intern_host(s, u->host, &host, e));
-    TRY(sqlite_intern_series(s, u, &series, e));
+    TRY(sqlite_intern_series(s, u, false, &series, e));
     enum profd_status status = PROFD_OK;
     if (i->has_upload && i->series == series->id && i->hour == u->end / SQLITE_HOUR) {
         status = load_growing(s, i, series->build_count, &g, &found, e);
@@ -869,7 +872,7 @@ static enum profd_status put_upload(struct sqlite_batch *b, const struct store_u
     if (*outcome != STORE_STORED) {
         return PROFD_OK;
     }
-    TRY(sqlite_intern_series(b->s, u, &series, e));
+    TRY(sqlite_intern_series(b->s, u, false, &series, e));
     return sqlite_batch_put(b, u, host, series, 0, &number, e);
 }
 

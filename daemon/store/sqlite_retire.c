@@ -14,9 +14,8 @@ struct part_key {
     int64_t build, uid;
 };
 
-/* Notes that something that ended at last was removed from a series. gone: build, user → the latest of these times. */
-static enum profd_status sqlite_withdraw(struct hashmap *gone, const struct sqlite_identity *series, int64_t last,
-                                         struct profd_error *e)
+enum profd_status sqlite_withdraw(struct hashmap *gone, const struct sqlite_identity *series, int64_t last,
+                                  struct profd_error *e)
 {
     for (size_t i = 0; i < series->build_count; i++) {
         const struct part_key key = {.build = series->builds[i], .uid = series->uid};
@@ -30,8 +29,7 @@ static enum profd_status sqlite_withdraw(struct hashmap *gone, const struct sqli
     return PROFD_OK;
 }
 
-/* Brings the lists and the epochs up to date, after the tables of series are. */
-static enum profd_status sqlite_withdrawal_apply(struct store *s, const struct hashmap *gone, struct profd_error *e)
+enum profd_status sqlite_withdrawal_apply(struct store *s, const struct hashmap *gone, struct profd_error *e)
 {
     size_t position = 0;
     const void *key;
@@ -64,9 +62,7 @@ void sqlite_retired_add(struct sqlite_state *t, const struct sqlite_sums *gone)
     t->live_bytes -= gone->live_bytes < t->live_bytes ? gone->live_bytes : t->live_bytes;
 }
 
-/* Removes a series' row, and its set if no other series has it. */
-static enum profd_status sqlite_series_remove(struct store *s, const struct sqlite_identity *series,
-                                              struct profd_error *e)
+enum profd_status sqlite_series_remove(struct store *s, const struct sqlite_identity *series, struct profd_error *e)
 {
     TRY(sqlite_run(s, SQL_SERIES_REMOVE, VALUES(INTEGER(series->id)), e));
     TRY(sqlite_run(s, SQL_SET_USER_REMOVE, VALUES(INTEGER(series->set), INTEGER(series->uid)), e));
@@ -98,25 +94,18 @@ static enum profd_status doom_series(struct store *s, struct arena *a, int64_t i
     bool found, saturated = false;
     TRY(sqlite_series_identify(s, a, id, &series, &found, e));
     TRY(sqlite_series_load(s, id, series.build_count, &gone, &found, e));
-    enum profd_status status = sqlite_run(s, SQL_DOOMED_ADD, VALUES(INTEGER(id)), e);
-    if (status == PROFD_OK) {
-        status = sqlite_series_remove(s, &series, e);
-    }
-    if (status == PROFD_OK) {
-        status = sqlite_segment_withdraw(s, id, e);
-    }
-    if (status == PROFD_OK) { /* an open block may contain some of it */
-        status = sqlite_run(s, SQL_BLOCK_ATTEMPT, VALUES(INTEGER(0), INTEGER(INT64_MAX)), e);
-    }
-    if (status == PROFD_OK) {
-        status = sqlite_withdraw(w, &series, gone.last, e);
-    }
-    if (status == PROFD_OK) {
-        status = sqlite_centre_removed(s, &series, &gone, e);
+    sum_add(uploads, gone.uploads, &saturated);
+    TRY(sqlite_run(s, SQL_DOOMED_ADD, VALUES(INTEGER(id)), e));
+    TRY(sqlite_series_remove(s, &series, e));
+    TRY(sqlite_withdraw(w, &series, gone.last, e));
+    if (series.mirror) { /* a block that arrives may contain some of it */
+        return sqlite_run(s, SQL_MIRROR_ARRIVING, NULL, 0, e);
     }
     sqlite_retired_add(&s->state, &gone);
-    sum_add(uploads, gone.uploads, &saturated);
-    return status;
+    TRY(sqlite_segment_withdraw(s, id, e));
+    /* An open block may contain some of it. */
+    TRY(sqlite_run(s, SQL_BLOCK_ATTEMPT, VALUES(INTEGER(0), INTEGER(INT64_MAX)), e));
+    return sqlite_centre_removed(s, &series, &gone, e);
 }
 
 /* All series of which the build is the program. */

@@ -65,5 +65,12 @@ enum profd_status sqlite_reclaim(struct store *s, const struct sqlite_budget *bu
 
 /* Adds removed counts to the totals. */
 void sqlite_retired_add(struct sqlite_state *t, const struct sqlite_sums *gone);
+/* Notes that something that ended at last was removed from a series. gone: build, user → the latest of these times. */
+enum profd_status sqlite_withdraw(struct hashmap *gone, const struct sqlite_identity *series, int64_t last,
+                                  struct profd_error *e);
+/* Brings the lists and the epochs up to date, after the tables of series are. */
+enum profd_status sqlite_withdrawal_apply(struct store *s, const struct hashmap *gone, struct profd_error *e);
+/* Removes a series' row, and its set if no other series has it. */
+enum profd_status sqlite_series_remove(struct store *s, const struct sqlite_identity *series, struct profd_error *e);
 
 #endif

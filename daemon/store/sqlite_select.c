@@ -367,13 +367,14 @@ void sqlite_block_take(sqlite3_stmt *q, int column, struct store_block *out)
 {
     size_t n;
     const uint8_t *centre = sqlite_blob(q, column + 1, &n);
-    *out = (struct store_block){.number = (uint64_t)sqlite3_column_int64(q, column),
+    *out = (struct store_block){.number = (uint64_t)sqlite3_column_int64(q, column + 8),
                                 .attempt = (uint32_t)sqlite3_column_int64(q, column + 2),
                                 .day = sqlite3_column_int64(q, column + 3),
                                 .state = (enum store_block_state)sqlite3_column_int(q, column + 4),
                                 .sums = (uint64_t)sqlite3_column_int64(q, column + 5),
                                 .bytes = (uint64_t)sqlite3_column_int64(q, column + 6),
-                                .sealed = sqlite3_column_int64(q, column + 7)};
+                                .sealed = sqlite3_column_int64(q, column + 7),
+                                .row = (uint64_t)sqlite3_column_int64(q, column)};
     memcpy(out->centre, centre, n < sizeof out->centre ? n : sizeof out->centre);
 }
 
@@ -392,10 +393,27 @@ static void hash_text(struct sha256_ctx *hash, const char *text)
     sha256_update(hash, strlen(text), (const uint8_t *)text);
 }
 
+void sqlite_series_key_make(const struct store_block_sum *sum, uint8_t key[STORE_SERIES_KEY_SIZE])
+{
+    struct sha256_ctx hash;
+    sha256_init(&hash);
+    hash_text(&hash, sum->tenant);
+    hash_text(&hash, sum->stub.program);
+    hash_number(&hash, sum->build_count);
+    for (size_t i = 0; i < sum->build_count; i++) {
+        hash_text(&hash, sum->builds[i].id.text);
+    }
+    hash_number(&hash, sum->label_count);
+    for (size_t i = 0; i < sum->label_count; i++) {
+        hash_text(&hash, sum->labels[i].name);
+        hash_text(&hash, sum->labels[i].value);
+    }
+    sha256_digest(&hash, STORE_SERIES_KEY_SIZE, key);
+}
+
 enum profd_status sqlite_series_key(struct reading *r, const struct series_info *info, const char **name,
                                     uint8_t key[STORE_SERIES_KEY_SIZE], struct profd_error *e)
 {
-    struct sha256_ctx hash;
     char local[32];
     sqlite3_stmt *q = NULL;
     bool tenant = false;
@@ -407,19 +425,13 @@ enum profd_status sqlite_series_key(struct reading *r, const struct series_info 
     *name = arena_copy(r->arena, text, strlen(text));
     sqlite_finish(tenant ? q : NULL);
     TRY(*name ? PROFD_OK : profd_no_memory(e));
-    sha256_init(&hash);
-    hash_text(&hash, *name);
-    hash_text(&hash, info->builds[info->program].id.text);
-    hash_number(&hash, info->build_count);
-    for (size_t i = 0; i < info->build_count; i++) {
-        hash_text(&hash, info->builds[i].id.text);
-    }
-    hash_number(&hash, info->label_count);
-    for (size_t i = 0; i < info->label_count; i++) {
-        hash_text(&hash, info->labels[i].name);
-        hash_text(&hash, info->labels[i].value);
-    }
-    sha256_digest(&hash, STORE_SERIES_KEY_SIZE, key);
+    const struct store_block_sum sum = {.stub = {.program = info->builds[info->program].id.text},
+                                        .tenant = *name,
+                                        .build_count = info->build_count,
+                                        .builds = info->builds,
+                                        .label_count = info->label_count,
+                                        .labels = info->labels};
+    sqlite_series_key_make(&sum, key);
     return PROFD_OK;
 }
 

@@ -68,7 +68,9 @@ void sqlite_reading_done(struct reading *r);
 
 /* Reads the columns of a block from this one on. */
 void sqlite_block_take(sqlite3_stmt *q, int column, struct store_block *out);
-#define SQLITE_BLOCK_COLUMNS 8
+#define SQLITE_BLOCK_COLUMNS 9
+/* Computes the key of a sum's series (STORE_SERIES_KEY_SIZE). */
+void sqlite_series_key_make(const struct store_block_sum *sum, uint8_t key[STORE_SERIES_KEY_SIZE]);
 /* Reads the name of the user of a series, and its key. *name lives in the reading's arena. */
 enum profd_status sqlite_series_key(struct reading *r, const struct series_info *info, const char **name,
                                     uint8_t key[STORE_SERIES_KEY_SIZE], struct profd_error *e);

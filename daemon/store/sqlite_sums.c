@@ -163,23 +163,28 @@ enum profd_status sqlite_series_save(struct store *s, int64_t series, const stru
     return sqlite_run(s, SQL_SERIES_SET, VALUES(INTEGER(series), SUM_VALUES(x), BLOB(shares, n)), e);
 }
 
-enum profd_status sqlite_ledger_sum(struct store *s, int64_t series, int64_t from, int64_t to, size_t builds,
-                                    struct sqlite_sums *out, struct profd_error *e)
+enum profd_status sqlite_sums_of_rows(struct store *s, enum sqlite_sql which, const struct sqlite_value *values,
+                                      size_t count, size_t builds, struct sqlite_sums *out, struct profd_error *e)
 {
     sqlite3_stmt *q;
     struct sqlite_sums one;
     sqlite_sums_init(out, builds);
-    TRY(sqlite_start(s, SQL_LEDGER_RANGE, VALUES(INTEGER(series), INTEGER(from), INTEGER(to)), &q, e));
+    TRY(sqlite_start(s, which, values, count, &q, e));
     enum profd_status status = PROFD_OK;
     while (sqlite_row(s, q, &status, e)) {
         status = sqlite_sums_read(s, q, builds, &one, e);
         if (status == PROFD_OK) {
             sqlite_sums_add(out, &one);
-        } else {
-            sqlite_finish(q);
         }
     }
     return status;
+}
+
+enum profd_status sqlite_ledger_sum(struct store *s, int64_t series, int64_t from, int64_t to, size_t builds,
+                                    struct sqlite_sums *out, struct profd_error *e)
+{
+    return sqlite_sums_of_rows(s, SQL_LEDGER_RANGE, VALUES(INTEGER(series), INTEGER(from), INTEGER(to)), builds, out,
+                               e);
 }
 
 enum profd_status sqlite_series_identify(struct store *s, struct arena *a, int64_t series, struct sqlite_identity *out,
@@ -208,6 +213,7 @@ enum profd_status sqlite_series_identify(struct store *s, struct arena *a, int64
                                     .set = sqlite3_column_int64(q, 3),
                                     .program = sqlite3_column_int64(q, 2),
                                     .uid = (uint32_t)sqlite3_column_int64(q, 1),
+                                    .mirror = sqlite3_column_int(q, 4) != 0,
                                     .build_count = n / 4,
                                     .builds = builds};
     sqlite_finish(q);

@@ -46,6 +46,9 @@ bool sqlite_shares_decode(const uint8_t *in, size_t n, struct sqlite_sums *s);
 enum profd_status sqlite_sums_read(struct store *s, sqlite3_stmt *q, size_t builds, struct sqlite_sums *out,
                                    struct profd_error *e);
 
+/* Σ of the rows of a statement that begin with sums. */
+enum profd_status sqlite_sums_of_rows(struct store *s, enum sqlite_sql which, const struct sqlite_value *values,
+                                      size_t count, size_t builds, struct sqlite_sums *out, struct profd_error *e);
 /* The ledger's row of a series and hour; sums without uploads if there is none. */
 enum profd_status sqlite_ledger_load(struct store *s, int64_t series, int64_t hour, size_t builds,
                                      struct sqlite_sums *out, bool *found, struct profd_error *e);
@@ -65,6 +68,7 @@ enum profd_status sqlite_series_save(struct store *s, int64_t series, const stru
 struct sqlite_identity {
     int64_t id, set, program;
     uint32_t uid;
+    bool mirror; /* its sums are in no total */
     size_t build_count;
     const uint32_t *builds; /* row ids in load order */
 };

@@ -14,6 +14,7 @@ enum owner { OWNER_USER, OWNER_SERIES, OWNER_INSTANCE, OWNER_SERIES_GONE, OWNER_
 struct key {
     int64_t owner, id;
 };
+#define NOBODY (-1) /* the user of series that other centres have sealed */
 
 /* Which column names the owner. */
 static const struct counted {
@@ -22,19 +23,20 @@ static const struct counted {
     int column;
     enum owner gone; /* OWNER_USER: its removal says nothing about others */
     int gone_user;   /* column */
+    int gone_nobody; /* column: not 0 if the rows count for no user; 0: there is none */
     bool counts;
     int beside; /* column: bytes of another row before, which count; columns behind it were part of it. 0: none */
 } tables[] = {
-    {"upload", OWNER_SERIES, 1, OWNER_USER, 0, true, 0},
-    {"rollup", OWNER_SERIES, 1, OWNER_USER, 0, true, 0},
-    {"sealed", OWNER_SERIES, 2, OWNER_USER, 0, true, 14},
-    {"rollup_processes", OWNER_SERIES, 0, OWNER_USER, 0, true, 0},
-    {"ledger", OWNER_SERIES, 0, OWNER_USER, 0, true, 0},
-    {"series", OWNER_SERIES, 0, OWNER_SERIES_GONE, 2, true, 0},
-    {"doomed", OWNER_SERIES, 0, OWNER_SERIES_GONE, 1, false, 0},
-    {"snapshot", OWNER_INSTANCE, 0, OWNER_USER, 0, true, 0},
-    {"instance", OWNER_INSTANCE, 0, OWNER_INSTANCE_GONE, 1, true, 0},
-    {"build_user", OWNER_USER, 1, OWNER_USER, 0, true, 0},
+    {"upload", OWNER_SERIES, 1, OWNER_USER, 0, 0, true, 0},
+    {"rollup", OWNER_SERIES, 1, OWNER_USER, 0, 0, true, 0},
+    {"sealed", OWNER_SERIES, 2, OWNER_USER, 0, 0, true, 14},
+    {"rollup_processes", OWNER_SERIES, 0, OWNER_USER, 0, 0, true, 0},
+    {"ledger", OWNER_SERIES, 0, OWNER_USER, 0, 0, true, 0},
+    {"series", OWNER_SERIES, 0, OWNER_SERIES_GONE, 2, 16, true, 0},
+    {"doomed", OWNER_SERIES, 0, OWNER_SERIES_GONE, 1, 0, false, 0},
+    {"snapshot", OWNER_INSTANCE, 0, OWNER_USER, 0, 0, true, 0},
+    {"instance", OWNER_INSTANCE, 0, OWNER_INSTANCE_GONE, 1, 0, true, 0},
+    {"build_user", OWNER_USER, 1, OWNER_USER, 0, 0, true, 0},
 };
 
 static void note(struct store *s, enum owner owner, int64_t id, int64_t bytes)
@@ -93,8 +95,10 @@ static void see_row(void *context, sqlite3 *db, int op, const char *schema, cons
     if (op == SQLITE_DELETE && t->gone != OWNER_USER) {
         const struct key key = {t->gone, id};
         sqlite3_value *uid;
+        const bool nobody = t->gone_nobody > 0 && sqlite3_preupdate_old(db, t->gone_nobody, &uid) == SQLITE_OK &&
+                            sqlite3_value_int(uid) != 0;
         if (sqlite3_preupdate_old(db, t->gone_user, &uid) == SQLITE_OK && !hashmap_find(&s->owed, &key, sizeof key)) {
-            note(s, t->gone, id, sqlite3_value_int64(uid));
+            note(s, t->gone, id, nobody ? NOBODY : sqlite3_value_int64(uid));
         }
     }
 }
@@ -144,7 +148,8 @@ static enum profd_status find_user(struct store *s, const struct key *k, int64_t
 
 static enum profd_status sqlite_user_add(struct store *s, int64_t uid, int64_t bytes, struct profd_error *e)
 {
-    return bytes == 0 ? PROFD_OK : sqlite_run(s, SQL_USER_ADD, VALUES(INTEGER(uid), INTEGER(bytes)), e);
+    return bytes == 0 || uid == NOBODY ? PROFD_OK
+                                       : sqlite_run(s, SQL_USER_ADD, VALUES(INTEGER(uid), INTEGER(bytes)), e);
 }
 
 enum profd_status sqlite_users_flush(struct store *s, struct profd_error *e)

@@ -597,12 +597,38 @@ static enum profd_status verify_series(struct verifying *v, const struct sqlite_
     return verify_floor(v, series, &fl, e);
 }
 
+/* The next day of a series that other centres have sealed; behind the last, that its sums are those of its days. */
+static enum profd_status verify_mirrored(struct verifying *v, const struct sqlite_identity *series,
+                                         struct store_cursor *c, struct profd_error *e)
+{
+    struct found_hour days = {.rounding = 0};
+    struct sqlite_sums said;
+    char where[64];
+    int64_t day = 0;
+    bool found = false;
+    TRY(sqlite_find(v->s, SQL_MIRROR_DAY_NEXT, VALUES(INTEGER(series->id), INTEGER(c->hour / 24)), &day, &found, e));
+    c->hour = 24 * (day + 1);
+    if (found) {
+        return verify_sealed(v, series, day, e);
+    }
+    c->series = (uint64_t)series->id + 1;
+    c->hour = 0;
+    snprintf(where, sizeof where, "mirrored series %" PRId64, series->id);
+    TRY(sqlite_sums_of_rows(v->s, SQL_MIRROR_DAYS, VALUES(INTEGER(series->id)), series->build_count, &days.sums, e));
+    TRY(sqlite_series_load(v->s, series->id, series->build_count, &said, &found, e));
+    compare_sums(v, where, "series", &said, "days", &days);
+    return PROFD_OK;
+}
+
 /* Finds the next hour of a series with data, and the day that ends before it; or the end of the series. */
 static enum profd_status verify_next(struct verifying *v, const struct sqlite_identity *series, struct store_cursor *c,
                                      struct profd_error *e)
 {
     int64_t hour = 0, next = 0;
     bool found = false, more = false;
+    if (series->mirror) {
+        return verify_mirrored(v, series, c, e);
+    }
     enum profd_status status =
         sqlite_find(v->s, SQL_LEDGER_NEXT, VALUES(INTEGER(series->id), INTEGER(c->hour)), &hour, &found, e);
     if (status == PROFD_OK && !found) {

@@ -19,6 +19,7 @@
 #include "proto/message.h"
 #include "proto/status.h"
 #include "store/blocks.h"
+#include "store/mirror.h"
 #include "store/offers.h"
 #include "store/segments.h"
 #include "store/tokens.h"

@@ -15,6 +15,14 @@ static void statement_add_bytes(struct buffer *b, const uint8_t *bytes, size_t n
     buffer_add_char(b, '\'');
 }
 
+static void statement_add_block(struct buffer *b, const struct store_block *block)
+{
+    buffer_add_text(b, "WHERE centre = ");
+    statement_add_bytes(b, block->centre, sizeof block->centre);
+    buffer_add_format(b, " AND day = %" PRId64 " AND block = %" PRIu64 " AND attempt = %" PRIu32, block->day,
+                      block->number, block->attempt);
+}
+
 void statement_check_block(struct buffer *b, const struct store_block *block)
 {
     static const char *const numbers[] = {"level", "at",    "number", "uploads", "processes",
@@ -25,11 +33,9 @@ void statement_check_block(struct buffer *b, const struct store_block *block)
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
         buffer_add_format(b, ", toString(%s), ' '", numbers[i]);
     }
-    buffer_add_text(b, ", program, groups, shares, arrayStringConcat(hosts, ''), totals, counts, spread)))) FROM sum "
-                       "WHERE centre = ");
-    statement_add_bytes(b, block->centre, sizeof block->centre);
-    buffer_add_format(b, " AND day = %" PRId64 " AND block = %" PRIu64 " AND attempt = %" PRIu32 " FORMAT RowBinary",
-                      block->day, block->number, block->attempt);
+    buffer_add_text(b, ", program, groups, shares, arrayStringConcat(hosts, ''), totals, counts, spread)))) FROM sum ");
+    statement_add_block(b, block);
+    buffer_add_text(b, " FORMAT RowBinary");
     buffer_add_char(b, '\0');
 }
 
@@ -117,6 +123,39 @@ void statement_fetch(struct buffer *b, const struct store_stub *const *stubs, si
         buffer_add_format(b, ",%" PRId64 ")", s->at);
     }
     buffer_add_text(b, "))) FORMAT RowBinary");
+    buffer_add_char(b, '\0');
+}
+
+void statement_list_blocks(struct buffer *b)
+{
+    buffer_add_text(b, "SELECT centre, name, day, block, attempt, state, rows, bytes, checksum, sealed, version "
+                       "FROM manifest FORMAT RowBinary");
+    buffer_add_char(b, '\0');
+}
+
+void statement_list_sums(struct buffer *b, const struct store_block *block, const struct store_stub *after, unsigned n)
+{
+    buffer_add_text(b, "SELECT program, series, level, at, number, uploads, processes, ticks, calls, first, last, "
+                       "inexact, groups, shares, toUInt64(length(counts) + length(spread)), "
+                       "toUInt64(if(totals = '', 0, length(hosts))) FROM sum ");
+    statement_add_block(b, block);
+    if (*after->program) {
+        buffer_add_format(b, " AND (program > '%s' OR (program = '%s' AND (series > ", after->program, after->program);
+        statement_add_bytes(b, after->series, sizeof after->series);
+        buffer_add_text(b, " OR (series = ");
+        statement_add_bytes(b, after->series, sizeof after->series);
+        buffer_add_format(b, " AND (level > %d OR (level = %d AND at > %" PRId64 "))))))", after->level, after->level,
+                          after->at);
+    }
+    buffer_add_format(b, " ORDER BY program, series, level, at LIMIT %u FORMAT RowBinary", n);
+    buffer_add_char(b, '\0');
+}
+
+void statement_find_series(struct buffer *b, const struct store_stub *const *stubs, size_t n)
+{
+    buffer_add_text(b, "SELECT series, tenant, program, builds, names, labels FROM series WHERE 1");
+    statement_add_keys(b, stubs, n);
+    buffer_add_text(b, " LIMIT 1 BY series FORMAT RowBinary");
     buffer_add_char(b, '\0');
 }
 

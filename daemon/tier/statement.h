@@ -25,6 +25,18 @@ uint64_t statement_digest(const struct store_block_sum *sum);
  * and as `part` says hosts and counts, these and spread, or totals. NUL-terminated. */
 void statement_fetch(struct buffer *b, const struct store_stub *const *stubs, size_t n, enum store_archive_part part);
 
+/* Appends a query for all rows of the manifest: centre, name, day, block, attempt, state, rows, bytes, checksum,
+ * sealed, version. NUL-terminated. */
+void statement_list_blocks(struct buffer *b);
+/* Appends a query for the next n sums of a block after one of them, by program, series, level and time: program,
+ * series, level, at, number, uploads, processes, ticks, calls, first, last, inexact, groups, shares, bytes of counts
+ * and spread, and number of hosts that it has totals of. after: only its program, which has no quotes, series, level
+ * and at are looked at; program "": the first sums. NUL-terminated. */
+void statement_list_sums(struct buffer *b, const struct store_block *block, const struct store_stub *after, unsigned n);
+/* Appends a query for the series of n sums that are sorted by program and series: series, tenant, program, builds,
+ * names, labels. NUL-terminated. */
+void statement_find_series(struct buffer *b, const struct store_stub *const *stubs, size_t n);
+
 /* Appends a query for the greatest number of a block of a centre: UInt32, 0 if it has none. NUL-terminated. */
 void statement_find_newest(struct buffer *b, const uint8_t centre[STORE_CENTRE_SIZE]);
 

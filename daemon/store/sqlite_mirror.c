@@ -1,0 +1,473 @@
+/* What other centres sealed, as stubs of this database. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "proto/sum.h"
+#include "proto/hex.h"
+#include "proto/label.h"
+#include "store/arrivals.h"
+#include "store/sqlite_centre.h"
+#include "store/sqlite_select.h"
+
+#define COUNT_MOST (INT64_C(1) << 53) /* uploads of a sum; times and numbers may be larger */
+
+static enum profd_status find_block(struct store *s, uint64_t row, struct store_block *out, bool *found,
+                                    struct profd_error *e)
+{
+    sqlite3_stmt *q;
+    TRY(sqlite_first(s, SQL_BLOCK_GET, VALUES(INTEGER(row)), &q, found, e));
+    if (*found) {
+        sqlite_block_take(q, 0, out);
+        sqlite_finish(q);
+    }
+    return PROFD_OK;
+}
+
+/* CONFLICT unless the block arrives. */
+static enum profd_status find_arriving(struct store *s, uint64_t row, struct store_block *out, struct profd_error *e)
+{
+    bool found = false;
+    TRY(find_block(s, row, out, &found, e));
+    return found && out->state == STORE_BLOCK_ARRIVING
+               ? PROFD_OK
+               : profd_error_set(e, PROFD_CONFLICT, "block %" PRIu64 " of the database is not arriving", row);
+}
+
+enum profd_status store_mirror_begin(struct store *s, uint64_t row, struct profd_error *e)
+{
+    TRY(sqlite_write_begin(s, e));
+    enum profd_status status = sqlite_run(
+        s, SQL_MIRROR_STATE, VALUES(INTEGER(row), INTEGER(STORE_BLOCK_LISTED), INTEGER(STORE_BLOCK_ARRIVING)), e);
+    if (!status && sqlite3_changes(s->db) == 0) {
+        status = profd_error_set(e, PROFD_CONFLICT, "block %" PRIu64 " of the database is not listed", row);
+    }
+    return sqlite_write_end(s, status, e);
+}
+
+/* --- A sum as it comes from the tier: everything in it may be false. --- */
+
+struct putting {
+    struct store *s;
+    struct store_block block;
+    struct arena *arena; /* of a sum */
+};
+
+static enum profd_status refuse(const struct putting *p, const struct store_block_sum *sum, struct profd_error *e,
+                                const char *rule)
+{
+    return profd_error_set(e, PROFD_PROTOCOL,
+                           "a sum of program %.*s in block %" PRIu64 " of another centre is not mirrored: %s",
+                           BUILDID_TEXT_SIZE, sum->stub.program, p->block.number, rule);
+}
+
+static enum profd_status judge_series(const struct putting *p, const struct store_block_sum *sum, uint32_t *program,
+                                      struct profd_error *e)
+{
+    uint8_t key[STORE_SERIES_KEY_SIZE];
+    struct buildid id;
+    size_t bytes = 0;
+    *program = UINT32_MAX;
+    if (sum->build_count == 0 || sum->build_count > LIMIT_BUILDS || sum->label_count > LIMIT_LABELS) {
+        return refuse(p, sum, e, "it has no builds, or more builds or labels than a series may have");
+    }
+    for (size_t i = 0; i < sum->build_count; i++) {
+        const char *text = sum->builds[i].id.text, *name = sum->builds[i].name;
+        if (buildid_parse(text, strlen(text), &id, NULL) != PROFD_OK || strcmp(id.text, text) != 0) {
+            return refuse(p, sum, e, "it has a build-id that is none");
+        }
+        if (strlen(name) > LIMIT_BUILD_NAME || !utf8_valid((const uint8_t *)name, strlen(name))) {
+            return refuse(p, sum, e, "the name of a build is too long, or not UTF-8");
+        }
+        *program = strcmp(text, sum->stub.program) == 0 && *program == UINT32_MAX ? (uint32_t)i : *program;
+    }
+    for (size_t i = 0; i < sum->label_count; i++) {
+        const struct store_label *l = &sum->labels[i];
+        bytes += strlen(l->name) + strlen(l->value);
+        if (label_judge(l->name, strlen(l->name), l->value, strlen(l->value)) != LABEL_GOOD ||
+            (i > 0 && strcmp(sum->labels[i - 1].name, l->name) >= 0)) {
+            return refuse(p, sum, e, "its labels break the rules of labels, or their order");
+        }
+    }
+    if (*program == UINT32_MAX || bytes > LIMIT_LABEL_BYTES) {
+        return refuse(p, sum, e, "its program is not among its builds, or its labels are too long");
+    }
+    sqlite_series_key_make(sum, key);
+    return memcmp(key, sum->stub.series, sizeof key) == 0 ? PROFD_OK
+                                                          : refuse(p, sum, e, "its series does not have its key");
+}
+
+static enum profd_status judge_sum(const struct putting *p, const struct store_block_sum *sum, struct profd_error *e)
+{
+    const int64_t day = sum->stub.level == SQLITE_LEVEL_HOUR ? sum->stub.at / 24 : sum->stub.at;
+    struct random_groups groups;
+    if (sum->stub.level < SQLITE_LEVEL_HOUR || sum->stub.level > SQLITE_LEVEL_DAY || day != p->block.day ||
+        sum->stub.at < 0) {
+        return refuse(p, sum, e, "it is not of an hour of the block's day, nor of the day");
+    }
+    if (sum->uploads == 0 || sum->uploads > COUNT_MOST || sum->processes > SUM_MAX || sum->ticks > SUM_MAX ||
+        sum->calls > SUM_MAX || sum->number > SUM_MAX || sum->stub.bytes > COUNT_MOST ||
+        sum->bulk.host_count > COUNT_MOST || sum->first < 0 || sum->first > sum->last || sum->last / SQLITE_DAY < day) {
+        return refuse(p, sum, e, "one of its numbers or times cannot be that of a sum");
+    }
+    if (sum->groups_size > 0 && !random_groups_decode(sum->groups, sum->groups_size, &groups)) {
+        return refuse(p, sum, e, "its processes by group cannot be read");
+    }
+    return PROFD_OK;
+}
+
+/* The user that the tenant is here. Only a block of this centre has local users. */
+static enum profd_status find_uid(struct putting *p, const struct store_block_sum *sum, bool own, uint32_t *uid,
+                                  struct profd_error *e)
+{
+    int64_t tenant = 0;
+    unsigned local = 0;
+    int end = 0;
+    if (sscanf(sum->tenant, "uid %u%n", &local, &end) == 1 && sum->tenant[end] == '\0') {
+        *uid = local;
+        return own && local < STORE_TENANT_LAST ? PROFD_OK : refuse(p, sum, e, "it is of a local user of that centre");
+    }
+    if (*sum->tenant == '\0' || strlen(sum->tenant) > LIMIT_LABEL_VALUE ||
+        !utf8_valid((const uint8_t *)sum->tenant, strlen(sum->tenant))) {
+        return refuse(p, sum, e, "the name of its tenant is empty, too long, or not UTF-8");
+    }
+    TRY(sqlite_find_tenant(p->s, sum->tenant, &tenant, e));
+    *uid = store_tenant_uid(tenant);
+    return PROFD_OK;
+}
+
+static enum profd_status put_sum(struct putting *p, const struct store_block_sum *sum, bool own, struct profd_error *e)
+{
+    struct store_upload series = {
+        .build_count = sum->build_count, .builds = sum->builds, .label_count = sum->label_count, .labels = sum->labels};
+    const struct sqlite_series *known;
+    struct sqlite_sums hours;
+    uint8_t encoded[SQLITE_SHARES_BYTES];
+    const uint8_t *shares = sum->shares;
+    size_t shares_size = sum->shares_size;
+    TRY(judge_series(p, sum, &series.program, e));
+    TRY(judge_sum(p, sum, e));
+    TRY(find_uid(p, sum, own, &series.uid, e));
+    TRY(sqlite_intern_series(p->s, &series, true, &known, e));
+    sqlite_sums_init(&hours, sum->build_count);
+    if (sum->stub.level == SQLITE_LEVEL_HOUR) {
+        if (!sqlite_shares_decode(shares, shares_size, &hours)) {
+            return refuse(p, sum, e, "its shares of builds cannot be read");
+        }
+    } else {
+        TRY(sqlite_sums_of_rows(p->s, SQL_MIRROR_HOURS,
+                                VALUES(INTEGER(known->id), INTEGER(p->block.day), INTEGER(p->block.row)),
+                                sum->build_count, &hours, e));
+        if (hours.uploads != sum->uploads || hours.processes != sum->processes) {
+            return refuse(p, sum, e, "it is not the sum of its hours");
+        }
+        shares_size = sqlite_shares_encode(&hours, encoded);
+        shares = encoded;
+    }
+    return sqlite_run(p->s, SQL_MIRROR_PUT,
+                      VALUES(INTEGER(p->block.row), INTEGER(known->id), INTEGER(sum->stub.level), INTEGER(sum->stub.at),
+                             INTEGER(sum->number), INTEGER(sum->uploads), INTEGER(sum->processes), INTEGER(sum->ticks),
+                             INTEGER(sum->calls), INTEGER(sum->first), INTEGER(sum->last), INTEGER(sum->inexact),
+                             sum->groups_size > 0 ? BLOB(sum->groups, sum->groups_size) : NOTHING,
+                             INTEGER(sum->stub.bytes),
+                             sum->bulk.counts_size > 0 ? BLOB(sum->bulk.counts, sum->bulk.counts_size) : NOTHING,
+                             BLOB(shares, shares_size), INTEGER(sum->bulk.host_count)),
+                      e);
+}
+
+enum profd_status store_mirror_put(struct store *s, uint64_t row, const struct store_block_sum *sums, size_t n,
+                                   struct profd_error *e)
+{
+    struct putting p = {.s = s};
+    struct sqlite_centre centre;
+    TRY(sqlite_store_begin(s, e));
+    enum profd_status status = find_arriving(s, row, &p.block, e);
+    status = status ? status : sqlite_centre_load(s, &centre, e);
+    const bool own = !status && memcmp(centre.name, p.block.centre, sizeof centre.name) == 0;
+    for (size_t i = 0; i < n && !status; i++) {
+        status = put_sum(&p, &sums[i], own, e);
+    }
+    if (!status) {
+        status = sqlite_run(s, SQL_MIRROR_GROW, VALUES(INTEGER(row), INTEGER(n)), e);
+    }
+    return sqlite_store_end(s, status, e);
+}
+
+/* --- Blocks become visible, and leave --- */
+
+/* Computes the sums of a mirrored series anew. */
+static enum profd_status sum_series(struct store *s, struct arena *a, int64_t id, uint32_t *uid, struct profd_error *e)
+{
+    struct sqlite_identity series;
+    struct sqlite_sums sums;
+    bool found = false;
+    arena_reset(a);
+    TRY(sqlite_series_identify(s, a, id, &series, &found, e));
+    if (!found) { /* it was deleted, and its rows are being removed */
+        *uid = STORE_TENANT;
+        return PROFD_OK;
+    }
+    *uid = series.uid;
+    TRY(sqlite_sums_of_rows(s, SQL_MIRROR_DAYS, VALUES(INTEGER(id)), series.build_count, &sums, e));
+    return sqlite_series_save(s, id, &sums, e);
+}
+
+/* Computes the sums of all series of a block anew. users: gets those of the series. */
+static enum profd_status sum_block(struct store *s, uint64_t row, struct hashmap *users, struct profd_error *e)
+{
+    struct arena *a = arena_new(0);
+    enum profd_status status = a ? PROFD_OK : profd_no_memory(e);
+    int64_t series = 0;
+    uint32_t uid = 0;
+    for (bool found = true; !status; series++) {
+        status = sqlite_find(s, SQL_MIRROR_SERIES_NEXT,
+                             VALUES(INTEGER(row), INTEGER(SQLITE_LEVEL_DAY), INTEGER(series)), &series, &found, e);
+        if (status || !found) {
+            break;
+        }
+        status = sum_series(s, a, series, &uid, e);
+        if (!status && !hashmap_find(users, &uid, sizeof uid) &&
+            !hashmap_put(users, &uid, sizeof uid, &uid, sizeof uid)) {
+            status = profd_no_memory(e);
+        }
+    }
+    arena_free(a);
+    return status;
+}
+
+/* Answers about these users are new, and those about tenants, which name the centres. */
+static enum profd_status touch(struct store *s, const struct hashmap *users, struct profd_error *e)
+{
+    size_t position = 0;
+    const int64_t number = s->state.list_epoch = ++s->state.number;
+    TRY(sqlite_centre_touch(s, number, STORE_TENANT_LAST, STORE_TENANT, e));
+    for (const uint32_t *uid; (uid = hashmap_next(users, &position, NULL));) {
+        TRY(sqlite_centre_touch(s, number, *uid, *uid, e));
+    }
+    return PROFD_OK;
+}
+
+static enum profd_status hide_block(struct store *s, uint64_t row, struct hashmap *users, struct profd_error *e)
+{
+    TRY(sqlite_run(s, SQL_MIRROR_STATE,
+                   VALUES(INTEGER(row), INTEGER(STORE_BLOCK_MIRRORED), INTEGER(STORE_BLOCK_LEAVING)), e));
+    return sum_block(s, row, users, e);
+}
+
+static enum profd_status show_block(struct store *s, uint64_t row, uint64_t sums, struct hashmap *users,
+                                    struct profd_error *e)
+{
+    struct store_block b;
+    int64_t series = 0, before = 0;
+    bool found = false;
+    TRY(find_arriving(s, row, &b, e));
+    if (b.sums != sums) {
+        return profd_error_set(e, PROFD_CONFLICT, "%" PRIu64 " of %" PRIu64 " sums of block %" PRIu64 " are here",
+                               b.sums, sums, b.number);
+    }
+    TRY(sqlite_find(s, SQL_MIRROR_LONE, VALUES(INTEGER(row)), &series, &found, e));
+    if (found) {
+        return profd_error_set(e, PROFD_PROTOCOL,
+                               "block %" PRIu64 " of another centre is not mirrored: it has an hour of a series and no "
+                               "day of it",
+                               b.number);
+    }
+    const struct sqlite_value which[] = {BLOB(b.centre, sizeof b.centre), INTEGER(b.number), INTEGER(row)};
+    for (found = true; found;) {
+        TRY(sqlite_find(s, SQL_MIRROR_BEFORE, which, sizeof which / sizeof which[0], &before, &found, e));
+        TRY(found ? hide_block(s, (uint64_t)before, users, e) : PROFD_OK);
+    }
+    TRY(sqlite_run(s, SQL_MIRROR_STATE,
+                   VALUES(INTEGER(row), INTEGER(STORE_BLOCK_ARRIVING), INTEGER(STORE_BLOCK_MIRRORED)), e));
+    TRY(sum_block(s, row, users, e));
+    return touch(s, users, e);
+}
+
+enum profd_status store_mirror_show(struct store *s, uint64_t row, uint64_t sums, struct profd_error *e)
+{
+    struct hashmap users;
+    TRY(sqlite_upkeep_begin(s, e));
+    hashmap_init(&users, 0);
+    const enum profd_status status = show_block(s, row, sums, &users, e);
+    hashmap_clear(&users);
+    return sqlite_upkeep_end(s, status, e);
+}
+
+/* What is visible stays until its next attempt is. */
+static bool stands_for(const struct store_block *listed, const struct store_block *here)
+{
+    return listed->number == here->number &&
+           (listed->attempt == here->attempt || here->state == STORE_BLOCK_MIRRORED) &&
+           memcmp(listed->centre, here->centre, sizeof here->centre) == 0;
+}
+
+/* Blocks that are here and not in the list. */
+struct comparing {
+    const struct store_mirror *list;
+    size_t n;
+    struct store_block first;
+    uint64_t count;
+};
+
+static bool compare_block(void *context, const struct store_mirror *m)
+{
+    struct comparing *c = context;
+    size_t i = 0;
+    while (i < c->n && !stands_for(&c->list[i].block, &m->block)) {
+        i++;
+    }
+    if (i == c->n && c->count++ == 0) {
+        c->first = m->block;
+    }
+    return c->count < 2;
+}
+
+static enum profd_status list_blocks(struct store *s, const struct store_mirror *list, size_t n, struct hashmap *users,
+                                     bool *more, struct profd_error *e)
+{
+    struct comparing c = {.list = list, .n = n};
+    uint64_t added = 0;
+    TRY(sqlite_run(s, SQL_MIRROR_ARRIVING, NULL, 0, e));
+    for (size_t i = 0; i < n; i++) {
+        const struct store_block *b = &list[i].block;
+        TRY(sqlite_run(s, SQL_MIRROR_ADD,
+                       VALUES(BLOB(b->centre, sizeof b->centre), INTEGER(b->attempt), INTEGER(b->day),
+                              INTEGER(b->sealed), INTEGER(b->number), TEXT(list[i].name), INTEGER(b->bytes)),
+                       e));
+        added += (uint64_t)sqlite3_changes(s->db);
+    }
+    TRY(store_each_mirror(s, compare_block, &c, e));
+    if (c.count > 0 && c.first.state == STORE_BLOCK_MIRRORED) {
+        TRY(hide_block(s, c.first.row, users, e));
+    } else if (c.count > 0) {
+        TRY(sqlite_run(s, SQL_BLOCK_STATE_SET, VALUES(INTEGER(c.first.row), INTEGER(STORE_BLOCK_LEAVING)), e));
+    }
+    *more = c.count > 1;
+    return added + c.count > 0 ? touch(s, users, e) : PROFD_OK;
+}
+
+enum profd_status store_mirror_list(struct store *s, const struct store_mirror *list, size_t n, bool *more,
+                                    struct profd_error *e)
+{
+    struct hashmap users;
+    bool others = false;
+    TRY(sqlite_upkeep_begin(s, e));
+    hashmap_init(&users, 0);
+    const enum profd_status status = list_blocks(s, list, n, &users, &others, e);
+    hashmap_clear(&users);
+    TRY(sqlite_upkeep_end(s, status, e));
+    *more = others;
+    return PROFD_OK;
+}
+
+/* Removes the sums of a series of a hidden block, and the series if it has no others. */
+static enum profd_status clean_series(struct store *s, struct arena *a, uint64_t row, int64_t id, struct hashmap *gone,
+                                      struct profd_error *e)
+{
+    struct sqlite_identity series;
+    struct sqlite_sums sums;
+    int64_t one;
+    bool found = false, used = true;
+    TRY(sqlite_run(s, SQL_MIRROR_REMOVE, VALUES(INTEGER(row), INTEGER(id)), e));
+    TRY(sqlite_find(s, SQL_MIRROR_USED, VALUES(INTEGER(id)), &one, &used, e));
+    if (used) {
+        return PROFD_OK;
+    }
+    arena_reset(a);
+    TRY(sqlite_series_identify(s, a, id, &series, &found, e));
+    if (!found) {
+        return PROFD_OK;
+    }
+    TRY(sqlite_series_load(s, id, series.build_count, &sums, &found, e));
+    TRY(sqlite_series_remove(s, &series, e));
+    return sqlite_withdraw(gone, &series, sums.uploads > 0 ? sums.last : 0, e);
+}
+
+static enum profd_status clean(struct store *s, struct arena *a, struct hashmap *gone, struct store_progress *progress,
+                               struct profd_error *e)
+{
+    struct sqlite_budget budget = sqlite_budget_begin();
+    int64_t row = 0, series = 0;
+    while (!sqlite_budget_spent(&budget)) {
+        bool found = false;
+        TRY(sqlite_find(s, SQL_MIRROR_LEAVING, NULL, 0, &row, &progress->more, e));
+        for (int level = SQLITE_LEVEL_DAY; progress->more && !found && level >= SQLITE_LEVEL_HOUR; level--) {
+            TRY(sqlite_find(s, SQL_MIRROR_SERIES_NEXT, VALUES(INTEGER(row), INTEGER(level), INTEGER(0)), &series,
+                            &found, e));
+        }
+        if (!progress->more) {
+            return PROFD_OK;
+        }
+        TRY(found ? clean_series(s, a, (uint64_t)row, series, gone, e)
+                  : sqlite_run(s, SQL_MIRROR_FORGET, VALUES(INTEGER(row)), e));
+        progress->rows++;
+    }
+    return PROFD_OK;
+}
+
+enum profd_status store_mirror_clean(struct store *s, struct store_progress *progress, struct profd_error *e)
+{
+    struct store_progress p = {.more = false};
+    struct hashmap gone;
+    struct arena *a = arena_new(0);
+    enum profd_status status = a ? sqlite_upkeep_begin(s, e) : profd_no_memory(e);
+    if (!status) {
+        hashmap_init(&gone, 0);
+        status = clean(s, a, &gone, &p, e);
+        status = status ? status : sqlite_withdrawal_apply(s, &gone, e);
+        hashmap_clear(&gone);
+        status = sqlite_upkeep_end(s, status, e);
+    }
+    arena_free(a);
+    if (!status) {
+        *progress = p;
+    }
+    return status;
+}
+
+/* --- Lists --- */
+
+enum profd_status store_each_mirror(struct store *s, bool (*each)(void *context, const struct store_mirror *m),
+                                    void *context, struct profd_error *e)
+{
+    sqlite3_stmt *q;
+    enum profd_status status = PROFD_OK;
+    TRY(sqlite_start(s, SQL_MIRROR_EACH, NULL, 0, &q, e));
+    while (sqlite_row(s, q, &status, e)) {
+        struct store_mirror m = {.name = sqlite_text(q, SQLITE_BLOCK_COLUMNS)};
+        sqlite_block_take(q, 0, &m.block);
+        if (!each(context, &m)) {
+            sqlite_finish(q);
+            break;
+        }
+    }
+    return status;
+}
+
+enum profd_status store_each_centre(struct store *s, void (*each)(void *context, const struct store_tier_centre *c),
+                                    void *context, struct profd_error *e)
+{
+    sqlite3_stmt *q;
+    enum profd_status status = PROFD_OK;
+    TRY(sqlite_start(s, SQL_MIRROR_CENTRES, NULL, 0, &q, e));
+    while (sqlite_row(s, q, &status, e)) {
+        const bool waits = sqlite3_column_int64(q, 6) > 0;
+        struct store_tier_centre c = {
+            .sealed_to = (waits ? sqlite3_column_int64(q, 7) : sqlite3_column_int64(q, 2) + 1) * SQLITE_DAY,
+            .days = (uint64_t)sqlite3_column_int64(q, 3),
+            .sums = (uint64_t)sqlite3_column_int64(q, 4),
+            .bytes = (uint64_t)sqlite3_column_int64(q, 5),
+            .waiting = (uint64_t)sqlite3_column_int64(q, 6)};
+        char digits[9];
+        size_t n;
+        const uint8_t *centre = sqlite_blob(q, 0, &n);
+        memcpy(c.centre, centre, n < sizeof c.centre ? n : sizeof c.centre);
+        hex_put(digits, c.centre, 4);
+        digits[8] = '\0';
+        (void)snprintf(c.name, sizeof c.name, sqlite3_column_int(q, 8) > 1 ? "%.*s (%s)" : "%.*s",
+                       STORE_CENTRE_NAME_MOST, sqlite_text(q, 1), digits);
+        each(context, &c);
+    }
+    return status;
+}

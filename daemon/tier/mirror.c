@@ -1,0 +1,934 @@
+#include "tier/mirror.h"
+
+#include <inttypes.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/arena.h"
+#include "core/buffer.h"
+#include "core/container.h"
+#include "core/hashmap.h"
+#include "base/log.h"
+#include "net/loop.h"
+#include "net/work.h"
+#include "tier/clickhouse.h"
+#include "tier/row_binary.h"
+#include "tier/statement.h"
+#include "writer/writer.h"
+
+#define FIRST_MS 100u
+#define LOOK_MS 4000u
+#define LOOK_AGAIN_MS 4000u /* while a block arrives */
+#define BACK_OFF_MS 1000u
+#define BACK_OFF_MS_MAX 60000u
+#define REFUSED_MS 300000u /* then a refused block is tried again */
+#define PAGE_ROWS 2000u
+#define PUT_ROWS 250u
+#define BLOCKS_MOST 100000u
+#define SUMS_MOST (1u << 28)
+#define REPLY_BYTES (256u << 20)
+#define STATEMENT_BYTES (8u << 20)
+#define CONNECT_MS 5000u
+#define ANSWER_MS 300000u
+
+/* The steps. Each is run by the mirror's thread, or as a job of the writer. */
+enum mirror_step {
+    MIRROR_LOOK,  /* thread: reads the manifest and chooses the next step */
+    MIRROR_LIST,  /* writer: which blocks there are */
+    MIRROR_CHECK, /* thread: the block is what the manifest says */
+    MIRROR_BEGIN, /* writer */
+    MIRROR_READ,  /* thread: a page of its sums */
+    MIRROR_PUT,   /* writer: some of them */
+    MIRROR_SHOW,  /* writer: the block becomes visible */
+    MIRROR_CLEAN, /* writer: a slice of what is hidden */
+};
+
+/* A block of the manifest. Its bytes are those of counts and spread. */
+struct listed {
+    struct store_mirror m; /* name: in the arena */
+    uint64_t rows, checksum, version;
+    int state;
+};
+
+/* Names a block in the list of refused ones. */
+struct refused_key {
+    uint8_t centre[STORE_CENTRE_SIZE];
+    uint64_t number, attempt;
+};
+
+/* The loop, the thread or the writer has the mirror, one at a time. */
+struct mirror {
+    struct sealer_config config;
+    const struct store_archive *archive;
+    struct store *store;
+    struct clickhouse *client;
+    struct work *work;
+    struct work_item item;
+    struct writer_job job;
+    struct loop_timer *timer;
+    bool stopped, running;
+    atomic_bool ended;
+
+    enum mirror_step step;
+    struct profd_error error; /* of the latest step */
+    enum profd_status status;
+    unsigned back_off_ms;
+    uint64_t looked, took; /* ms of loop_now, and ms of the latest job */
+    bool more;             /* of the latest job */
+    uint8_t own[STORE_CENTRE_SIZE];
+
+    struct arena *list_arena;
+    struct store_mirror *list; /* the blocks of other centres */
+    struct listed *listed;     /* the same, with what a check needs */
+    size_t list_count;
+    bool differs, leaving; /* the database has other ones; it has hidden rows */
+    struct listed next;    /* the block that arrives */
+    uint64_t next_row;
+    struct hashmap refused; /* struct refused_key → ms of loop_now when it was */
+
+    struct store_stub after; /* the sum that was read last; its program is text */
+    char after_program[BUILDID_TEXT_SIZE];
+    uint64_t seen, kept; /* sums of the block that were read, and those that are mirrored */
+    struct arena *page;  /* of what follows */
+    struct store_block_sum *sums;
+    size_t sum_count, put; /* put: of these, how many are in the database */
+
+    struct mirror_counts counts, shown; /* the thread's, and the loop's */
+};
+
+/* --- The manifest --- */
+
+/* Runs the query, frees its text and opens the reply. */
+static enum profd_status mirror_ask(struct mirror *m, struct buffer *statement, struct row_reader *reply,
+                                    struct profd_error *e)
+{
+    uint8_t *bytes;
+    size_t size;
+    enum profd_status status =
+        statement->failed ? profd_no_memory(e) : clickhouse_take(m->client, statement->data, &bytes, &size, e);
+
+    buffer_done(statement);
+    if (!status) {
+        rows_open(reply, bytes, size);
+    }
+    return status;
+}
+
+static enum profd_status mirror_cut(struct profd_error *e)
+{
+    return profd_error_set(e, PROFD_PROTOCOL, "a reply of ClickHouse ends within a row");
+}
+
+/* NULL: no memory. */
+static const char *mirror_take_text(struct arena *a, struct row_reader *r)
+{
+    size_t n;
+    const char *text = rows_string(r, &n);
+
+    return arena_copy(a, n ? text : "", n);
+}
+
+static bool mirror_may_name(const char *name)
+{
+    static const char allowed[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-";
+    const size_t n = strlen(name);
+
+    return n && n <= STORE_CENTRE_NAME_MOST && strspn(name, allowed) == n;
+}
+
+static int listed_order(const void *a, const void *b)
+{
+    const struct listed *x = a, *y = b;
+    const int order = memcmp(x->m.block.centre, y->m.block.centre, sizeof x->m.block.centre);
+
+    if (order) {
+        return order;
+    }
+    if (x->m.block.number != y->m.block.number) {
+        return x->m.block.number < y->m.block.number ? -1 : 1;
+    }
+    return (x->version < y->version) - (x->version > y->version);
+}
+
+/* One row. *good false: it breaks a rule, and is left out. */
+static enum profd_status mirror_take_listed(struct mirror *m, struct row_reader *r, struct listed *l, bool *good,
+                                            struct profd_error *e)
+{
+    struct store_block *b = &l->m.block;
+
+    *l = (struct listed){.state = 0};
+    rows_fixed(r, b->centre, sizeof b->centre);
+    l->m.name = mirror_take_text(m->list_arena, r);
+    if (!l->m.name) {
+        return profd_no_memory(e);
+    }
+    b->day = rows_u32(r);
+    b->number = rows_u32(r);
+    b->attempt = rows_u32(r);
+    l->state = rows_u8(r);
+    l->rows = rows_u64(r);
+    b->bytes = rows_u64(r);
+    l->checksum = rows_u64(r);
+    b->sealed = rows_i64(r);
+    l->version = rows_u64(r);
+    *good = mirror_may_name(l->m.name) && b->day <= INT32_MAX / 24 && b->number && b->attempt && l->rows &&
+            l->rows <= SUMS_MOST && b->bytes <= INT64_MAX && b->sealed > 0 && (l->state == 1 || l->state == 2);
+    if (!r->cut && !*good) {
+        (void)snprintf(m->counts.refused, sizeof m->counts.refused,
+                       "the manifest has a row of block %" PRIu64 " of day %" PRId64
+                       " that breaks its rules (name, day, attempt, state, rows, bytes and time): it is left out",
+                       b->number, b->day);
+    }
+    return r->cut ? mirror_cut(e) : PROFD_OK;
+}
+
+/* Of each block the row of the greatest version counts, if it is visible. */
+static enum profd_status mirror_read_manifest(struct mirror *m, struct profd_error *e)
+{
+    struct buffer statement;
+    struct row_reader r;
+    size_t n = 0, capacity = 0, kept = 0;
+    struct listed *all = NULL;
+    enum profd_status status;
+
+    buffer_init(&statement, STATEMENT_BYTES);
+    statement_list_blocks(&statement);
+    TRY(mirror_ask(m, &statement, &r, e));
+    arena_reset(m->list_arena);
+    m->list_count = 0;
+    for (status = PROFD_OK; rows_more(&r) && !status;) {
+        bool good = false;
+
+        if (n == capacity) {
+            struct listed *grown = ARENA_ARRAY(m->list_arena, capacity ? 2 * capacity : 64, struct listed);
+
+            status = grown                    ? PROFD_OK
+                     : capacity > BLOCKS_MOST ? profd_error_set(e, PROFD_LIMIT, "the manifest has too many rows")
+                                              : profd_no_memory(e);
+            if (status) {
+                break;
+            }
+            if (n) {
+                memcpy(grown, all, n * sizeof *all);
+            }
+            all = grown;
+            capacity = capacity ? 2 * capacity : 64;
+        }
+        status = n > BLOCKS_MOST ? profd_error_set(e, PROFD_LIMIT, "the manifest has more than %u rows", BLOCKS_MOST)
+                                 : mirror_take_listed(m, &r, &all[n], &good, e);
+        n += good;
+    }
+    rows_close(&r);
+    if (status) {
+        return status;
+    }
+    if (n) {
+        qsort(all, n, sizeof *all, listed_order);
+    }
+    for (size_t i = 0; i < n; i++) {
+        const struct store_block *b = &all[i].m.block, *before = i ? &all[i - 1].m.block : NULL;
+        const bool newest =
+            !before || before->number != b->number || memcmp(before->centre, b->centre, sizeof b->centre) != 0;
+
+        if (newest && all[i].state == 1 && memcmp(b->centre, m->own, sizeof m->own) != 0) {
+            all[kept++] = all[i];
+        }
+    }
+    m->listed = all;
+    m->list = ARENA_ARRAY(m->list_arena, kept + 1, struct store_mirror);
+    for (size_t i = 0; i < kept && m->list; i++) {
+        m->list[i] = all[i].m;
+    }
+    m->list_count = m->list ? kept : 0;
+    return m->list ? PROFD_OK : profd_no_memory(e);
+}
+
+/* --- What the database has of it --- */
+
+static bool mirror_is_refused(struct mirror *m, const struct listed *l)
+{
+    struct refused_key key = {.number = l->m.block.number, .attempt = l->m.block.attempt};
+    memcpy(key.centre, l->m.block.centre, sizeof key.centre);
+    uint64_t *until = hashmap_find(&m->refused, &key, sizeof key);
+
+    if (until && *until <= loop_now()) {
+        hashmap_remove(&m->refused, until);
+        until = NULL;
+    }
+    return until != NULL;
+}
+
+/* The block that arrives is tried again only then. */
+static void mirror_put_off(struct mirror *m, unsigned ms)
+{
+    const struct store_block *b = &m->next.m.block;
+    struct refused_key key = {.number = b->number, .attempt = b->attempt};
+    const uint64_t until = loop_now() + ms;
+
+    memcpy(key.centre, b->centre, sizeof key.centre);
+    (void)hashmap_put(&m->refused, &key, sizeof key, &until, sizeof until); /* without memory it is tried at once */
+}
+
+static int listed_order_of_block(const void *key, const void *element)
+{
+    const struct store_block *a = key, *b = &((const struct listed *)element)->m.block;
+    const int order = memcmp(a->centre, b->centre, sizeof a->centre);
+
+    return order ? order : (a->number > b->number) - (a->number < b->number);
+}
+
+/* Blocks of the list that the database has. */
+struct mirror_comparing {
+    struct mirror *m;
+    bool reading, any; /* reading: next_row is the block that arrives */
+    size_t matched;
+    struct listed next; /* if any */
+    uint64_t next_row;
+};
+
+static bool mirror_compare(void *context, const struct store_mirror *here)
+{
+    struct mirror_comparing *c = context;
+    struct mirror *m = c->m;
+    const struct listed *l =
+        m->list_count ? bsearch(&here->block, m->listed, m->list_count, sizeof *m->listed, listed_order_of_block)
+                      : NULL;
+    const bool same = l && l->m.block.attempt == here->block.attempt,
+               left = here->block.state == STORE_BLOCK_ARRIVING && !(c->reading && here->block.row == m->next_row);
+
+    c->matched += same;
+    m->differs |= left || (!same && (!l || here->block.state != STORE_BLOCK_MIRRORED));
+    if (same && here->block.state == STORE_BLOCK_LISTED && !c->any && !mirror_is_refused(m, l)) {
+        c->any = true;
+        c->next = *l;
+        c->next_row = here->block.row;
+    }
+    return true;
+}
+
+static void mirror_note_centre(void *context, const struct store_tier_centre *centre)
+{
+    struct mirror *m = context;
+    struct mirror_counts *c = &m->counts;
+    const size_t n = strlen(m->config.name);
+
+    if (c->centre_count < MIRROR_CENTRES_SHOWN) {
+        c->centres[c->centre_count++] = *centre;
+    }
+    if (!c->twins[0] && strncmp(centre->name, m->config.name, n) == 0 &&
+        (centre->name[n] == '\0' || centre->name[n] == ' ')) {
+        (void)snprintf(c->twins, sizeof c->twins, "another centre is named %s, too: give each a tier-name of its own",
+                       m->config.name);
+    } else if (!c->twins[0] && strchr(centre->name, ' ')) {
+        (void)snprintf(c->twins, sizeof c->twins,
+                       "another centre has the name of %s, too: give each a tier-name of "
+                       "its own",
+                       centre->name);
+    }
+}
+
+/* Reads the manifest and compares the database with it. */
+static enum profd_status mirror_look(struct mirror *m, struct profd_error *e)
+{
+    struct store_centre centre;
+    struct mirror_comparing c = {.m = m, .reading = m->step == MIRROR_READ};
+    char before[sizeof m->counts.twins];
+
+    TRY(store_get_greeting(m->store, &centre, e));
+    memcpy(m->own, centre.name, sizeof m->own);
+    m->counts.refused[0] = m->refused.count ? m->counts.refused[0] : '\0';
+    TRY(mirror_read_manifest(m, e));
+    m->looked = loop_now();
+    m->differs = false;
+    TRY(store_each_mirror(m->store, mirror_compare, &c, e));
+    m->differs |= c.matched < m->list_count;
+    if (!c.reading) {
+        m->next = c.next;
+        m->next_row = c.any ? c.next_row : 0;
+    }
+    memcpy(before, m->counts.twins, sizeof before);
+    m->counts.centre_count = 0;
+    m->counts.twins[0] = '\0';
+    TRY(store_each_centre(m->store, mirror_note_centre, m, e));
+    if (m->counts.twins[0] && strcmp(before, m->counts.twins) != 0) {
+        log_write(LOG_LEVEL_WARNING, NULL, "%s", m->counts.twins);
+    }
+    return PROFD_OK;
+}
+
+/* --- A block --- */
+
+static enum profd_status mirror_check(struct mirror *m, struct profd_error *e)
+{
+    const struct listed *l = &m->next;
+    struct buffer statement;
+    struct row_reader r;
+
+    buffer_init(&statement, STATEMENT_BYTES);
+    statement_check_block(&statement, &l->m.block);
+    TRY(mirror_ask(m, &statement, &r, e));
+    const uint64_t rows = rows_u64(&r), bytes = rows_u64(&r), checksum = rows_u64(&r);
+    const bool cut = r.cut || rows_more(&r);
+    rows_close(&r);
+    if (cut || rows != l->rows || bytes != l->m.block.bytes || checksum != l->checksum) {
+        return profd_error_set(e, PROFD_PROTOCOL,
+                               "ClickHouse has %" PRIu64 " sums of %" PRIu64 " bytes with checksum %016" PRIx64
+                               ", and the manifest says %" PRIu64 " sums of %" PRIu64
+                               " bytes with checksum %016" PRIx64,
+                               rows, bytes, checksum, l->rows, l->m.block.bytes, l->checksum);
+    }
+    m->after_program[0] = '\0';
+    m->after = (struct store_stub){.program = m->after_program};
+    m->seen = m->kept = 0;
+    return PROFD_OK;
+}
+
+static enum profd_status mirror_refuse(struct profd_error *e, const char *rule)
+{
+    return profd_error_set(e, PROFD_PROTOCOL, "%s", rule);
+}
+
+/* One sum, as far as its row says what it is of. */
+static enum profd_status mirror_take_sum(struct mirror *m, struct row_reader *r, struct store_block_sum *sum,
+                                         struct profd_error *e)
+{
+    struct buildid id;
+    struct store_stub *s = &sum->stub;
+    size_t n;
+    const char *program = mirror_take_text(m->page, r), *bytes;
+
+    if (!program) {
+        return profd_no_memory(e);
+    }
+    *sum = (struct store_block_sum){.stub = {.block = m->next.m.block, .program = program}};
+    rows_fixed(r, s->series, sizeof s->series);
+    s->level = rows_u8(r);
+    s->at = rows_i64(r);
+    sum->number = rows_u64(r);
+    sum->uploads = rows_u64(r);
+    sum->processes = rows_u64(r);
+    sum->ticks = rows_u64(r);
+    sum->calls = rows_u64(r);
+    sum->first = rows_i64(r);
+    sum->last = rows_i64(r);
+    sum->inexact = rows_u32(r);
+    bytes = rows_string(r, &n);
+    sum->groups = (const uint8_t *)arena_copy(m->page, n ? bytes : "", n);
+    sum->groups_size = n;
+    bytes = rows_string(r, &n);
+    sum->shares = (const uint8_t *)arena_copy(m->page, n ? bytes : "", n);
+    sum->shares_size = n;
+    s->bytes = rows_u64(r);
+    sum->bulk.host_count = rows_u64(r);
+    if (r->cut) {
+        return mirror_cut(e);
+    }
+    if (!sum->groups || !sum->shares) {
+        return profd_no_memory(e);
+    }
+    if (buildid_parse(program, strlen(program), &id, NULL) || strcmp(id.text, program) != 0) {
+        return mirror_refuse(e, "the program of a sum is no build-id");
+    }
+    const struct store_stub *a = &m->after;
+    int order = strcmp(a->program, program);
+    order = order ? order : memcmp(a->series, s->series, sizeof a->series);
+    order = order ? order : a->level - s->level;
+    if (order > 0 || (order == 0 && a->at >= s->at)) {
+        return mirror_refuse(e, "a sum is there twice, or the sums are not in their order");
+    }
+    memcpy(m->after_program, program, strlen(program) + 1);
+    m->after = *s;
+    m->after.program = m->after_program;
+    return PROFD_OK;
+}
+
+/* Texts of an array. NULL: no memory. */
+static const char **mirror_take_texts(struct arena *a, struct row_reader *r, size_t *n)
+{
+    *n = rows_length(r, 1);
+    const char **texts = ARENA_ARRAY(a, *n + 1, const char *);
+
+    for (size_t i = 0; i < *n && texts; i++) {
+        texts[i] = mirror_take_text(a, r);
+        texts = texts[i] ? texts : NULL;
+    }
+    return texts;
+}
+
+/* One row of table series, of which key and what belongs to all sums of a series is set in *out. */
+static enum profd_status mirror_take_series(struct mirror *m, struct row_reader *r, struct store_block_sum *out,
+                                            struct profd_error *e)
+{
+    size_t builds, names, labels;
+    const char **texts[3];
+
+    *out = (struct store_block_sum){.uploads = 0};
+    rows_fixed(r, out->stub.series, sizeof out->stub.series);
+    out->tenant = mirror_take_text(m->page, r);
+    out->stub.program = mirror_take_text(m->page, r);
+    texts[0] = mirror_take_texts(m->page, r, &builds);
+    texts[1] = mirror_take_texts(m->page, r, &names);
+    texts[2] = mirror_take_texts(m->page, r, &labels);
+    if (r->cut) {
+        return mirror_cut(e);
+    }
+    if (builds != names || builds > LIMIT_BUILDS || labels % 2 || labels > 2 * LIMIT_LABELS) {
+        return mirror_refuse(e, "a series has too many builds or labels, or not a name for each build");
+    }
+    struct store_build *b = ARENA_ARRAY(m->page, builds + 1, struct store_build);
+    struct store_label *l = ARENA_ARRAY(m->page, labels / 2 + 1, struct store_label);
+    if (!out->tenant || !out->stub.program || !texts[0] || !texts[1] || !texts[2] || !b || !l) {
+        return profd_no_memory(e);
+    }
+    for (size_t i = 0; i < builds; i++) {
+        if (strlen(texts[0][i]) >= sizeof b[i].id.text) {
+            return mirror_refuse(e, "a series has a build-id that is none");
+        }
+        memcpy(b[i].id.text, texts[0][i], strlen(texts[0][i]) + 1);
+        b[i].name = texts[1][i];
+    }
+    for (size_t i = 0; i < labels / 2; i++) {
+        l[i] = (struct store_label){texts[2][2 * i], texts[2][2 * i + 1]};
+    }
+    out->builds = b;
+    out->build_count = builds;
+    out->labels = l;
+    out->label_count = labels / 2;
+    return PROFD_OK;
+}
+
+static bool mirror_is_local(const char *tenant)
+{
+    return strncmp(tenant, "uid ", 4) == 0;
+}
+
+/* Sets what the sums of the page are of. Those of local users of the other centre are left out: user 0 of two machines
+ * is not one user. */
+static enum profd_status mirror_name_sums(struct mirror *m, struct hashmap *known, struct profd_error *e)
+{
+    const struct store_stub **stubs = ARENA_ARRAY(m->page, m->sum_count + 1, const struct store_stub *);
+    struct buffer statement;
+    struct row_reader r;
+    enum profd_status status = PROFD_OK;
+    size_t kept = 0;
+
+    if (!stubs) {
+        return profd_no_memory(e);
+    }
+    for (size_t i = 0; i < m->sum_count; i++) {
+        stubs[i] = &m->sums[i].stub;
+    }
+    buffer_init(&statement, STATEMENT_BYTES);
+    statement_find_series(&statement, stubs, m->sum_count);
+    TRY(mirror_ask(m, &statement, &r, e));
+    while (rows_more(&r) && !status) {
+        struct store_block_sum of;
+
+        status = mirror_take_series(m, &r, &of, e);
+        if (!status && !hashmap_find(known, of.stub.series, sizeof of.stub.series) &&
+            !hashmap_put(known, of.stub.series, sizeof of.stub.series, &of, sizeof of)) {
+            status = profd_no_memory(e);
+        }
+    }
+    rows_close(&r);
+    for (size_t i = 0; i < m->sum_count && !status; i++) {
+        struct store_block_sum *sum = &m->sums[i];
+        const struct store_block_sum *of = hashmap_find(known, sum->stub.series, sizeof sum->stub.series);
+
+        if (!of || strcmp(of->stub.program, sum->stub.program) != 0) {
+            status = mirror_refuse(e, "a sum is of a series that table series does not have");
+        } else if (!mirror_is_local(of->tenant)) {
+            sum->tenant = of->tenant;
+            sum->builds = of->builds;
+            sum->build_count = of->build_count;
+            sum->labels = of->labels;
+            sum->label_count = of->label_count;
+            m->sums[kept++] = *sum;
+        }
+    }
+    m->sum_count = kept;
+    return status;
+}
+
+/* Days of the page, of which the counts are being read. */
+struct mirror_days {
+    struct mirror *m;
+    struct store_stub *stubs;
+    struct store_block_sum **sums;
+    size_t n;
+};
+
+static enum profd_status mirror_keep_day(void *context, size_t i, const struct store_bulk *bulk, struct profd_error *e)
+{
+    struct mirror_days *d = context;
+    struct store_block_sum *sum = d->sums[i];
+    uint8_t *arcs = NULL;
+    size_t n = 0;
+    TRY(store_keep_arcs(bulk->counts, bulk->counts_size, sum->build_count, &arcs, &n, e));
+
+    sum->bulk.counts = (const uint8_t *)arena_copy(d->m->page, (const char *)arcs, n);
+    sum->bulk.counts_size = n;
+    free(arcs);
+    return sum->bulk.counts ? PROFD_OK : profd_no_memory(e);
+}
+
+/* Cycles are found over the arcs of all time: those of each day stay in the database. */
+static enum profd_status mirror_keep_days(struct mirror *m, struct profd_error *e)
+{
+    struct mirror_days d = {.m = m,
+                            .stubs = ARENA_ARRAY(m->page, m->sum_count + 1, struct store_stub),
+                            .sums = ARENA_ARRAY(m->page, m->sum_count + 1, struct store_block_sum *)};
+
+    if (!d.stubs || !d.sums) {
+        return profd_no_memory(e);
+    }
+    for (size_t i = 0; i < m->sum_count; i++) {
+        if (m->sums[i].stub.level == 1) {
+            d.stubs[d.n] = m->sums[i].stub;
+            d.sums[d.n++] = &m->sums[i];
+        }
+    }
+    return m->archive->fetch(m->archive->context, d.stubs, d.n, STORE_ARCHIVE_COUNTS, mirror_keep_day, &d, e);
+}
+
+/* Reads the next page of the block; none is left when it has no sums. */
+static enum profd_status mirror_read(struct mirror *m, struct profd_error *e)
+{
+    struct buffer statement;
+    struct row_reader r;
+    struct hashmap known;
+    enum profd_status status = PROFD_OK;
+
+    arena_reset(m->page);
+    m->sum_count = m->put = 0;
+    if (loop_now() - m->looked > LOOK_AGAIN_MS) {
+        TRY(mirror_look(m, e));
+        if (m->differs) { /* what left is hidden first */
+            return profd_error_set(e, PROFD_CONFLICT, "the manifest has changed");
+        }
+    }
+    buffer_init(&statement, STATEMENT_BYTES);
+    statement_list_sums(&statement, &m->next.m.block, &m->after, PAGE_ROWS);
+    m->sums = ARENA_ARRAY(m->page, PAGE_ROWS, struct store_block_sum);
+    if (!m->sums) {
+        buffer_done(&statement);
+        return profd_no_memory(e);
+    }
+    TRY(mirror_ask(m, &statement, &r, e));
+    for (; rows_more(&r) && !status; m->sum_count += !status) {
+        status = m->sum_count == PAGE_ROWS ? mirror_refuse(e, "a reply has more sums than were asked for")
+                                           : mirror_take_sum(m, &r, &m->sums[m->sum_count], e);
+    }
+    rows_close(&r);
+    m->seen += m->sum_count;
+    if (!status && m->sum_count == 0 && m->seen != m->next.rows) {
+        status = mirror_refuse(e, "some of its sums are gone");
+    }
+    if (status || m->sum_count == 0) {
+        return status;
+    }
+    hashmap_init(&known, 0);
+    status = mirror_name_sums(m, &known, e);
+    hashmap_clear(&known);
+    status = status ? status : mirror_keep_days(m, e);
+    m->kept += m->sum_count;
+    return status;
+}
+
+/* --- Steps --- */
+
+/* The thread's. */
+static void mirror_run(void *context, struct work_item *const *items, size_t n)
+{
+    struct mirror *m = context;
+
+    (void)items;
+    (void)n; /* there is one */
+    m->status = m->step == MIRROR_CHECK  ? mirror_check(m, &m->error)
+                : m->step == MIRROR_READ ? mirror_read(m, &m->error)
+                                         : mirror_look(m, &m->error);
+}
+
+static void mirror_write_one(struct mirror *m, struct store *store, const struct profd_error *full)
+{
+    struct store_progress progress = {.more = false};
+    const uint64_t began = loop_now();
+
+    m->more = false;
+    if (full && m->step != MIRROR_CLEAN) {
+        m->error = *full;
+        m->status = PROFD_FULL;
+        return;
+    }
+    switch (m->step) {
+    case MIRROR_LIST:
+        m->status = store_mirror_list(store, m->list, m->list_count, &m->more, &m->error);
+        break;
+    case MIRROR_BEGIN:
+        m->status = store_mirror_begin(store, m->next_row, &m->error);
+        break;
+    case MIRROR_PUT: {
+        const size_t left = m->sum_count - m->put, n = left < PUT_ROWS ? left : PUT_ROWS;
+
+        m->status = n ? store_mirror_put(store, m->next_row, m->sums + m->put, n, &m->error) : PROFD_OK;
+        m->put += m->status ? 0 : n;
+        m->more = m->put < m->sum_count;
+        break;
+    }
+    case MIRROR_SHOW:
+        m->status = store_mirror_show(store, m->next_row, m->kept, &m->error);
+        break;
+    default:
+        m->status = store_mirror_clean(store, &progress, &m->error);
+        m->more = progress.more;
+        break;
+    }
+    m->took = loop_now() - began;
+}
+
+static void mirror_write(struct store *store, const struct profd_error *full, struct writer_job *const *jobs, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        mirror_write_one(container_of(jobs[i], struct mirror, job), store, full);
+    }
+}
+
+/* Returns the pause before the next step in ms: a quarter of the writer's time while uploads wait. */
+static unsigned mirror_choose(struct mirror *m)
+{
+    const unsigned pause = writer_pending(m->config.writer) > 0 ? 3 * (unsigned)m->took : 0;
+
+    switch (m->step) {
+    case MIRROR_LOOK:
+        m->shown = m->counts;
+        m->step = m->differs ? MIRROR_LIST : m->leaving ? MIRROR_CLEAN : m->next_row ? MIRROR_CHECK : MIRROR_LOOK;
+        return m->step == MIRROR_LOOK ? LOOK_MS : 0;
+    case MIRROR_LIST:
+    case MIRROR_SHOW:
+        m->leaving = true;
+        m->step = m->more ? MIRROR_LIST : MIRROR_LOOK;
+        return pause;
+    case MIRROR_CHECK:
+        m->step = MIRROR_BEGIN;
+        return 0;
+    case MIRROR_BEGIN:
+        m->step = MIRROR_READ;
+        return 0;
+    case MIRROR_READ:
+        m->step = m->sum_count || m->seen < m->next.rows ? MIRROR_PUT : MIRROR_SHOW;
+        return 0;
+    case MIRROR_PUT:
+        m->step = m->more ? MIRROR_PUT : MIRROR_READ;
+        return pause;
+    default:
+        m->leaving = m->more;
+        m->step = m->more ? MIRROR_CLEAN : MIRROR_LOOK;
+        return pause;
+    }
+}
+
+static const struct writer_job_type mirror_job_type;
+
+/* Begins the next step. */
+static void mirror_on_timer(void *context)
+{
+    struct mirror *m = context;
+    const bool reads = m->step == MIRROR_LOOK || m->step == MIRROR_CHECK || m->step == MIRROR_READ;
+
+    if (m->running || m->stopped) {
+        return;
+    }
+    if (writer_check(m->config.writer, NULL)) {
+        loop_timer_set(m->timer, LOOK_MS);
+        return;
+    }
+    m->running =
+        reads ? work_put(m->work, &m->item) : !writer_submit(m->config.writer, &m->job, &mirror_job_type, &m->error);
+    if (!m->running) {
+        loop_timer_set(m->timer, BACK_OFF_MS);
+    }
+}
+
+/* Could the same step succeed later, whatever the block is? */
+static bool mirror_is_passing(enum profd_status status)
+{
+    return status == PROFD_UNAVAILABLE || status == PROFD_TIMEOUT || status == PROFD_BUSY || status == PROFD_FULL ||
+           status == PROFD_STOPPING || status == PROFD_NO_MEMORY || status == PROFD_UNAUTHORIZED ||
+           status == PROFD_FORBIDDEN || status == PROFD_UNTRUSTED || status == PROFD_IO;
+}
+
+static void mirror_fail(struct mirror *m)
+{
+    const bool of_block = m->step != MIRROR_LOOK && m->step != MIRROR_LIST && m->step != MIRROR_CLEAN;
+    const struct store_block *b = &m->next.m.block;
+
+    if (of_block && !mirror_is_passing(m->status)) {
+        (void)snprintf(m->counts.refused, sizeof m->counts.refused,
+                       "block %" PRIu64
+                       " of centre %02x%02x%02x%02x is not mirrored, so its day is missing in reports: "
+                       "%.380s",
+                       b->number, b->centre[0], b->centre[1], b->centre[2], b->centre[3], m->error.sentence);
+        log_write(LOG_LEVEL_WARNING, NULL, "%s", m->counts.refused);
+        mirror_put_off(m, REFUSED_MS);
+        m->shown = m->counts;
+        m->step = MIRROR_LOOK;
+        loop_timer_set(m->timer, BACK_OFF_MS);
+        return;
+    }
+    if (of_block) { /* others come first */
+        mirror_put_off(m, m->back_off_ms);
+    }
+    m->counts.failures++;
+    (void)snprintf(m->counts.failure, sizeof m->counts.failure, "%s", m->error.sentence);
+    if (!m->back_off_ms) {
+        log_write(LOG_LEVEL_WARNING, NULL, "what other centres have sealed cannot be read from ClickHouse: %s",
+                  m->error.sentence);
+    }
+    m->back_off_ms = !m->back_off_ms ? BACK_OFF_MS : 2 * m->back_off_ms;
+    m->back_off_ms = m->back_off_ms < BACK_OFF_MS_MAX ? m->back_off_ms : BACK_OFF_MS_MAX;
+    m->shown = m->counts;
+    m->step = MIRROR_LOOK;
+    loop_timer_set(m->timer, m->back_off_ms);
+}
+
+/* On the loop, after each step. */
+static void mirror_advance(struct mirror *m)
+{
+    m->running = false;
+    if (m->stopped) {
+        return;
+    }
+    if (m->status == PROFD_CONFLICT) { /* the block has left, or something of it was deleted: it begins again */
+        m->step = MIRROR_LOOK;
+        loop_timer_set(m->timer, BACK_OFF_MS);
+        return;
+    }
+    if (m->status) {
+        mirror_fail(m);
+        return;
+    }
+    if (m->back_off_ms && (m->step == MIRROR_SHOW || (m->step == MIRROR_LOOK && !m->next_row))) {
+        log_write(LOG_LEVEL_NOTICE, NULL, "what other centres have sealed is read from ClickHouse again");
+        m->back_off_ms = 0;
+        m->counts.failure[0] = '\0';
+    }
+    const unsigned pause = mirror_choose(m);
+    if (pause) {
+        loop_timer_set(m->timer, pause);
+    } else {
+        mirror_on_timer(m);
+    }
+}
+
+static void mirror_done(void *context, struct work_item *item)
+{
+    (void)item;
+    mirror_advance(context);
+}
+
+static void mirror_job_done(struct writer_job *job)
+{
+    mirror_advance(container_of(job, struct mirror, job));
+}
+
+static void mirror_job_drop(struct writer_job *job)
+{
+    container_of(job, struct mirror, job)->running = false;
+}
+
+static const struct writer_job_type mirror_job_type = {
+    .run = mirror_write, .done = mirror_job_done, .drop = mirror_job_drop};
+
+static bool mirror_is_ended(void *context)
+{
+    const struct mirror *m = context;
+
+    return atomic_load(&m->ended);
+}
+
+static enum profd_status mirror_open(struct mirror *m, struct profd_error *e)
+{
+    void *contexts[1] = {m};
+    const struct clickhouse_limits limits = {.connect_ms = CONNECT_MS,
+                                             .answer_ms = ANSWER_MS,
+                                             .reply_bytes = REPLY_BYTES,
+                                             .stopped = mirror_is_ended,
+                                             .context = m};
+    const struct work_config config = {.name = "profd-mirror",
+                                       .run = mirror_run,
+                                       .done = mirror_done,
+                                       .done_context = m,
+                                       .contexts = contexts,
+                                       .threads = 1,
+                                       .nice = 10,
+                                       .batch_max = 1,
+                                       .queue_max = 1,
+                                       .queue_max_uid = 1};
+
+    TRY(store_sqlite_open_reader(m->config.database, &m->store, e));
+    TRY(clickhouse_open(m->config.address, m->config.ca, &limits, &m->client, e));
+    return work_new(m->config.loop, &config, &m->work, e);
+}
+
+enum profd_status mirror_start(const struct sealer_config *config, const struct store_archive *archive,
+                               struct mirror **out, struct profd_error *e)
+{
+    struct mirror *m = calloc(1, sizeof *m);
+
+    if (m) {
+        *m = (struct mirror){.config = *config,
+                             .archive = archive,
+                             .leaving = true,
+                             .timer = loop_timer_new(config->loop, mirror_on_timer, m),
+                             .list_arena = arena_new(0),
+                             .page = arena_new(0)};
+        hashmap_init(&m->refused, 0);
+    }
+    enum profd_status status = m && m->timer && m->list_arena && m->page ? mirror_open(m, e) : profd_no_memory(e);
+    if (status) {
+        mirror_free(m);
+        return status;
+    }
+    loop_timer_set(m->timer, FIRST_MS);
+    *out = m;
+    return PROFD_OK;
+}
+
+bool mirror_is_idle(const struct mirror *m)
+{
+    return !m->running;
+}
+
+void mirror_stop(struct mirror *m)
+{
+    m->stopped = true;
+    atomic_store(&m->ended, true);
+    if (m->timer) {
+        loop_timer_clear(m->timer);
+    }
+}
+
+void mirror_free(struct mirror *m)
+{
+    if (!m) {
+        return;
+    }
+    mirror_stop(m);
+    work_free(m->work);
+    clickhouse_close(m->client);
+    store_close(m->store);
+    arena_free(m->list_arena);
+    arena_free(m->page);
+    hashmap_clear(&m->refused);
+    if (m->timer) {
+        loop_timer_free(m->timer);
+    }
+    free(m);
+}
+
+void mirror_get_counts(const struct mirror *m, struct mirror_counts *out)
+{
+    *out = m->shown;
+}

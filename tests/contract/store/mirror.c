@@ -1,0 +1,408 @@
+/* Days that another centre sealed: reports have them as if its hosts had sent here, as a whole or not at all; they are
+ * in no total and count for nobody; and what breaks a rule is refused. */
+#include <sqlite3.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "store/arrivals.h"
+
+#include "tests/contract/store/arrival_fixture.h"
+#include "tests/memory_tier.h"
+
+#define NOW (MIDNIGHT + 5 * DAY)
+#define SUMS_MOST 64
+
+static struct memory_tier tier;
+
+/* Another centre, and what it sealed. */
+static struct other {
+    struct fixture store;
+    struct store_block block;
+    struct arena *arena;
+    struct store_block_sum sums[SUMS_MOST];
+    size_t n;
+} other;
+
+static const void *copy(const void *bytes, size_t n)
+{
+    char *to = arena_take(other.arena, n + 1);
+    memcpy(to, n > 0 ? bytes : "", n);
+    return to;
+}
+
+/* As a mirror gets it: the arcs of days, and no counts of hours. */
+static enum profd_status keep_sum(void *context, const struct store_block_sum *sum, struct profd_error *e)
+{
+    struct store_block_sum *k = &other.sums[other.n++];
+    struct store_build *builds = arena_take(other.arena, sum->build_count * sizeof *builds);
+    struct store_label *labels = arena_take(other.arena, (sum->label_count + 1) * sizeof *labels);
+    cr_assert_leq(other.n, SUMS_MOST);
+    *k = *sum;
+    for (size_t i = 0; i < sum->build_count; i++) {
+        builds[i] = sum->builds[i];
+        builds[i].name = copy(sum->builds[i].name, strlen(sum->builds[i].name));
+    }
+    for (size_t i = 0; i < sum->label_count; i++) {
+        labels[i].name = copy(sum->labels[i].name, strlen(sum->labels[i].name));
+        labels[i].value = copy(sum->labels[i].value, strlen(sum->labels[i].value));
+    }
+    k->builds = builds;
+    k->labels = labels;
+    k->stub.program = copy(sum->stub.program, strlen(sum->stub.program));
+    k->tenant = copy(sum->tenant, strlen(sum->tenant));
+    k->groups = copy(sum->groups, sum->groups_size);
+    k->shares = copy(sum->shares, sum->shares_size);
+    k->bulk = (struct store_bulk){.host_count = sum->bulk.totals_size > 0 ? sum->bulk.host_count : 0};
+    if (sum->stub.level == 1) {
+        uint8_t *arcs;
+        size_t size;
+        cr_assert_eq(store_keep_arcs(sum->bulk.counts, sum->bulk.counts_size, sum->build_count, &arcs, &size, e),
+                     PROFD_OK);
+        k->bulk.counts = copy(arcs, size);
+        k->bulk.counts_size = size;
+        free(arcs);
+    }
+    return memory_tier_keep(context, sum, e);
+}
+
+/* The first day of the other centre is sealed in one block; f reads the same tier. */
+static void seal_other(struct fixture *f)
+{
+    struct store_block_cursor c = {.done = false};
+    struct store_progress p = {.more = true};
+    bool found = false;
+    struct store *w = other.store.w;
+    compact_all(&other.store, HOUR, UINT64_MAX, NOW);
+    OK(f, store_block_begin(w, NOW, &other.block, &found, &f->e));
+    cr_assert(found);
+    while (!c.done) {
+        OK(f, store_block_read(w, &other.block, &c, SIZE_MAX, keep_sum, &tier, &f->e));
+    }
+    OK(f, store_block_written(w, &other.block, NOW, &f->e));
+    while (p.more) {
+        OK(f, store_block_release(w, &p, &f->e));
+    }
+    other.block.sealed = NOW;
+}
+
+/* Eight hours of one host at the other centre, and of another host here; truth has both. */
+static void fill(struct fixture *f, struct fixture *truth)
+{
+    struct sender *s[2] = {eight_hours(7), eight_hours(8)};
+    const char *const names[] = {"a.example", "b.example"};
+    memory_tier_init(&tier);
+    other.n = 0;
+    other.arena = arena_new(0);
+    fixture_open(&other.store);
+    fixture_open(truth);
+    for (int i = 0; i < 2; i++) {
+        struct fixture *at = i == 0 ? &other.store : f;
+        admit(at, s[i], names[i], 0, 24);
+        admit(truth, s[i], names[i], 0, 24);
+        for (size_t k = 0; k < s[i]->n; k++) {
+            deliver(at, &s[i]->list[k]);
+            deliver(truth, &s[i]->list[k]);
+        }
+        close_sender(s[i]);
+    }
+    store_set_tier(other.store.w, true);
+    store_set_tier(f->w, true);
+    memory_tier_attach(&tier, f->r);
+    memory_tier_attach(&tier, other.store.r);
+    compact_all(truth, HOUR, UINT64_MAX, NOW);
+    compact_all(f, HOUR, UINT64_MAX, NOW);
+    seal_other(f);
+}
+
+static void done(struct fixture *truth)
+{
+    memory_tier_done(&tier);
+    arena_free(other.arena);
+    fixture_close(&other.store);
+    fixture_close(truth);
+}
+
+static int64_t count(struct fixture *f, const char *sql)
+{
+    sqlite3 *db;
+    sqlite3_stmt *q;
+    cr_assert_eq(sqlite3_open(f->path, &db), SQLITE_OK);
+    cr_assert_eq(sqlite3_prepare_v2(db, sql, -1, &q, NULL), SQLITE_OK, "%s", sqlite3_errmsg(db));
+    cr_assert_eq(sqlite3_step(q), SQLITE_ROW);
+    const int64_t n = sqlite3_column_int64(q, 0);
+    sqlite3_finalize(q);
+    sqlite3_close(db);
+    return n;
+}
+
+static void same(const struct seen *a, const struct seen *b)
+{
+    cr_assert(a->uploads == b->uploads && a->processes == b->processes && a->ticks == b->ticks && a->calls == b->calls,
+              "%llu and %llu uploads", (unsigned long long)a->uploads, (unsigned long long)b->uploads);
+    cr_assert(a->first == b->first && a->last == b->last && a->inexact == b->inexact && a->stacks == b->stacks);
+    cr_assert_eq(a->hosts, b->hosts);
+    cr_assert_eq(memcmp(&a->groups, &b->groups, sizeof a->groups), 0);
+}
+
+static struct store_mirror listed(uint32_t attempt)
+{
+    struct store_mirror m = {.block = other.block, .name = "eu-1"};
+    m.block.attempt = attempt;
+    return m;
+}
+
+static bool take_row(void *context, const struct store_mirror *m)
+{
+    *(struct store_block *)context = m->block;
+    return m->block.state != STORE_BLOCK_LISTED;
+}
+
+/* Lists the block as its attempt, and begins it. */
+static uint64_t begin_block(struct fixture *f, uint32_t attempt)
+{
+    const struct store_mirror m = listed(attempt);
+    struct store_block b = {.row = 0};
+    bool more = true;
+    OK(f, store_mirror_list(f->w, &m, 1, &more, &f->e));
+    cr_assert_not(more);
+    OK(f, store_each_mirror(f->r, take_row, &b, &f->e));
+    cr_assert(b.state == STORE_BLOCK_LISTED && b.number == other.block.number && b.attempt == attempt);
+    OK(f, store_mirror_begin(f->w, b.row, &f->e));
+    FAILS(f, PROFD_CONFLICT, store_mirror_begin(f->w, b.row, &f->e));
+    OK(f, store_mirror_list(f->w, &m, 1, &more, &f->e));
+    OK(f, store_each_mirror(f->r, take_row, &b, &f->e));
+    OK(f, store_mirror_begin(f->w, b.row, &f->e));
+    return b.row;
+}
+
+static void clean(struct fixture *f)
+{
+    struct store_progress p = {.more = true};
+    while (p.more) {
+        OK(f, store_mirror_clean(f->w, &p, &f->e));
+    }
+}
+
+static void note_centre(void *context, const struct store_tier_centre *c)
+{
+    char *text = context;
+    sprintf(text + strlen(text), "%s to %lld, %llu waiting; ", c->name,
+            (long long)((c->sealed_to - MIDNIGHT) / (int64_t)DAY), (unsigned long long)c->waiting);
+}
+
+static const char *centres(struct fixture *f)
+{
+    static char text[512];
+    *text = '\0';
+    OK(f, store_each_centre(f->r, note_centre, text, &f->e));
+    return text;
+}
+
+STORE_TEST(mirror_is_whole_or_absent)
+{
+    struct fixture truth;
+    const struct store_filter inside = {PROGRAM, .since = MIDNIGHT + 3 * HOUR, .until = MIDNIGHT + 30 * HOUR};
+    struct store_use use, then;
+    bool more;
+    fill(f, &truth);
+    const struct seen own = look_window(f, 0, 0), all = look_window(&truth, 0, 0),
+                      some = look(&truth, everybody, &inside);
+    OK(f, store_get_use(f->r, STORE_TENANT, &use, &f->e));
+    cr_assert(all.uploads == 2 * own.uploads && some.uploads > 0);
+    uint64_t epoch = epoch_of(f, only(STORE_TENANT), full_id("aa01"));
+    const uint64_t row = begin_block(f, 1);
+    cr_assert_str_eq(centres(f), "eu-1 to 0, 1 waiting; ");
+    for (size_t i = 0; i < other.n; i++) {
+        OK(f, store_mirror_put(f->w, row, &other.sums[i], 1, &f->e));
+        const struct seen now = look_window(f, 0, 0);
+        same(&own, &now);
+    }
+    FAILS(f, PROFD_CONFLICT, store_mirror_show(f->w, row, other.n + 1, &f->e));
+    expect_clean(f);
+    epoch = epoch_of(f, only(STORE_TENANT), full_id("aa01"));
+    OK(f, store_mirror_show(f->w, row, other.n, &f->e));
+    cr_assert_gt(epoch_of(f, only(STORE_TENANT), full_id("aa01")), epoch);
+    cr_assert_str_eq(centres(f), "eu-1 to 1, 0 waiting; ");
+    for (int round = 0; round < 2; round++) {
+        const struct seen now = look_window(f, 0, 0), part = look(f, everybody, &inside),
+                          tenant = look(f, only(STORE_TENANT), &inside);
+        same(&all, &now);
+        same(&some, &part);
+        same(&some, &tenant);
+        cr_assert_str_eq(list_builds(f, everybody, NULL, 10), list_builds(&truth, everybody, NULL, 10));
+        expect_clean(f);
+        (void)centre_of(f);
+        fixture_reopen(f);
+        memory_tier_attach(&tier, f->r);
+        store_set_tier(f->w, true);
+    }
+    OK(f, store_get_use(f->r, STORE_TENANT, &then, &f->e));
+    cr_assert_eq(then.bytes, use.bytes, "nobody is charged for it");
+    cr_assert_eq(look(f, only(STORE_TENANT - 1), &inside).uploads, 0, "another tenant");
+    retire_all(f, DAY, 0, NOW + 40 * DAY);
+    const struct seen left = look_window(f, 0, 0);
+    cr_assert_eq(left.uploads, all.uploads - own.uploads, "it stays until its centre drops it");
+    expect_clean(f);
+    OK(f, store_mirror_list(f->w, NULL, 0, &more, &f->e));
+    cr_assert_eq(look_window(f, 0, 0).uploads, 0);
+    expect_clean(f);
+    clean(f);
+    cr_assert_eq(count(f, "SELECT (SELECT count(*) FROM sealed)+(SELECT count(*) FROM block)+"
+                          "(SELECT count(*) FROM series)+(SELECT count(*) FROM build_user)"),
+                 0);
+    expect_clean(f);
+    done(&truth);
+}
+
+/* The next attempt replaces what is visible at the moment when it is visible; what was arriving begins again. */
+STORE_TEST(mirror_of_the_next_attempt)
+{
+    struct fixture truth;
+    fill(f, &truth);
+    const struct seen all = look_window(&truth, 0, 0);
+    uint64_t row = begin_block(f, 1);
+    OK(f, store_mirror_put(f->w, row, other.sums, other.n, &f->e));
+    OK(f, store_mirror_show(f->w, row, other.n, &f->e));
+    for (size_t i = 0; i < tier.count; i++) {
+        tier.sums[i].stub.block.attempt = 2;
+    }
+    row = begin_block(f, 2);
+    cr_assert_str_eq(centres(f), "eu-1 to 0, 1 waiting; ");
+    OK(f, store_mirror_put(f->w, row, other.sums, other.n - 1, &f->e));
+    clean(f);
+    expect_clean(f);
+    row = begin_block(f, 2);
+    OK(f, store_mirror_put(f->w, row, other.sums, other.n, &f->e));
+    OK(f, store_mirror_show(f->w, row, other.n, &f->e));
+    const struct seen now = look_window(f, 0, 0);
+    same(&all, &now);
+    clean(f);
+    cr_assert_eq(count(f, "SELECT count(*) FROM sealed"), (int64_t)other.n);
+    expect_clean(f);
+    done(&truth);
+}
+
+/* What is deleted is not counted, and a block that arrives begins again. */
+STORE_TEST(mirror_of_a_deleted_program)
+{
+    struct fixture truth;
+    uint64_t uploads = 0;
+    fill(f, &truth);
+    uint64_t row = begin_block(f, 1);
+    OK(f, store_mirror_put(f->w, row, other.sums, other.n, &f->e));
+    OK(f, store_delete_build(f->w, &everybody, full_id("aa01"), &uploads, &f->e));
+    FAILS(f, PROFD_CONFLICT, store_mirror_show(f->w, row, other.n, &f->e));
+    row = begin_block(f, 1);
+    OK(f, store_mirror_put(f->w, row, other.sums, other.n, &f->e));
+    OK(f, store_mirror_show(f->w, row, other.n, &f->e));
+    compact_all(f, HOUR, UINT64_MAX, NOW);
+    clean(f);
+    cr_assert_eq(look_window(f, 0, 0).uploads, 24);
+    expect_clean(f);
+    OK(f, store_delete_build(f->w, &(struct store_scope){.uid = STORE_TENANT}, full_id("aa01"), &uploads, &f->e));
+    cr_assert_eq(uploads, 24);
+    compact_all(f, HOUR, UINT64_MAX, NOW);
+    cr_assert_eq(count(f, "SELECT (SELECT count(*) FROM sealed)+(SELECT count(*) FROM series)"), 0);
+    expect_clean(f);
+    done(&truth);
+}
+
+/* Two other centres of one name are told apart. */
+STORE_TEST(mirror_of_centres_with_one_name)
+{
+    struct store_mirror m[2] = {{.name = "eu-1"}, {.name = "eu-1"}};
+    bool more;
+    for (uint8_t i = 0; i < 2; i++) {
+        m[i].block = (struct store_block){.number = 1, .attempt = 1, .day = MIDNIGHT / DAY + i, .sealed = NOW};
+        m[i].block.centre[0] = i;
+    }
+    OK(f, store_mirror_list(f->w, m, 2, &more, &f->e));
+    cr_assert_str_eq(centres(f), "eu-1 (00000000) to 0, 1 waiting; eu-1 (01000000) to 1, 1 waiting; ");
+    expect_clean(f);
+}
+
+static void spoil(struct store_block_sum *s, int how)
+{
+    static const uint8_t many[] = {1};
+    struct store_build *builds = (struct store_build *)(uintptr_t)copy(s->builds, s->build_count * sizeof *builds);
+    struct store_label *labels = (struct store_label *)(uintptr_t)copy(s->labels, s->label_count * sizeof *labels);
+    switch (how) {
+    case 0:
+        s->stub.level = 2;
+        break;
+    case 1:
+        s->stub.at += 48;
+        break;
+    case 2:
+        s->uploads = 0;
+        break;
+    case 3:
+        s->uploads = UINT64_MAX;
+        break;
+    case 4:
+        s->first = s->last + 1;
+        break;
+    case 5:
+        s->stub.series[0] ^= 1;
+        break;
+    case 6:
+        memcpy(builds[0].id.text, "zz", 3);
+        s->builds = builds;
+        break;
+    case 7:
+        s->build_count = 0;
+        break;
+    case 8:
+        labels[0].name = "__x";
+        s->labels = labels;
+        break;
+    case 9:
+        s->shares = many;
+        s->shares_size = 1;
+        break;
+    case 10:
+        s->groups = many;
+        s->groups_size = 1;
+        break;
+    case 11:
+        s->tenant = "uid 3";
+        break;
+    case 12:
+        s->stub.program = full_id("ffff");
+        break;
+    case 13:
+        builds[0].name = "\xff";
+        s->builds = builds;
+        break;
+    default:
+        s->ticks = UINT64_MAX;
+        break;
+    }
+}
+
+/* One sentence each, and nothing is changed. */
+STORE_TEST(mirror_refuses_what_breaks_a_rule)
+{
+    struct fixture truth;
+    fill(f, &truth);
+    const uint64_t row = begin_block(f, 1);
+    cr_assert_eq(other.sums[0].stub.level, 0);
+    for (int how = 0; how < 15; how++) {
+        struct store_block_sum pair[2] = {other.sums[0], other.sums[0]};
+        spoil(&pair[1], how);
+        FAILS(f, PROFD_PROTOCOL, store_mirror_put(f->w, row, pair, 2, &f->e));
+        cr_assert(strstr(f->e.sentence, "is not mirrored: ") != NULL, "%d: %s", how, f->e.sentence);
+        cr_assert_eq(count(f, "SELECT (SELECT count(*) FROM sealed)+(SELECT count(*) FROM series WHERE mirror)"), 0);
+    }
+    for (size_t i = 0; i < other.n; i++) { /* a day without one of its hours, and hours without their day */
+        if (other.sums[i].stub.level == 1) {
+            FAILS(f, PROFD_PROTOCOL, store_mirror_put(f->w, row, &other.sums[i], 1, &f->e));
+        } else if (i > 0) {
+            OK(f, store_mirror_put(f->w, row, &other.sums[i], 1, &f->e));
+        }
+    }
+    FAILS(f, PROFD_PROTOCOL, store_mirror_show(f->w, row, 7, &f->e));
+    expect_clean(f);
+    done(&truth);
+}

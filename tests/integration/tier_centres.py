@@ -1,0 +1,199 @@
+"""Several centres on one ClickHouse, each with hosts of its own: an answer of each about past days has the bytes that a
+centre without ClickHouse gives which got all uploads; also when one is lost for good, another begins with an empty
+database, blocks leave, and processes are killed while they mirror."""
+import copy
+import json
+import random
+import shutil
+import signal
+import time
+
+from harness import Daemon, Tap, until
+from tier import Bed, daemon, differing, sealed, tier
+from tier_bed import Chdb, Old
+from uploads import Host
+from windows import settled
+from wire import sender_number
+
+SENT, KILLS = 80, 10  # uploads of each host
+
+
+class Machine:
+    """A host that sends each of its uploads to its centre, and to a centre without ClickHouse."""
+
+    def __init__(self, bed, name, number, *daemons, tenant="default"):
+        self.hosts = [Host(d, name, "--write", "--tenant", tenant) for d in daemons]
+        self.programs = [copy.copy(p) for p in bed.programs]
+        for p in self.programs:
+            p.sender, p.draw = sender_number(), random.Random(number)
+        self.bed = Bed.__new__(Bed)
+        self.bed.__dict__.update(bed.__dict__, programs=self.programs, sent=1000 * number)
+
+    def send(self, n=SENT, **hours):
+        uploads = self.bed.uploads(n, **hours)
+        for h in self.hosts:
+            for k in range(0, n, 40):
+                assert {o for o, _ in h.send(*uploads[k:k + 40])} == {"counted"}
+
+
+def plain(body):
+    """An answer without the names of the centres, which only one of the daemons has."""
+    try:
+        whole = json.loads(body)
+    except ValueError:
+        return b"\n".join(x for x in body.split(b"\n") if not x.startswith(b"Centres   "))
+    for x in (whole, *(whole.get(k) for k in ("a", "b"))) if isinstance(whole, dict) else ():
+        if isinstance(x, dict) and isinstance(x.get("provenance"), dict):
+            x["provenance"].pop("centres", None)
+    return json.dumps(whole).encode()
+
+
+def ask(bed, d, **headers):
+    out = {}
+    for q in bed.questions():
+        if q != "/api/v1/hosts":  # of this centre alone
+            status, _, body = d.get(q, **headers)
+            out[q] = status, plain(body)
+    return out
+
+
+def mirrored(d, *names):
+    """The blocks of these centres, and of no others, are in d's reports."""
+    def look():
+        t = tier(d)
+        return ([c["name"] for c in t["centres"]] == sorted(names) and not any(
+            c["waiting_blocks"] for c in t["centres"]) and not t["centres_error"] and t)
+    return until(look)
+
+
+def verified(tap, d, what):
+    done = d.ctl("verify")
+    tap.point(done.returncode == 0 and "no mismatch" in done.stdout, f"verification finds nothing: {what}",
+              done.stdout + done.stderr)
+
+
+def same(tap, bed, d, truth, what, **headers):
+    want, got = ask(bed, truth), ask(bed, d, **headers)
+    tap.point(got == want, what, differing(want, got)[:3])
+
+
+def begin(ch, bed, name, **more):
+    d = daemon(ch, "--tier-name", name, **more)
+    return d
+
+
+def names(d, bed):
+    """What a report says of the centres."""
+    p = bed.programs[0]
+    report = json.loads(d.get(f"/api/v1/builds/{p.build}/report")[2])
+    return report["provenance"].get("centres"), d.ctl("report", p.exe, "-f", "text").stdout
+
+
+def centres(tap, kind):
+    with kind() as ch, Daemon("--raw-age", "1s") as truth, begin(ch, None, "eu-1") as a, begin(ch, None, "us-1") as b:
+        bed = Bed(truth.folder)
+        for d in (truth, a, b):
+            for p in bed.programs:
+                assert d.ctl("symbols", p.exe).returncode == 0
+        machines = [Machine(bed, f"db{i}", i, (a, b)[i % 2], truth) for i in range(4)]
+        other = Machine(bed, "else", 9, b, truth, tenant="other")
+        for m in (*machines, other):
+            m.send(latest=80)
+        tap.point(all(map(settled, (truth, a, b))), "hosts have sent to two centres, and all of it to a third")
+        assert a.ctl("tier", "init").returncode == 0
+        tap.point(sealed(a) and sealed(b), "both have moved their past days", (tier(a), tier(b)))
+        t = mirrored(a, "us-1"), mirrored(b, "eu-1")
+        tap.point(all(t), "and each knows the other's", (tier(a), tier(b), a.logged()[-2000:]))
+        same(tap, bed, a, truth, "every answer of the first has the bytes of one that got all")
+        same(tap, bed, b, truth, "of the second, too")
+        said, text = names(a, bed)
+        until_when = t[0]["centres"][0]["sealed_to"]
+        tap.point(said == [{"name": "us-1", "sealed_to": until_when}], "reports name the other centre", (said, t[0]))
+        tap.point(f"us-1 to {until_when[:10]}\n" in text, "in text, too", text[:600])
+        status = a.ctl("tier", "status").stdout
+        tap.point(f"centre   us-1 to {until_when[:10]}: {t[0]['centres'][0]['days']} days" in status,
+                  "and so does profctl tier status", status)
+        rights(tap, bed, a, truth)
+        for d in (a, b):
+            verified(tap, d, "two centres")
+        leaving(tap, ch, bed, a)
+        lost(tap, ch, bed, a, b, truth)
+
+
+def rights(tap, bed, a, truth):
+    """A token sees what its tenant has at any centre, and nothing else."""
+    for tenant in ("default", "other"):
+        said = [{"authorization": f"Bearer {d.token('reader-' + tenant, '--read', '--tenant', tenant)}"}
+                for d in (a, truth)]
+        want, got = ({q: v for q, v in ask(bed, d, **h).items()} for d, h in ((truth, said[1]), (a, said[0])))
+        good = sum(status == 200 for status, _ in want.values())
+        tap.point(got == want and good > 20, f"a token of tenant {tenant} gets what that tenant's hosts have sent",
+                  (good, differing(want, got)[:3]))
+
+
+def leaving(tap, ch, bed, a):
+    """A block that its centre drops leaves, and one that is false never comes."""
+    p = bed.programs[0]
+    before = tier(a)["centres"][0]
+    question = f"/api/v1/builds/{p.build}/report"
+    tag = {k.lower(): v for k, v in a.get(question)[1].items()}["etag"]
+    row = ch.query("SELECT hex(centre), name, day, block, attempt, rows, bytes, checksum, sealed, version "
+                   "FROM profd.manifest WHERE name = 'us-1' ORDER BY day LIMIT 1").split()
+
+    def put(row, state, version, name="us-1", block=None, rows=None):
+        ch.query("INSERT INTO profd.manifest (centre, name, day, block, attempt, state, rows, bytes, checksum, keys, "
+                 f"sealed, version) SELECT unhex('{row[0]}'), '{name}', {row[2]}, {block or row[3]}, {row[4]}, "
+                 f"{state}, {rows or row[5]}, {row[6]}, {row[7]}, '', {row[8]}, {version}")
+    put(row, 2, int(row[9]) + 1)
+    tap.point(until(lambda: tier(a)["centres"][0]["days"] == before["days"] - 1), "a block that is dropped leaves",
+              tier(a))
+    tap.point(a.get(question, if_none_match=tag)[0] == 200, "and the tag of an answer with it is not good any more")
+    verified(tap, a, "after it has left")
+    put(row, 1, int(row[9]) + 2)
+    tap.point(until(lambda: tier(a)["centres"][0] == before), "one that is visible again comes again", tier(a))
+    put(row, 1, 1, block=900, rows=int(row[5]) + 1)
+    put(row, 1, 1, block=901, name="<b>us</b>")
+    tap.point(until(lambda: "of block 90" in (r := tier(a)["centres_refused"] or "") or "block 900" in r),
+              "a false one is refused", tier(a))
+    said, _ = names(a, bed)
+    tap.point(until(lambda: tier(a)["centres"][0]["waiting_blocks"] == 1)
+              and names(a, bed)[0][0]["sealed_to"] < before["sealed_to"],
+              "and reports say that its day is not there", (said, before))
+    put(row, 2, 2, block=900, rows=int(row[5]) + 1)
+    tap.point(until(lambda: tier(a)["centres"][0] == before), "until it is gone", tier(a))
+
+
+def lost(tap, ch, bed, a, b, truth):
+    """A centre is lost for good, and one begins with an empty database while it is killed."""
+    draw = random.Random(3)
+    before = ask(bed, a)
+    b.stop(signal.SIGKILL)
+    shutil.rmtree(b.state)
+    tap.point(ask(bed, a) == before, "what a lost centre has left behind is still counted")
+    with begin(ch, bed, "us-1", start=False) as c:
+        times = []
+        for _ in range(KILLS):
+            c.start()
+            time.sleep(draw.random() * 0.5)
+            c.stop(signal.SIGKILL)
+            times.append(time.time())
+        c.start()
+        for p in bed.programs:
+            assert c.ctl("symbols", p.exe).returncode == 0
+        t = until(lambda: (t := tier(c)) and len(t["centres"]) == 2 and not any(
+            x["waiting_blocks"] for x in t["centres"]) and t)
+        tap.point(t, f"an empty centre that was killed {KILLS} times knows all of both", (tier(c), c.logged()[-2000:]))
+        tap.point(t and "named us-1, too" in (t["centres_named_alike"] or ""),
+                  "and says that a centre has its own name already", t)
+        verified(tap, c, "after the kills")
+        same(tap, bed, c, truth, "every answer has the bytes of one that got all")
+
+
+def main():
+    with Tap() as tap:
+        for kind in (Chdb, Old):
+            tap.skip(kind.__name__, kind.why_not) if kind.why_not else centres(tap, kind)
+
+
+if __name__ == "__main__":
+    main()
