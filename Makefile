@@ -389,6 +389,11 @@ fleet: all
 bench-fleet: all $(B)/tests/simulate
 	$(Q)PROFD_BUILD=$(B) /usr/bin/python3 tests/fleet/herd.py hosts=10000 connections=256 seconds=60
 	$(Q)PROFD_BUILD=$(B) /usr/bin/python3 tests/fleet/overhead.py seconds=10 rounds=3
+# make rounds ROUNDS=20: the tests with random cases try 20 times as many as in make check.
+ROUNDS ?= 20
+.PHONY: rounds
+rounds: $(TESTS)
+	$(Q)set -e; for t in $(filter $(B)/tests/unit-% $(B)/tests/property-%,$(TESTS)); do PROFD_ROUNDS=$(ROUNDS) $$t; done
 # make soak T=600: everything at once, for T seconds.
 T ?= 60
 soak: all $(B)/tests/crash-campaign $(B)/tests/crash-fault.so

@@ -5,6 +5,8 @@
 #include <criterion/criterion.h>
 #include <stdlib.h>
 
+#include "tests/rounds.h"
+
 #define MOST 40
 
 struct literal {
@@ -122,7 +124,7 @@ static void graph_check(struct literal *l, const struct compat_cycles *c, uint64
 
 Test(compat_cycles, like_gprof)
 {
-    for (uint64_t seed = 1; seed <= 20000; seed++) {
+    for (uint64_t seed = 1; seed <= rounds(8000); seed++) {
         uint64_t state = seed * 0x9e3779b97f4a7c15u;
         struct arena *a = arena_new(0);
         struct literal *l = ARENA_NEW(a, struct literal);

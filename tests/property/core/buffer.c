@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "core/buffer.h"
+#include "tests/rounds.h"
 
 static uint64_t state = 88172645463325252u;
 
@@ -95,7 +96,7 @@ Test(buffer, fixed_is_printf)
             }
         }
     }
-    for (int i = 0; i < 400000; i++) {
+    for (uint32_t i = 0; i < rounds(40000); i++) {
         int decimals = (int)(next() % 10), width = (int)(next() % 24) - 8;
         check_fixed(&b, any_double(), width, decimals);
         check_fixed(&b, (double)(next() % 100000000) / 100.0, width, decimals);
@@ -110,7 +111,7 @@ Test(buffer, u64_is_printf)
 {
     struct buffer b;
     buffer_init(&b, 1 << 20);
-    for (int i = 0; i < 300000; i++) {
+    for (uint32_t i = 0; i < rounds(40000); i++) {
         char want[64];
         uint64_t v = next() >> (next() % 64);
         int width = (int)(next() % 50) - 25;
@@ -170,7 +171,7 @@ Test(buffer, shortest_reads_back_and_is_shortest)
             check_shortest(&b, corners[i]);
         }
     }
-    for (int i = 0; i < 100000; i++) {
+    for (uint32_t i = 0; i < rounds(10000); i++) {
         double v = any_double();
         if (isfinite(v)) {
             check_shortest(&b, v);

@@ -7,11 +7,11 @@
 
 #include "core/diff.h"
 #include "proto/sort.h"
+#include "tests/rounds.h"
 
 #define K RANDOM_GROUPS
 #define FUNCTIONS 20u
 #define PROCESSES 200u
-#define SPLITS 1500u
 
 static uint64_t state;
 
@@ -94,18 +94,19 @@ static void compare_once(const double *slower, unsigned tested, double log_chang
     o->discoveries += any;
 }
 
-/* Equal sides, 1,500 random splits. */
+/* Equal sides, random splits. */
 Test(diff_stat, equal_sides_are_seldom_significant)
 {
+    const unsigned splits = rounds(750);
     struct outcome o = {0};
     state = 20261123;
-    for (unsigned i = 0; i < SPLITS; i++) {
+    for (unsigned i = 0; i < splits; i++) {
         compare_once(NULL, 0, 0, &o);
     }
-    double share = (double)o.below / o.tests, found = (double)o.discoveries / SPLITS;
+    double share = (double)o.below / o.tests, found = (double)o.discoveries / splits;
     cr_log_info("p < 0.05 in %.2f %%, a discovery in %.2f %% of splits\n", 100 * share, 100 * found);
     cr_assert(share > 0.03 && share < 0.07, "p < .05 in %.2f %% of %u tests", 100 * share, o.tests);
-    cr_assert_lt(found, 0.06, "a discovery in %.2f %% of %u splits", 100 * found, SPLITS);
+    cr_assert_lt(found, 0.06, "a discovery in %.2f %% of %u splits", 100 * found, splits);
     cr_assert(fabs((double)o.holds / o.tests - (1 - share)) < 1e-9, "p and interval say the same");
 }
 
@@ -146,7 +147,7 @@ Test(diff_stat, intervals_contain_a_real_change)
         after += (1 + f) * slower[f];
     }
     state = 7;
-    for (unsigned i = 0; i < 400; i++) {
+    for (unsigned i = 0; i < rounds(400); i++) {
         compare_once(slower, FUNCTIONS - 1, log(1.25 * before / after), &o);
     }
     double holds = (double)o.holds / o.tests;

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "tests/property/core/serialize.h"
+#include "tests/rounds.h"
 #include "tests/unit/core/fixture.h"
 
 #define BUILDS 3
@@ -248,7 +249,7 @@ static void check_order(const struct report *r)
 Test(report, laws_on_random_fleets)
 {
     static struct upload u;
-    for (uint64_t seed = 1; seed <= 3000; seed++) {
+    for (uint64_t seed = 1; seed <= rounds(1000); seed++) {
         state = seed * UINT64_C(0x9e3779b97f4a7c15);
         draw(1);
         struct arena *a = arena_new(0);
@@ -310,7 +311,7 @@ static void check_called(const struct report *r, const uint64_t calls[NODES][NOD
 Test(report, calls_from_outside_and_inside)
 {
     static struct upload u;
-    for (uint64_t seed = 1; seed <= 3000; seed++) {
+    for (uint64_t seed = 1; seed <= rounds(1000); seed++) {
         uint64_t calls[NODES][NODES] = {{0}};
         state = seed * UINT64_C(0xbf58476d1ce4e5b9);
         fixture_init(&objects[0], ids[0]);
@@ -365,7 +366,7 @@ Test(report, any_order_of_arrival_gives_the_same_bytes)
     struct buffer want, got;
     buffer_init(&want, SIZE_MAX);
     buffer_init(&got, SIZE_MAX);
-    for (uint64_t seed = 1; seed <= 300; seed++) {
+    for (uint64_t seed = 1; seed <= rounds(100); seed++) {
         uint32_t first[UPLOADS], order[UPLOADS];
         state = seed * UINT64_C(0xd1342543de82ef95);
         make_objects();
@@ -432,7 +433,7 @@ Test(report, sums_of_sums_give_the_same_bytes)
     struct buffer want, got;
     buffer_init(&want, SIZE_MAX);
     buffer_init(&got, SIZE_MAX);
-    for (uint64_t seed = 1; seed <= 300; seed++) {
+    for (uint64_t seed = 1; seed <= rounds(100); seed++) {
         struct arena *a = arena_new(0);
         state = seed * UINT64_C(0xda942042e4dd58b5);
         make_objects();

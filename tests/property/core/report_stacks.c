@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "tests/rounds.h"
 #include "tests/unit/core/fixture.h"
 
 #define BUILDS 3 /* the last one has no object */
@@ -308,7 +309,7 @@ Test(report_stacks_laws, one_stack_after_the_other)
 {
     struct arena *a = arena_new(0);
     uint32_t cycles = 0, cuts = 0, inferred = 0;
-    for (uint64_t seed = 1; seed <= 600; seed++) {
+    for (uint64_t seed = 1; seed <= rounds(300); seed++) {
         state = seed * UINT64_C(0x9e3779b97f4a7c15);
         make_objects();
         memset(&stacks, 0, sizeof stacks);
@@ -335,14 +336,13 @@ Test(report_stacks_laws, one_stack_after_the_other)
         }
         arena_reset(a);
     }
-    cr_expect(cycles > 20 && cuts > 20 && inferred > 20, "%u, %u, %u", cycles, cuts, inferred);
+    cr_expect(cycles > rounds(300) / 15 && cuts > 20 && inferred > 20, "%u, %u, %u", cycles, cuts, inferred);
     arena_free(a);
 }
 
 /* Intervals. A callee is called by four others with known shares of the time. */
 
 static const uint32_t shares[] = {4, 11, 25, 60}; /* of 100 */
-#define RUNS 1000
 
 /* Ticks of one run in 64 processes, in bundles: of `small`, but `odd` of 10,000 are one larger. */
 static void simulate(uint32_t ticks, uint32_t small, uint32_t odd)
@@ -368,13 +368,14 @@ static void simulate(uint32_t ticks, uint32_t small, uint32_t odd)
 static double coverage(uint32_t ticks, uint32_t small, uint32_t odd, bool groups)
 {
     struct arena *a = arena_new(0);
+    const uint32_t runs = rounds(1000);
     uint32_t held = 0;
     state = 12345;
     make_objects();
     objects[0].object.knows_returns = false;
     objects[0].object.arc_count = 0;
     upload_init(&upload);
-    for (uint32_t run = 0; run < RUNS; run++) {
+    for (uint32_t run = 0; run < runs; run++) {
         simulate(ticks, small, odd);
         struct profile *p = upload_profile(&upload, a, ids, BUILDS);
         stacks_attach(&stacks, p, groups);
@@ -393,7 +394,7 @@ static double coverage(uint32_t ticks, uint32_t small, uint32_t odd, bool groups
         arena_reset(a);
     }
     arena_free(a);
-    return held / (4.0 * RUNS);
+    return held / (4.0 * runs);
 }
 
 Test(report_stacks_laws, intervals_hold_the_truth)
@@ -405,7 +406,7 @@ Test(report_stacks_laws, intervals_hold_the_truth)
                  {2000, 1, 638, true},  {6000, 6, 2687, true},  {400, 1, 638, false}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         double share = coverage(cases[i].ticks, cases[i].small, cases[i].odd, cases[i].groups);
-        cr_log_info("case %zu: %.1f %% of %d intervals hold the truth", i, 100 * share, 4 * RUNS);
+        cr_log_info("case %zu: %.1f %% of %u intervals hold the truth", i, 100 * share, 4 * rounds(1000));
         cr_expect(share >= 0.93 && share <= 0.97, "case %zu: %.1f %%", i, 100 * share);
     }
 }

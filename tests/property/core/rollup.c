@@ -9,6 +9,7 @@
 #include "proto/sum.h"
 #include "proto/collector.h"
 #include "proto/limits.h"
+#include "tests/rounds.h"
 
 #define UPLOADS 24
 #define BUILDS 5
@@ -344,7 +345,7 @@ static void cr_same_groups(const struct bytes *b, const struct sample *u, uint32
 
 Test(rollup, any_order_and_sharding_gives_the_same_bytes)
 {
-    for (uint32_t round = 0; round < 300; round++) {
+    for (uint32_t round = 0; round < rounds(100); round++) {
         struct sample u[UPLOADS] = {0};
         uint32_t order[UPLOADS], n = below(UPLOADS + 1);
         unsigned kind = round % 30 == 1 ? 1 : round % 4 == 1 ? 0 : round % 4;
@@ -377,7 +378,7 @@ Test(rollup, any_order_and_sharding_gives_the_same_bytes)
 /* Without spread: the same numbers, whatever is added. */
 Test(rollup, a_plain_sum_says_the_same)
 {
-    for (uint32_t round = 0; round < 100; round++) {
+    for (uint32_t round = 0; round < rounds(40); round++) {
         struct arena *a = arena_new(0);
         struct sample u[8] = {0};
         uint32_t order[8];

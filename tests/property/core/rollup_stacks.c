@@ -9,6 +9,7 @@
 #include "proto/counts_tree.h"
 #include "proto/limits.h"
 #include "proto/segment.h"
+#include "tests/rounds.h"
 
 #define UPLOADS 20
 #define BUILDS 5
@@ -272,7 +273,7 @@ static void cr_same_list(const struct bytes *b, struct naive *all)
 
 Test(rollup_stacks, any_order_and_sharding_gives_the_same_bytes_and_the_list_of_all_stacks)
 {
-    for (uint32_t round = 0; round < 150; round++) {
+    for (uint32_t round = 0; round < rounds(40); round++) {
         struct sample u[UPLOADS] = {0};
         struct naive all = naive_new();
         state = 1000 + round;
@@ -436,7 +437,7 @@ Test(rollup_stacks, too_many_clocks)
 Test(rollup_stacks, through_a_segment)
 {
     static const struct message_build builds[BUILDS] = {{"aa", ""}, {"bb", ""}, {"cc", ""}, {"dd", ""}, {"ee", ""}};
-    for (uint32_t round = 0; round < 30; round++) {
+    for (uint32_t round = 0; round < rounds(10); round++) {
         struct sample u[4] = {0};
         struct naive all = naive_new();
         struct arena *a = arena_new(0);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/graph.h"
+#include "tests/rounds.h"
 
 #define MOST 40
 
@@ -80,7 +81,7 @@ static void near(double got, double want, uint64_t seed)
 
 Test(scc, agrees_with_reachability_and_numbers_by_the_law)
 {
-    for (uint64_t seed = 1; seed <= 4000; seed++) {
+    for (uint64_t seed = 1; seed <= rounds(1000); seed++) {
         state = seed * UINT64_C(0x9e3779b97f4a7c15);
         struct callgraph_arc arcs[MOST * 4];
         uint32_t n = draw(MOST) + 1, m = draw(n * 4);

@@ -8,6 +8,7 @@
 #include "core/tree_sum.h"
 #include "proto/counts_tree.h"
 #include "proto/limits.h"
+#include "tests/rounds.h"
 
 static uint64_t state;
 
@@ -111,7 +112,7 @@ Test(tree_sum, is_what_sorting_all_nodes_gives)
 {
     static struct naive clocks[2];
     struct arena *a = arena_new(0);
-    for (state = 1; state < 400;) {
+    for (state = 1; state < 1 + rounds(100);) {
         uint64_t seed = state;
         bool alone = seed % 2 == 0, saturated = false;
         uint32_t map[2][BUILDS] = {{2, 0, 3, 1}, {2, 5, 4, 0}}, tree = 0;
@@ -150,7 +151,7 @@ Test(tree_sum, is_what_sorting_all_nodes_gives)
 Test(tree_sum, sums_with_shares_add_up)
 {
     struct arena *a = arena_new(0);
-    for (state = 1000; state < 1200;) {
+    for (state = 1000; state < 1000 + rounds(40);) {
         uint64_t seed = state;
         bool saturated = false;
         struct tree_sum *all = tree_sum_new(a, true), *half[2] = {tree_sum_new(a, true), tree_sum_new(a, true)};
@@ -218,7 +219,7 @@ Test(tree_sum, many_stacks_are_folded_on_the_way)
 Test(tree_sum, uploads_that_grow_add_their_stacks_up)
 {
     struct arena *a = arena_new(0), *scratch = arena_new(0);
-    for (state = 3000; state < 3200;) {
+    for (state = 3000; state < 3000 + rounds(60);) {
         uint64_t seed = state;
         struct counts c[2], sum;
         struct tree_sum *s = tree_sum_new(a, false);

@@ -7,6 +7,7 @@
 
 #include "proto/counts_tree.h"
 #include "proto/limits.h"
+#include "tests/rounds.h"
 
 static uint64_t state;
 
@@ -114,7 +115,7 @@ Test(counts_tree, sorted_nodes_say_the_same_stacks)
     static struct tree t;
     uint32_t place[NODES];
     uint64_t sums[NODES];
-    for (state = 1; state < 600;) {
+    for (state = 1; state < 1 + rounds(300);) {
         uint64_t seed = state;
         uint32_t n = draw_nodes(in, seed % 3 == 0);
         sort_tree(in, n, &t, place);
@@ -139,7 +140,7 @@ Test(counts_tree, merging_is_sorting_both)
     static struct counts_node in[2 * NODES];
     static struct tree a, b;
     static uint32_t place[2 * NODES];
-    for (state = 1000; state < 1400;) {
+    for (state = 1000; state < 1000 + rounds(200);) {
         uint64_t seed = state;
         uint32_t n = draw_nodes(in, seed % 3 == 0) / 2, m = draw_nodes(in + n, seed % 3 == 1) / 2;
         struct counts_nodes left = COUNTS_NODES(&a), right = COUNTS_NODES(&b);
@@ -228,7 +229,7 @@ Test(counts_tree, folding_removes_the_rarest_leaves)
     static struct tree t, slow, was;
     uint32_t place[NODES];
     uint64_t sums[NODES], left[NODES];
-    for (state = 2000; state < 2600;) {
+    for (state = 2000; state < 2000 + rounds(300);) {
         uint64_t seed = state;
         uint32_t n = draw_nodes(in, seed % 3 == 0);
         sort_tree(in, n, &t, NULL);
@@ -316,7 +317,7 @@ Test(counts_tree, many_stacks_are_folded_on_the_way)
     struct counts_stacks *s = counts_stacks_new();
     uint64_t sum = 0;
     state = 77;
-    for (uint32_t i = 0; i < 300000; i++) {
+    for (uint32_t i = 0; i < rounds(100000); i++) {
         struct counts_frame f[3] = {{.address = below(100)}, {.address = draw()}, {.address = 9, .kind = 1}};
         uint64_t ticks = i < 10 ? 1000 : 1;
         cr_assert_eq(counts_stacks_add(s, 99, "seconds", 's', f, 3, ticks, NULL), PROFD_OK);

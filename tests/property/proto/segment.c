@@ -6,6 +6,7 @@
 
 #include "proto/segment.h"
 #include "tests/property/proto/segment_sample.h"
+#include "tests/rounds.h"
 
 static void same_names(const struct segment *a, const struct segment *b)
 {
@@ -50,7 +51,7 @@ Test(segment, what_is_encoded_decodes_to_the_same)
     static struct sample x;
     struct profd_error e = {""};
     state = 0x243f6a8885a308d3;
-    for (unsigned round = 0; round < 3000; round++) {
+    for (unsigned round = 0; round < rounds(1000); round++) {
         uint8_t *bytes, *again;
         size_t n, m;
         struct segment back;
@@ -74,7 +75,7 @@ Test(segment, other_bytes_are_other_segments)
     static struct sample x;
     unsigned accepted = 0, refused = 0;
     state = 0x13198a2e03707344;
-    for (unsigned round = 0; round < 3000; round++) {
+    for (unsigned round = 0; round < rounds(1000); round++) {
         uint8_t *bytes, *again;
         size_t n, m;
         uint8_t digest[SEGMENT_DIGEST_SIZE], changed[SEGMENT_DIGEST_SIZE];

@@ -8,6 +8,7 @@
 
 #include "core/rollup.h"
 #include "store/store.h"
+#include "tests/rounds.h"
 
 #define HOUR INT64_C(3600000000000)
 #define DAY (24 * HOUR)
@@ -511,8 +512,7 @@ Test(store_harvest, everything_is_there_once)
 {
     static const char *const suffixes[] = {"", "-wal", "-shm"};
     char directory[] = "/tmp/profd-harvest-XXXXXX", name[128];
-    const char *seeds = getenv("PROFD_SEEDS");
-    unsigned most = seeds ? (unsigned)atoi(seeds) : 8;
+    const unsigned most = rounds(4);
     cr_assert(mkdtemp(directory));
     snprintf(path, sizeof path, "%s/profd.db", directory);
     for (seed = 1; seed <= most; seed++) {

@@ -11,6 +11,7 @@
 #include "core/rollup.h"
 #include "store/store.h"
 #include "tests/memory_tier.h"
+#include "tests/rounds.h"
 #include "tests/scratch_store.h"
 
 /* Slices of upkeep end after some CPU time, and each slice of removal takes a number. Here slices end after a number of
@@ -411,8 +412,7 @@ static void remove_files(void)
 Test(store_upkeep, changes_no_answer)
 {
     char directory[] = "/tmp/profd-upkeep-XXXXXX";
-    const char *seeds = getenv("PROFD_SEEDS");
-    unsigned most = seeds ? (unsigned)atoi(seeds) : 6;
+    const unsigned most = rounds(3);
     cr_assert(mkdtemp(directory));
     snprintf(path, sizeof path, "%s/profd.db", directory);
     for (seed = 1; seed <= most; seed++) {

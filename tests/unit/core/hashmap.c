@@ -3,6 +3,7 @@
 #include <stdint.h>
 
 #include "core/hashmap.h"
+#include "tests/rounds.h"
 
 #define KEYS 3000u
 
@@ -12,7 +13,7 @@ Test(hashmap, what_was_put_is_found_until_it_is_removed)
     bool there[KEYS] = {false};
     uint64_t state = 1, count = 0;
     hashmap_init(&t, 0);
-    for (uint32_t round = 0; round < 60000; round++) {
+    for (uint32_t round = 0; round < rounds(20000); round++) {
         state = state * UINT64_C(6364136223846793005) + 1442695040888963407u;
         uint32_t key = (uint32_t)(state >> 33) % KEYS, value = key * 7;
         uint32_t *found = hashmap_find(&t, &key, sizeof key);

@@ -4,6 +4,7 @@
 
 #include "core/object.h"
 #include "proto/limits.h"
+#include "tests/rounds.h"
 #include "tests/unit/core/fixture.h"
 
 static struct fixture f;
@@ -460,7 +461,7 @@ Test(object, mutations_never_harm, .init = setup)
     uint8_t *bytes = encode(&n), *bad = malloc(n);
     srand(99);
     int accepted = 0;
-    for (int i = 0; i < 60000; i++) {
+    for (uint32_t i = 0; i < rounds(20000); i++) {
         memcpy(bad, bytes, n);
         for (int k = rand() % 4; k >= 0; k--) {
             bad[(size_t)rand() % n] = (uint8_t)(rand() % 3 == 0 ? 0xff : rand());

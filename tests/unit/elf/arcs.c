@@ -255,7 +255,7 @@ Test(elf_arcs, ifunc_in_a_static_program)
 Test(elf_arcs, much_text)
 {
     const char *wanted = getenv("ELF_TEXT_MB");
-    unsigned megabytes = wanted == NULL ? 4 : (unsigned)strtoul(wanted, NULL, 10);
+    unsigned megabytes = wanted == NULL ? 1 : (unsigned)strtoul(wanted, NULL, 10);
     unsigned functions = megabytes * 64; /* of 16 KiB: 1,024 times a call and ten other bytes and more */
     char path[256];
     snprintf(path, sizeof path, "%s/a.s", tools_dir());

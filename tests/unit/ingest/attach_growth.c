@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "proto/limits.h"
+#include "tests/rounds.h"
 #include "tests/unit/ingest/attach_bed.h"
 #include "tests/unit/ingest/bed.h"
 
@@ -101,7 +102,7 @@ static void harvest(struct growth *g, struct ledger *l, struct attach_process **
 Test(ingest_attach_growth, random_harvests_add_up_to_the_truth)
 {
     struct growth *g = calloc(1, sizeof *g);
-    for (uint64_t seed = 1; seed <= 150; seed++) {
+    for (uint64_t seed = 1; seed <= rounds(40); seed++) {
         struct ledger l = {0};
         memset(g, 0, sizeof *g);
         g->seed = seed * UINT64_C(0x9e3779b97f4a7c15);
@@ -114,14 +115,14 @@ Test(ingest_attach_growth, random_harvests_add_up_to_the_truth)
             0) { /* taken and never published: more than is read at once, so that tables come one at a time */
             live_chunk(&g->live, LIMIT_ATTACH_WHOLE);
         }
-        uint64_t rounds = 1 + draw(&g->seed, 40);
-        for (uint64_t i = 0; i < rounds; i++) {
+        const uint64_t harvests = 1 + draw(&g->seed, 40);
+        for (uint64_t i = 0; i < harvests; i++) {
             for (uint64_t n = draw(&g->seed, 300); n > 0; n--) {
                 grow(g);
             }
             harvest(g, &l, &p, START + (int64_t)i, ATTACH_LIVES);
         }
-        harvest(g, &l, &p, START + (int64_t)rounds, ATTACH_ENDED);
+        harvest(g, &l, &p, START + (int64_t)harvests, ATTACH_ENDED);
         compare(g, &l, seed);
         attach_close(p);
         ledger_done(&l);

@@ -12,6 +12,7 @@
 
 #include "net/conn.h"
 #include "net/loop.h"
+#include "tests/rounds.h"
 
 static struct {
     struct loop *loop;
@@ -1201,7 +1202,7 @@ Test(conn, noise)
     int before = count_fds(), file = open("/dev/null", O_RDONLY);
     struct conn_counts counts;
 
-    for (int round = 0; round < 1500; round++) {
+    for (uint32_t round = 0; round < rounds(300); round++) {
         uint8_t block[600];
         size_t n = 0, at = 0;
         int fd = rand_r(&seed) % 3 ? join_open() : join_as(5);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "proto/attach.h"
+#include "tests/rounds.h"
 
 #define PAGES 16
 
@@ -337,7 +338,7 @@ Test(proto_attach, undelivered_ticks_matter_beyond_the_error_of_the_sample)
 Test(proto_attach, mutations)
 {
     uint64_t state = 12345;
-    for (unsigned round = 0; round < 20000; round++) {
+    for (unsigned round = 0; round < rounds(8000); round++) {
         struct scene *s = scene();
         for (unsigned i = 0; i < 1 + round % 5; i++) {
             state = state * 6364136223846793005u + 1442695040888963407u;

@@ -8,6 +8,7 @@
 #include "proto/counts.h"
 #include "proto/limits.h"
 #include "tests/counts_sections.h"
+#include "tests/rounds.h"
 
 static uint64_t state;
 
@@ -84,7 +85,7 @@ static void assert_same(const struct counts *a, const struct counts *b)
 
 Test(proto_counts, random_counts_come_back_as_they_were)
 {
-    for (uint64_t seed = 1; seed <= 3000; seed++) {
+    for (uint64_t seed = 1; seed <= rounds(600); seed++) {
         state = seed * 0x9e3779b97f4a7c15u;
         struct counts c, back;
         uint8_t *bytes;
@@ -119,7 +120,7 @@ Test(proto_counts, nothing_is_counts_too)
 
 Test(proto_counts, every_cut_and_many_changes_are_refused_or_valid)
 {
-    for (uint64_t seed = 1; seed <= 40; seed++) {
+    for (uint64_t seed = 1; seed <= rounds(20); seed++) {
         state = seed * 0x9e3779b97f4a7c15u;
         struct counts c, back = {0};
         uint8_t *bytes;

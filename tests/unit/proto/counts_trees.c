@@ -8,6 +8,7 @@
 #include "proto/counts_tree.h"
 #include "proto/limits.h"
 #include "tests/counts_sections.h"
+#include "tests/rounds.h"
 
 static uint64_t state;
 
@@ -66,7 +67,7 @@ static void assert_same(const struct counts *a, const struct counts *b)
 
 Test(counts_trees, random_stacks_come_back_as_they_were)
 {
-    for (uint64_t seed = 1; seed <= 500; seed++) {
+    for (uint64_t seed = 1; seed <= rounds(200); seed++) {
         state = seed * 0x9e3779b97f4a7c15u;
         struct counts c, back;
         uint8_t *bytes;
@@ -117,7 +118,7 @@ static void assert_valid(const uint64_t sizes[5], const struct counts_section s[
 
 Test(counts_trees, changed_columns_are_refused_or_valid_and_cut_ones_refused)
 {
-    for (uint64_t seed = 1; seed <= 60; seed++) {
+    for (uint64_t seed = 1; seed <= rounds(8); seed++) {
         state = seed * 0x9e3779b97f4a7c15u;
         struct counts c, back;
         struct counts_section s[3];

@@ -8,10 +8,10 @@ extern int faults_countdown; /* writes, syncs and truncations left until one fai
 extern int faults_kind;      /* SQLITE_IOERR_FSYNC: I/O errors, torn writes; SQLITE_FULL: no space */
 extern int faults_happened, faults_operations;
 
-/* Of the places where a fault is tried: every one, but every third under the address sanitizer, where one takes three
+/* Of the places where a fault is tried: every one, but every seventh under the address sanitizer, where one takes three
  * times as long and its reports are the only thing that is new. */
 #ifdef __SANITIZE_ADDRESS__
-#define FAULTS_STEP 3
+#define FAULTS_STEP 7
 #else
 #define FAULTS_STEP 1
 #endif
