@@ -76,16 +76,15 @@ struct server {
     struct tokens tokens;
     struct symbols symbols;
     struct object_service *objects;
-    struct upload_service *uploads;
+    struct upload_service uploads;
     struct query_service *queries;
     struct watcher *watcher;
     struct clickhouse_address tier; /* if one is configured */
     struct admin_service *admin;
-    struct relay_service *relay;
-    uint8_t relay_epoch[SEGMENT_EPOCH_SIZE]; /* that this start drew, if something is forwarded */
-    struct store_centre was;                 /* the centre in the database at the start */
+    struct relay_service relay;
+    struct store_centre was; /* the centre in the database at the start */
     struct intake *intake;
-    struct uploads_service *batches;
+    struct uploads_service batches;
     struct sync_config sync;
     struct endpoints *endpoints;
 

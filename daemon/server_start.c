@@ -116,7 +116,7 @@ static enum profd_status server_open_store(struct server *s, struct profd_error 
     if (!status) {
         store_set_run(s->write_store, s->run);
         store_set_tier(s->write_store, s->config->tier != NULL);
-        status = s->config->relay ? relay_begin_epoch(s->write_store, s->relay_epoch, e) : PROFD_OK;
+        status = s->config->relay ? relay_begin_epoch(s->write_store, s->relay.epoch, e) : PROFD_OK;
     }
     if (!status) {
         s->tokens.has_proxy = s->config->has_http_proxy_user;
@@ -160,7 +160,7 @@ static uint64_t server_get_uploads(void *context)
 {
     const struct server *s = context;
 
-    return upload_service_get_counts(s->uploads)->stored;
+    return s->uploads.counts.stored;
 }
 
 /* A clock that is ahead would seal days that have not ended. */
@@ -419,7 +419,7 @@ static void server_get_numbers(void *context, struct pages_numbers *n)
     n->read_failed = s->read_failed;
     n->reserve = space_get_reserve(s->space, &n->reserve_bytes);
     n->http_port = endpoints_get_http_port(s->endpoints);
-    n->uploads = *upload_service_get_counts(s->uploads);
+    n->uploads = s->uploads.counts;
     n->objects = object_service_get_counts(s->objects);
     live_get_counts(s->live, &n->live);
     memcpy(n->queries, query_service_get_durations(s->queries), sizeof n->queries);
@@ -437,7 +437,7 @@ static void server_get_numbers(void *context, struct pages_numbers *n)
     n->reader_pending = query_service_pending(s->queries);
     n->object_pending = object_service_pending(s->objects);
     n->batches = writer_batches(s->writer);
-    n->relay = *relay_service_get_counts(s->relay);
+    n->relay = s->relay.counts;
     n->centre = *intake_get_counts(s->intake);
     n->hosts = intake_get_hosts(s->intake);
     if (!s->was.hosts && !n->hosts->count) {
@@ -456,7 +456,7 @@ static enum profd_status server_make_queries(struct server *s, struct profd_erro
                                            .live = s->live,
                                            .replies = &s->replies,
                                            .symbols = &s->symbols,
-                                           .uploads = s->batches,
+                                           .uploads = &s->batches,
                                            .tokens = &s->tokens,
                                            .database = s->path,
                                            .run = s->run,
@@ -504,73 +504,60 @@ static enum profd_status server_make_services(struct server *s, struct profd_err
                                           .writer = s->writer,
                                           .database = s->path,
                                           .brokers = s->brokers};
-    struct upload_config uploads = {.conns = s->conns,
-                                    .sync = &s->sync,
-                                    .writer = s->writer,
-                                    .builds = s->builds,
-                                    .no_space = server_on_no_space,
-                                    .context = s};
-    struct admin_config admin = {.loop = s->loop,
-                                 .conns = s->conns,
-                                 .sync = &s->sync,
-                                 .writer = s->writer,
-                                 .space = s->space,
-                                 .upkeep = s->upkeep,
-                                 .verifier = s->verifier,
-                                 .live = s->live,
-                                 .replies = &s->replies,
-                                 .tokens = &s->tokens,
-                                 .state_dir = s->config->state_dir,
-                                 .tier = s->config->tier ? &s->tier : NULL,
-                                 .tier_ca = s->config->tier_ca,
-                                 .reload = server_on_reload,
-                                 .end_token = server_on_end_token,
-                                 .context = s};
-    enum profd_status status;
-    s->sync = (struct sync_config){.conns = s->conns, .live = s->live};
-    struct relay_config relay = {
-        .active = s->config->relay != NULL, .conns = s->conns, .sync = &s->sync, .writer = s->writer};
+    const struct admin_config admin = {.loop = s->loop,
+                                       .conns = s->conns,
+                                       .sync = &s->sync,
+                                       .writer = s->writer,
+                                       .space = s->space,
+                                       .upkeep = s->upkeep,
+                                       .verifier = s->verifier,
+                                       .live = s->live,
+                                       .replies = &s->replies,
+                                       .tokens = &s->tokens,
+                                       .relay = &s->relay,
+                                       .state_dir = s->config->state_dir,
+                                       .tier = s->config->tier ? &s->tier : NULL,
+                                       .tier_ca = s->config->tier_ca,
+                                       .reload = server_on_reload,
+                                       .end_token = server_on_end_token,
+                                       .context = s};
     const struct intake_config intake = {.interval = s->config->relay_interval,
                                          .detail = server_get_detail(s->config),
                                          .loop = s->loop,
                                          .writer = s->writer,
                                          .no_space = server_on_no_space,
                                          .context = s};
-    struct uploads_config batches = {.relays = s->config->relay != NULL, .tokens = &s->tokens, .writer = s->writer};
-    memcpy(relay.epoch, s->relay_epoch, sizeof relay.epoch);
-    memcpy(batches.centre, s->was.name, sizeof batches.centre);
-    status = relay_service_new(&relay, &s->relay, e);
-    if (!status) {
-        status = intake_new(&intake, &s->intake, e);
-    }
-    if (!status) {
-        batches.intake = s->intake;
-        status = uploads_service_new(&batches, &s->batches, e);
-    }
-    if (!status) {
-        admin.relay = s->relay;
-        status = object_service_start(&objects, &s->objects, e);
-    }
-    uploads.objects = s->objects;
-    if (!status) {
-        status = upload_service_new(&uploads, &s->uploads, e);
-    }
-    if (!status) {
-        status = admin_service_new(&admin, &s->admin, e);
-    }
-    return status ? status : server_make_queries(s, e);
+    s->sync = (struct sync_config){.conns = s->conns, .live = s->live};
+    TRY(intake_new(&intake, &s->intake, e));
+    TRY(object_service_start(&objects, &s->objects, e));
+    s->uploads = (struct upload_service){.conns = s->conns,
+                                         .sync = &s->sync,
+                                         .writer = s->writer,
+                                         .builds = s->builds,
+                                         .objects = s->objects,
+                                         .no_space = server_on_no_space,
+                                         .context = s};
+    s->batches.relays = s->relay.active = s->config->relay;
+    s->batches.writer = s->relay.writer = s->writer;
+    s->batches.tokens = &s->tokens;
+    s->batches.intake = s->intake;
+    memcpy(s->batches.centre, s->was.name, sizeof s->batches.centre);
+    s->relay.conns = s->conns;
+    s->relay.sync = &s->sync;
+    TRY(admin_service_new(&admin, &s->admin, e));
+    return server_make_queries(s, e);
 }
 
 static enum profd_status server_open_endpoints(struct server *s, struct profd_error *e)
 {
     const struct config *config = s->config;
-    const struct handlers_services services = {.uploads = s->uploads,
+    const struct handlers_services services = {.uploads = &s->uploads,
                                                .objects = s->objects,
                                                .queries = s->queries,
                                                .sync = &s->sync,
                                                .admin = s->admin,
                                                .live = s->live,
-                                               .relay = s->relay};
+                                               .relay = &s->relay};
     struct endpoints_config endpoints = {.loop = s->loop,
                                          .closer = s->closer,
                                          .conns = s->conns,

@@ -123,9 +123,7 @@ void server_end(struct server *s)
     s->live = NULL; /* connections that close hereafter are no longer counted */
     conn_group_free(s->conns);
     admin_service_free(s->admin);
-    relay_service_free(s->relay);
-    uploads_service_free(s->batches);
-    upload_service_free(s->uploads);
+    relay_service_done(&s->relay);
     object_service_free(s->objects);
     query_service_free(s->queries);
     fetcher_free(s->fetcher);

@@ -71,7 +71,7 @@ static enum profd_status body_admit_file(const struct http_body *b, size_t n, st
 
 void http_body_free(struct http_body *b)
 {
-    if (b == NULL) {
+    if (!b) {
         return;
     }
     TAILQ_REMOVE(&body_all, b, next);
@@ -93,7 +93,7 @@ enum profd_status http_body_new(const struct http_head *head, uint64_t token, st
 
     TRY(begun.put ? body_admit_file(&begun, 0, e) : body_admit(&begun, 0, e));
     b = malloc(sizeof *b);
-    if (b == NULL) {
+    if (!b) {
         return profd_no_memory(e);
     }
     *b = begun;
@@ -135,7 +135,7 @@ static enum profd_status body_add(struct http_body *b, const char *bytes, size_t
         capacity = capacity > most ? most : capacity;
         TRY(body_admit(b, capacity, e));
         uint8_t *grown = realloc(b->bytes, capacity);
-        if (grown == NULL) {
+        if (!grown) {
             return profd_no_memory(e);
         }
         b->bytes = grown;
@@ -223,7 +223,7 @@ static enum profd_status body_inflate(const struct http_body *b, uint8_t *out, s
     enum libdeflate_result result;
     size_t took = 0;
 
-    if (d == NULL) {
+    if (!d) {
         return profd_no_memory(e);
     }
     result = libdeflate_gzip_decompress_ex(d, b->bytes, b->size, out, most, &took, size);
@@ -274,7 +274,7 @@ static enum profd_status body_decode(struct http_body *b, struct profd_error *e)
     }
     TRY(body_admit(b, b->capacity + (size_t)stated, e));
     out = malloc(stated > 0 ? (size_t)stated : 1);
-    if (out == NULL) {
+    if (!out) {
         return profd_no_memory(e);
     }
     status = b->coding == CODING_GZIP ? body_inflate(b, out, (size_t)stated, &size, e)
@@ -291,8 +291,8 @@ static enum profd_status body_decode(struct http_body *b, struct profd_error *e)
     }
     free(b->bytes);
     fitting = realloc(out, size > 0 ? size : 1);
-    b->bytes = fitting == NULL ? out : fitting;
-    b->capacity = fitting == NULL ? (size_t)stated : size;
+    b->bytes = fitting ? fitting : out;
+    b->capacity = fitting ? size : (size_t)stated;
     b->size = size;
     return PROFD_OK;
 }
@@ -307,10 +307,10 @@ static enum profd_status body_end(struct http_body *b, struct profd_error *e)
     if (b->coding != CODING_IDENTITY) {
         return body_decode(b, e);
     }
-    if (b->bytes == NULL) { /* an empty body is none of a GET */
+    if (!b->bytes) { /* an empty body is none of a GET */
         b->bytes = malloc(1);
     }
-    return b->bytes == NULL ? profd_no_memory(e) : PROFD_OK;
+    return b->bytes ? PROFD_OK : profd_no_memory(e);
 }
 
 size_t http_body_wants(const struct http_body *b, size_t n)

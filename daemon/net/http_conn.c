@@ -30,7 +30,7 @@ void http_conn_close(struct http_conn *c)
     }
     TAILQ_REMOVE(&c->server->conns, c, next);
     c->server->counts.connections--;
-    if (c->exchange != NULL) {
+    if (c->exchange) {
         c->exchange->conn = NULL;
     }
     event_free(c->readable);
@@ -41,6 +41,16 @@ void http_conn_close(struct http_conn *c)
     http_body_free(c->body);
     closer_close_connection(c->server->config.closer, c->peer.uid, c->fd);
     free(c);
+}
+
+/* Reads what has come. 0: nothing has, or the client has gone, and the connection with it. */
+static size_t conn_read(struct http_conn *c, void *to, size_t size)
+{
+    const ssize_t n = closer_receive(c->server->config.closer, c->peer.uid, c->fd, to, size);
+    if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR)) {
+        http_conn_close(c);
+    }
+    return n > 0 ? (size_t)n : 0;
 }
 
 /* The most bytes that a client may still send after its last answer. */
@@ -167,7 +177,7 @@ static void conn_handle(struct http_conn *c)
 {
     const struct http_head *h = &c->parser.head;
     struct http_exchange *x = calloc(1, sizeof *x + h->target.size + h->if_none_match.size + h->content_type.size + 3u);
-    if (x == NULL) {
+    if (!x) {
         http_conn_close(c);
         return;
     }
@@ -184,7 +194,7 @@ static void conn_handle(struct http_conn *c)
                                        .body = -1,
                                        .content_type = type,
                                        .tcp = c->server->config.tcp};
-    if (x->body != NULL) {
+    if (x->body) {
         x->request.body = x->body->file;
         x->request.bytes = x->body->bytes;
         x->request.size = x->body->size;
@@ -212,7 +222,7 @@ static void conn_give_up(struct http_conn *c, enum profd_status why, int status,
     profd_error_set(&refusal.error, why, "%s", sentence);
     http_body_free(c->body);
     c->body = NULL;
-    if (c->exchange != NULL) {
+    if (c->exchange) {
         c->exchange->conn = NULL;
     }
     c->exchange = NULL;
@@ -226,16 +236,10 @@ static void conn_receive(struct http_conn *c)
     size_t n = c->input_size - c->parser.at, took = 0;
     struct profd_error e;
     if (n == 0 && c->body->part != HTTP_BODY_WHOLE) {
-        const ssize_t come = closer_receive(c->server->config.closer, c->peer.uid, c->fd, there,
-                                            http_body_wants(c->body, HTTP_INPUT_MAX - c->parser.at));
-        if (come < 0 && (errno == EAGAIN || errno == EINTR)) {
+        n = conn_read(c, there, http_body_wants(c->body, HTTP_INPUT_MAX - c->parser.at));
+        if (n == 0) {
             return;
         }
-        if (come <= 0) {
-            http_conn_close(c);
-            return;
-        }
-        n = (size_t)come;
     }
     const enum profd_status status = http_body_take(c->body, there, n, &took, &e);
     memmove(there, there + took, n - took);
@@ -308,27 +312,22 @@ static void conn_parse(struct http_conn *c)
 
 static void conn_read_on(struct http_conn *c)
 {
-    if (c->input == NULL) {
+    if (!c->input) {
         c->input = malloc(HTTP_INPUT_MAX);
     }
-    if (c->input == NULL) {
+    if (!c->input) {
         http_conn_close(c);
         return;
     }
-    ssize_t n = closer_receive(c->server->config.closer, c->peer.uid, c->fd, c->input + c->input_size,
-                               HTTP_INPUT_MAX - c->input_size);
-    if (n < 0 && (errno == EAGAIN || errno == EINTR)) {
-        return;
-    }
-    if (n <= 0) {
-        http_conn_close(c);
+    const size_t n = conn_read(c, c->input + c->input_size, HTTP_INPUT_MAX - c->input_size);
+    if (n == 0) {
         return;
     }
     if (c->state == HTTP_IDLE) {
         c->state = HTTP_READING;
         conn_arm(c, (int64_t)loop_now() + c->server->config.header_ms);
     }
-    c->input_size += (size_t)n;
+    c->input_size += n;
     conn_parse(c);
 }
 
@@ -338,12 +337,12 @@ void http_conn_say(struct http_server *server, int fd, enum profd_status status,
     profd_error_set(&refusal.error, status, "%s", sentence);
     struct http_manner manner = {.origin = server->config.origin, .write_problem = server->config.write_problem};
     struct evbuffer *out = evbuffer_new();
-    if (out != NULL && http_write_refusal(out, &refusal, manner)) {
+    if (out && http_write_refusal(out, &refusal, manner)) {
         int n = evbuffer_write(out, fd);
         server->counts.bytes += n > 0 ? (uint64_t)n : 0;
         server->counts.answered[http_status / 100]++;
     }
-    if (out != NULL) {
+    if (out) {
         evbuffer_free(out);
     }
 }
@@ -379,12 +378,12 @@ bool http_conn_give_way(struct http_conn *c)
 static void conn_drop(struct http_conn *c)
 {
     char waste[65536];
-    ssize_t n = closer_receive(c->server->config.closer, c->peer.uid, c->fd, waste, sizeof waste);
-    if (n < 0 && (errno == EAGAIN || errno == EINTR)) {
+    const size_t n = conn_read(c, waste, sizeof waste);
+    if (n == 0) {
         return;
     }
-    c->lingered += n > 0 ? (size_t)n : 0;
-    if (n <= 0 || c->lingered > conn_count_late(c)) {
+    c->lingered += n;
+    if (c->lingered > conn_count_late(c)) {
         http_conn_close(c);
     }
 }
@@ -472,13 +471,13 @@ static void conn_on_timer(evutil_socket_t fd, short what, void *context)
 struct http_conn *http_conn_new(struct http_server *server, int fd, const struct http_peer *peer)
 {
     struct http_conn *c = calloc(1, sizeof *c);
-    if (c == NULL) {
+    if (!c) {
         return NULL;
     }
     c->server = server;
     c->fd = fd;
     c->born = (int64_t)loop_now();
-    if (peer != NULL) {
+    if (peer) {
         c->peer = *peer;
     }
     if (server->config.tcp) {
@@ -488,21 +487,20 @@ struct http_conn *http_conn_new(struct http_server *server, int fd, const struct
     c->writable = event_new(server->base, fd, EV_WRITE, conn_on_writable, c);
     c->timer = evtimer_new(server->base, conn_on_timer, c);
     c->output = evbuffer_new();
-    if (c->readable != NULL && c->writable != NULL && c->timer != NULL && c->output != NULL &&
-        event_add(c->readable, NULL) == 0) {
+    if (c->readable && c->writable && c->timer && c->output && event_add(c->readable, NULL) == 0) {
         conn_arm(c, c->born + server->config.life_ms);
         return c;
     }
-    if (c->readable != NULL) {
+    if (c->readable) {
         event_free(c->readable);
     }
-    if (c->writable != NULL) {
+    if (c->writable) {
         event_free(c->writable);
     }
-    if (c->timer != NULL) {
+    if (c->timer) {
         event_free(c->timer);
     }
-    if (c->output != NULL) {
+    if (c->output) {
         evbuffer_free(c->output);
     }
     free(c);

@@ -61,7 +61,7 @@ static const char *http_target_judge(const char *text, size_t n)
             continue;
         }
         const char *fault = target_judge_one(text + at, n - at, query, &byte, &size);
-        if (fault != NULL) {
+        if (fault) {
             return fault;
         }
         segment++;
@@ -168,7 +168,7 @@ static enum http_parse_result parse_request_line(struct http_parser *p, const ch
     }
     size_t target = method + 1;
     const char *space = memchr(line + target, ' ', n - target);
-    if (space == NULL) {
+    if (!space) {
         return parse_refuse(p, 400, "the request line has no version");
     }
     size_t size = (size_t)(space - line) - target;
@@ -179,7 +179,7 @@ static enum http_parse_result parse_request_line(struct http_parser *p, const ch
     /* Targets of other methods (OPTIONS *, CONNECT host) do not matter: nothing is answered about them. */
     bool known = p->head.method != HTTP_METHOD_OTHER && p->head.method != HTTP_METHOD_OPTIONS;
     const char *fault = known ? http_target_judge(line + target, size) : NULL;
-    if (fault != NULL) {
+    if (fault) {
         return parse_refuse(p, 400, fault);
     }
     p->head.target = (struct http_span){(uint16_t)target, (uint16_t)size};
@@ -297,7 +297,7 @@ static enum http_parse_result parse_known(struct http_parser *p, const char *nam
         return parse_refuse(p, 400, "Accept-Encoding is not a list of codings with weights from 0 to 1");
     }
     struct http_span *single = parse_single(&p->head, name, name_size);
-    if (single == NULL) {
+    if (!single) {
         return HTTP_PARSE_MORE;
     }
     if (single->at != 0) {
@@ -431,7 +431,7 @@ static bool check_origin(const struct http_server_config *config, const struct h
 
 bool http_check_from_origin(const struct http_server_config *config, const struct http_head *head, const char *data)
 {
-    return config->origin != NULL && head->origin.at != 0 && check_is(data, head->origin, config->origin) &&
+    return config->origin && head->origin.at != 0 && check_is(data, head->origin, config->origin) &&
            check_host(config, head, data);
 }
 
@@ -474,7 +474,7 @@ static bool check_token(const struct http_head *h, const char *data, uint8_t has
                                        base64_decode_final(&decoding) == 1
                                    ? memchr(decoded, ':', n)
                                    : NULL;
-        if (colon == NULL) {
+        if (!colon) {
             return false;
         }
         sha256_update(&context, (size_t)(decoded + n - colon - 1), colon + 1);
@@ -490,12 +490,12 @@ static bool check_token(const struct http_head *h, const char *data, uint8_t has
 static size_t check_path(const struct http_head *h, const char *data)
 {
     const char *query = memchr(data + h->target.at, '?', h->target.size);
-    return query == NULL ? h->target.size : (size_t)(query - (data + h->target.at));
+    return query ? (size_t)(query - (data + h->target.at)) : h->target.size;
 }
 
 static bool check_public(const struct http_server_config *config, const struct http_head *h, const char *data)
 {
-    return config->is_public != NULL && config->is_public(data + h->target.at, check_path(h, data));
+    return config->is_public && config->is_public(data + h->target.at, check_path(h, data));
 }
 
 static void check_refuse(struct http_refusal *out, int status, const char *rule, const char *data,
@@ -551,8 +551,8 @@ void http_check(const struct http_server_config *config, const struct http_peer 
     const bool bodied = head->method == HTTP_METHOD_PUT || head->method == HTTP_METHOD_POST;
     bool from_origin = http_check_from_origin(config, head, data), preflight = check_preflight(head, from_origin);
     out->token = 0;
-    out->methods = config->find_methods == NULL ? "GET, HEAD"
-                                                : config->find_methods(data + head->target.at, check_path(head, data));
+    out->methods =
+        config->find_methods ? config->find_methods(data + head->target.at, check_path(head, data)) : "GET, HEAD";
     /* The verdict is 0, or 401 or 403 with a sentence. */
     uint8_t hash[SHA256_DIGEST_SIZE];
     const bool token = check_token(head, data, hash);
@@ -564,7 +564,7 @@ void http_check(const struct http_server_config *config, const struct http_peer 
                                        .token_sha256 = token ? hash : NULL,
                                        .user = head->remote_user.at != 0 ? data + head->remote_user.at : NULL,
                                        .user_size = head->remote_user.size};
-    const int verdict = config->admit == NULL ? 0 : config->admit(config->admit_context, &c, &out->token, &out->error);
+    const int verdict = config->admit ? config->admit(config->admit_context, &c, &out->token, &out->error) : 0;
     out->status = 0;
     out->anonymous = verdict != 0;
     if (!check_host(config, head, data)) {

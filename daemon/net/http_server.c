@@ -17,7 +17,7 @@ struct http_server *http_server_new(struct event_base *base, const struct http_s
                                     http_handler handler, void *context)
 {
     struct http_server *server = calloc(1, sizeof *server);
-    if (server == NULL) {
+    if (!server) {
         return NULL;
     }
     TAILQ_INIT(&server->conns);
@@ -83,8 +83,8 @@ static struct http_conn *server_find_busiest(const struct http_server *server)
     TAILQ_FOREACH(c, &server->conns, next)
     {
         const unsigned answered = server_count_answered(c);
-        const bool waits = c->state == HTTP_HANDLING, best_waits = busiest != NULL && busiest->state == HTTP_HANDLING;
-        if (answered > 0 && (busiest == NULL || (waits && !best_waits) ||
+        const bool waits = c->state == HTTP_HANDLING, best_waits = busiest && busiest->state == HTTP_HANDLING;
+        if (answered > 0 && (!busiest || (waits && !best_waits) ||
                              (waits == best_waits && answered > server_count_answered(busiest)))) {
             busiest = c;
         }
@@ -99,10 +99,10 @@ static bool server_make_place(struct http_server *server)
         return true;
     }
     struct http_conn *busiest = server_find_busiest(server);
-    if (busiest != NULL) {
+    if (busiest) {
         http_conn_close(busiest);
     }
-    return busiest != NULL;
+    return busiest;
 }
 
 void http_server_accept(struct http_server *server, int fd, const struct http_peer *peer)
@@ -117,7 +117,7 @@ void http_server_accept(struct http_server *server, int fd, const struct http_pe
         return;
     }
     struct http_conn *c = http_conn_new(server, fd, peer);
-    if (c == NULL) {
+    if (!c) {
         closer_close_connection(server->config.closer, peer->uid, fd);
     } else {
         TAILQ_INSERT_TAIL(&server->conns, c, next);
@@ -140,7 +140,7 @@ void http_server_get_counts(const struct http_server *server, struct http_server
 void http_server_stop(struct http_server *server)
 {
     server->stopping = true;
-    for (struct http_conn *c = TAILQ_FIRST(&server->conns), *next; c != NULL; c = next) {
+    for (struct http_conn *c = TAILQ_FIRST(&server->conns), *next; c; c = next) {
         next = TAILQ_NEXT(c, next);
         c->last = true;
         if (c->state == HTTP_IDLE) {
@@ -157,7 +157,7 @@ void http_server_set_access(struct http_server *server, bool open, const char *o
 
 void http_server_end_token(struct http_server *server, uint64_t token)
 {
-    for (struct http_conn *c = TAILQ_FIRST(&server->conns), *next; c != NULL; c = next) {
+    for (struct http_conn *c = TAILQ_FIRST(&server->conns), *next; c; c = next) {
         next = TAILQ_NEXT(c, next);
         if (c->token == token) {
             http_conn_end_token(c);
@@ -167,7 +167,7 @@ void http_server_end_token(struct http_server *server, uint64_t token)
 
 void http_server_free(struct http_server *server)
 {
-    if (server == NULL) {
+    if (!server) {
         return;
     }
     while (!TAILQ_EMPTY(&server->conns)) {
@@ -180,14 +180,14 @@ void http_answer(struct http_exchange *x, const struct http_answer *answer)
 {
     struct http_conn *c = x->conn;
     bool head_only = x->request.head;
-    if (c != NULL) {
+    if (c) {
         c->exchange = NULL;
     }
     http_body_free(x->body);
     free(x);
-    if (c != NULL) {
+    if (c) {
         http_conn_answer(c, answer, head_only);
-    } else if (answer->body != NULL) {
+    } else if (answer->body) {
         buffer_done(answer->body);
     }
 }

@@ -18,7 +18,7 @@ static void write_date(struct buffer *out)
                                        "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"};
     time_t now = time(NULL);
     struct tm t;
-    if (gmtime_r(&now, &t) == NULL) {
+    if (!gmtime_r(&now, &t)) {
         return;
     }
     buffer_add_format(out, "Date: %s, %02d %s %04d %02d:%02d:%02d GMT\r\n", days[t.tm_wday], t.tm_mday,
@@ -28,7 +28,7 @@ static void write_date(struct buffer *out)
 /* A field, unless its value is empty or could break out of its line. */
 static void write_field(struct buffer *out, const char *name, const char *value)
 {
-    if (value == NULL || *value == '\0') {
+    if (!value || *value == '\0') {
         return;
     }
     for (const char *p = value; *p != '\0'; p++) {
@@ -54,7 +54,7 @@ static void write_number(struct buffer *out, const char *name, uint64_t value)
  * depends on the requesting origin. */
 static void write_origin(struct buffer *out, const struct http_manner *manner, bool negotiated)
 {
-    if (manner->origin != NULL) {
+    if (manner->origin) {
         write_field(out, "Vary", negotiated ? "Accept-Encoding, Origin" : "Origin");
     } else if (negotiated) {
         write_field(out, "Vary", "Accept-Encoding");
@@ -86,7 +86,7 @@ static bool write_body(struct evbuffer *out, struct buffer *body, bool wanted)
     char *data = body->data;
     size_t size = body->size;
     *body = (struct buffer){.limit = body->limit};
-    if (data == NULL) {
+    if (!data) {
         return true;
     }
     if (wanted && size > 0 && evbuffer_add_reference(out, data, size, body_free, data) == 0) {
@@ -113,13 +113,13 @@ static void write_head(struct buffer *out, const struct http_answer *answer, siz
             write_field(out, "Content-Encoding", coding_name(answer->coding));
         }
     }
-    write_field(out, "Cache-Control", answer->cache_control != NULL ? answer->cache_control : "no-store");
+    write_field(out, "Cache-Control", answer->cache_control ? answer->cache_control : "no-store");
     write_field(out, "ETag", answer->etag);
     if (answer->retry_after_ms > 0) {
         write_number(out, "Retry-After", ((uint64_t)answer->retry_after_ms + 999) / 1000);
     }
     if (answer->status == 405) {
-        buffer_add_format(out, "Allow: %s%s\r\n", manner->methods, manner->origin != NULL ? ", OPTIONS" : "");
+        buffer_add_format(out, "Allow: %s%s\r\n", manner->methods, manner->origin ? ", OPTIONS" : "");
     }
     if (answer->status == 401) {
         write_field(out, "WWW-Authenticate", "Bearer realm=\"profd\"");
@@ -129,7 +129,7 @@ static void write_head(struct buffer *out, const struct http_answer *answer, siz
         write_field(out, "Connection", "close");
     }
     write_field(out, "Content-Security-Policy",
-                answer->csp != NULL ? answer->csp : "default-src 'none'; frame-ancestors 'none'; sandbox");
+                answer->csp ? answer->csp : "default-src 'none'; frame-ancestors 'none'; sandbox");
     buffer_add_text(out, "X-Content-Type-Options: nosniff\r\n"
                          "Cross-Origin-Resource-Policy: same-origin\r\n"
                          "Cross-Origin-Opener-Policy: same-origin\r\n"
@@ -141,7 +141,7 @@ bool http_write_answer(struct evbuffer *out, const struct http_answer *answer, c
 {
     bool wanted = !manner->head_only && answer->status != 304 && answer->status != 204;
     struct buffer none = {0}, head;
-    struct buffer *body = answer->body != NULL ? answer->body : &none;
+    struct buffer *body = answer->body ? answer->body : &none;
     buffer_init(&head, HTTP_ANSWER_HEAD_MAX);
     write_head(&head, answer, body->size, manner);
     bool written = !head.failed && evbuffer_add(out, head.data, head.size) == 0;

@@ -11,9 +11,9 @@ static void add_label(struct buffer *out, const char *name, const json_t *docume
 
     buffer_add_text(out, name);
     buffer_add_text(out, "=\"");
-    if (text != NULL) {
+    if (text) {
         char *to = buffer_open(out, 2 * strlen(text));
-        if (to != NULL) {
+        if (to) {
             buffer_close(out, metrics_put_value(to, text));
         }
     }
@@ -68,7 +68,7 @@ enum profd_status metrics_watch_format(struct store *store, struct buffer *out, 
     enum profd_status status =
         documents ? store_each_watch_row(store, take_document, documents, e) : profd_no_memory(e);
 
-    for (size_t i = 0; status == PROFD_OK && i < sizeof families / sizeof *families; i++) {
+    for (size_t i = 0; !status && i < sizeof families / sizeof *families; i++) {
         add_family(out, &families[i], documents);
     }
     json_decref(documents);

@@ -11,208 +11,12 @@
 #include "core/container.h"
 #include "core/object.h"
 #include "net/loop.h"
-#include "proto/buildid.h"
 #include "requests/requests.h"
-#include "store/store.h"
 #include "writer/writer.h"
-
-/* Private to requests/relay*. */
-
-/* A parsed object that the relay fetches in pieces. */
-struct relay_object {
-    struct buildid id;
-    uint8_t *bytes; /* owned; NULL: none */
-    size_t size;
-    uint8_t hash[STORE_HASH_SIZE];
-};
-
-struct relay_service {
-    struct relay_config config;
-    struct relay_counts counts;
-    uint8_t epoch[SEGMENT_EPOCH_SIZE]; /* the current one; epoch and moves are of the writer's thread */
-    uint64_t moves;                    /* to another centre, since the start */
-    struct relay_object object;        /* fetched in part */
-};
-
-/* One FETCH_OBJECT, until it is answered. */
-struct fetch_object {
-    struct writer_job job;
-    struct relay_service *service;
-    conn_id conn;
-    uint32_t tag;
-    uint64_t session_job;
-    uint64_t offset;
-    struct relay_object object; /* bytes NULL: there is none */
-    enum profd_status status;
-    struct profd_error error;
-};
-
-/* FORBIDDEN: this peer may not fetch. CONFIG: nothing is forwarded. */
-static enum profd_status relay_check(const struct relay_service *s, const struct conn *c, struct profd_error *e)
-{
-    const struct peer *peer = conn_get_peer(c);
-
-    if (!peer->may_relay) {
-        return profd_error_set(e, PROFD_FORBIDDEN,
-                               "user %u may not fetch uploads; only root, the daemon's user and profd-relay may",
-                               peer->uid);
-    }
-    if (!s->config.active) {
-        return profd_error_set(e, PROFD_CONFIG, "nothing is forwarded: relay is not configured");
-    }
-    return writer_check(s->config.writer, e);
-}
-
-static struct fetch_object *fetch_of(struct writer_job *job)
-{
-    return container_of(job, struct fetch_object, job);
-}
-
-/* An object that is too large with its instructions may be offered without them. */
-static void fetch_shrink(struct relay_object *o)
-{
-    uint8_t *bytes;
-    size_t size;
-
-    if (o->size > LIMIT_PARSED_OBJECT && !object_instructions_remove(o->bytes, o->size, &bytes, &size, NULL)) {
-        free(o->bytes);
-        o->bytes = bytes;
-        o->size = size;
-    }
-}
-
-static void fetch_one(struct fetch_object *o, struct store *store)
-{
-    struct sha256_ctx digest;
-
-    o->status = store_get_shared_object(store, o->object.id.text, &o->object.bytes, &o->object.size, &o->error);
-    if (o->status == PROFD_NOT_FOUND) {
-        o->status = PROFD_OK;
-    }
-    if (!o->status && o->object.bytes) {
-        fetch_shrink(&o->object);
-        sha256_init(&digest);
-        sha256_update(&digest, o->object.size, o->object.bytes);
-        sha256_digest(&digest, sizeof o->object.hash, o->object.hash);
-    }
-}
-
-static void fetch_run(struct store *store, const struct profd_error *full, struct writer_job *const *jobs, size_t n)
-{
-    (void)full;
-    for (size_t i = 0; i < n; i++) {
-        fetch_one(fetch_of(jobs[i]), store);
-    }
-}
-
-/* Answers with a piece of the object. */
-static void send_piece(struct conn *c, uint32_t tag, const struct relay_object *o, uint64_t offset)
-{
-    struct message m = {.type = FRAME_PARSED, .as.parsed = {.size = o->size}};
-    const uint64_t at = offset < o->size ? offset : o->size, rest = o->size - at;
-
-    if (o->bytes) {
-        m.as.parsed.hash = (struct message_bytes){o->hash, sizeof o->hash};
-        m.as.parsed.piece =
-            (struct message_bytes){o->bytes + at, rest < LIMIT_PARSED_PIECE ? (size_t)rest : LIMIT_PARSED_PIECE};
-    }
-    conn_answer(c, &m, 0, tag);
-}
-
-/* Keeps the object if the relay may fetch more of it. */
-static void keep_object(struct relay_service *s, struct relay_object *o, uint64_t offset)
-{
-    if (o->bytes != s->object.bytes) {
-        free(s->object.bytes);
-    }
-    if (o->size > LIMIT_PARSED_OBJECT || o->size <= LIMIT_PARSED_PIECE || offset >= o->size - LIMIT_PARSED_PIECE) {
-        free(o->bytes);
-        *o = (struct relay_object){.bytes = NULL};
-    }
-    s->object = *o;
-}
-
-static void fetch_answer(struct fetch_object *o)
-{
-    struct relay_service *s = o->service;
-    struct conn *c = conn_find(s->config.conns, o->conn);
-
-    if (c && o->status) {
-        sync_nack_job(c, o->tag, o->status, o->error.sentence, 1000);
-    } else if (c) {
-        send_piece(c, o->tag, &o->object, o->offset);
-    }
-    if (c) {
-        sync_end_job(s->config.sync, c, o->session_job);
-    }
-    keep_object(s, &o->object, o->offset);
-    free(o);
-}
-
-static void fetch_done(struct writer_job *job)
-{
-    fetch_answer(fetch_of(job));
-}
-
-static void fetch_drop(struct writer_job *job)
-{
-    struct fetch_object *o = fetch_of(job);
-
-    o->status = profd_error_set(&o->error, PROFD_STOPPING, "the daemon is stopping");
-    fetch_answer(o);
-}
-
-static const struct writer_job_type fetch_type = {.run = fetch_run, .done = fetch_done, .drop = fetch_drop};
-
-static enum profd_status fetch_put(struct relay_service *s, struct conn *c, uint32_t tag, const struct buildid *id,
-                                   uint64_t offset, struct profd_error *e)
-{
-    struct fetch_object *o = calloc(1, sizeof *o);
-
-    if (!o) {
-        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for a request of the relay");
-    }
-    o->service = s;
-    o->conn = conn_get_id(c);
-    o->tag = tag;
-    o->offset = offset;
-    o->object.id = *id;
-    enum profd_status status = writer_submit(s->config.writer, &o->job, &fetch_type, e);
-    if (status) {
-        free(o);
-        return status;
-    }
-    o->session_job = session_begin(conn_get_user(c));
-    return PROFD_OK;
-}
-
-enum profd_status relay_receive_fetch_object(void *context, struct conn *c, struct conn_frame *f, struct profd_error *e)
-{
-    struct relay_service *s = context;
-    struct buildid id;
-    struct message m;
-    uint64_t offset;
-    TRY(relay_check(s, c, e));
-    TRY(body_decode(f, &m, e));
-    enum profd_status status = buildid_parse(m.as.fetch_object.build_id, strlen(m.as.fetch_object.build_id), &id, e);
-    offset = m.as.fetch_object.offset;
-    message_done(&m);
-    if (status) {
-        return status;
-    }
-    if (offset && s->object.bytes && strcmp(s->object.id.text, id.text) == 0) {
-        struct relay_object kept = s->object;
-
-        send_piece(c, f->header.tag, &kept, offset);
-        keep_object(s, &kept, offset);
-        return PROFD_OK;
-    }
-    return fetch_put(s, c, f->header.tag, &id, offset, e);
-}
 
 #define NUMBER_MOST (UINT64_C(1) << 62) /* a centre cannot use up the numbers of the database */
 
-/* One FETCH or ACKNOWLEDGE, until it is answered. */
+/* One FETCH, ACKNOWLEDGE or FETCH_OBJECT, until it is answered. */
 struct relay_request {
     struct writer_job job;
     struct relay_service *service;
@@ -236,11 +40,93 @@ struct relay_request {
     struct store_segment found; /* bytes: owned; id 0: none */
 
     struct store_acknowledgement acknowledgement;
+
+    struct relay_object object; /* bytes NULL: there is none */
+    uint64_t offset;            /* of the piece that the relay asks for */
 };
 
 static struct relay_request *relay_of(struct writer_job *job)
 {
     return container_of(job, struct relay_request, job);
+}
+
+/* FORBIDDEN: this peer may not fetch. CONFIG: nothing is forwarded. */
+static enum profd_status relay_check(const struct relay_service *s, const struct conn *c, struct profd_error *e)
+{
+    const struct peer *peer = conn_get_peer(c);
+
+    if (!peer->may_relay) {
+        return profd_error_set(e, PROFD_FORBIDDEN,
+                               "user %u may not fetch uploads; only root, the daemon's user and profd-relay may",
+                               peer->uid);
+    }
+    if (!s->active) {
+        return profd_error_set(e, PROFD_CONFIG, "nothing is forwarded: relay is not configured");
+    }
+    return writer_check(s->writer, e);
+}
+
+/* An object that is too large with its instructions may be offered without them. */
+static void shrink_object(struct relay_object *o)
+{
+    uint8_t *bytes;
+    size_t size;
+
+    if (o->size > LIMIT_PARSED_OBJECT && !object_instructions_remove(o->bytes, o->size, &bytes, &size, NULL)) {
+        free(o->bytes);
+        o->bytes = bytes;
+        o->size = size;
+    }
+}
+
+static void relay_object_run(struct store *store, const struct profd_error *full, struct writer_job *const *jobs,
+                             size_t n)
+{
+    struct sha256_ctx digest;
+
+    (void)full;
+    for (size_t i = 0; i < n; i++) {
+        struct relay_request *r = relay_of(jobs[i]);
+        struct relay_object *o = &r->object;
+
+        r->status = store_get_shared_object(store, o->id.text, &o->bytes, &o->size, &r->error);
+        if (r->status == PROFD_NOT_FOUND) {
+            r->status = PROFD_OK;
+        }
+        if (!r->status && o->bytes) {
+            shrink_object(o);
+            sha256_init(&digest);
+            sha256_update(&digest, o->size, o->bytes);
+            sha256_digest(&digest, sizeof o->hash, o->hash);
+        }
+    }
+}
+
+/* A piece of the object, as an answer. */
+static struct message make_piece(const struct relay_object *o, uint64_t offset)
+{
+    struct message m = {.type = FRAME_PARSED, .as.parsed = {.size = o->size}};
+    const uint64_t at = offset < o->size ? offset : o->size, rest = o->size - at;
+
+    if (o->bytes) {
+        m.as.parsed.hash = (struct message_bytes){o->hash, sizeof o->hash};
+        m.as.parsed.piece =
+            (struct message_bytes){o->bytes + at, rest < LIMIT_PARSED_PIECE ? (size_t)rest : LIMIT_PARSED_PIECE};
+    }
+    return m;
+}
+
+/* Keeps the object if the relay may fetch more of it. */
+static void keep_object(struct relay_service *s, struct relay_object *o, uint64_t offset)
+{
+    if (o->bytes != s->object.bytes) {
+        free(s->object.bytes);
+    }
+    if (o->size > LIMIT_PARSED_OBJECT || o->size <= LIMIT_PARSED_PIECE || offset >= o->size - LIMIT_PARSED_PIECE) {
+        free(o->bytes);
+        *o = (struct relay_object){.bytes = NULL};
+    }
+    s->object = *o;
 }
 
 enum profd_status relay_begin_epoch(struct store *store, uint8_t epoch[SEGMENT_EPOCH_SIZE], struct profd_error *e)
@@ -267,7 +153,7 @@ enum profd_status relay_move(struct relay_service *s, struct store *store, uint6
 {
     TRY(store_relay_move(store, withdrawn, e));
     s->moves++;
-    return s->config.active ? relay_begin_epoch(store, s->epoch, e) : PROFD_OK;
+    return s->active ? relay_begin_epoch(store, s->epoch, e) : PROFD_OK;
 }
 
 /* Begins a new epoch if two machines have made uploads of the current one. */
@@ -382,7 +268,7 @@ static void relay_log_renewed(const struct relay_request *r)
 static void relay_answer(struct relay_request *r, const struct message *m)
 {
     struct relay_service *s = r->service;
-    struct conn *c = conn_find(s->config.conns, r->conn);
+    struct conn *c = conn_find(s->conns, r->conn);
 
     if (c && r->status) {
         sync_nack_job(c, r->tag, r->status, r->error.sentence, 1000);
@@ -390,7 +276,7 @@ static void relay_answer(struct relay_request *r, const struct message *m)
         conn_answer(c, m, 0, r->tag);
     }
     if (c) {
-        sync_end_job(s->config.sync, c, r->session_job);
+        sync_end_job(s->sync, c, r->session_job);
     }
     free((void *)(uintptr_t)r->found.bytes);
     free(r);
@@ -443,6 +329,18 @@ static void relay_acknowledge_done(struct writer_job *job)
     relay_answer(r, &ack);
 }
 
+static void relay_object_done(struct writer_job *job)
+{
+    struct relay_request *r = relay_of(job);
+    struct relay_service *s = r->service;
+    struct relay_object fetched = r->object;
+    const uint64_t offset = r->offset;
+    const struct message m = make_piece(&fetched, offset);
+
+    relay_answer(r, &m);
+    keep_object(s, &fetched, offset);
+}
+
 static void relay_drop(struct writer_job *job)
 {
     struct relay_request *r = relay_of(job);
@@ -455,6 +353,8 @@ static const struct writer_job_type relay_fetch_type = {
     .run = relay_fetch_run, .done = relay_fetch_done, .drop = relay_drop};
 static const struct writer_job_type relay_acknowledge_type = {
     .run = relay_acknowledge_run, .done = relay_acknowledge_done, .drop = relay_drop};
+static const struct writer_job_type relay_object_type = {
+    .run = relay_object_run, .done = relay_object_done, .drop = relay_drop};
 
 /* Copies bytes that must have this size. */
 static enum profd_status relay_copy(const struct message_bytes *from, const char *what, uint8_t *to, size_t size,
@@ -508,37 +408,16 @@ static enum profd_status relay_read_acknowledge(struct relay_request *r, const s
     return PROFD_OK;
 }
 
-/* Puts the request into the writer's queue. Frees it on failure. */
-static enum profd_status relay_put(struct relay_service *s, struct relay_request *r, struct conn *c,
-                                   const struct conn_frame *f, const struct writer_job_type *type,
-                                   struct profd_error *e)
-{
-    r->service = s;
-    r->conn = conn_get_id(c);
-    r->tag = f->header.tag;
-    enum profd_status status = writer_submit(s->config.writer, &r->job, type, e);
-    if (status) {
-        free(r);
-        return status;
-    }
-    r->session_job = session_begin(conn_get_user(c));
-    return PROFD_OK;
-}
-
-/* Checks the permission, and makes a request from either message. */
+/* Checks the permission, and makes a request from any of the three messages. */
 static enum profd_status relay_receive(struct relay_service *s, struct conn *c, struct conn_frame *f,
                                        const struct writer_job_type *type, struct profd_error *e)
 {
     struct relay_request *r;
     struct message m;
-    enum profd_status status = relay_check(s, c, e);
+    enum profd_status status = PROFD_OK;
 
-    if (!status) {
-        status = body_decode(f, &m, e);
-    }
-    if (status) {
-        return status;
-    }
+    TRY(relay_check(s, c, e));
+    TRY(body_decode(f, &m, e));
     r = calloc(1, sizeof *r);
     if (!r) {
         status = profd_error_set(e, PROFD_NO_MEMORY, "no memory for a request of the relay");
@@ -548,6 +427,11 @@ static enum profd_status relay_receive(struct relay_service *s, struct conn *c, 
         free(s->object.bytes); /* fetched on an earlier connection */
         s->object.bytes = NULL;
         (void)snprintf(s->counts.error, sizeof s->counts.error, "%s", m.as.fetch.error);
+    } else if (type == &relay_object_type) {
+        const char *id = m.as.fetch_object.build_id;
+
+        status = buildid_parse(id, strlen(id), &r->object.id, e);
+        r->offset = m.as.fetch_object.offset;
     } else {
         status = relay_read_acknowledge(r, &m.as.acknowledge, e);
     }
@@ -556,7 +440,25 @@ static enum profd_status relay_receive(struct relay_service *s, struct conn *c, 
         free(r);
         return status;
     }
-    return relay_put(s, r, c, f, type, e);
+    if (r->offset && s->object.bytes && strcmp(s->object.id.text, r->object.id.text) == 0) {
+        struct relay_object kept = s->object;
+
+        m = make_piece(&kept, r->offset);
+        conn_answer(c, &m, 0, f->header.tag);
+        keep_object(s, &kept, r->offset);
+        free(r);
+        return PROFD_OK;
+    }
+    r->service = s;
+    r->conn = conn_get_id(c);
+    r->tag = f->header.tag;
+    status = writer_submit(s->writer, &r->job, type, e);
+    if (status) {
+        free(r);
+        return status;
+    }
+    r->session_job = session_begin(conn_get_user(c));
+    return PROFD_OK;
 }
 
 enum profd_status relay_receive_fetch(void *context, struct conn *c, struct conn_frame *f, struct profd_error *e)
@@ -569,29 +471,12 @@ enum profd_status relay_receive_acknowledge(void *context, struct conn *c, struc
     return relay_receive(context, c, f, &relay_acknowledge_type, e);
 }
 
-enum profd_status relay_service_new(const struct relay_config *config, struct relay_service **out,
-                                    struct profd_error *e)
+enum profd_status relay_receive_fetch_object(void *context, struct conn *c, struct conn_frame *f, struct profd_error *e)
 {
-    struct relay_service *s = calloc(1, sizeof *s);
-
-    if (!s) {
-        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for the relay");
-    }
-    s->config = *config;
-    memcpy(s->epoch, config->epoch, sizeof s->epoch);
-    *out = s;
-    return PROFD_OK;
+    return relay_receive(context, c, f, &relay_object_type, e);
 }
 
-void relay_service_free(struct relay_service *s)
+void relay_service_done(struct relay_service *s)
 {
-    if (s) {
-        free(s->object.bytes);
-    }
-    free(s);
-}
-
-const struct relay_counts *relay_service_get_counts(const struct relay_service *s)
-{
-    return &s->counts;
+    free(s->object.bytes);
 }

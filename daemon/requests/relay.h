@@ -7,22 +7,34 @@
 #include <stdint.h>
 
 #include "net/conn.h"
+#include "proto/buildid.h"
 #include "requests/numbers.h"
 #include "proto/segment.h"
 #include "proto/status.h"
+#include "store/store.h"
 
-struct relay_service;
-struct store;
 struct sync_config;
 struct writer;
 
-/* All parts outlive the service. */
-struct relay_config {
-    bool active;                       /* outgoing uploads are made */
-    uint8_t epoch[SEGMENT_EPOCH_SIZE]; /* if active: from relay_begin_epoch */
+/* A parsed object that the relay fetches in pieces. */
+struct relay_object {
+    struct buildid id;
+    uint8_t *bytes; /* owned; NULL: none */
+    size_t size;
+    uint8_t hash[STORE_HASH_SIZE];
+};
+
+/* The server fills it in. All parts outlive the writer's thread. */
+struct relay_service {
+    bool active; /* outgoing uploads are made */
     struct conn_group *conns;
     const struct sync_config *sync;
     struct writer *writer;
+    uint8_t
+        epoch[SEGMENT_EPOCH_SIZE]; /* if active: from relay_begin_epoch; epoch and moves are of the writer's thread */
+    uint64_t moves;                /* to another centre, since the start */
+    struct relay_object object;    /* fetched in part */
+    struct relay_counts counts;
 };
 
 /* Draws an epoch and begins it (store_relay_begin). An epoch is the time in seconds, so that epochs ascend, and 64
@@ -32,11 +44,8 @@ enum profd_status relay_begin_epoch(struct store *store, uint8_t epoch[SEGMENT_E
 /* Moves the host to another centre: store_relay_move, and a new epoch. On the writer's thread. */
 enum profd_status relay_move(struct relay_service *s, struct store *store, uint64_t *withdrawn, struct profd_error *e);
 
-enum profd_status relay_service_new(const struct relay_config *config, struct relay_service **out,
-                                    struct profd_error *e);
-/* After the writer's thread and the connections. Accepts NULL. */
-void relay_service_free(struct relay_service *s);
-const struct relay_counts *relay_service_get_counts(const struct relay_service *s);
+/* Frees what a peer fetched in part. After the writer's thread and the connections. */
+void relay_service_done(struct relay_service *s);
 /* For conn_handler; the context is the service. */
 enum profd_status relay_receive_fetch(void *context, struct conn *c, struct conn_frame *f, struct profd_error *e);
 enum profd_status relay_receive_acknowledge(void *context, struct conn *c, struct conn_frame *f, struct profd_error *e);

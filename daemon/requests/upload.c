@@ -12,11 +12,6 @@
 
 #define BUSY_RETRY_MS 200
 
-struct upload_service {
-    struct upload_config config;
-    struct upload_counts counts;
-};
-
 /* One upload, until it is answered. */
 struct upload {
     struct writer_job job;
@@ -38,7 +33,7 @@ static struct upload *upload_of(struct writer_job *job)
 static void upload_prepare(struct writer_job *job)
 {
     struct upload *u = upload_of(job);
-    const struct upload_config *config = &u->service->config;
+    const struct upload_service *s = u->service;
     struct ingest_item *item = &u->item;
     uint8_t *inflated = NULL;
 
@@ -50,7 +45,7 @@ static void upload_prepare(struct writer_job *job)
         item->payload = inflated;
     }
     if (!item->status) {
-        ingest_check(config->builds, writer_objects_generation(config->writer), item);
+        ingest_check(s->builds, writer_objects_generation(s->writer), item);
     }
     free(inflated); /* what is stored are copies */
 }
@@ -79,7 +74,7 @@ static void upload_run(struct store *store, const struct profd_error *full, stru
         }
     }
     if (items) {
-        ingest_batch(store, writer_objects_generation(upload_of(jobs[0])->service->config.writer), items, n);
+        ingest_batch(store, writer_objects_generation(upload_of(jobs[0])->service->writer), items, n);
     }
     free(items);
 }
@@ -88,17 +83,17 @@ static void upload_run(struct store *store, const struct profd_error *full, stru
 static void upload_done(struct writer_job *job)
 {
     struct upload *u = upload_of(job);
-    const struct upload_config *config = &u->service->config;
-    struct upload_counts *counts = &u->service->counts;
+    struct upload_service *s = u->service;
+    struct upload_counts *counts = &s->counts;
     const struct ingest_item *item = &u->item;
-    struct conn *c = conn_find(config->conns, u->conn);
+    struct conn *c = conn_find(s->conns, u->conn);
     struct message ack = {.type = FRAME_ACK};
 
     durations_add(&counts->seconds, (double)(loop_now() - u->began) / 1000.0);
     if (item->status) {
         refusals_add(&counts->refused, item->status);
         if (item->status == PROFD_FULL) {
-            config->no_space(config->context);
+            s->no_space(s->context);
         }
         log_write(LOG_LEVEL_INFO, "upload refused", "an upload of user %u was refused: %s", item->uid,
                   item->error.sentence);
@@ -112,16 +107,16 @@ static void upload_done(struct writer_job *job)
         counts->samples += item->ticks;
         counts->calls += item->calls;
         if (c) { /* what is asked for comes before the ACK (DECISIONS 19) */
-            object_request_missing(config->objects, c, item->missing, item->missing_count);
+            object_request_missing(s->objects, c, item->missing, item->missing_count);
             ack.as.ack.duplicate = item->duplicate;
             conn_answer(c, &ack, 0, u->tag);
         }
     }
     if (c) {
-        sync_end_job(config->sync, c, u->session_job);
+        sync_end_job(s->sync, c, u->session_job);
     }
     ingest_item_done(&u->item);
-    conn_body_free(config->conns, &u->body);
+    conn_body_free(s->conns, &u->body);
     free(u);
 }
 
@@ -142,7 +137,7 @@ enum profd_status upload_receive(void *context, struct conn *c, struct conn_fram
     struct upload *u;
 
     s->counts.bytes += f->body.size;
-    if (writer_check(s->config.writer, e)) {
+    if (writer_check(s->writer, e)) {
         refusals_add(&s->counts.refused, PROFD_IO);
         return PROFD_IO;
     }
@@ -164,35 +159,12 @@ enum profd_status upload_receive(void *context, struct conn *c, struct conn_fram
     u->item.may_claim = conn_get_peer(c)->may_claim;
     u->item.received = loop_clock();
     conn_frame_take_body(f, &u->body); /* before the put, because the writer may start immediately */
-    if (!writer_put(s->config.writer, &u->job)) {
-        conn_body_free(s->config.conns, &u->body);
+    if (!writer_put(s->writer, &u->job)) {
+        conn_body_free(s->conns, &u->body);
         free(u);
         refusals_add(&s->counts.refused, PROFD_BUSY);
         return profd_error_set(e, PROFD_BUSY, "the queue of uploads to be stored is full");
     }
     u->session_job = session_begin(conn_get_user(c));
     return PROFD_OK;
-}
-
-enum profd_status upload_service_new(const struct upload_config *config, struct upload_service **out,
-                                     struct profd_error *e)
-{
-    struct upload_service *s = calloc(1, sizeof *s);
-
-    if (!s) {
-        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for uploads");
-    }
-    s->config = *config;
-    *out = s;
-    return PROFD_OK;
-}
-
-void upload_service_free(struct upload_service *s)
-{
-    free(s);
-}
-
-const struct upload_counts *upload_service_get_counts(const struct upload_service *s)
-{
-    return &s->counts;
 }

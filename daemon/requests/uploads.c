@@ -25,12 +25,6 @@
 #define ANSWER_MOST (16u << 20)
 #define OFFERS_MOST 256u /* of a batch: each costs a look at all objects of the host */
 #define LOG_MS 60000u    /* at most one line for each status in this time */
-#define LOG_STATUSES 100u
-
-struct uploads_service {
-    struct uploads_config config;
-    uint64_t logged[LOG_STATUSES]; /* ms of loop_now of the latest line, by HTTP status − 400 */
-};
 
 /* A request until it is answered. */
 struct posting {
@@ -58,7 +52,7 @@ static struct posting *posting_of(struct writer_job *job)
 static void posting_free(struct posting *p)
 {
     if (p->reserved) {
-        intake_leave(p->service->config.intake, &p->parcel);
+        intake_leave(p->service->intake, &p->parcel);
     }
     message_batch_done(&p->batch);
     free(p->parcel.items);
@@ -71,7 +65,7 @@ static void log_refusal(struct uploads_service *s, const char *token, int http_s
     const unsigned i = (unsigned)http_status - 400;
     const uint64_t now = loop_now();
 
-    if (i < LOG_STATUSES && (!s->logged[i] || now - s->logged[i] >= LOG_MS)) {
+    if (i < UPLOADS_LOG_STATUSES && (!s->logged[i] || now - s->logged[i] >= LOG_MS)) {
         s->logged[i] = now;
         log_write(LOG_LEVEL_WARNING, NULL,
                   "uploads with token %s are refused (status %d; at most one such line a minute): %s", token,
@@ -137,7 +131,7 @@ static json_t *builds_make(const struct buildid *ids, size_t n)
 static void posting_answer(struct posting *p)
 {
     const struct store_centre *c = &p->parcel.centre;
-    const uint32_t wait = intake_get_wait(p->service->config.intake, p->arrival.host, p->arrival.now, c->series);
+    const uint32_t wait = intake_get_wait(p->service->intake, p->arrival.host, p->arrival.now, c->series);
     json_t *uploads = json_array();
     struct page page;
     bool cut = false;
@@ -278,17 +272,17 @@ static void admission_done(struct writer_job *job)
 {
     struct posting *p = posting_of(job);
 
-    intake_arrived(p->service->config.intake, &(struct intake_arrival){.host = p->arrival.host,
-                                                                       .name = p->host.name,
-                                                                       .tenant = p->arrival.tenant,
-                                                                       .status = p->status,
-                                                                       .restored = p->admission.restored,
-                                                                       .clock = p->batch.clock,
-                                                                       .oldest = p->batch.oldest});
+    intake_arrived(p->service->intake, &(struct intake_arrival){.host = p->arrival.host,
+                                                                .name = p->host.name,
+                                                                .tenant = p->arrival.tenant,
+                                                                .status = p->status,
+                                                                .restored = p->admission.restored,
+                                                                .clock = p->batch.clock,
+                                                                .oldest = p->batch.oldest});
     if (p->status) {
         posting_refuse(p, profd_status_http(p->status), p->status, p->error.sentence);
     } else if (p->parcel.count) {
-        intake_put(p->service->config.intake, &p->parcel);
+        intake_put(p->service->intake, &p->parcel);
     } else {
         posting_answer(p);
     }
@@ -407,7 +401,7 @@ static enum profd_status read_uploads(struct posting *p, struct profd_error *e)
         d->size = p->batch.uploads[i].size;
         d->received = p->arrival.now;
     }
-    TRY(intake_reserve(p->service->config.intake, parcel, e));
+    TRY(intake_reserve(p->service->intake, parcel, e));
     p->reserved = true;
     return PROFD_OK;
 }
@@ -415,7 +409,7 @@ static enum profd_status read_uploads(struct posting *p, struct profd_error *e)
 int uploads_judge(struct uploads_service *s, const struct http_body_head *head, struct profd_error *e)
 {
     static const char type[] = "application/x-protobuf";
-    const struct store_token *t = tokens_find(s->config.tokens, head->token);
+    const struct store_token *t = tokens_find(s->tokens, head->token);
 
     if (!t) {
         profd_error_set(e, PROFD_UNAUTHORIZED,
@@ -442,7 +436,7 @@ int uploads_judge(struct uploads_service *s, const struct http_body_head *head, 
 static enum profd_status posting_begin(struct posting *p, const struct http_request *r, const struct store_token *token,
                                        int *http_status, struct profd_error *e)
 {
-    const struct uploads_config *c = &p->service->config;
+    const struct uploads_service *c = p->service;
 
     if (c->relays) {
         *http_status = 409;
@@ -468,7 +462,7 @@ static enum profd_status posting_begin(struct posting *p, const struct http_requ
 
 void uploads_receive(struct uploads_service *s, struct http_exchange *x, const struct http_request *request)
 {
-    const struct store_token *token = tokens_find(s->config.tokens, request->token); /* may be removed by now */
+    const struct store_token *token = tokens_find(s->tokens, request->token); /* may be removed by now */
     struct posting *p = calloc(1, sizeof *p);
     struct profd_error e;
     struct page page;
@@ -488,27 +482,9 @@ void uploads_receive(struct uploads_service *s, struct http_exchange *x, const s
     memcpy(p->token, token->name, sizeof p->token);
     status = posting_begin(p, request, token, &http_status, &e);
     if (status) {
-        intake_refuse(s->config.intake, p->arrival.host, p->batch.upload_count);
+        intake_refuse(s->intake, p->arrival.host, p->batch.upload_count);
         posting_refuse(p, http_status ? http_status : profd_status_http(status), status, e.sentence);
         return;
     }
-    intake_get_counts(s->config.intake)->arrived++;
-}
-
-enum profd_status uploads_service_new(const struct uploads_config *config, struct uploads_service **out,
-                                      struct profd_error *e)
-{
-    struct uploads_service *s = calloc(1, sizeof *s);
-
-    if (!s) {
-        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for a centre");
-    }
-    s->config = *config;
-    *out = s;
-    return PROFD_OK;
-}
-
-void uploads_service_free(struct uploads_service *s)
-{
-    free(s);
+    intake_get_counts(s->intake)->arrived++;
 }

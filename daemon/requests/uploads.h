@@ -12,22 +12,19 @@
 
 struct intake;
 struct tokens;
-struct uploads_service;
 struct writer;
 
-/* All parts outlive the service. */
-struct uploads_config {
+#define UPLOADS_LOG_STATUSES 100u
+
+/* The server fills it in. All parts outlive the writer's thread. */
+struct uploads_service {
     uint8_t centre[STORE_CENTRE_SIZE]; /* name */
     bool relays;                       /* this daemon sends to a centre, and refuses batches of others */
     struct intake *intake;
     const struct tokens *tokens;
     struct writer *writer;
+    uint64_t logged[UPLOADS_LOG_STATUSES]; /* ms of loop_now of the latest line, by HTTP status − 400 */
 };
-
-enum profd_status uploads_service_new(const struct uploads_config *config, struct uploads_service **out,
-                                      struct profd_error *e);
-/* After the intake. Accepts NULL. */
-void uploads_service_free(struct uploads_service *s);
 
 struct uploads_host {
     char name[256];

@@ -90,14 +90,14 @@ static void bed_request(void *context, struct conn *c, const struct missing_buil
 static uint64_t bed_get_uploads(void *context)
 {
     (void)context;
-    return upload_service_get_counts(bed.uploads)->stored;
+    return bed.uploads.counts.stored;
 }
 
 static void bed_get_numbers(void *context, struct pages_numbers *n)
 {
     (void)context;
     n->failure = health_get_failure(bed.health);
-    n->uploads = *upload_service_get_counts(bed.uploads);
+    n->uploads = bed.uploads.counts;
 }
 
 static void bed_start_writer(void)
@@ -167,8 +167,6 @@ static void bed_start_services(void)
                                           .writer = bed.writer,
                                           .database = bed.path,
                                           .brokers = bed.brokers};
-    struct upload_config uploads = {
-        .conns = bed.conns, .sync = &bed.sync, .writer = bed.writer, .builds = bed.builds, .no_space = bed_ignore};
     struct query_service_config queries = {.loop = bed.loop,
                                            .conns = bed.conns,
                                            .sync = &bed.sync,
@@ -193,8 +191,12 @@ static void bed_start_services(void)
     cr_assert_eq(live_new(&live, &bed.live, NULL), PROFD_OK);
     cr_assert_eq(pages_new(&pages, &bed.pages, NULL), PROFD_OK);
     cr_assert_eq(object_service_start(&objects, &bed.objects, NULL), PROFD_OK);
-    uploads.objects = bed.objects;
-    cr_assert_eq(upload_service_new(&uploads, &bed.uploads, NULL), PROFD_OK);
+    bed.uploads = (struct upload_service){.conns = bed.conns,
+                                          .sync = &bed.sync,
+                                          .writer = bed.writer,
+                                          .builds = bed.builds,
+                                          .objects = bed.objects,
+                                          .no_space = bed_ignore};
     queries.live = admin.live = bed.live;
     queries.pages = bed.pages;
     cr_assert_eq(query_service_start(&queries, &bed.queries, NULL), PROFD_OK);
@@ -213,7 +215,7 @@ void bed_setup(void)
     bed_start_writer();
     bed_start_conns();
     bed_start_services();
-    const struct handlers_services services = {.uploads = bed.uploads,
+    const struct handlers_services services = {.uploads = &bed.uploads,
                                                .objects = bed.objects,
                                                .queries = bed.queries,
                                                .sync = &bed.sync,
@@ -238,7 +240,6 @@ void bed_teardown(void)
     live_free(bed.live);
     conn_group_free(bed.conns);
     admin_service_free(bed.admin);
-    upload_service_free(bed.uploads);
     object_service_free(bed.objects);
     query_service_free(bed.queries);
     pages_free(bed.pages);

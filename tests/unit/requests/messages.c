@@ -50,7 +50,7 @@ static void expect_want(int client)
 Test(messages, upload)
 {
     const int client = bed_join(1000, false);
-    const struct upload_counts *counts = upload_service_get_counts(bed.uploads);
+    const struct upload_counts *counts = &bed.uploads.counts;
     struct message broken = {.type = FRAME_UPLOAD};
 
     bed_put_upload(client, 5, 1);
