@@ -69,8 +69,6 @@ enum http_parse_result http_parse(struct http_parser *p, const char *data, size_
  * is 80. */
 bool http_host_local(const char *text, size_t n, unsigned port);
 
-/* Shared by the files of the HTTP server. Private to net/http*. */
-
 #define HTTP_INPUT_MAX 16384
 
 /* IDLE → READING → (of a PUT or POST: RECEIVING →) HANDLING → WRITING → IDLE or LINGERING; from each to closed.
@@ -128,7 +126,7 @@ struct http_refusal {
     struct profd_error error;
 };
 
-/* http_check.c: Host, origin, method, body, credentials, coding, in this order. A preflight that is admitted is to be
+/* http_parse.c: Host, origin, method, body, credentials, coding, in this order. A preflight that is admitted is to be
  * answered 204. */
 void http_check(const struct http_server_config *config, const struct http_peer *peer, const struct http_head *head,
                 const char *data, struct http_refusal *out);

@@ -23,7 +23,7 @@ struct groups_request {
     struct store_scope scope;
     struct store_filter filter;
     const char *dimension; /* of the samples; NULL: the usual one, as for a report (core/report.h) */
-    bool alone;            /* ticks and calls of the filter's build only, as in load.h */
+    bool alone;            /* ticks and calls of the filter's build only, as for a load */
     const char *labels[GROUPS_LABELS];
     size_t label_count;
     int64_t step;       /* ns, of GROUPS_STEPS; 0: none, and nothing below is looked at */

@@ -150,7 +150,7 @@ void joined_files_merge(const struct joined_files *x, struct joined_row *rows, u
 /* Functions of many reports, joined by name. */
 
 /* Two functions are the same if they have one demangled name and one file, where the symbol table names one, as it does
- * for what a file keeps to itself; files may differ in their directories (joined_files.h). If a build has two such,
+ * for what a file keeps to itself; files may differ in their directories (joined_files_merge). If a build has two such,
  * none of that name in it is joined. */
 struct joined {
     struct arena *arena;

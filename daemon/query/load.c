@@ -8,15 +8,8 @@
 #include "proto/message.h"
 #include "query/query_internal.h"
 
-/* The random groups of a load: what each brought to every bin and arc (schema/spread.md). */
-
-struct load_shares;
-
 /* The rolled part of a load: rows that are sums already. They are added up by key, several at a time, and what was
  * added up is kept in the cache for the next question. */
-
-struct rolled;
-
 struct rolled_config {
     struct query_cache *cache; /* NULL: none */
     bool alone, arcs_only;     /* as in struct load_request */
@@ -57,7 +50,7 @@ void row_close_counts(struct row_counts *c)
     arena_undefer(c->arena, &c->deferred);
 }
 
-/* Series that map alike are added up in their own numbers of builds, as in load_rolled.c. */
+/* Series that map alike are added up in their own numbers of builds, as the rolled rows below. */
 struct sharing {
     const uint32_t *map;
     struct counts first; /* the first sum, with its spread: often the only one */

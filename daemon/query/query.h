@@ -109,7 +109,7 @@ bool query_answers_find(struct query_answers *answers, const struct query_reques
 void query_code_body(enum coding wanted, bool must, struct buffer *body, enum coding *coding);
 /* For files that never change: at gzip's best. False as it was: no memory, or it does not become smaller. */
 bool query_code_file(enum coding wanted, struct buffer *body);
-/* The tag of the same answer in another coding, and whether If-None-Match names it in any (query/etag.h). */
+/* The tag of the same answer in another coding, and whether If-None-Match names it in any. */
 void query_code_etag(const char *etag, enum coding coding, char out[80]);
 bool query_match_etag(const char *if_none_match, const char *etag, enum coding wanted, char out[80]);
 

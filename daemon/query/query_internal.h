@@ -407,7 +407,7 @@ struct route {
 /* NOT_FOUND, naming the path, if no route has it. */
 enum profd_status route_find(const char *target, const struct route **out, struct profd_error *e);
 
-/* The handlers of the paths; the table is in route.c. Contract: job_handler. */
+/* The handlers of the paths; the table is in run.c. Contract: job_handler. */
 
 enum profd_status builds_list(struct job *job, struct profd_error *e);
 enum profd_status builds_show(struct job *job, struct profd_error *e);

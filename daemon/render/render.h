@@ -29,8 +29,8 @@ enum render_view { RENDER_VIEW_BOTH, RENDER_VIEW_FLAT, RENDER_VIEW_GRAPH, RENDER
  *           SWITCH(): uint32_t, 0 or 1; TEXT: const char *, not empty. An absent parameter leaves 0 or NULL, unless
  * options_parse has a preset. sort and view: the enumerations above. limit: functions shown, with the indexes of the
  * whole report; 0 shows all. short_names: names of C++
- * without template arguments (name_short.h). focus: only functions with this text in their name or raw name. verbose:
- * the heading of a text has all its lines (text_internal.h). */
+ * without template arguments. focus: only functions with this text in their name or raw name. verbose:
+ * the heading of a text has all its lines. */
 #define RENDER_CHOICES(X)                                                                                              \
     X(uint32_t, sort, "sort", TRUE_MODE, WORDS("index, self, total, calls"))                                           \
     X(uint32_t, view, "view", ANY_MODE, WORDS("both, flat, graph, not-called"))                                        \

@@ -89,7 +89,7 @@ struct name_list {
     const uint32_t *length;
 };
 
-/* Safe names of all functions, shortened (name_short.h) if is_short; those of the same name get " (FILE)", else "
+/* Safe names of all functions, shortened if is_short; those of the same name get " (FILE)", else "
  * (BUILD)" when builds differ, and " [0xADDRESS]" where that does not tell them apart either. O(total length). */
 void name_list_make(const struct report *report, bool is_short, struct arena *a, struct name_list *out);
 
@@ -208,7 +208,7 @@ struct stacks {
 /* Follows the paths with most time first, until STACKS_NODES nodes or STACKS_DEPTH frames; what is below goes to nodes
  * of frame STACKS_CUT. A cycle is one frame. Below it stand its members with their own times, and the functions outside
  * that they called; nothing says in which order members called one another. A cycle with several callers stands where
- * stacks_flow.h says. O(nodes · (log nodes + callees) + (functions + arcs) · log functions). */
+ * struct stacks_flow says. O(nodes · (log nodes + callees) + (functions + arcs) · log functions). */
 void stacks_make(const struct report *report, struct arena *a, struct stacks *out);
 
 /* The frame of name "[synthetic stacks]" for formats without comments; NULL where stacks were seen. */

@@ -39,9 +39,10 @@
 #include "writer/verifier.h"
 #include "writer/writer.h"
 
-/* What an operator asked for, while it is done. For admin*.c only. */
+#define ADMIN_PROGRESS_MS 200  /* between two reports of progress */
+#define ANSWER_MAX (64u << 20) /* bytes */
 
-#define ADMIN_PROGRESS_MS 200 /* between two reports of progress */
+struct admin;
 
 struct admin_service {
     struct admin_config config;
@@ -53,7 +54,6 @@ struct admin_service {
     struct work *tier; /* asks the tier; NULL: none is configured */
 };
 
-struct admin;
 /* The two halves of an operator's request: run on the writer's thread, then done on the loop's thread. One of them sets
  * a->answer to the document of the answer. full is as in writer/writer.h. */
 typedef enum profd_status admin_run(struct admin *a, struct store *store, const struct profd_error *full,
@@ -87,7 +87,6 @@ struct admin {
     json_t *answer; /* of admin_submit and the tier */
 };
 
-/* admin_answer.c */
 #define ADMIN_GONE "the client has closed the connection"
 
 /* Answers of operators' verbs, and how far they are. */
@@ -129,7 +128,7 @@ static void admin_report(struct admin *a, uint64_t done, uint64_t total)
     conn_send(c, &m, 0, a->tag);
 }
 
-/* Answers by NACK or by a page, and frees the request. Takes over the body of the page. */
+/* Answers by a NACK, and frees the request. */
 static void admin_refuse(struct admin *a, enum profd_status status, const char *sentence)
 {
     struct conn *c = admin_get_conn(a);
@@ -143,15 +142,29 @@ static void admin_refuse(struct admin *a, enum profd_status status, const char *
     admin_free(a);
 }
 
-static void admin_answer(struct admin *a, struct page *page)
+static void admin_send(struct admin_service *s, struct conn *c, uint32_t tag, json_t *answer)
+{
+    struct page page;
+
+    page_init(&page, 200, "application/json; charset=utf-8");
+    page.body.limit = ANSWER_MAX;
+    document_write(answer, &page.body);
+    reply_send(s->config.replies, c, tag, &page);
+}
+
+/* Ends a request with a->status: by a NACK, or by a->answer. */
+static void admin_end(struct admin *a)
 {
     struct conn *c = admin_get_conn(a);
 
+    if (a->status) {
+        admin_refuse(a, a->status, a->error.sentence);
+        return;
+    }
     if (c) {
-        reply_send(a->service->config.replies, c, a->tag, page);
+        admin_send(a->service, c, a->tag, a->answer);
+        a->answer = NULL;
         sync_end_job(a->service->config.sync, c, a->session_job);
-    } else {
-        buffer_done(&page->body);
     }
     admin_free(a);
 }
@@ -162,8 +175,6 @@ static void admin_drop(struct writer_job *job)
     admin_refuse(container_of(job, struct admin, job), PROFD_STOPPING, "the daemon is stopping");
 }
 
-#define ANSWER_MAX (64u << 20) /* bytes */
-
 static void work_run(struct store *store, const struct profd_error *full, struct writer_job *const *jobs, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
@@ -172,22 +183,6 @@ static void work_run(struct store *store, const struct profd_error *full, struct
         a->status = atomic_load(&a->gone) ? profd_error_set(&a->error, PROFD_STOPPING, "not begun, because " ADMIN_GONE)
                                           : a->run(a, store, full, &a->error);
     }
-}
-
-/* Ends a request with a->status by a NACK or by a->answer. */
-static void admin_end(struct admin *a)
-{
-    struct page page;
-
-    if (a->status) {
-        admin_refuse(a, a->status, a->error.sentence);
-        return;
-    }
-    page_init(&page, 200, "application/json; charset=utf-8");
-    page.body.limit = ANSWER_MAX;
-    document_write(a->answer, &page.body);
-    a->answer = NULL;
-    admin_answer(a, &page);
 }
 
 static void work_done(struct writer_job *job)
@@ -229,7 +224,6 @@ static void admin_verify_answer(struct admin *a)
     const struct verify *v = &a->check.verify;
     const char *at = v->sentences.data, *end = at ? at + v->sentences.size : at;
     json_t *rows = json_array();
-    struct page page;
 
     while (at < end) {
         const char *line = at, *stop = memchr(at, '\n', (size_t)(end - at));
@@ -237,26 +231,20 @@ static void admin_verify_answer(struct admin *a)
         json_array_append_new(rows, json_pack("{s:o}", "mismatch", document_text_of(line, (size_t)(stop - line))));
         at = stop + 1;
     }
-    page_init(&page, 200, "application/json; charset=utf-8");
-    page.body.limit = 8u << 20; /* what is escaped grows */
-    document_write(json_pack("{s:I, s:I, s:o}", "uploads", (json_int_t)v->uploads, "mismatches",
-                             (json_int_t)v->mismatches, "rows", rows),
-                   &page.body);
-    admin_answer(a, &page);
+    a->answer = json_pack("{s:I, s:I, s:o}", "uploads", (json_int_t)v->uploads, "mismatches", (json_int_t)v->mismatches,
+                          "rows", rows);
+    admin_end(a);
 }
 
-static void admin_verify_put(struct admin *a)
+static void admin_verify_put(void *context)
 {
+    struct admin *a = context;
+
     if (!verifier_put(a->service->config.verifier, &a->check)) {
         admin_refuse(a, verifier_is_stopped(a->service->config.verifier) ? PROFD_STOPPING : PROFD_BUSY,
                      verifier_is_stopped(a->service->config.verifier) ? "the daemon is stopping"
                                                                       : "the queue of verifications is full");
     }
-}
-
-static void admin_verify_on_timer(void *context)
-{
-    admin_verify_put(context);
 }
 
 static void admin_verify_done(struct verification *c)
@@ -289,7 +277,7 @@ static void admin_verify_drop(struct verification *c)
 
 static enum profd_status admin_begin_verify(struct admin *a, struct profd_error *e)
 {
-    a->timer = loop_timer_new(a->service->config.loop, admin_verify_on_timer, a);
+    a->timer = loop_timer_new(a->service->config.loop, admin_verify_put, a);
     if (!a->timer) {
         return profd_error_set(e, PROFD_NO_MEMORY, "no memory for a verification");
     }
@@ -376,39 +364,32 @@ static void admin_backup_send(struct admin *a, struct conn *c)
     conn_stream(c, &b->source);
 }
 
-static void admin_backup_put(struct admin *a)
+static void admin_backup_put(void *context)
 {
+    struct admin *a = context;
+
     if (!writer_put(a->service->config.writer, &a->job)) {
         loop_timer_set(a->timer, QUEUE_FULL_MS);
     }
-}
-
-static void admin_backup_on_timer(void *context)
-{
-    admin_backup_put(context);
-}
-
-static void admin_backup_step_one(struct admin *a, struct store *store, const struct profd_error *full)
-{
-    const uint64_t began = loop_now();
-
-    if (a->cancelled || atomic_load(&a->gone)) {
-        a->cancelled = true;
-        backup_done(&a->backup);
-    } else if (full) { /* the copy must not use space that was freed for removals */
-        a->status = PROFD_FULL;
-        a->error = *full;
-    } else {
-        a->status = backup_step(&a->backup, store, STEP_BYTES, &a->whole, &a->error);
-    }
-    a->took_ms = loop_now() - began;
 }
 
 static void admin_backup_run(struct store *store, const struct profd_error *full, struct writer_job *const *jobs,
                              size_t n)
 {
     for (size_t i = 0; i < n; i++) {
-        admin_backup_step_one(container_of(jobs[i], struct admin, job), store, full);
+        struct admin *a = container_of(jobs[i], struct admin, job);
+        const uint64_t began = loop_now();
+
+        if (a->cancelled || atomic_load(&a->gone)) {
+            a->cancelled = true;
+            backup_done(&a->backup);
+        } else if (full) { /* the copy must not use space that was freed for removals */
+            a->status = PROFD_FULL;
+            a->error = *full;
+        } else {
+            a->status = backup_step(&a->backup, store, STEP_BYTES, &a->whole, &a->error);
+        }
+        a->took_ms = loop_now() - began;
     }
 }
 
@@ -453,7 +434,7 @@ static enum profd_status admin_begin_backup(struct admin *a, struct profd_error 
     struct admin_service *s = a->service;
     TRY(backup_init(&a->backup, s->config.state_dir, ++s->backup_number, e));
     TRY(backup_judge_space(s->config.state_dir, e));
-    a->timer = loop_timer_new(s->config.loop, admin_backup_on_timer, a);
+    a->timer = loop_timer_new(s->config.loop, admin_backup_put, a);
     if (!a->timer) {
         return profd_error_set(e, PROFD_NO_MEMORY, "no memory for a backup");
     }
@@ -511,7 +492,7 @@ static void admin_tier_done(void *context, struct work_item *item)
     admin_end(a);
 }
 
-/* admin_tier.c: the thread that asks the tier, if one is configured. */
+/* The thread that asks the tier, if one is configured. */
 static enum profd_status admin_start_tier(struct admin_service *s, struct profd_error *e)
 {
     const struct work_config config = {.name = "profd-tier-init",
@@ -620,7 +601,6 @@ static enum profd_status token_done(struct admin *a, struct profd_error *e)
     return PROFD_OK;
 }
 
-/* admin_backup.c, admin_token.c: begin it. */
 static enum profd_status admin_begin_token(struct admin *a, struct profd_error *e)
 {
     struct store_token *t = &a->request.token;
@@ -781,15 +761,6 @@ static enum profd_status admin_control(struct admin_service *s, struct conn *c, 
     }
     arena_free(arena);
     return status;
-}
-
-static void admin_send(struct admin_service *s, struct conn *c, uint32_t tag, json_t *answer)
-{
-    struct page page;
-
-    page_init(&page, 200, "application/json; charset=utf-8");
-    document_write(answer, &page.body);
-    reply_send(s->config.replies, c, tag, &page);
 }
 
 static json_t *admin_list_keys(const char *const *keys, size_t n)

@@ -1,5 +1,5 @@
 /* ADMIN: delete, verify, back up, reload, and pause or resume live processes. The credentials that the kernel gives
- * decide about permission; admin/ parses the arguments. */
+ * decide about permission; admin_request.h parses the arguments. */
 #ifndef PROFD_REQUESTS_ADMIN_H
 #define PROFD_REQUESTS_ADMIN_H
 

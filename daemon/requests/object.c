@@ -28,13 +28,6 @@
 
 /* Which files may name functions for every user (DECISIONS 12, 38). */
 
-/* Watches the processes that read executables (elf/broker.h). One that has ended is started again, after a delay that
- * grows from one second to one minute while it ends again and again. On the loop's thread. */
-
-struct broker;
-struct loop;
-struct object_brokers;
-
 #define FUSE_MAGIC 0x65735546 /* on such a file system its user controls the owners of files */
 
 /* Does a process answer for this descriptor's file system? Reading or closing such a file may wait for ever. */
@@ -101,135 +94,22 @@ static int trusted_file_open_debug(const char *build_id)
     return fd;
 }
 
+/* The processes that read executables (elf/broker.h) are watched. One that has ended is started again, after a delay
+ * that grows from one second to one minute while it ends again and again. On the loop's thread. */
+
 #define DELAY_MIN_MS 1000u
 #define DELAY_MAX_MS 60000u
 #define STEADY_MS 60000u /* one that lived longer is started again after the shortest delay */
 #define AGAIN_MS 50      /* it serves a request: the thread that waits for the answer notices its end */
 
 struct object_broker {
-    struct object_brokers *all;
+    struct object_service *service;
     struct broker *broker;
     struct watch *watch;
     struct loop_timer *timer;
     uint64_t started, delay; /* ms of loop_now, ms */
     bool gone;
 };
-
-struct object_brokers {
-    struct loop *loop;
-    struct object_broker each[LIMIT_WORKERS];
-    size_t gone;
-};
-
-static void object_brokers_look_one(struct object_broker *b)
-{
-    struct profd_error why;
-
-    if (b->gone || !broker_has_ended(b->broker, &why)) {
-        return;
-    }
-    watch_free(b->watch);
-    b->watch = NULL;
-    b->gone = true;
-    b->all->gone++;
-    b->delay = loop_now() - b->started > STEADY_MS || !b->delay ? DELAY_MIN_MS : b->delay * 2;
-    b->delay = b->delay < DELAY_MAX_MS ? b->delay : DELAY_MAX_MS;
-    log_write(LOG_LEVEL_WARNING, "executables", "%s; it is started again in %u s, until then executables wait",
-              why.sentence, (unsigned)(b->delay / 1000));
-    loop_timer_set(b->timer, b->delay);
-}
-
-static void object_brokers_on_end(void *context)
-{
-    struct object_broker *b = context;
-
-    object_brokers_look_one(b);
-    if (!b->gone) {
-        loop_timer_set(b->timer, AGAIN_MS);
-    }
-}
-
-/* A kernel without handles of processes says of an end only by an answer that does not come. */
-static void object_brokers_watch(struct object_broker *b)
-{
-    const int handle = broker_get_handle(b->broker);
-
-    b->watch = handle < 0 ? NULL : watch_new(b->all->loop, handle, object_brokers_on_end, b);
-    b->started = loop_now();
-}
-
-static void object_brokers_on_timer(void *context)
-{
-    struct object_broker *b = context;
-    struct profd_error e;
-
-    if (!b->gone) {
-        object_brokers_on_end(b);
-    } else if (broker_restart(b->broker, &e)) {
-        b->delay = b->delay * 2 < DELAY_MAX_MS ? b->delay * 2 : DELAY_MAX_MS;
-        log_write(LOG_LEVEL_WARNING, "executables", "%s; the next attempt is in %u s", e.sentence,
-                  (unsigned)(b->delay / 1000));
-        loop_timer_set(b->timer, b->delay);
-    } else {
-        b->gone = false;
-        b->all->gone--;
-        object_brokers_watch(b);
-        log_write(LOG_LEVEL_NOTICE, NULL, "the process that reads executables was started again");
-    }
-}
-
-/* An executable could not be read, perhaps because a broker has ended. */
-static void object_brokers_look(struct object_brokers *all)
-{
-    for (size_t i = 0; i < LIMIT_WORKERS; i++) {
-        object_brokers_look_one(&all->each[i]);
-    }
-}
-
-/* The number of those that have ended and are not started again yet. */
-static size_t object_brokers_count_gone(const struct object_brokers *all)
-{
-    return all->gone;
-}
-
-/* Accepts NULL. */
-static void object_brokers_free(struct object_brokers *all)
-{
-    for (size_t i = 0; all && i < LIMIT_WORKERS; i++) {
-        watch_free(all->each[i].watch);
-        loop_timer_free(all->each[i].timer);
-    }
-    free(all);
-}
-
-/* Of LIMIT_WORKERS brokers, which outlive it. */
-static enum profd_status object_brokers_new(struct loop *loop, struct broker *const *brokers,
-                                            struct object_brokers **out, struct profd_error *e)
-{
-    struct object_brokers *all = calloc(1, sizeof *all);
-
-    for (size_t i = 0; all && i < LIMIT_WORKERS; i++) {
-        struct object_broker *b = &all->each[i];
-
-        all->loop = loop;
-        b->all = all;
-        b->broker = brokers[i];
-        b->timer = loop_timer_new(loop, object_brokers_on_timer, b);
-        if (!b->timer) {
-            object_brokers_free(all);
-            all = NULL;
-            break;
-        }
-        object_brokers_watch(b);
-    }
-    *out = all;
-    return all ? PROFD_OK : profd_error_set(e, PROFD_NO_MEMORY, "no memory for the readers of executables");
-}
-
-#define QUEUE 256u
-#define OBJECT_ARENA (3ull << 30)
-#define PAUSE_MS 50
-#define PAUSES 40 /* then the client is told to send the executable again later */
 
 /* What one of the threads reads executables with. */
 struct object_reader {
@@ -242,11 +122,73 @@ struct object_reader {
 struct object_service {
     struct object_config config;
     struct object_reader readers[LIMIT_WORKERS];
-    struct object_brokers *brokers;
+    struct object_broker brokers[LIMIT_WORKERS];
     struct work *work;
     atomic_bool stopped;
     struct object_counts counts;
 };
+
+static void object_broker_look(struct object_broker *b)
+{
+    struct profd_error why;
+
+    if (b->gone || !broker_has_ended(b->broker, &why)) {
+        return;
+    }
+    watch_free(b->watch);
+    b->watch = NULL;
+    b->gone = true;
+    b->service->counts.readers_gone++;
+    b->delay = loop_now() - b->started > STEADY_MS || !b->delay ? DELAY_MIN_MS : b->delay * 2;
+    b->delay = b->delay < DELAY_MAX_MS ? b->delay : DELAY_MAX_MS;
+    log_write(LOG_LEVEL_WARNING, "executables", "%s; it is started again in %u s, until then executables wait",
+              why.sentence, (unsigned)(b->delay / 1000));
+    loop_timer_set(b->timer, b->delay);
+}
+
+static void object_broker_on_end(void *context)
+{
+    struct object_broker *b = context;
+
+    object_broker_look(b);
+    if (!b->gone) {
+        loop_timer_set(b->timer, AGAIN_MS);
+    }
+}
+
+/* A kernel without handles of processes says of an end only by an answer that does not come. */
+static void object_broker_watch(struct object_broker *b)
+{
+    const int handle = broker_get_handle(b->broker);
+
+    b->watch = handle < 0 ? NULL : watch_new(b->service->config.loop, handle, object_broker_on_end, b);
+    b->started = loop_now();
+}
+
+static void object_broker_on_timer(void *context)
+{
+    struct object_broker *b = context;
+    struct profd_error e;
+
+    if (!b->gone) {
+        object_broker_on_end(b);
+    } else if (broker_restart(b->broker, &e)) {
+        b->delay = b->delay * 2 < DELAY_MAX_MS ? b->delay * 2 : DELAY_MAX_MS;
+        log_write(LOG_LEVEL_WARNING, "executables", "%s; the next attempt is in %u s", e.sentence,
+                  (unsigned)(b->delay / 1000));
+        loop_timer_set(b->timer, b->delay);
+    } else {
+        b->gone = false;
+        b->service->counts.readers_gone--;
+        object_broker_watch(b);
+        log_write(LOG_LEVEL_NOTICE, NULL, "the process that reads executables was started again");
+    }
+}
+
+#define QUEUE 256u
+#define OBJECT_ARENA (3ull << 30)
+#define PAUSE_MS 50
+#define PAUSES 40 /* then the client is told to send the executable again later */
 
 /* One executable, until it is answered. */
 struct object_request {
@@ -454,8 +396,10 @@ static void object_parsed(void *context, struct work_item *item)
     struct object_request *o = object_of(item);
     struct object_service *s = context;
 
-    if (o->status) {
-        object_brokers_look(s->brokers);
+    if (o->status) { /* perhaps because a broker has ended */
+        for (size_t i = 0; i < LIMIT_WORKERS; i++) {
+            object_broker_look(&s->brokers[i]);
+        }
     }
     /* A failure is stored, too, so that the build shows why its names are missing. If it cannot be stored, it is
      * answered here. */
@@ -662,18 +606,21 @@ static enum profd_status object_service_open(struct object_service *s, struct pr
         .done = object_parsed,
         .done_context = s,
     };
-    enum profd_status status = PROFD_OK;
 
-    for (unsigned i = 0; i < LIMIT_WORKERS && !status; i++) {
-        s->readers[i].service = s;
-        s->readers[i].broker = s->config.brokers[i];
+    for (unsigned i = 0; i < LIMIT_WORKERS; i++) {
+        struct object_broker *b = &s->brokers[i];
+
         contexts[i] = &s->readers[i];
-        status = store_sqlite_open_reader(s->config.database, &s->readers[i].store, e);
+        s->readers[i].service = b->service = s;
+        s->readers[i].broker = b->broker = s->config.brokers[i];
+        TRY(store_sqlite_open_reader(s->config.database, &s->readers[i].store, e));
+        b->timer = loop_timer_new(s->config.loop, object_broker_on_timer, b);
+        if (!b->timer) {
+            return profd_error_set(e, PROFD_NO_MEMORY, "no memory for the readers of executables");
+        }
+        object_broker_watch(b);
     }
-    if (!status) {
-        status = object_brokers_new(s->config.loop, s->config.brokers, &s->brokers, e);
-    }
-    return status ? status : work_new(s->config.loop, &work, &s->work, e);
+    return work_new(s->config.loop, &work, &s->work, e);
 }
 
 enum profd_status object_service_start(const struct object_config *config, struct object_service **out,
@@ -718,8 +665,9 @@ void object_service_free(struct object_service *s)
         return;
     }
     work_free(s->work);
-    object_brokers_free(s->brokers);
     for (unsigned i = 0; i < LIMIT_WORKERS; i++) {
+        watch_free(s->brokers[i].watch);
+        loop_timer_free(s->brokers[i].timer);
         store_close(s->readers[i].store);
     }
     free(s);
@@ -727,8 +675,5 @@ void object_service_free(struct object_service *s)
 
 struct object_counts object_service_get_counts(const struct object_service *s)
 {
-    struct object_counts counts = s->counts;
-
-    counts.readers_gone = object_brokers_count_gone(s->brokers);
-    return counts;
+    return s->counts;
 }

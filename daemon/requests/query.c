@@ -123,30 +123,15 @@ static void query_answer(struct query_service *s, struct query *q, struct page *
     query_free(q);
 }
 
-static void query_read_totals(struct query *q, struct store *store)
+static enum profd_status query_read_totals(struct query *q, struct store *store, struct profd_error *e)
 {
-    struct profd_error *e = &q->totals_error;
-
-    q->totals_status = store_get_totals(store, &q->store.totals, e);
-    if (!q->totals_status) {
-        q->totals_status = store_get_relay(store, &q->store.relay, e);
-    }
-    if (!q->totals_status) {
-        q->totals_status = store_get_centre(store, &q->store.centre, e);
-    }
-    if (!q->totals_status) {
-        q->totals_status = metrics_hosts_format(&q->hosts, store, &q->request.scope, e);
-    }
-    if (!q->totals_status && q->source == QUERY_METRICS && q->request.scope.all) {
-        q->totals_status = metrics_watch_format(store, &q->watch_text, e);
-    }
     q->cache_use = query_cache_measure(q->service->cache); /* may block, so it is not done on the loop's thread */
-}
-
-/* As in query_request. */
-static uint64_t query_get_generation(const struct query_service *s)
-{
-    return writer_generation(s->config.writer);
+    TRY(store_get_totals(store, &q->store.totals, e));
+    TRY(store_get_relay(store, &q->store.relay, e));
+    TRY(store_get_centre(store, &q->store.centre, e));
+    TRY(metrics_hosts_format(&q->hosts, store, &q->request.scope, e));
+    return q->source == QUERY_METRICS && q->request.scope.all ? metrics_watch_format(store, &q->watch_text, e)
+                                                              : PROFD_OK;
 }
 
 static void query_run_all(void *context, struct work_item *const *items, size_t n)
@@ -163,9 +148,9 @@ static void query_run_all(void *context, struct work_item *const *items, size_t 
         if (q->made) {
             query_code_body(q->request.coding, q->request.coded_only, &q->page.body, &q->page.coding);
         } else if (q->source == QUERY_METRICS || q->source == QUERY_STATUS) {
-            query_read_totals(q, store);
+            q->totals_status = query_read_totals(q, store, &q->totals_error);
         } else {
-            q->request.generation = query_get_generation(q->service);
+            q->request.generation = writer_generation(q->service->config.writer);
             fetcher_set_cancelled(&q->cancelled);
             query_run(store, &q->request, &q->answer);
             fetcher_set_cancelled(NULL);
@@ -307,24 +292,26 @@ static void query_route(struct query_service *s, struct query *q)
     query_answer(s, q, &page);
 }
 
-/* A query with copies of its texts; NULL if out of memory. */
-static struct query *query_make(struct query_service *s, const char *target, const char *if_none_match)
+/* A query of this request, with copies of its texts; NULL if out of memory. */
+static struct query *query_make(struct query_service *s, const struct query_request *r)
 {
     struct query *q = calloc(1, sizeof *q);
 
     if (!q) {
         return NULL;
     }
-    q->target = strdup(target);
-    q->if_none_match = strdup(if_none_match);
+    q->target = strdup(r->target);
+    q->if_none_match = strdup(r->if_none_match);
     if (!q->target || !q->if_none_match) {
         query_free(q);
         return NULL;
     }
     q->service = s;
+    q->item.uid = r->scope.uid;
     buffer_init(&q->watch_text, METRICS_WATCH_BYTES);
-    q->source = query_find_source(target, &q->kind);
+    q->source = query_find_source(r->target, &q->kind);
     q->began = loop_now();
+    q->request = *r;
     q->request.target = q->target;
     q->request.if_none_match = q->if_none_match;
     q->request.now = loop_clock();
@@ -339,7 +326,7 @@ static bool query_find(struct query_service *s, struct query_request *r, struct 
 {
     enum query_kind kind;
 
-    r->generation = query_get_generation(s);
+    r->generation = writer_generation(s->config.writer);
     if (s->stopped || !query_answers_find(s->answers, r, answer)) {
         return false;
     }
@@ -394,7 +381,7 @@ enum profd_status query_receive(void *context, struct conn *c, struct conn_frame
         return PROFD_OK;
     }
     if (!status) {
-        q = query_make(s, m.as.query.target, m.as.query.if_none_match);
+        q = query_make(s, &request);
         if (!q) {
             status = profd_error_set(e, PROFD_NO_MEMORY, "no memory for a query");
         }
@@ -403,8 +390,6 @@ enum profd_status query_receive(void *context, struct conn *c, struct conn_frame
     if (status) {
         return status;
     }
-    q->item.uid = q->request.scope.uid = peer->uid;
-    q->request.scope.all = peer->may_read_all;
     q->conn = conn_get_id(c);
     LIST_INSERT_HEAD(&s->waiting, q, of_waiting);
     q->tag = f->header.tag;
@@ -452,7 +437,7 @@ void query_receive_http(void *context, struct http_exchange *x, const struct htt
         reply_tell(x, &page);
         return;
     }
-    q = query_make(s, request->target, request->if_none_match);
+    q = query_make(s, &r);
     s->http_pending++;
     if (!q) {
         struct buffer empty;
@@ -466,11 +451,6 @@ void query_receive_http(void *context, struct http_exchange *x, const struct htt
         http_answer(x, &answer);
         return;
     }
-    q->request.scope = r.scope;
-    q->item.uid = r.scope.uid;
-    q->request.http = true;
-    q->request.coding = r.coding;
-    q->request.coded_only = r.coded_only;
     q->exchange = x;
     query_route(s, q);
 }

@@ -1,4 +1,4 @@
-/* Upkeep (admin/upkeep.h) in slices between batches of uploads. There is one job; it comes back to the loop after each
+/* Upkeep (writer/upkeep.h) in slices between batches of uploads. There is one job; it comes back to the loop after each
  * slice, which decides when the next one is put. */
 #ifndef PROFD_WRITER_UPKEEP_JOB_H
 #define PROFD_WRITER_UPKEEP_JOB_H
