@@ -263,10 +263,11 @@ unit-%:
 	$(Q)set -e; for t in $(foreach s,$(SUITES),$(if $(wildcard tests/$(s)/$*/*.c),$(B)/tests/$(s)-$*)); do $$t; done
 
 # The bench's own programs (tests/bench/NAME*.c): the load generator, what makes its uploads, and bare SQLite beside it.
-BENCH_PROGRAMS := load template bare_sqlite window rollup
+BENCH_PROGRAMS := load template bare_sqlite window rollup history
 NEEDS_bench_load := proto
 NEEDS_bench_window := store core proto
 NEEDS_bench_rollup := store core proto
+NEEDS_bench_history := store core proto
 NEEDS_bench_template := client elf core proto
 LIBS_bench_bare_sqlite := -lsqlite3
 define bench_program
@@ -401,6 +402,10 @@ soak: all $(B)/tests/crash-campaign $(B)/tests/crash-fault.so
 # make bench: all figures, and the list of them in profd(8). Into the page: python3 tests/bench/table.py build/plain/bench.txt daemon/profd.8
 bench: all $(BENCH_PROGRAMS:%=$(B)/tests/%)
 	$(Q)bash tests/bench/bench.sh $(B)
+# make bench-tier: a centre with past days in ClickHouse beside one without, about ten minutes; tests/bench/bench_tier.py.
+.PHONY: bench-tier
+bench-tier: all $(B)/tests/history $(B)/tests/load $(B)/tests/template
+	$(Q)PROFD_BUILD=$(B) /usr/bin/python3 tests/bench/bench_tier.py $(SIZES)
 # make bench-leave-out: CPU time of Debian's Lua that goes into counting, before and after its cheap hot functions are left out.
 .PHONY: bench-leave-out
 bench-leave-out: all

@@ -106,17 +106,19 @@ class Server:
 
 
 class Chdb(Server):
-    """A current server. pair: (certificate, key), for TLS."""
+    """A current server. pair: (certificate, key), for TLS. grants: all that it allows from the next start on."""
 
     why_not = "" if os.path.exists(LIBRARY) else "needs chDB: sh tests/deps.sh check"
 
     def __init__(self, pair=None):
         super().__init__()
         self.tls, (self.certificate, self.key) = bool(pair), pair or (None, None)
+        self.grants = []
 
     def command(self):
         return [sys.executable, os.path.join(ROOT, "tests", "tier", "chdb.py"), LIBRARY, self.folder + "/data",
                 str(self.http), "--user", "default:", "--user", f"writer:{PASSWORD}",
+                *(x for g in self.grants for x in ("--grant", g)),
                 *(("--certificate", self.certificate, "--key", self.key) if self.tls else ())]
 
 

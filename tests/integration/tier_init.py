@@ -8,7 +8,7 @@ import subprocess
 import tempfile
 import threading
 
-from harness import LONG, PROFCTL, PROFD, Daemon, Tap, free_port, run, until
+from harness import LONG, PROFCTL, PROFD, ROOT, Daemon, Tap, free_port, run, until
 from https_bed import certificate
 from tier_bed import PASSWORD, Between, Chdb, Old, cut, drop, lose_reply
 
@@ -162,6 +162,47 @@ def tls(tap, folder):
         refused(tap, "a file without certificates", init(url, "--tier-ca-file", "/dev/null"), 66, "certificates")
 
 
+def grants(tap):
+    """The rights that profd(8) names are enough, and each of them is needed."""
+    page = open(os.path.join(ROOT, "daemon", "profd.8")).read()
+    named = re.search(r"^GRANT (.*) ON profd\.\* TO profd;$", page, re.M)[1].split(", ")
+    everywhere = re.search(r"^GRANT (\w+) ON \*\.\* TO profd;", page, re.M)[1]
+    drop_one = "ALTER TABLE profd.sum DROP PARTITION ('0123456789abcdef', 1)"
+    spread = "CREATE TABLE profd.x AS profd.layout ENGINE = Distributed('fleet', 'profd', layout)"
+    with Chdb() as server:
+        server.query("CREATE DATABASE profd")
+
+        def allow(rights, *more):
+            server.stop()
+            server.grants = [f"GRANT {', '.join(rights)} ON profd.*", *more]
+            server.start()
+
+        for left in ("CREATE TABLE", "SELECT", "INSERT"):
+            allow([r for r in named if r != left])
+            refused(tap, f"without the right {left} init fails", init(server.url()), 77, "Not enough privileges", left)
+        allow(named)
+        done = init(server.url())
+        tap.point(fine(done), "with the rights of the manual it works", done)
+        tap.point(said(server, drop_one) == "" and "Not enough privileges" in said(server, spread),
+                  "they are enough to drop partitions, and not for a cluster",
+                  (said(server, drop_one), said(server, spread)))
+        allow([r for r in named if r != "ALTER DELETE"])
+        tap.point("ALTER DELETE" in said(server, drop_one), "for partitions ALTER DELETE is needed",
+                  said(server, drop_one))
+        allow(named, f"GRANT {everywhere} ON *.*")
+        tap.point("'fleet' not found" in said(server, spread), f"for a cluster {everywhere} is enough",
+                  said(server, spread))
+
+
+def said(server, statement):
+    """What it says if it refuses."""
+    try:
+        server.query(statement)
+    except RuntimeError as e:
+        return str(e)
+    return ""
+
+
 def configuration(tap, folder):
     good = ("--tier", "https://ch.example/profd")
     for options, words in (
@@ -199,6 +240,7 @@ def main():
                 tap.point(tables(server, "own") == TABLES, f"{name}: a killed server has them still")
         if not Chdb.why_not:
             tls(tap, folder)
+            grants(tap)
     shutil.rmtree(folder)
 
 

@@ -2,10 +2,11 @@
 """A server of ClickHouse's HTTP interface around chDB, which is a current ClickHouse as a library: what profd uses of
 the interface, answered as a server answers it. One statement at a time runs. It may be killed at any time.
 
-chdb.py LIBRARY FOLDER PORT [--user NAME:PASSWORD]... [--certificate FILE --key FILE]
+chdb.py LIBRARY FOLDER PORT [--user NAME:PASSWORD]... [--grant STATEMENT]... [--certificate FILE --key FILE]
 
 LIBRARY: libchdb.so of the npm package in package.json beside this file. FOLDER has the data, and is made if it is not
-there. Without --user, the user is default, without a password. It prints a line when it listens on 127.0.0.1:PORT."""
+there. Without --user, the user is default, without a password. With --grant, statements may do what these allow and no
+more, whoever sends them; --grant without TO. It prints a line when it listens on 127.0.0.1:PORT."""
 import argparse
 import ctypes
 import http.server
@@ -26,7 +27,7 @@ STATUS = {60: 404, 81: 404, 192: 403, 193: 403, 497: 403, 516: 403, 241: 500}  #
 class Engine:
     """The library, with one connection."""
 
-    def __init__(self, library, folder):
+    def __init__(self, library, folder, grants=()):
         self.lib, self.lock, self.set = ctypes.CDLL(library), threading.Lock(), set()
         pointer, size = ctypes.c_void_p, ctypes.c_size_t
         for name, result, arguments in (
@@ -37,11 +38,27 @@ class Engine:
             function = getattr(self.lib, name)
             function.restype, function.argtypes = result, arguments
         words = [b"clickhouse", b"--path=" + os.fsencode(folder)]
+        if grants:
+            words[1] = b"--config-file=" + os.fsencode(self.limit(folder, grants))
         self.connection = self.lib.chdb_connect(len(words), (ctypes.c_char_p * len(words))(*words))
         if not self.connection:
             raise RuntimeError(f"chDB does not open {folder}")
         self.data = os.path.join(folder, "statement-data")
         self.version = self.run(b"SELECT version()").decode().strip()
+
+    @staticmethod
+    def limit(folder, grants):
+        """A configuration in which the only user has these rights. It may always choose the database `default`, which a
+        request without a database means."""
+        queries = "".join(f"<query>{g}</query>" for g in (*grants, "GRANT SHOW DATABASES ON default.*"))
+        base = folder.rstrip("/")
+        for name, text in (("users", "<profiles><default/></profiles><quotas><default/></quotas><users><default>"
+                            "<password/><profile>default</profile><quota>default</quota>"
+                            f"<networks><ip>::/0</ip></networks><grants>{queries}</grants></default></users>"),
+                           ("config", f"<path>{base}/</path><users_config>{base}.users.xml</users_config>")):
+            with open(f"{base}.{name}.xml", "w") as f:
+                f.write(f"<clickhouse>{text}</clickhouse>")
+        return f"{base}.config.xml"
 
     def run(self, statement):
         """What it answers. RuntimeError: the server's sentence."""
@@ -131,11 +148,12 @@ def main():
     for name in ("library", "folder", "port"):
         p.add_argument(name)
     p.add_argument("--user", action="append")
+    p.add_argument("--grant", action="append")
     p.add_argument("--certificate")
     p.add_argument("--key")
     args = p.parse_args()
     os.makedirs(args.folder, exist_ok=True)
-    Handler.engine = Engine(args.library, args.folder)
+    Handler.engine = Engine(args.library, args.folder, args.grant or ())
     Handler.users = dict(u.split(":", 1) for u in args.user or ["default:"])
     server = http.server.ThreadingHTTPServer(("127.0.0.1", int(args.port)), Handler)
     server.daemon_threads = True
