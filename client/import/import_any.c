@@ -132,9 +132,7 @@ static enum profd_status take_pprof(const struct import_request *r, struct impor
     size_t n;
     struct import_profile *p;
     enum profd_status status = import_input_take_all(in, LIMIT_COUNTS_RAW, &bytes, &n, e);
-    if (status == PROFD_OK) {
-        status = import_pprof_parse(bytes, n, r->event, a, &p, e);
-    }
+    status = status ? status : import_pprof_parse(bytes, n, r->event, a, &p, e);
     if (status == PROFD_OK) {
         p->end = p->end > 0 ? p->end : in->time;
         status = deliver(r, p, true, e);
@@ -157,12 +155,8 @@ static enum profd_status take_perf(const struct import_request *r, struct import
     enum profd_status first = PROFD_OK;
     uint32_t taken = 0, count = 0;
     enum profd_status status = import_perf_new(a, r->event, &perf, e);
-    if (status == PROFD_OK) {
-        status = import_input_each_line(in, perf_each, perf, e);
-    }
-    if (status == PROFD_OK) {
-        status = import_perf_finish(perf, in->time, &count, e);
-    }
+    status = status ? status : import_input_each_line(in, perf_each, perf, e);
+    status = status ? status : import_perf_finish(perf, in->time, &count, e);
     for (uint32_t i = 0; i < count && status == PROFD_OK; i++) {
         struct profd_error problem = {""};
         if (count > 1 && import_place_program(import_perf_process(perf, i)) == IMPORT_NONE) {

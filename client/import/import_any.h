@@ -2,7 +2,6 @@
 #ifndef PROFD_CLIENT_IMPORT_ANY_H
 #define PROFD_CLIENT_IMPORT_ANY_H
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 

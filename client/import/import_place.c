@@ -330,9 +330,7 @@ static enum profd_status place_objects(struct place *w, struct import_shelf *she
             status = place_object(w, shelf, i, false, strict, e);
         }
     }
-    if (status == PROFD_OK) {
-        status = place_frames_find(w, e);
-    }
+    status = status ? status : place_frames_find(w, e);
     return status == PROFD_OK ? program_judge(w, program, e) : status;
 }
 
@@ -533,9 +531,7 @@ enum profd_status place_counts_add(struct place *w, struct profd_error *e)
 {
     bool saturated = w->profile->saturated;
     enum profd_status status = add_ticks(w, &saturated, e);
-    if (status == PROFD_OK) {
-        status = add_pairs(w, &saturated, e);
-    }
+    status = status ? status : add_pairs(w, &saturated, e);
     w->saturated = saturated;
     return status;
 }

@@ -306,15 +306,9 @@ enum profd_status import_pprof_parse(const uint8_t *in, size_t n, const char *ev
         return profd_error_set(e, PROFD_MALFORMED, "it is empty");
     }
     enum profd_status status = pprof_tables_read(p, in, n, e);
-    if (status == PROFD_OK) {
-        status = types_choose(p, event, e);
-    }
-    if (status == PROFD_OK) {
-        status = pprof_places_make(p, e);
-    }
-    if (status == PROFD_OK) {
-        status = take_samples(p, in, n, e);
-    }
+    status = status ? status : types_choose(p, event, e);
+    status = status ? status : pprof_places_make(p, e);
+    status = status ? status : take_samples(p, in, n, e);
     if (status != PROFD_OK) {
         return status;
     }

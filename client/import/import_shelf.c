@@ -161,9 +161,7 @@ enum profd_status import_binary_open(const char *path, struct import_binary **ou
     b->arena = arena_new(BINARY_MEMORY);
     enum profd_status status = b->arena ? profd_executable_open(path, &b->executable, e)
                                         : profd_error_set(e, PROFD_NO_MEMORY, "no memory to read %s", path);
-    if (status == PROFD_OK) {
-        status = binary_read(b, e);
-    }
+    status = status ? status : binary_read(b, e);
     if (status != PROFD_OK) {
         import_binary_free(b);
         return status;

@@ -1,6 +1,4 @@
 /* The two queues of a client: bytes come in and are cut into frames, frames wait until they are sent. */
-#include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -26,9 +24,7 @@ enum profd_status profd_client_new(const char *name, struct profd_client **out, 
     size_t size;
     uint32_t tag = 0;
     enum profd_status status = message_encode(&m, 0, 0, &frame, &size, e);
-    if (status == PROFD_OK) {
-        status = client_queue(c, frame, size, NULL, 0, &tag, true, e);
-    }
+    status = status ? status : client_queue(c, frame, size, NULL, 0, &tag, true, e);
     if (status != PROFD_OK) {
         profd_client_free(c);
         return status;

@@ -142,14 +142,10 @@ static enum profd_status unix_open(struct profd_conn *c, const char *name, struc
 {
     int64_t deadline = conn_clock() + c->connect_ms;
     enum profd_status status = conn_dial(&c->address, deadline, &c->fd, e);
-    if (status == PROFD_OK) {
-        status = profd_client_new(name, &c->client, e);
-    }
+    status = status ? status : profd_client_new(name, &c->client, e);
     struct profd_event event;
     bool got = false;
-    if (status == PROFD_OK) {
-        status = conn_step(c, deadline, &event, &got, e);
-    }
+    status = status ? status : conn_step(c, deadline, &event, &got, e);
     if (status == PROFD_OK && !got) {
         status = profd_error_set(e, PROFD_TIMEOUT, "the daemon at %s does not answer", c->address.text);
     }
@@ -177,7 +173,7 @@ enum profd_status profd_conn_open(const struct profd_options *o, struct profd_co
         status = profd_error_set(e, PROFD_USAGE, "%s: this program has no function for https", c->address.text);
     } else if (status == PROFD_OK && c->address.http) {
         status = o && o->token_file ? token_read(c, o->token_file, e) : PROFD_OK;
-    } else if (status == PROFD_OK) {
+    } else if (!status) {
         status = unix_open(c, o ? o->name : NULL, e);
     }
     if (status != PROFD_OK) {
@@ -541,7 +537,7 @@ static enum profd_status verdict_wait(struct profd_conn *c, enum profd_status se
 {
     for (enum profd_status status = sent;;) {
         struct profd_event event;
-        status = status == PROFD_OK ? conn_wait(c, &event, e) : status;
+        status = status ? status : conn_wait(c, &event, e);
         if (status != PROFD_OK) {
             return status;
         }
@@ -559,9 +555,7 @@ enum profd_status profd_conn_sync(struct profd_conn *c, uint32_t wait_ms, struct
     uint32_t tag = 0;
     int64_t deadline = conn_clock() + wait_ms;
     enum profd_status status = unix_only(c, e);
-    if (status == PROFD_OK) {
-        status = profd_client_send_sync(c->client, &tag, e);
-    }
+    status = status ? status : profd_client_send_sync(c->client, &tag, e);
     while (status == PROFD_OK) {
         struct profd_event event;
         bool got = false;
@@ -736,9 +730,7 @@ enum profd_status conn_query_http(struct profd_conn *c, const char *target, cons
     }
     http_reply_init(reply);
     enum profd_status status = conn_dial(&c->address, conn_clock() + c->connect_ms, &fd, e);
-    if (status == PROFD_OK) {
-        status = http_send(c, fd, target, if_none_match, e);
-    }
+    status = status ? status : http_send(c, fd, target, if_none_match, e);
     for (bool done = false; status == PROFD_OK && !done;) {
         struct pollfd p = {.fd = fd, .events = POLLIN};
         int ready = poll(&p, 1, (int)c->answer_ms);

@@ -173,10 +173,9 @@ static void item_spool(struct profd_delivery *d, struct delivery_item *item, con
     enum profd_status status = PROFD_OK;
     if (!item->earlier) {
         status = spool_get(d, true, &error);
-        if (status == PROFD_OK) {
-            status = spool_add(d->spool, &item->id, item->objects, item->object_count, item->frame, item->frame_size,
-                               &error);
-        }
+        status = status ? status
+                        : spool_add(d->spool, &item->id, item->objects, item->object_count, item->frame,
+                                    item->frame_size, &error);
     }
     if (status == PROFD_OK) {
         item_tell(d, item, PROFD_OK, true, false, why);

@@ -243,9 +243,7 @@ static enum profd_status gmon_check_get(const struct profd_executable *x, struct
         k = ARENA_NEW(a, struct gmon_check);
         status = k != NULL ? executable_read_gmon(x, a, &k->gmon, e)
                            : profd_error_set(e, PROFD_NO_MEMORY, "no memory to check a gmon.out");
-        if (status == PROFD_OK) {
-            status = executable_read_loads(x, a, &k->loads, &k->load_count, e);
-        }
+        status = status ? status : executable_read_loads(x, a, &k->loads, &k->load_count, e);
         if (status != PROFD_OK) {
             return status;
         }
@@ -281,19 +279,13 @@ static enum profd_status counts_check(const struct profd_executable *x, struct c
     struct arena *a = arena_new(0);
     enum profd_status status = a ? bounds_encode(executable_object(x), a, &bytes, &size, e)
                                  : profd_error_set(e, PROFD_NO_MEMORY, "no memory for the ranges of an executable");
-    if (status == PROFD_OK) {
-        status = gmon_check_get(x, &k, e);
-    }
-    if (status == PROFD_OK) {
-        status = gmon_check_executable(k, c, e);
-    }
+    status = status ? status : gmon_check_get(x, &k, e);
+    status = status ? status : gmon_check_executable(k, c, e);
     if (status == PROFD_OK) {
         (void)bounds_open(bytes, size, &bounds); /* they were encoded here */
         status = bounds_check_counts(&build, 0, true, c, e);
     }
-    if (status == PROFD_OK) {
-        status = gmon_check_callees(k, c, e);
-    }
+    status = status ? status : gmon_check_callees(k, c, e);
     for (uint32_t i = 0; status == PROFD_OK && i < c->arc_count; i++) {
         if (!bounds_touch(&bounds, c->to[i], c->to[i] + 1)) {
             c->to_build[i] = COUNTS_NOWHERE;
@@ -361,9 +353,7 @@ static enum profd_status counts_to_upload(const struct profd_executable *x, cons
         return status;
     }
     status = profd_upload_add_build(u, profd_executable_build_id(x), profd_executable_path(x), NULL, e);
-    if (status == PROFD_OK) {
-        status = upload_add_counts(u, c, e);
-    }
+    status = status ? status : upload_add_counts(u, c, e);
     if (status != PROFD_OK) {
         profd_upload_free(u);
         return status;
@@ -385,15 +375,9 @@ enum profd_status profd_executable_import(const struct profd_executable *x, cons
     uint64_t end = 0;
     struct counts c = {0};
     enum profd_status status = gmon_read(gmon_path, &bytes, &size, &end, e);
-    if (status == PROFD_OK) {
-        status = gmon_parse(bytes, size, &format, &c, e);
-    }
-    if (status == PROFD_OK) {
-        status = counts_check(x, &c, e);
-    }
-    if (status == PROFD_OK) {
-        status = counts_to_upload(x, &c, end, out, e);
-    }
+    status = status ? status : gmon_parse(bytes, size, &format, &c, e);
+    status = status ? status : counts_check(x, &c, e);
+    status = status ? status : counts_to_upload(x, &c, end, out, e);
     counts_done(&c);
     free(bytes);
     return status == PROFD_OK ? status : profd_error_wrap(e, status, "%s", gmon_path);

@@ -265,9 +265,7 @@ static enum profd_status histogram_add(struct profd_upload *u, const struct prof
                                        const char dimension[16], char abbreviation, struct profd_error *e)
 {
     enum profd_status status = histogram_check(u, h, e);
-    if (status == PROFD_OK) {
-        status = bins_reserve(u, h->used, e);
-    }
+    status = status ? status : bins_reserve(u, h->used, e);
     if (status != PROFD_OK) {
         return status;
     }
@@ -431,9 +429,7 @@ enum profd_status upload_add_counts(struct profd_upload *u, const struct counts 
                                           .ticks = c->bin_ticks + from->first};
         status = histogram_add(u, &h, from->dimension, from->abbreviation, e);
     }
-    if (status == PROFD_OK) {
-        status = arcs_reserve(u, c->arc_count, e);
-    }
+    status = status ? status : arcs_reserve(u, c->arc_count, e);
     for (uint32_t i = 0; i < c->arc_count && status == PROFD_OK; i++) {
         const struct profd_arc arc = {c->from_build[i], c->to_build[i], c->from[i], c->to[i], c->calls[i]};
         status = profd_upload_add_arc(u, &arc, e);
@@ -478,9 +474,7 @@ enum profd_status upload_encode(const struct profd_upload *u, const struct profd
     size_t counts_size = 0;
     struct counts all, trees = {0};
     enum profd_status status = counts_with_stacks(u, &all, &trees, e);
-    if (status == PROFD_OK) {
-        status = counts_encode(&all, &counts, &counts_size, e);
-    }
+    status = status ? status : counts_encode(&all, &counts, &counts_size, e);
     counts_done(&trees);
     if (status != PROFD_OK) {
         return status;

@@ -596,8 +596,8 @@ enum profd_status export_pprof_fill(struct export_objects *o, const uint8_t *bod
 {
     struct filling f = {.objects = o, .out = out, .body = body, .size = size};
     enum profd_status status = read_tables(&f, e);
-    status = status == PROFD_OK ? read_mappings(&f, e) : status;
-    status = status == PROFD_OK ? fill(&f, e) : status;
+    status = status ? status : read_mappings(&f, e);
+    status = status ? status : fill(&f, e);
     tdestroy(f.texts, free);
     tdestroy(f.made, free);
     free(f.strings);

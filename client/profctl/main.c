@@ -58,7 +58,7 @@ static enum profd_status verb_run(const struct profctl_verb *verb, int argc, cha
         profctl_print_help(verb);
     } else if (status == PROFD_OK) {
         status = side_take(&call, e);
-        status = status == PROFD_OK ? verb->run(&call, e) : status;
+        status = status ? status : verb->run(&call, e);
     }
     profctl_parse_done(&call);
     return status;
@@ -133,9 +133,9 @@ int main(int argc, char **argv)
     if (status == PROFD_OK && verb_run_alone(argc, argv, &exit_status)) {
         return exit_status;
     }
-    status = status == PROFD_OK ? dispatch(argc, argv, &exit_status, &e) : status;
+    status = status ? status : dispatch(argc, argv, &exit_status, &e);
     if (fflush(stdout) != 0 || ferror(stdout)) {
-        status = status == PROFD_OK ? profd_error_set(&e, PROFD_IO, "cannot write to stdout") : status;
+        status = status ? status : profd_error_set(&e, PROFD_IO, "cannot write to stdout");
     }
     if (status != PROFD_OK && e.sentence[0]) { /* a verb that said it all leaves it empty */
         profctl_complain("%s", e.sentence);

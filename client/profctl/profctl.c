@@ -1,7 +1,5 @@
 #include <errno.h>
 #include <getopt.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

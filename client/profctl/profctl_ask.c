@@ -1,6 +1,5 @@
 #include "profctl/profctl.h"
 
-#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -171,7 +170,7 @@ static enum profd_status problem_parse(const char *text, size_t n, int http_stat
             status = (enum profd_status)i;
         }
     }
-    status = status == PROFD_OK ? PROFD_INTERNAL : status;
+    status = status ? status : PROFD_INTERNAL;
     if (detail) {
         (void)profd_error_set(e, status, "%s", detail);
     } else if (http_status == 401) {
@@ -454,7 +453,7 @@ enum profd_status answer_print_json(const struct answer *a, struct profd_error *
             status = output_write(&out, "\n", 1, e);
         }
         enum profd_status closed = output_close(&out, true, e);
-        status = status == PROFD_OK ? closed : status;
+        status = status ? status : closed;
     }
     free(text);
     return status;

@@ -549,9 +549,7 @@ static enum profd_status backup_run(const struct profctl_call *call, struct prof
         profd_conn_close(conn);
     }
     progress_end(&c.progress);
-    if (status == PROFD_OK) {
-        status = copy_keep(&c, e);
-    }
+    status = status ? status : copy_keep(&c, e);
     if (c.path) {
         close(c.fd);
         (void)unlink(c.part); /* gone already where all went well */

@@ -272,7 +272,7 @@ static enum profd_status code_read(const char *path, const char *build_id, uint6
     (void)snprintf(from, sizeof from, "--start-address=0x%" PRIx64, low);
     (void)snprintf(to, sizeof to, "--stop-address=0x%" PRIx64, high);
     enum profd_status status = code_lines_open(path, build_id, &r.lines, e);
-    status = status == PROFD_OK ? pipe_read_lines(words, "binutils", take_line, &r, e) : status;
+    status = status ? status : pipe_read_lines(words, "binutils", take_line, &r, e);
     code_lines_close(r.lines);
     free(r.file);
     free(r.function);
@@ -1308,7 +1308,7 @@ static enum profd_status annotate(const struct profctl_call *call, size_t format
     struct annotate_sum sum = {.span = NULL};
     struct source *sources = NULL;
     enum profd_status status = debuginfod_read_timeout(call, &files.fetch.seconds, e);
-    status = status == PROFD_OK ? find_files(call, answer, &files, e) : status;
+    status = status ? status : find_files(call, answer, &files, e);
     status =
         status == PROFD_OK ? code_read(files.executable, row_raw(f, "build_id"), low, low + bytes, &code, e) : status;
     if (status == PROFD_OK) {

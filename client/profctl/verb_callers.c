@@ -2,11 +2,9 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "profctl/profctl.h"
-#include "proto/noun.h"
 
 static const struct profctl_option options[] = {
     {"method", 0, "best|stacks|calls",

@@ -493,7 +493,7 @@ static enum profd_status make_autofdo(const struct profctl_call *call, const cha
             status = profd_no_memory(e);
         }
         x->file = (uint8_t *)text;
-    } else if (status == PROFD_OK) {
+    } else if (!status) {
         status = profd_no_memory(e);
     }
     counts_totals(&x->counts, &ticks, &calls);
@@ -591,7 +591,7 @@ static enum profd_status export_run(const struct profctl_call *call, struct prof
     ask_target_add(&target, "empty", "error");
     TRY(ask_target_add_given(&target, call, "since|until|scope|geometry|uid", e));
     enum profd_status status = fetch(call, id, &target, &x, e);
-    status = status == PROFD_OK ? write_file(profctl_value(call, "output"), &x, e) : status;
+    status = status ? status : write_file(profctl_value(call, "output"), &x, e);
     for (uint32_t i = 0; x.form == FORM_GMON && i < x.counts.bin_count; i++) {
         most = x.counts.bin_ticks[i] > most ? x.counts.bin_ticks[i] : most;
     }

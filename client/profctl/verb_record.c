@@ -4,7 +4,6 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/signalfd.h>
 #include <sys/syscall.h>
@@ -143,9 +142,7 @@ static void session_report(const struct session *s)
 static enum profd_status session_open(struct session *s, struct profd_error *e)
 {
     enum profd_status status = record_open(&s->config, &s->record, e);
-    if (status == PROFD_OK) {
-        status = record_start(s->record, e);
-    }
+    status = status ? status : record_start(s->record, e);
     return status == PROFD_OK ? status : profd_error_wrap(e, status, "record");
 }
 
@@ -178,15 +175,13 @@ static enum profd_status command_record(struct session *s, const struct profctl_
     }
     s->config.pid = (uint32_t)c.child;
     enum profd_status status = signals_open(&c.watched, &signals, e);
-    if (status == PROFD_OK) {
-        status = session_open(s, e);
-    }
+    status = status ? status : session_open(s, e);
     if (status != PROFD_OK) {
         run_command_abandon(&c);
     } else {
         const bool ran = run_command_release(&c);
         while (!run_command_step(&c, status != PROFD_OK, call->exit_status)) { /* it goes on if sampling fails */
-            status = status == PROFD_OK ? record_step(s->record, &signals, 1, e) : status;
+            status = status ? status : record_step(s->record, &signals, 1, e);
         }
         status = ran ? session_finish(s, status, e) : PROFD_OK;
         *call->exit_status = run_command_end(&c, *call->exit_status);
@@ -214,9 +209,7 @@ static enum profd_status host_record(struct session *s, struct profd_error *e)
                              : profd_error_set(e, PROFD_NO_INPUT, "record: process %" PRIu32 ": %s", s->config.pid,
                                                strerror(errno));
     }
-    if (status == PROFD_OK) {
-        status = session_open(s, e);
-    }
+    status = status ? status : session_open(s, e);
     const bool open = status == PROFD_OK;
     while (status == PROFD_OK && number <= 0) {
         struct pollfd ended = {.fd = fds[1], .events = POLLIN};
@@ -230,9 +223,7 @@ static enum profd_status record_run(const struct profctl_call *call, struct prof
 {
     struct session s = {.record = NULL};
     enum profd_status status = options_take(call, &s, e);
-    if (status == PROFD_OK) {
-        status = call->argument_count > 0 ? command_record(&s, call, e) : host_record(&s, e);
-    }
+    status = status ? status : call->argument_count > 0 ? command_record(&s, call, e) : host_record(&s, e);
     record_close(s.record);
     return status;
 }

@@ -1,7 +1,6 @@
 /* profctl report: the call graph of a build. */
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdio.h>
@@ -227,8 +226,8 @@ static enum profd_status write_with_lines(const struct profctl_call *call, struc
         if (fclose(out) != 0 || !whole) {
             status = profd_no_memory(e);
         }
-        status = status == PROFD_OK ? output_write(&s->out, text, n, e) : status;
-    } else if (status == PROFD_OK) {
+        status = status ? status : output_write(&s->out, text, n, e);
+    } else if (!status) {
         status = profd_no_memory(e);
     }
     free(body);
@@ -269,9 +268,7 @@ static enum profd_status report_run(const struct profctl_call *call, struct prof
     enum profd_status status = profd_conn_open(&o, &conn, e);
     if (status == PROFD_OK) {
         status = shown_open(call, s, e);
-        if (status == PROFD_OK) {
-            status = shown_fill(call, s, conn, &target, e);
-        }
+        status = status ? status : shown_fill(call, s, conn, &target, e);
         profd_conn_close(conn);
     }
     free(s);

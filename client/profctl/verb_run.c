@@ -438,12 +438,8 @@ static void run_uncounted_send(size_t programs, const char *path, struct profd_c
     struct profd_upload *u = NULL;
     struct profd_id id;
     enum profd_status status = profd_upload_new(&u, &e);
-    if (!status) {
-        status = upload_fill(u, programs, path, &e);
-    }
-    if (!status) {
-        status = profd_id_make(&id, &e);
-    }
+    status = status ? status : upload_fill(u, programs, path, &e);
+    status = status ? status : profd_id_make(&id, &e);
     if (!status) {
         id.sequence++;
         status = profd_conn_upload(conn, u, &id, &e);
@@ -724,9 +720,7 @@ static enum profd_status label_take(const char *text, struct profd_error *e)
         return profd_error_set(e, PROFD_REFUSED, "run: the name of label \"%s\" is too long", text);
     }
     enum profd_status status = profd_upload_new(&judge, e);
-    if (status == PROFD_OK) {
-        status = profd_upload_add_label(judge, variable + strlen("PROFD_LABEL_"), equals + 1, e);
-    }
+    status = status ? status : profd_upload_add_label(judge, variable + strlen("PROFD_LABEL_"), equals + 1, e);
     profd_upload_free(judge);
     return status == PROFD_OK ? env_set(variable, equals + 1, e) : profd_error_wrap(e, status, "run: -l %s", text);
 }
@@ -906,9 +900,7 @@ static enum profd_status environment_set(struct profd_error *e)
     enum profd_status status = run_place_library(library, e);
     const char *before = getenv("ASAN_OPTIONS");
     char sanitizer[RUN_PLACE_SIZE];
-    if (status == PROFD_OK) {
-        status = env_set("LD_PRELOAD", library, e);
-    }
+    status = status ? status : env_set("LD_PRELOAD", library, e);
     /* Also in the collector (__asan_default_options). */
     if (snprintf(sanitizer, sizeof sanitizer, "%s%sverify_asan_link_order=0", before ? before : "",
                  before && *before ? ":" : "") >= (int)sizeof sanitizer) {
@@ -951,9 +943,7 @@ static int run_main(const char *program, int argc, char **argv)
         printf("\nexamples:\n%s\nprofctl-run(1) describes the verb in full.\n", examples_of("run"));
         return fflush(stdout) == 0 ? 0 : profd_status_exit(PROFD_IO);
     }
-    if (status == PROFD_OK) {
-        status = command_prepare(argv[command], path, why, &e);
-    }
+    status = status ? status : command_prepare(argv[command], path, why, &e);
     if (status != PROFD_OK) {
         profctl_complain("%s", e.sentence);
         return profd_status_exit(status);

@@ -1,7 +1,6 @@
 /* profctl status: is the daemon there, what does it hold, what waits in the spool. */
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -246,9 +245,7 @@ static enum profd_status status_run(const struct profctl_call *call, struct prof
         profctl_complain("%s", spool_error.sentence);
     }
     enum profd_status status = profd_conn_open(&o, &conn, e);
-    if (status == PROFD_OK) {
-        status = totals_read(conn, &totals, e);
-    }
+    status = status ? status : totals_read(conn, &totals, e);
     if (status == PROFD_OK) { /* only users who may read everything get it */
         ask_target_init(&target, "/api/v1/status", NULL);
         (void)ask_object(conn, &target, &state, NULL);
@@ -256,7 +253,7 @@ static enum profd_status status_run(const struct profctl_call *call, struct prof
     if (call->json) {
         enum profd_status printed =
             state_print_json(conn ? profd_conn_daemon(conn) : "", status == PROFD_OK, &totals, &state, &spooled, e);
-        status = status == PROFD_OK ? printed : status;
+        status = status ? status : printed;
     } else {
         text_print(status == PROFD_OK ? conn : NULL, &totals, &state, &spooled, directory);
     }

@@ -448,9 +448,7 @@ static enum profd_status upload_run(const struct profctl_call *call, struct prof
     }
     r->call = call;
     enum profd_status status = run_prepare(r, e);
-    if (status == PROFD_OK) {
-        status = profd_delivery_open(&o, outcome_take, &r->tally, &r->delivery, e);
-    }
+    status = status ? status : profd_delivery_open(&o, outcome_take, &r->tally, &r->delivery, e);
     if (status == PROFD_OK) {
         for (size_t i = 0; i < call->argument_count && status == PROFD_OK; i++) {
             r->tally.files_left = call->argument_count - i - 1;
@@ -460,7 +458,7 @@ static enum profd_status upload_run(const struct profctl_call *call, struct prof
         progress_end(&r->tally.progress);
         if (status == PROFD_OK) {
             status = finished;
-            status = status == PROFD_OK ? summary_print(r, e) : status;
+            status = status ? status : summary_print(r, e);
         }
     }
     profd_delivery_close(r->delivery);

@@ -228,9 +228,7 @@ enum profd_status kernel_open(const struct kernel_files *files, struct images *i
     struct symbols s = {.arena = arena_new(0)};
     enum profd_status status = k && s.arena ? PROFD_OK : profd_no_memory(e);
     files = files ? files : &usual;
-    if (status == PROFD_OK) {
-        status = symbols_read(files->symbols, &s, e);
-    }
+    status = status ? status : symbols_read(files->symbols, &s, e);
     if (status == PROFD_OK && (!part_add(k, "", s.text, s.end) || !modules_read(files->modules, k))) {
         status = profd_no_memory(e);
     }
@@ -259,9 +257,7 @@ enum profd_status kernel_make_whole(struct images *images, struct kernel **out, 
         return profd_no_memory(e);
     }
     enum profd_status status = buildid_from_note((const uint8_t *)WHOLE_ID, strlen(WHOLE_ID), &id, e);
-    if (status == PROFD_OK) {
-        status = synthetic_make(name, &id, 1, &all, 1, &fd, e);
-    }
+    status = status ? status : synthetic_make(name, &id, 1, &all, 1, &fd, e);
     if (status == PROFD_OK) {
         k->parts[0].build = images_add_build(images, &id, name, fd, 0, 1);
         status = k->parts[0].build == IMAGE_NONE ? profd_no_memory(e) : PROFD_OK;

@@ -95,24 +95,14 @@ enum profd_status record_open(const struct record_config *config, struct record 
                                            .cgroup = cgroup,
                                            .pid = config->pid,
                                            .on_exec = config->on_exec};
-    if (status == PROFD_OK) {
-        status = image_open_check(e);
-    }
-    if (status == PROFD_OK) {
-        status = sampler_open(&sampler, &r->sampler, &r->whole, e);
-    }
+    status = status ? status : image_open_check(e);
+    status = status ? status : sampler_open(&sampler, &r->sampler, &r->whole, e);
     if (cgroup >= 0) {
         close(cgroup);
     }
-    if (status == PROFD_OK) {
-        status = sums_init(&r->sums, config->rate, e);
-    }
-    if (status == PROFD_OK) {
-        status = tables_new(r, e);
-    }
-    if (status == PROFD_OK) {
-        status = profd_delivery_open(&config->daemon, config->sink, config->context, &r->delivery, e);
-    }
+    status = status ? status : sums_init(&r->sums, config->rate, e);
+    status = status ? status : tables_new(r, e);
+    status = status ? status : profd_delivery_open(&config->daemon, config->sink, config->context, &r->delivery, e);
     if (status != PROFD_OK) {
         record_close(r);
         return status;
@@ -160,13 +150,9 @@ static void clock_begin(void *context, struct process *p)
 enum profd_status record_start(struct record *r, struct profd_error *e)
 {
     enum profd_status status = sampler_start(r->sampler, false, e);
-    if (status == PROFD_OK) {
-        status = processes_read(r, e);
-    }
+    status = status ? status : processes_read(r, e);
     r->began = clock_now();
-    if (status == PROFD_OK) {
-        status = sampler_start(r->sampler, true, e);
-    }
+    status = status ? status : sampler_start(r->sampler, true, e);
     processes_each(r->processes, clock_begin, NULL);
     return status;
 }
@@ -431,9 +417,7 @@ static enum profd_status send_sum(struct record *r, const struct sum *s, const s
     if (r->config.label) {
         status = r->config.label(r->config.context, u, e);
     }
-    if (status == PROFD_OK) {
-        status = sum_fill_upload(s, r->images, window, u, e);
-    }
+    status = status ? status : sum_fill_upload(s, r->images, window, u, e);
     if (status == PROFD_OK) {
         claim(r, u, s->origin.uid);
         status = profd_delivery_upload(r->delivery, u, s->origin.comm, e);
@@ -477,9 +461,7 @@ static enum profd_status tables_renew(struct record *r, struct profd_error *e)
     r->images = NULL;
     r->stale = false;
     enum profd_status status = tables_new(r, e);
-    if (status == PROFD_OK) {
-        status = processes_read_all(r->processes, e);
-    }
+    status = status ? status : processes_read_all(r->processes, e);
     if (status == PROFD_OK) {
         processes_keep_counted(r->processes, before);
         processes_each(r->processes, clock_begin, NULL);

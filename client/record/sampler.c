@@ -259,7 +259,7 @@ enum profd_status sampler_open(const struct sampler_config *config, struct sampl
             samples->exclude_kernel = s->attributes[SIDE].exclude_kernel = 1;
             status = cpus_open(s, (int)s->config.pid, 0, e);
         }
-        status = status == PROFD_OK ? threads_add(s, e) : status;
+        status = status ? status : threads_add(s, e);
     }
     if (status != PROFD_OK) {
         sampler_close(s);

@@ -116,9 +116,7 @@ static enum profd_status add_counts(struct profd_upload *u, const struct sum *s,
         ranges[i] = images_get_range(images, build);
         status = profd_upload_add_build(u, images_get_id(images, build), images_get_name(images, build), NULL, e);
     }
-    if (status == PROFD_OK) {
-        status = tally_make_counts(&s->tally, ranges, &counts, e);
-    }
+    status = status ? status : tally_make_counts(&s->tally, ranges, &counts, e);
     if (status == PROFD_OK) {
         status = upload_add_counts(u, &counts, e);
         counts_done(&counts);
@@ -332,9 +330,7 @@ enum profd_status tally_make_counts(const struct tally *t, const struct tally_ra
         sizes.histograms += begins_histogram(ranges, bins, i);
     }
     enum profd_status status = counts_stacks_finish(t->stacks, &sizes, e);
-    if (status == PROFD_OK) {
-        status = counts_init_sizes(out, &sizes, e);
-    }
+    status = status ? status : counts_init_sizes(out, &sizes, e);
     if (status == PROFD_OK) {
         put_histograms(ranges, bins, t->bin_count, t->rate, out);
         struct counts_histogram *h = &out->histograms[out->histogram_count - 1];

@@ -1,4 +1,3 @@
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -557,9 +556,7 @@ enum profd_status unwind_elf_read(int fd, struct unwind_table **out, struct prof
         return profd_error_set(e, PROFD_NO_MEMORY, "no memory to read unwind information");
     }
     enum profd_status status = elf_file_open(fd, a, &f, e);
-    if (status == PROFD_OK) {
-        status = make(f, a, out, e);
-    }
+    status = status ? status : make(f, a, out, e);
     elf_file_close(f);
     arena_free(a);
     return status;
