@@ -254,7 +254,7 @@ struct profd_answer {
 typedef enum profd_status (*profd_sink)(void *context, const struct profd_answer *answer, const void *bytes, size_t n,
                                         struct profd_error *e);
 
-/* Makes a request over HTTP for the library, which has no TLS of its own: a GET, or a PUT of body_size bytes that are
+/* Makes a request over HTTP for the library, which has neither HTTP nor TLS of its own: a GET, or a PUT of body_size bytes that are
  * read from the descriptor body. PROFD_OK: the answer was given to the sink. The strings live during the call. */
 struct profd_http_request {
     const char *url;           /* "https://HOST:PORT/api/v1/builds" */
@@ -276,7 +276,7 @@ struct profd_options {
     const char *name;       /* of this program */
     uint32_t connect_ms;    /* from connect to WELCOME; default 200 */
     uint32_t answer_ms;     /* time without any byte from the daemon while an answer is due; default 10,000 */
-    profd_http http;        /* for https servers and profd_put_executable; NULL: USAGE there */
+    profd_http http;        /* for http and https servers; NULL: USAGE there */
     void *http_context;
 };
 

@@ -1,6 +1,5 @@
 #include "lib/client.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pwd.h>
@@ -23,12 +22,12 @@ static enum profd_status unix_parse(const char *path, struct address *out, struc
     if (n == 0) {
         return profd_error_set(e, PROFD_USAGE, "the path of the socket is empty");
     }
-    if (n >= sizeof a.socket.local.sun_path) {
+    if (n >= sizeof a.socket.sun_path) {
         return profd_error_set(e, PROFD_USAGE, "the path of the socket has %zu bytes; the limit is %zu: %s", n,
-                               sizeof a.socket.local.sun_path - 1, path);
+                               sizeof a.socket.sun_path - 1, path);
     }
-    a.socket.local.sun_family = AF_UNIX;
-    memcpy(a.socket.local.sun_path, path, n + 1);
+    a.socket.sun_family = AF_UNIX;
+    memcpy(a.socket.sun_path, path, n + 1);
     a.size = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + n + 1);
     (void)snprintf(a.text, sizeof a.text, "unix:%s", path);
     *out = a;
@@ -49,15 +48,8 @@ static enum profd_status http_parse(const char *text, struct address *out, struc
         return profd_error_set(e, PROFD_USAGE, "\"%s\" is not http://127.0.0.1:PORT", text);
     }
     size_t n = (size_t)(colon - host);
-    if (n == 5 && memcmp(host, "[::1]", 5) == 0) {
-        a.socket.ip6 = (struct sockaddr_in6){
-            .sin6_family = AF_INET6, .sin6_port = htons((uint16_t)port), .sin6_addr = IN6ADDR_LOOPBACK_INIT};
-        a.size = sizeof a.socket.ip6;
-    } else if ((n == 9 && memcmp(host, "127.0.0.1", 9) == 0) || (n == 9 && memcmp(host, "localhost", 9) == 0)) {
-        a.socket.ip4 = (struct sockaddr_in){
-            .sin_family = AF_INET, .sin_port = htons((uint16_t)port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-        a.size = sizeof a.socket.ip4;
-    } else {
+    if (!(n == 5 && memcmp(host, "[::1]", 5) == 0) &&
+        !(n == 9 && (memcmp(host, "127.0.0.1", 9) == 0 || memcmp(host, "localhost", 9) == 0))) {
         return profd_error_set(e, PROFD_USAGE, "\"%s\": profd's HTTP is on 127.0.0.1, localhost or [::1] only", text);
     }
     (void)snprintf(a.text, sizeof a.text, "http://%.*s:%lu", (int)n, host, port);
@@ -70,7 +62,7 @@ static enum profd_status https_parse(const char *text, struct address *out, stru
 {
     static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-";
     const char *host = text + strlen("https://");
-    struct address a = {.http = true, .https = true};
+    struct address a = {.http = true};
     const bool six = host[0] == '[';
     size_t n = six ? 1 + strspn(host + 1, "0123456789abcdefABCDEF:.") : strspn(host, letters);
     bool fine = n > (size_t)six && (!six || host[n] == ']');

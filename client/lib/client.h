@@ -3,7 +3,6 @@
 #ifndef PROFD_CLIENT_CLIENT_H
 #define PROFD_CLIENT_CLIENT_H
 
-#include <netinet/in.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/queue.h>
@@ -18,15 +17,9 @@
 /* The daemon's address, and whether the daemon that listens there is accepted. */
 
 struct address {
-    char text[192]; /* "unix:/path", "http://127.0.0.1:PORT" or "https://HOST:PORT" */
-    bool http;      /* or https */
-    bool https;     /* then socket is not set */
-    union {
-        struct sockaddr any;
-        struct sockaddr_un local;
-        struct sockaddr_in ip4;
-        struct sockaddr_in6 ip6;
-    } socket;
+    char text[192];            /* "unix:/path", "http://127.0.0.1:PORT" or "https://HOST:PORT" */
+    bool http;                 /* or https; then socket is not set */
+    struct sockaddr_un socket; /* size bytes of it */
     socklen_t size;
 };
 
@@ -169,12 +162,6 @@ enum profd_status conn_send_executable(struct profd_conn *c, const struct profd_
 void conn_give_up_executables(struct profd_conn *c, enum profd_status status, const char *sentence);
 /* Remembers a path; its file is offered only while it still has that build-id. A repeat is ignored. */
 enum profd_status conn_offer_path(struct profd_conn *c, const char *build_id, const char *path, struct profd_error *e);
-/* Returns a connected, non-blocking socket. If the daemon's queue of new connections is full, waits for it. TIMEOUT at
- * the deadline (ms of conn_clock), UNAVAILABLE, FORBIDDEN, UNTRUSTED. */
-enum profd_status conn_dial(const struct address *a, int64_t deadline, int *fd, struct profd_error *e);
-/* profd_query for an http or https address. */
-enum profd_status conn_query_http(struct profd_conn *c, const char *target, const char *if_none_match, profd_sink sink,
-                                  void *context, struct profd_error *e);
 
 /* The spool: uploads that could not be delivered, one file each, until the next delivery (DECISIONS 21).
  * A file is written under a name beginning with "." , synced, and renamed: what has the right name is whole.

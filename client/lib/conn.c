@@ -11,7 +11,6 @@
 
 #include "lib/client.h"
 #include "lib/executable.h"
-#include "lib/http_reply.h"
 #include "proto/limits.h"
 
 #define CONNECT_MS 200
@@ -31,40 +30,18 @@ enum profd_status conn_address(const struct profd_options *o, struct address *ou
 
 static enum profd_status dial_failed(const struct address *a, int why, struct profd_error *e)
 {
-    bool denied = why == EACCES || why == EPERM;
-    if (denied) {
+    if (why == EACCES || why == EPERM) {
         return profd_error_set(e, PROFD_FORBIDDEN, "no permission to connect to %s: %s", a->text, strerror(why));
     }
-    return profd_error_set(e, PROFD_UNAVAILABLE, "no daemon at %s (%s); %s", a->text, strerror(why),
-                           a->http ? "start one with `profd --http ADDR:PORT`, or give the server's URL with --server"
-                                   : "start one with `profd`, or give its socket with --socket or PROFD_SOCKET");
-}
-
-/* Waits for a TCP connect that is under way. */
-static enum profd_status dial_wait(const struct address *a, int fd, int64_t deadline, struct profd_error *e)
-{
-    struct pollfd p = {.fd = fd, .events = POLLOUT};
-    int64_t left = deadline - conn_clock();
-    if (left <= 0 || poll(&p, 1, (int)left) <= 0) {
-        return profd_error_set(e, PROFD_TIMEOUT, "%s does not answer", a->text);
-    }
-    int why = 0;
-    socklen_t size = sizeof why;
-    getsockopt(fd, SOL_SOCKET, SO_ERROR, &why, &size);
-    return why == 0 ? PROFD_OK : dial_failed(a, why, e);
-}
-
-static enum profd_status dial_tcp(const struct address *a, int fd, int64_t deadline, struct profd_error *e)
-{
-    if (connect(fd, &a->socket.any, a->size) == 0) {
-        return PROFD_OK;
-    }
-    return errno == EINPROGRESS || errno == EINTR ? dial_wait(a, fd, deadline, e) : dial_failed(a, errno, e);
+    return profd_error_set(e, PROFD_UNAVAILABLE,
+                           "no daemon at %s (%s); start one with `profd`, or give its socket with --socket or "
+                           "PROFD_SOCKET",
+                           a->text, strerror(why));
 }
 
 /* If the daemon's backlog is full, a nonblocking connect fails immediately, and poll does not report free space. A
  * blocking connect waits in the kernel, in the order of arrival, for at most SO_SNDTIMEO. */
-static enum profd_status dial_unix(const struct address *a, int fd, int64_t deadline, struct profd_error *e)
+static enum profd_status dial(const struct address *a, int64_t deadline, int fd, struct profd_error *e)
 {
     for (;;) {
         int64_t left = deadline - conn_clock();
@@ -73,7 +50,7 @@ static enum profd_status dial_unix(const struct address *a, int fd, int64_t dead
         if (setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit) != 0) {
             return profd_error_set(e, PROFD_IO, "cannot set the time limit of a socket: %s", strerror(errno));
         }
-        if (connect(fd, &a->socket.any, a->size) == 0) {
+        if (connect(fd, (const struct sockaddr *)&a->socket, a->size) == 0) {
             break;
         }
         if (errno != EAGAIN && errno != EINTR) {
@@ -89,21 +66,6 @@ static enum profd_status dial_unix(const struct address *a, int fd, int64_t dead
         return profd_error_set(e, PROFD_IO, "cannot make the socket nonblocking: %s", strerror(errno));
     }
     return address_check_peer(fd, a, e);
-}
-
-enum profd_status conn_dial(const struct address *a, int64_t deadline, int *out, struct profd_error *e)
-{
-    int fd = socket(a->socket.any.sa_family, SOCK_STREAM | SOCK_CLOEXEC | (a->http ? SOCK_NONBLOCK : 0), 0);
-    if (fd < 0) {
-        return profd_error_set(e, PROFD_IO, "cannot create a socket: %s", strerror(errno));
-    }
-    enum profd_status status = a->http ? dial_tcp(a, fd, deadline, e) : dial_unix(a, fd, deadline, e);
-    if (status != PROFD_OK) {
-        close(fd);
-        return status;
-    }
-    *out = fd;
-    return PROFD_OK;
 }
 
 static enum profd_status token_read(struct profd_conn *c, const char *path, struct profd_error *e)
@@ -141,7 +103,9 @@ static enum profd_status token_read(struct profd_conn *c, const char *path, stru
 static enum profd_status unix_open(struct profd_conn *c, const char *name, struct profd_error *e)
 {
     int64_t deadline = conn_clock() + c->connect_ms;
-    enum profd_status status = conn_dial(&c->address, deadline, &c->fd, e);
+    c->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    enum profd_status status = c->fd >= 0 ? dial(&c->address, deadline, c->fd, e)
+                                          : profd_error_set(e, PROFD_IO, "cannot create a socket: %s", strerror(errno));
     status = status ? status : profd_client_new(name, &c->client, e);
     struct profd_event event;
     bool got = false;
@@ -169,8 +133,8 @@ enum profd_status profd_conn_open(const struct profd_options *o, struct profd_co
         c->http = o->http;
         c->http_context = o->http_context;
     }
-    if (status == PROFD_OK && c->address.https && !c->http) {
-        status = profd_error_set(e, PROFD_USAGE, "%s: this program has no function for https", c->address.text);
+    if (status == PROFD_OK && c->address.http && !c->http) {
+        status = profd_error_set(e, PROFD_USAGE, "%s: this program has no function for HTTP", c->address.text);
     } else if (status == PROFD_OK && c->address.http) {
         status = o && o->token_file ? token_read(c, o->token_file, e) : PROFD_OK;
     } else if (!status) {
@@ -629,17 +593,6 @@ static enum profd_status reply_take(struct profd_conn *c, uint32_t tag, profd_si
     return status;
 }
 
-enum profd_status profd_query(struct profd_conn *c, const char *target, const char *if_none_match, profd_sink sink,
-                              void *context, struct profd_error *e)
-{
-    uint32_t tag = 0;
-    if (!c->client) {
-        return conn_query_http(c, target, if_none_match, sink, context, e);
-    }
-    TRY(profd_client_send_query(c->client, target, if_none_match, &tag, e));
-    return reply_take(c, tag, sink, context, e);
-}
-
 enum profd_status profd_admin(struct profd_conn *c, const char *verb, const char *const *arguments, size_t n,
                               profd_sink sink, void *context, struct profd_error *e)
 {
@@ -651,24 +604,6 @@ enum profd_status profd_admin(struct profd_conn *c, const char *verb, const char
     }
     status = profd_client_send_admin(c->client, verb, arguments, n, &tag, e);
     return status == PROFD_OK ? reply_take(c, tag, sink, context, e) : status;
-}
-
-/* One request, one connection: a report may take longer than an idle connection lives. */
-static enum profd_status http_send(struct profd_conn *c, int fd, const char *target, const char *if_none_match,
-                                   struct profd_error *e)
-{
-    char request[LIMIT_QUERY_BYTES + 2048];
-    int n = snprintf(request, sizeof request,
-                     "GET %s HTTP/1.1\r\nHost: %s\r\nConnection: close\r\nAccept: */*\r\n%s%s%s%s%s%s\r\n", target,
-                     c->address.text + strlen("http://"), c->token[0] ? "Authorization: Bearer " : "", c->token,
-                     c->token[0] ? "\r\n" : "", if_none_match ? "If-None-Match: " : "",
-                     if_none_match ? if_none_match : "", if_none_match ? "\r\n" : "");
-    if (n < 0 || (size_t)n >= sizeof request || strpbrk(target, " \r\n") != NULL) {
-        return profd_error_set(e, PROFD_BAD_QUERY, "a query is at most %u bytes without spaces", LIMIT_QUERY_BYTES);
-    }
-    ssize_t sent = send(fd, request, (size_t)n, MSG_NOSIGNAL); /* a fresh socket's buffer holds this */
-    explicit_bzero(request, sizeof request);
-    return sent == n ? PROFD_OK : profd_error_set(e, PROFD_IO, "cannot send to %s", c->address.text);
 }
 
 /* By the function of the options. */
@@ -717,38 +652,13 @@ enum profd_status profd_put_executable(struct profd_conn *c, const struct profd_
     return status;
 }
 
-enum profd_status conn_query_http(struct profd_conn *c, const char *target, const char *if_none_match, profd_sink sink,
-                                  void *context, struct profd_error *e)
+enum profd_status profd_query(struct profd_conn *c, const char *target, const char *if_none_match, profd_sink sink,
+                              void *context, struct profd_error *e)
 {
-    int fd = -1;
-    if (c->address.https) {
+    uint32_t tag = 0;
+    if (!c->client) {
         return http_call(c, target, if_none_match, -1, 0, sink, context, e);
     }
-    struct http_reply *reply = malloc(sizeof *reply);
-    if (!reply) {
-        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for an answer");
-    }
-    http_reply_init(reply);
-    enum profd_status status = conn_dial(&c->address, conn_clock() + c->connect_ms, &fd, e);
-    status = status ? status : http_send(c, fd, target, if_none_match, e);
-    for (bool done = false; status == PROFD_OK && !done;) {
-        struct pollfd p = {.fd = fd, .events = POLLIN};
-        int ready = poll(&p, 1, (int)c->answer_ms);
-        if (ready < 0 && errno == EINTR) {
-            continue;
-        }
-        if (ready <= 0) {
-            status = profd_error_set(e, PROFD_TIMEOUT, "%s did not answer within %u ms", c->address.text, c->answer_ms);
-            break;
-        }
-        ssize_t n = recv(fd, c->input, sizeof c->input, 0);
-        status = n > 0 ? http_reply_feed(reply, c->input, (size_t)n, sink, context, &done, e)
-                       : profd_error_set(e, PROFD_UNAVAILABLE,
-                                         "%s closed the connection before the answer was complete", c->address.text);
-    }
-    if (fd >= 0) {
-        close(fd);
-    }
-    free(reply);
-    return status;
+    TRY(profd_client_send_query(c->client, target, if_none_match, &tag, e));
+    return reply_take(c, tag, sink, context, e);
 }

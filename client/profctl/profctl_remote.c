@@ -135,8 +135,17 @@ static enum profd_status transfer_judge(struct transfer *t, CURLcode code, const
         return profd_error_set(e, PROFD_TIMEOUT, "%.*s did not answer in time: %s", host, url, why);
     case CURLE_OUT_OF_MEMORY:
         return profd_error_set(e, PROFD_NO_MEMORY, "no memory for a request to %.*s", host, url);
-    default:
+    default: {
+        long number = 0;
+        if (code == CURLE_COULDNT_CONNECT && strncmp(url, "http:", 5) == 0) {
+            curl.easy_getinfo(t->handle, CURLINFO_OS_ERRNO, &number);
+            return profd_error_set(e, PROFD_UNAVAILABLE,
+                                   "no daemon at %.*s (%s); start one with `profd --http ADDR:PORT`, or give the "
+                                   "server's URL with --server",
+                                   host, url, number ? strerror((int)number) : why);
+        }
         return profd_error_set(e, PROFD_UNAVAILABLE, "cannot ask %.*s: %s", host, url, why);
+    }
     }
 }
 
