@@ -254,8 +254,9 @@ struct profd_answer {
 typedef enum profd_status (*profd_sink)(void *context, const struct profd_answer *answer, const void *bytes, size_t n,
                                         struct profd_error *e);
 
-/* Makes a request over HTTP for the library, which has neither HTTP nor TLS of its own: a GET, or a PUT of body_size bytes that are
- * read from the descriptor body. PROFD_OK: the answer was given to the sink. The strings live during the call. */
+/* Makes a request over HTTP for the library, which has neither HTTP nor TLS of its own: a GET, or a PUT of body_size
+ * bytes that are read from the descriptor body. PROFD_OK: the answer was given to the sink. The strings live during the
+ * call. */
 struct profd_http_request {
     const char *url;           /* "https://HOST:PORT/api/v1/builds" */
     const char *token;         /* bearer token; "" if there is none */

@@ -22,7 +22,7 @@ enum profd_status labels_add(const struct profctl_call *call, struct profd_uploa
         (void)snprintf(name, sizeof name, "%.*s", (int)(equals - text), text);
         enum profd_status status = profd_upload_add_label(u, name, equals + 1, e);
         if (status != PROFD_OK) {
-            return profd_error_wrap(e, PROFD_USAGE, "%s: -l %s", call->verb->name, text);
+            return profd_error_wrap(e, status, "%s: -l %s", call->verb->name, text);
         }
     }
     return PROFD_OK;
@@ -151,16 +151,19 @@ enum profd_status profctl_choose_format(const struct profctl_call *call, size_t 
     return PROFD_OK;
 }
 
-bool profctl_number(const char *text, unsigned long least, unsigned long most, unsigned long *out)
+enum profd_status profctl_number(const struct profctl_call *call, const char *option, const char *what,
+                                 unsigned long least, unsigned long most, unsigned long *out, struct profd_error *e)
 {
+    const char *text = profctl_value(call, option);
     char *end = NULL;
     errno = 0;
-    const unsigned long n = strtoul(text, &end, 10);
-    if (errno != 0 || *text < '0' || *text > '9' || *end != '\0' || n < least || n > most) {
-        return false;
+    const unsigned long n = text ? strtoul(text, &end, 10) : 0;
+    if (text && (errno != 0 || *text < '0' || *text > '9' || *end != '\0' || n < least || n > most)) {
+        return profd_error_set(e, PROFD_USAGE, "%s: --%s \"%s\" is not %s from %lu to %lu", call->verb->name, option,
+                               text, what, least, most);
     }
-    *out = n;
-    return true;
+    *out = text ? n : *out;
+    return PROFD_OK;
 }
 
 static const struct {
@@ -233,68 +236,58 @@ static const struct {
                    "  profctl completion fish | source                     in the current fish\n"},
 };
 
-const char *examples_of(const char *verb)
-{
-    for (size_t i = 0; i < COUNT(examples); i++) {
-        if (strcmp(examples[i].verb, verb) == 0) {
-            return examples[i].lines;
-        }
-    }
-    return "";
-}
-
-enum { COMMON_SOCKET, COMMON_SERVER, COMMON_TOKEN, COMMON_CA, COMMON_JSON, COMMON_HELP, COMMON_COUNT };
+/* A verb that works on this machine alone takes only those from COMMON_SOCKET on. */
+enum { COMMON_SERVER, COMMON_TOKEN, COMMON_CA, COMMON_JSON, COMMON_SOCKET, COMMON_HELP, COMMON_COUNT };
 
 static const struct profctl_option common[COMMON_COUNT] = {
-    [COMMON_SOCKET] = {"socket", 0, "PATH", "the daemon's Unix socket"},
     [COMMON_SERVER] = {"server", 0, "URL", "unix:/PATH, http://127.0.0.1:PORT or https://HOST[:PORT]"},
     [COMMON_TOKEN] = {"token-file", 0, "FILE", "bearer token for http and https"},
     [COMMON_CA] = {"cacert", 0, "FILE", "certificates of the CAs for https (default: the system's)"},
     [COMMON_JSON] = {"json", 0, NULL, "JSON on stdout"},
+    [COMMON_SOCKET] = {"socket", 0, "PATH", "the daemon's Unix socket"},
     [COMMON_HELP] = {"help", 'h', NULL, "print this text"},
 };
 
 #define OPTIONS_MAX 32
 #define HELP_COLUMN 29 /* where the texts of options begin */
 
-const struct profctl_option *profctl_common_options(size_t *n)
+const struct profctl_option *profctl_option_at(const struct profctl_verb *v, size_t i)
 {
-    *n = COMMON_COUNT;
-    return common;
+    const size_t at = i - v->option_count + (v->is_local ? COMMON_SOCKET : 0);
+    return i < v->option_count ? &v->options[i] : v->run_alone || at >= COMMON_COUNT ? NULL : &common[at];
 }
 
-/* Builds getopt's tables from the verb's; option i of the verb, then the common ones, has the value 256 + i. */
+/* Builds getopt's tables; option i of the verb has the value 256 + i. */
 static void tables_fill(const struct profctl_verb *verb, struct option longs[OPTIONS_MAX + 1],
                         char letters[3 * OPTIONS_MAX])
 {
-    size_t n = verb->option_count + COMMON_COUNT, at = 0;
+    const struct profctl_option *o;
+    size_t n = 0, at = 0;
     if (verb->has_command) {
         letters[at++] = '+';
     }
     letters[at++] = ':'; /* a missing argument is distinguished */
-    for (size_t i = 0; i < n && i < OPTIONS_MAX; i++) {
-        const struct profctl_option *o = i < verb->option_count ? &verb->options[i] : &common[i - verb->option_count];
-        longs[i] = (struct option){o->name, o->argument ? required_argument : no_argument, NULL, 256 + (int)i};
+    for (; n < OPTIONS_MAX && (o = profctl_option_at(verb, n)) != NULL; n++) {
+        longs[n] = (struct option){o->name, o->argument ? required_argument : no_argument, NULL, 256 + (int)n};
         if (o->letter) {
             letters[at++] = o->letter;
-            if (o->argument) {
-                letters[at++] = ':';
-            }
+            letters[at] = ':';
+            at += o->argument != NULL;
         }
     }
     longs[n] = (struct option){NULL, 0, NULL, 0};
     letters[at] = '\0';
 }
 
+/* The option for a value of getopt_long: a letter, or 256 and its number. */
 static const struct profctl_option *option_find(const struct profctl_verb *verb, int value)
 {
-    for (size_t i = 0; i < verb->option_count + COMMON_COUNT; i++) {
-        const struct profctl_option *o = i < verb->option_count ? &verb->options[i] : &common[i - verb->option_count];
-        if (value == 256 + (int)i || (value < 256 && o->letter && value == o->letter)) {
-            return o;
-        }
+    const struct profctl_option *o;
+    size_t i = 0;
+    while ((o = profctl_option_at(verb, i)) != NULL && value != 256 + (int)i && (value >= 256 || value != o->letter)) {
+        i++;
     }
-    return NULL;
+    return o;
 }
 
 static enum profd_status server_take(struct profctl_call *call, const char *prefix, const char *value,
@@ -379,8 +372,9 @@ enum profd_status profctl_place_verb(int argc, char **argv, struct profd_error *
     return PROFD_OK;
 }
 
-enum profd_status profctl_refuse_option(const struct profctl_verb *verb, int value, int argc, char **argv,
-                                        struct profd_error *e)
+/* USAGE and a sentence for an option that getopt_long refused with value, '?' or ':'. */
+static enum profd_status option_refuse(const struct profctl_verb *verb, int value, int argc, char **argv,
+                                       struct profd_error *e)
 {
     const bool by_letter = optopt > 0 && optopt < 256;
     const char letter[3] = {'-', (char)optopt, '\0'};
@@ -389,8 +383,8 @@ enum profd_status profctl_refuse_option(const struct profctl_verb *verb, int val
     (void)snprintf(name, sizeof name, "%.*s", (int)strcspn(word, "="), word);
     struct nearest near = {.word = name + strspn(name, "-")};
     size_t alike = 0;
-    for (size_t i = 0; !by_letter && i < verb->option_count + (verb->run_alone ? 0 : COMMON_COUNT); i++) {
-        const struct profctl_option *o = i < verb->option_count ? &verb->options[i] : &common[i - verb->option_count];
+    const struct profctl_option *o;
+    for (size_t i = 0; !by_letter && (o = profctl_option_at(verb, i)) != NULL; i++) {
         alike += strncmp(o->name, near.word, strlen(near.word)) == 0;
         nearest_offer(&near, o->name);
     }
@@ -425,7 +419,7 @@ enum profd_status profctl_parse(const struct profctl_verb *verb, int argc, char 
             break;
         }
         if (value == '?' || value == ':') {
-            return profctl_refuse_option(verb, value, argc, argv, e);
+            return option_refuse(verb, value, argc, argv, e);
         }
         enum profd_status status = option_take(call, option_find(verb, value), optarg, help, e);
         if (status != PROFD_OK || *help) {
@@ -437,8 +431,10 @@ enum profd_status profctl_parse(const struct profctl_verb *verb, int argc, char 
     const struct profctl_verb *v = call->verb;
     if (call->argument_count < v->arguments_least) {
         return profd_error_set(e, PROFD_USAGE, "%s: %s; usage: profctl %s [options] %s", v->name,
-                               call->argument_count == 0 ? "no argument given" : "an argument is missing", v->name,
-                               v->arguments);
+                               call->argument_count > 0 ? "an argument is missing"
+                               : v->has_command         ? "no command given"
+                                                        : "no argument given",
+                               v->name, v->arguments);
     }
     if (call->argument_count > v->arguments_most) {
         return profd_error_set(e, PROFD_USAGE, "%s: unexpected argument \"%s\"; usage: profctl %s [options]%s%s",
@@ -454,26 +450,24 @@ void profctl_parse_done(struct profctl_call *call)
     free(call->server_text);
 }
 
-void profctl_print_options(const struct profctl_option *options, size_t n)
-{
-    for (size_t i = 0; i < n; i++) {
-        const struct profctl_option *o = &options[i];
-        const char letter[] = {o->letter ? '-' : ' ', o->letter ? o->letter : ' ', o->letter ? ',' : ' ', '\0'};
-        int width = printf("  %s --%s%s%s", letter, o->name, o->argument ? " " : "", o->argument ? o->argument : "");
-        bool fits = width < HELP_COLUMN;
-        printf("%s%*s%s\n", fits ? "" : "\n", fits ? HELP_COLUMN - width : HELP_COLUMN, "", o->help);
-    }
-}
-
 void profctl_print_help(const struct profctl_verb *verb)
 {
+    const struct profctl_option *o;
+    const char *lines = "";
     printf("usage: profctl %s [options]%s%s\n\n%s.\n%s%s%s\noptions:\n", verb->name, verb->arguments[0] ? " " : "",
            verb->arguments, verb->summary, verb->details[0] ? "\n" : "", verb->details,
            strstr(verb->arguments, "PROGRAM|BUILD|EXE")
                ? "\nPROGRAM is a name that `profctl builds` lists, BUILD a build-id or its first characters, at least "
                  "four,\nand EXE an executable file.\n"
                : "");
-    profctl_print_options(verb->options, verb->option_count);
-    profctl_print_options(common, COMMON_COUNT);
-    printf("\nexamples:\n%s\nprofctl-%s(1) describes the verb in full.\n", examples_of(verb->name), verb->name);
+    for (size_t i = 0; (o = profctl_option_at(verb, i)) != NULL; i++) { /* two lines if the first column is too long */
+        const char letter[] = {o->letter ? '-' : ' ', o->letter ? o->letter : ' ', o->letter ? ',' : ' ', '\0'};
+        int width = printf("  %s --%s%s%s", letter, o->name, o->argument ? " " : "", o->argument ? o->argument : "");
+        bool fits = width < HELP_COLUMN;
+        printf("%s%*s%s\n", fits ? "" : "\n", fits ? HELP_COLUMN - width : HELP_COLUMN, "", o->help);
+    }
+    for (size_t i = 0; i < COUNT(examples); i++) {
+        lines = strcmp(examples[i].verb, verb->name) == 0 ? examples[i].lines : lines;
+    }
+    printf("\nexamples:\n%s\nprofctl-%s(1) describes the verb in full.\n", lines, verb->name);
 }

@@ -50,6 +50,7 @@ struct profctl_verb {
     size_t option_count;
     size_t arguments_least, arguments_most;
     bool has_command; /* the first argument that is not an option begins a command: its options are its own */
+    bool is_local;    /* of the options that all verbs have, it takes only --socket and --help */
     /* Runs the verb; the status becomes the exit status. The sentence is in *e. */
     enum profd_status (*run)(const struct profctl_call *call, struct profd_error *e);
     /* Replaces run and all members above except name and summary: parses its arguments and reports errors itself.
@@ -100,8 +101,10 @@ enum profd_status profctl_choose_format(const struct profctl_call *call, size_t 
  * given. USAGE if it is none. */
 enum profd_status profctl_duration(const struct profctl_call *call, const char *option, const char *otherwise,
                                    char out[24], struct profd_error *e);
-/* A decimal number in these bounds, and nothing else. False if the text is none; *out stays. */
-bool profctl_number(const char *text, unsigned long least, unsigned long most, unsigned long *out);
+/* The number that an option has, in these bounds; *out stays if it was not given. USAGE if it is none; what names it in
+ * the sentence: "a number". */
+enum profd_status profctl_number(const struct profctl_call *call, const char *option, const char *what,
+                                 unsigned long least, unsigned long most, unsigned long *out, struct profd_error *e);
 /* Prints what profctl_clean makes of the text with that size, 1024 at most, on stdout. */
 void profctl_print(const char *text, size_t size);
 /* A copy for a terminal, cut to size: control and bidirectional characters, line breaks too, become '?'. */
@@ -110,7 +113,8 @@ void profctl_clean(const char *text, char *out, size_t size);
 void profctl_complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* Connection options for this call; answers may take answer_ms. */
 struct profd_options profctl_options(const struct profctl_call *call, unsigned answer_ms);
-/* Adds each given value of the option "label". USAGE, with the verb and the value, if one is no label. */
+/* Adds each given value of the option "label". USAGE, with the verb and the value, if one is not NAME=VALUE; REFUSED if
+ * it breaks a rule of labels. */
 enum profd_status labels_add(const struct profctl_call *call, struct profd_upload *u, struct profd_error *e);
 /* Whether labels_add would succeed on an upload without labels: bad ones are refused before anything is read or sent.
  */
@@ -118,23 +122,15 @@ enum profd_status labels_check(const struct profctl_call *call, struct profd_err
 
 /* The command line of one verb, and its help. */
 
-/* Complete command lines with a comment, one per line. "" for a verb that does everything itself. */
-const char *examples_of(const char *verb);
-
 /* Moves options that stand before the verb behind it. USAGE if one of them is not an option of every verb. */
 enum profd_status profctl_place_verb(int argc, char **argv, struct profd_error *e);
-/* USAGE and a sentence for an option that getopt_long refused with value, '?' or ':'. */
-enum profd_status profctl_refuse_option(const struct profctl_verb *verb, int value, int argc, char **argv,
-                                        struct profd_error *e);
 /* Parses argv[1…] after the verb (argv[0]). *help: --help was given, the rest is ignored. USAGE names the wrong
  * argument. profctl_parse_done frees. */
 enum profd_status profctl_parse(const struct profctl_verb *verb, int argc, char **argv, struct profctl_call *call,
                                 bool *help, struct profd_error *e);
-/* The options that every verb has. */
-const struct profctl_option *profctl_common_options(size_t *n);
+/* The i-th option of a verb, then those that all verbs have, if it takes them; NULL at the end. */
+const struct profctl_option *profctl_option_at(const struct profctl_verb *v, size_t i);
 void profctl_parse_done(struct profctl_call *call);
-/* A line of help for each option; two where the first column is too long. */
-void profctl_print_options(const struct profctl_option *options, size_t n);
 /* Usage, summary and every option of the verb, on stdout. */
 void profctl_print_help(const struct profctl_verb *verb);
 

@@ -322,12 +322,8 @@ enum profd_status debuginfod_fetch(const struct debuginfod_file *file, char **pa
 
 enum profd_status debuginfod_read_timeout(const struct profctl_call *call, unsigned *seconds, struct profd_error *e)
 {
-    const char *timeout = profctl_value(call, "timeout");
     unsigned long value = TIMEOUT_USUAL;
-    if (timeout && !profctl_number(timeout, 1, TIMEOUT_MOST, &value)) {
-        return profd_error_set(e, PROFD_USAGE, "%s: --timeout \"%s\" is not a number of seconds from 1 to %d",
-                               call->verb->name, timeout, TIMEOUT_MOST);
-    }
+    TRY(profctl_number(call, "timeout", "a number of seconds", 1, TIMEOUT_MOST, &value, e));
     *seconds = (unsigned)value;
     return PROFD_OK;
 }

@@ -229,10 +229,7 @@ static enum profd_status pause_run(const struct profctl_call *call, struct profd
     unsigned long n = 0;
     char rate[32] = "";
     struct request labels = {.count = 0};
-    if (text && !profctl_number(text, 0, ATTACH_RATE_MAX, &n)) {
-        return profd_error_set(e, PROFD_USAGE, "%s: --rate is \"%s\", not a number from 0 to %u", call->verb->name,
-                               text, ATTACH_RATE_MAX);
-    }
+    TRY(profctl_number(call, "rate", "a number", 0, ATTACH_RATE_MAX, &n, e));
     if (text) {
         (void)snprintf(rate, sizeof rate, "rate=%lu", n);
     }

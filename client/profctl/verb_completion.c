@@ -52,8 +52,8 @@ static bool complete_takes_build(const struct profctl_verb *v)
 
 static bool complete_takes_file(const struct profctl_verb *v)
 {
-    return strstr(v->arguments, "EXE") != NULL || strstr(v->arguments, "FILE") != NULL ||
-           strstr(v->arguments, "CMD") != NULL || v->run_alone != NULL;
+    return strstr(v->arguments, "EXE") != NULL || strstr(v->arguments, "FILE") != NULL || v->has_command ||
+           v->run_alone != NULL;
 }
 
 /* Values with characters that the shell interprets are not completed. */
@@ -125,15 +125,6 @@ static bool complete_list(const struct profctl_call *call, const char *what)
     return true;
 }
 
-/* The i-th option of a verb, then the common ones, if it takes them; NULL at the end. */
-static const struct profctl_option *option_at(const struct profctl_verb *v, size_t i)
-{
-    size_t n;
-    const struct profctl_option *common = profctl_common_options(&n);
-    n = v->run_alone ? 0 : n;
-    return i < v->option_count ? &v->options[i] : i - v->option_count < n ? &common[i - v->option_count] : NULL;
-}
-
 /* Words of a list "a|b|c", with blanks between. */
 static void print_words(const char *list)
 {
@@ -145,7 +136,7 @@ static void print_words(const char *list)
 static void bash_option_values(const struct profctl_verb *v)
 {
     const struct profctl_option *o;
-    for (size_t i = 0; (o = option_at(v, i)) != NULL; i++) {
+    for (size_t i = 0; (o = profctl_option_at(v, i)) != NULL; i++) {
         if (!o->argument) {
             continue;
         }
@@ -171,7 +162,7 @@ static void bash_verb(const struct profctl_verb *v)
 {
     const struct profctl_option *o;
     printf("        %s) [[ $word == -* ]] && COMPREPLY=($(compgen -W '", v->name);
-    for (size_t i = 0; (o = option_at(v, i)) != NULL; i++) {
+    for (size_t i = 0; (o = profctl_option_at(v, i)) != NULL; i++) {
         printf("%s--%s", i ? " " : "", o->name);
     }
     printf("' -- \"$word\"))%s ;;\n",
@@ -279,7 +270,7 @@ static void zsh_print(const struct profctl_row *verbs, size_t n)
     printf("        return\n    fi\n    local verb=$words[2]\n    shift words; ((CURRENT--))\n    case $verb in\n");
     for (size_t i = 0; i < n; i++) {
         printf("        %s) _arguments -s \\\n", verbs[i].verb->name);
-        for (size_t k = 0; (o = option_at(verbs[i].verb, k)) != NULL; k++) {
+        for (size_t k = 0; (o = profctl_option_at(verbs[i].verb, k)) != NULL; k++) {
             zsh_option(o);
         }
         printf("            '*:argument:%s' ;;\n", complete_takes_build(verbs[i].verb)  ? "_profctl_builds"
@@ -326,7 +317,7 @@ static void fish_print(const struct profctl_row *verbs, size_t n)
             printf("complete -c profctl -n '__fish_seen_subcommand_from %s' -a '(__profctl_builds)'\n",
                    verbs[i].verb->name);
         }
-        for (size_t k = 0; (o = option_at(verbs[i].verb, k)) != NULL; k++) {
+        for (size_t k = 0; (o = profctl_option_at(verbs[i].verb, k)) != NULL; k++) {
             fish_option(verbs[i].verb, o);
         }
     }

@@ -35,19 +35,6 @@ struct session {
     char why[512]; /* of the first upload that was not stored */
 };
 
-static enum profd_status number_parse(const struct profctl_call *call, const char *option, uint32_t most, uint32_t *out,
-                                      struct profd_error *e)
-{
-    const char *text = profctl_value(call, option);
-    unsigned long n = *out;
-    if (text && !profctl_number(text, 1, most, &n)) {
-        return profd_error_set(e, PROFD_USAGE, "record: --%s \"%s\" is not a number from 1 to %" PRIu32, option, text,
-                               most);
-    }
-    *out = (uint32_t)n;
-    return PROFD_OK;
-}
-
 static void outcome_note(void *context, const struct profd_outcome *o)
 {
     struct session *s = context;
@@ -73,8 +60,8 @@ static enum profd_status session_label(void *context, struct profd_upload *u, st
 static enum profd_status options_take(const struct profctl_call *call, struct session *s, struct profd_error *e)
 {
     const bool all = profctl_value(call, "all") != NULL, command = call->argument_count > 0;
+    unsigned long rate = RECORD_RATE_DEFAULT, pid = 0;
     s->config = (struct record_config){.daemon = profctl_options(call, 0),
-                                       .rate = RECORD_RATE_DEFAULT,
                                        .on_exec = command,
                                        .label = session_label,
                                        .sink = outcome_note,
@@ -84,9 +71,11 @@ static enum profd_status options_take(const struct profctl_call *call, struct se
     s->config.daemon.connect_ms = CONNECT_MS;
     s->verbose = profctl_value(call, "verbose") != NULL;
     s->call = call;
-    TRY(labels_check(call, e));
-    TRY(number_parse(call, "rate", RECORD_RATE_MAX, &s->config.rate, e));
-    TRY(number_parse(call, "pid", INT32_MAX, &s->config.pid, e));
+    TRY(labels_check(call, e) ? PROFD_USAGE : PROFD_OK);
+    TRY(profctl_number(call, "rate", "a number", 1, RECORD_RATE_MAX, &rate, e));
+    TRY(profctl_number(call, "pid", "a number", 1, INT32_MAX, &pid, e));
+    s->config.rate = (uint32_t)rate;
+    s->config.pid = (uint32_t)pid;
     const char *text = profctl_value(call, "unwind");
     s->config.tables = text && strcmp(text, "table") == 0;
     if (text && !s->config.tables && strcmp(text, "fp") != 0) {

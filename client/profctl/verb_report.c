@@ -325,17 +325,6 @@ static void on_signal(int signal)
     interrupted = 1;
 }
 
-static enum profd_status take_number(const struct profctl_call *call, const char *name, unsigned long least,
-                                     unsigned long *out, struct profd_error *e)
-{
-    const char *text = profctl_value(call, name);
-    if (text && !profctl_number(text, least, 1000000, out)) {
-        return profd_error_set(e, PROFD_USAGE, "top: --%s is \"%s\", not a number from %lu to 1000000", name, text,
-                               least);
-    }
-    return PROFD_OK;
-}
-
 static enum profd_status make_target(struct top *t, struct profd_error *e)
 {
     char id[160], since[64], limit[24], past[24];
@@ -346,7 +335,7 @@ static enum profd_status make_target(struct top *t, struct profd_error *e)
         t->terminal && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_row > 16 ? size.ws_row - 12u : 20;
     const char *window = profctl_value(t->call, "window"), *sort = profctl_value(t->call, "sort");
     TRY(build_find(t->call, t->call->arguments[0], id, e));
-    TRY(take_number(t->call, "limit", 1, &rows, e));
+    TRY(profctl_number(t->call, "limit", "a number", 1, 1000000, &rows, e));
     TRY(profctl_duration(t->call, "window", "1s", past, e));
     (void)snprintf(since, sizeof since, "now-%ss", past);
     (void)snprintf(limit, sizeof limit, "%lu", rows);
@@ -444,8 +433,8 @@ static enum profd_status top_run(const struct profctl_call *call, struct profd_e
     struct top t = {.call = call, .terminal = !call->json && isatty(STDOUT_FILENO) == 1};
     t.count = t.terminal ? 0 : 1;
     TRY(look_choose(call, &t.look, e));
-    TRY(take_number(call, "interval", 1, &t.interval, e));
-    TRY(take_number(call, "count", 1, &t.count, e));
+    TRY(profctl_number(call, "interval", "a number", 1, 1000000, &t.interval, e));
+    TRY(profctl_number(call, "count", "a number", 1, 1000000, &t.count, e));
     TRY(make_target(&t, e));
     enum profd_status status = looks(&t, e);
     free(t.text);

@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <gelf.h>
-#include <getopt.h>
 #include <inttypes.h>
 #include <libelf.h>
 #include <linux/xattr.h>
@@ -674,92 +673,13 @@ static const struct profctl_option options[] = {
     {"check", 0, NULL, "print whether the command would be counted, and do not run it"},
     {"require-daemon", 0, NULL, "do not run the command if no daemon answers"},
     {"verbose", 'v', NULL, "print at the end what was delivered"},
-    {"socket", 0, "PATH", "the daemon's Unix socket"},
-    {"help", 'h', NULL, "print this text"},
-};
-enum {
-    RUN_LABEL,
-    RUN_RATE,
-    RUN_CLOCK,
-    RUN_MEMORY,
-    RUN_REWRITE,
-    RUN_LEAVE_OUT,
-    RUN_WAIT,
-    RUN_CHECK,
-    RUN_REQUIRE,
-    RUN_VERBOSE,
-    RUN_SOCKET,
-    RUN_HELP
 };
 
-/* How profctl itself is to behave; the rest goes to the command's environment. */
-struct behaviour {
-    bool help, verbose, require, check;
-    uint32_t wait_ms;
-};
-
-#define WAIT_MS 10000u
 #define WHY_SIZE 160
 
 static enum profd_status env_set(const char *name, const char *value, struct profd_error *e)
 {
     return setenv(name, value, 1) == 0 ? PROFD_OK : profd_error_set(e, PROFD_NO_MEMORY, "run: no memory for %s", name);
-}
-
-/* PROFD_LABEL_K=V: the collector reads them there. */
-static enum profd_status label_take(const char *text, struct profd_error *e)
-{
-    char variable[256];
-    const char *equals = strchr(text, '=');
-    struct profd_upload *judge = NULL;
-    if (!equals || equals == text) {
-        return profd_error_set(e, PROFD_USAGE, "run: -l \"%s\" is not NAME=VALUE", text);
-    }
-    int n = snprintf(variable, sizeof variable, "PROFD_LABEL_%.*s", (int)(equals - text), text);
-    if (n < 0 || (size_t)n >= sizeof variable) {
-        return profd_error_set(e, PROFD_REFUSED, "run: the name of label \"%s\" is too long", text);
-    }
-    enum profd_status status = profd_upload_new(&judge, e);
-    status = status ? status : profd_upload_add_label(judge, variable + strlen("PROFD_LABEL_"), equals + 1, e);
-    profd_upload_free(judge);
-    return status == PROFD_OK ? env_set(variable, equals + 1, e) : profd_error_wrap(e, status, "run: -l %s", text);
-}
-
-static enum profd_status number_parse(const char *option, const char *text, unsigned long least, unsigned long most,
-                                      unsigned long *out, struct profd_error *e)
-{
-    char *end;
-    errno = 0;
-    unsigned long n = strtoul(text, &end, 10);
-    if (errno || *text < '0' || *text > '9' || *end || n < least || n > most) {
-        return profd_error_set(e, PROFD_USAGE, "run: --%s \"%s\" is not a number from %lu to %lu", option, text, least,
-                               most);
-    }
-    *out = n;
-    return PROFD_OK;
-}
-
-static enum profd_status number_take(const char *option, const char *variable, const char *text, unsigned long least,
-                                     unsigned long most, struct profd_error *e)
-{
-    unsigned long n;
-    TRY(number_parse(option, text, least, most, &n, e));
-    return env_set(variable, text, e);
-}
-
-/* The command may change its folder, so its processes get an absolute path. */
-static enum profd_status leave_out_take(const char *value, struct profd_error *e)
-{
-    char *path = realpath(value, NULL);
-    if (!path || access(path, R_OK) != 0) {
-        enum profd_status status =
-            profd_error_set(e, PROFD_NO_INPUT, "run: --leave-out %s: %s", value, strerror(errno));
-        free(path);
-        return status;
-    }
-    enum profd_status status = env_set("PROFD_LEAVE_OUT", path, e);
-    free(path);
-    return status;
 }
 
 /* Timers of CPU time end at the scheduler's ticks. The coarse clock tells their rate. */
@@ -776,84 +696,64 @@ static void rate_judge(const char *value)
     }
 }
 
-static enum profd_status option_take(int which, const char *value, struct behaviour *b, struct profd_error *e)
+/* What the collector of the command reads in its environment. */
+static enum profd_status environment_set(const struct profctl_call *call, struct profd_error *e)
 {
-    char path[RUN_PLACE_SIZE];
+    static const struct {
+        const char *option, *variable;
+        unsigned long least, most;
+    } NUMBERS[] = {{"rate", "PROFD_RATE", 0, ATTACH_RATE_MAX},
+                   {"memory", "PROFD_COLLECT_MEMORY", 1, ATTACH_SIZE_MAX >> 20}};
+    char text[RUN_PLACE_SIZE];
+    const char *clock = profctl_value(call, "clock"), *list = profctl_value(call, "leave-out"),
+               *before = getenv("ASAN_OPTIONS");
     unsigned long n = 0;
-    enum profd_status status = PROFD_OK;
-    switch (which) {
-    case RUN_LABEL:
-        return label_take(value, e);
-    case RUN_RATE:
-        rate_judge(value);
-        return number_take("rate", "PROFD_RATE", value, 0, ATTACH_RATE_MAX, e);
-    case RUN_MEMORY:
-        return number_take("memory", "PROFD_COLLECT_MEMORY", value, 1, ATTACH_SIZE_MAX >> 20, e);
-    case RUN_CLOCK:
-        if (strcmp(value, "wall") == 0) {
-            return profd_error_set(e, PROFD_USAGE,
-                                   "run: --clock wall is refused: a signal to a waiting thread ends nanosleep, poll, "
-                                   "select, epoll_wait and timed reads early, so the command would behave differently; "
-                                   "`perf sched record` shows what threads wait for");
+    size_t chosen;
+    TRY(labels_check(call, e));
+    for (size_t i = 0; i < call->given_count; i++) {
+        const char *label = call->given[i].value;
+        const int size = (int)strcspn(label, "=");
+        if (strcmp(call->given[i].option->name, "label") == 0) {
+            (void)snprintf(text, sizeof text, "PROFD_LABEL_%.*s", size, label);
+            TRY(env_set(text, label + size + 1, e));
         }
-        if (profctl_alternative(options[which].argument, value) < 0) {
-            return profd_error_set(e, PROFD_USAGE, "run: --clock must be one of %s, not \"%s\"",
-                                   options[which].argument, value);
-        }
-        return env_set("PROFD_CLOCK", value, e);
-    case RUN_REWRITE:
-        return env_set("PROFD_REWRITE", "1", e);
-    case RUN_LEAVE_OUT:
-        return leave_out_take(value, e);
-    case RUN_WAIT:
-        status = number_parse("wait", value, 0, 86400, &n, e);
-        b->wait_ms = status == PROFD_OK ? (uint32_t)n * 1000 : b->wait_ms;
-        return status;
-    case RUN_CHECK:
-        b->check = true;
-        return PROFD_OK;
-    case RUN_REQUIRE:
-        b->require = true;
-        return PROFD_OK;
-    case RUN_VERBOSE:
-        b->verbose = true;
-        return PROFD_OK;
-    case RUN_HELP:
-        b->help = true;
-        return PROFD_OK;
-    default:
-        status = run_place_socket(value, path, e);
-        return status == PROFD_OK ? env_set("PROFD_SOCKET", path, e) : status;
     }
-}
-
-/* Options end at the first argument that is not an option: the command and its arguments follow. */
-static enum profd_status command_parse(int argc, char **argv, struct behaviour *b, int *command, struct profd_error *e)
-{
-    struct option longs[COUNT(options) + 1] = {{0}};
-    for (int i = 0; i < (int)COUNT(options); i++) {
-        longs[i] =
-            (struct option){options[i].name, options[i].argument ? required_argument : no_argument, NULL, 256 + i};
+    for (size_t i = 0; i < COUNT(NUMBERS); i++) {
+        const char *given = profctl_value(call, NUMBERS[i].option);
+        TRY(profctl_number(call, NUMBERS[i].option, "a number", NUMBERS[i].least, NUMBERS[i].most, &n, e));
+        TRY(given ? env_set(NUMBERS[i].variable, given, e) : PROFD_OK);
     }
-    opterr = 0;
-    optind = 1;
-    while (!b->help) {
-        int value = getopt_long(argc, argv, "+:l:vh", longs, NULL);
-        if (value == -1) {
-            break;
-        }
-        if (value == '?' || value == ':') {
-            return profctl_refuse_option(&verb_run_command, value, argc, argv, e);
-        }
-        int which = value == 'l' ? RUN_LABEL : value == 'v' ? RUN_VERBOSE : value == 'h' ? RUN_HELP : value - 256;
-        TRY(option_take(which, optarg, b, e));
+    if (profctl_value(call, "rate")) {
+        rate_judge(profctl_value(call, "rate"));
     }
-    if (optind >= argc && !b->help) {
+    if (clock && strcmp(clock, "wall") == 0) {
         return profd_error_set(e, PROFD_USAGE,
-                               "run: no command given; usage: profctl run [options] [--] COMMAND [ARGUMENT...]");
+                               "run: --clock wall is refused: a signal to a waiting thread ends nanosleep, poll, "
+                               "select, epoll_wait and timed reads early, so the command would behave differently; "
+                               "`perf sched record` shows what threads wait for");
     }
-    *command = optind;
-    return PROFD_OK;
+    TRY(profctl_choose(call, "clock", &chosen, e));
+    TRY(clock ? env_set("PROFD_CLOCK", clock, e) : PROFD_OK);
+    TRY(profctl_value(call, "rewrite") ? env_set("PROFD_REWRITE", "1", e) : PROFD_OK);
+    if (list) { /* absolute, because the command may change its folder */
+        char *path = realpath(list, NULL);
+        enum profd_status status =
+            path && access(path, R_OK) == 0
+                ? env_set("PROFD_LEAVE_OUT", path, e)
+                : profd_error_set(e, PROFD_NO_INPUT, "run: --leave-out %s: %s", list, strerror(errno));
+        free(path);
+        TRY(status);
+    }
+    if (call->server) {
+        TRY(run_place_socket(call->server, text, e));
+        TRY(env_set("PROFD_SOCKET", text, e));
+    }
+    TRY(run_place_library(text, e));
+    TRY(env_set("LD_PRELOAD", text, e));
+    /* The collector says the same, in __asan_default_options. */
+    n = (unsigned long)snprintf(text, sizeof text, "%s%sverify_asan_link_order=0", before ? before : "",
+                                before && *before ? ":" : "");
+    return n < sizeof text ? env_set("ASAN_OPTIONS", text, e) : PROFD_OK;
 }
 
 /* Runs it to its end; its name goes to the daemon meanwhile. The exit status. */
@@ -875,15 +775,15 @@ static int command_run(char **argv, const char *path, struct run_delivery *deliv
 }
 
 /* Waits for the daemon, and says what there is to say. */
-static void delivery_finish(struct run_delivery *d, const struct behaviour *b)
+static void delivery_finish(struct run_delivery *d, uint32_t wait_ms, bool verbose)
 {
     struct profd_error e = {""};
-    if (b->wait_ms && run_delivery_finish(d, b->wait_ms, &e) != PROFD_OK) {
+    if (wait_ms && run_delivery_finish(d, wait_ms, &e) != PROFD_OK) {
         profctl_complain("run: %s", e.sentence);
-    } else if (b->verbose && b->wait_ms) {
+    } else if (verbose && wait_ms) {
         profctl_complain("run: all counts are stored by %s at %s; executables sent: %zu", profd_conn_daemon(d->conn),
                          profd_conn_server(d->conn), d->names);
-    } else if (b->verbose) {
+    } else if (verbose) {
         profctl_complain("run: counted for %s at %s; did not wait until the counts are stored",
                          profd_conn_daemon(d->conn), profd_conn_server(d->conn));
     }
@@ -894,108 +794,79 @@ static void delivery_finish(struct run_delivery *d, const struct behaviour *b)
     }
 }
 
-static enum profd_status environment_set(struct profd_error *e)
+/* --check: path is the command's file, or "", and why the reason that it cannot be counted, or "". */
+static enum profd_status command_check(const char *command, const char *path, const char *why, struct profd_error *e)
 {
-    char library[RUN_PLACE_SIZE];
-    enum profd_status status = run_place_library(library, e);
-    const char *before = getenv("ASAN_OPTIONS");
-    char sanitizer[RUN_PLACE_SIZE];
-    status = status ? status : env_set("LD_PRELOAD", library, e);
-    /* Also in the collector (__asan_default_options). */
-    if (snprintf(sanitizer, sizeof sanitizer, "%s%sverify_asan_link_order=0", before ? before : "",
-                 before && *before ? ":" : "") >= (int)sizeof sanitizer) {
-        return status;
+    if (!path[0]) {
+        return profd_error_set(e, PROFD_NO_INPUT, "run: %s: there is no such program", command);
     }
-    return status == PROFD_OK ? env_set("ASAN_OPTIONS", sanitizer, e) : status;
+    printf("%s will %sbe counted%s%s\n", path, why[0] ? "not " : "", why[0] ? ": " : "", why);
+    if (!why[0]) {
+        puts("Of the programs that it starts, those are not counted that are static, set-user-id, of another C "
+             "library or\nmachine, or started with another root directory or without LD_PRELOAD; profctl run lists "
+             "them at its end.");
+    }
+    return why[0] ? PROFD_REFUSED : PROFD_OK;
 }
 
-/* Finds the command's file and prepares the environment. path: its file, or "". why: "" or why it cannot be counted. */
-static enum profd_status command_prepare(const char *command, char path[COMMAND_PATH_SIZE], char why[WHY_SIZE],
-                                         struct profd_error *e)
+static enum profd_status run_run(const struct profctl_call *call, struct profd_error *e)
 {
-    if (!command_find(command, path)) {
+    struct profd_error absent = {""};
+    struct run_delivery delivery;
+    struct run_uncounted uncounted;
+    char path[COMMAND_PATH_SIZE], why[WHY_SIZE] = "";
+    char **argv = call->arguments;
+    unsigned long wait = 10;
+    bool ran = false;
+    TRY(profctl_number(call, "wait", "a number", 0, 86400, &wait, e));
+    if (!command_find(argv[0], path)) {
         path[0] = '\0';
     }
     const char *judged = path[0] ? run_judge_program(path) : NULL;
-    if (judged || !run_judge_limits(why, WHY_SIZE)) {
-        (void)snprintf(why, WHY_SIZE, "%s", judged ? judged : "");
+    if (judged || !run_judge_limits(why, sizeof why)) {
+        (void)snprintf(why, sizeof why, "%s", judged ? judged : "");
     }
-    return environment_set(e);
-}
-
-static int run_main(const char *program, int argc, char **argv)
-{
-    struct profd_error e = {""}, absent = {""};
-    struct behaviour b = {.wait_ms = WAIT_MS};
-    struct run_delivery delivery;
-    struct run_uncounted uncounted;
-    char path[COMMAND_PATH_SIZE], why[WHY_SIZE];
-    bool ran = false;
-    int command = 0;
-    (void)program;
-    enum profd_status status = command_parse(argc, argv, &b, &command, &e);
-    if (status == PROFD_OK && b.help) {
-        puts("usage: profctl run [options] [--] COMMAND [ARGUMENT...]\n\n"
-             "Runs a command, and all processes that it starts, under the collector.\n"
-             "Every call is counted in code compiled with -pg; other code is sampled.\n"
-             "The exit status is that of the command, or 128 plus the signal that ended it.\n\noptions:");
-        profctl_print_options(options, COUNT(options));
-        printf("\nexamples:\n%s\nprofctl-run(1) describes the verb in full.\n", examples_of("run"));
-        return fflush(stdout) == 0 ? 0 : profd_status_exit(PROFD_IO);
+    TRY(environment_set(call, e));
+    if (profctl_value(call, "check")) {
+        return command_check(argv[0], path, why, e);
     }
-    status = status ? status : command_prepare(argv[command], path, why, &e);
-    if (status != PROFD_OK) {
-        profctl_complain("%s", e.sentence);
-        return profd_status_exit(status);
-    }
-    if (b.check) {
-        /* --check. The exit status is 0 if it will be counted. */
-        if (!path[0]) {
-            profctl_complain("run: %s: there is no such program", argv[command]);
-            return profd_status_exit(PROFD_NO_INPUT);
-        }
-        printf("%s will %sbe counted%s%s\n", path, why[0] ? "not " : "", why[0] ? ": " : "", why);
-        if (!why[0]) {
-            puts("Of the programs that it starts, those are not counted that are static, set-user-id, of another C "
-                 "library or\nmachine, or started with another root directory or without LD_PRELOAD; profctl run lists "
-                 "them at its end.");
-        }
-        return fflush(stdout) != 0 ? profd_status_exit(PROFD_IO) : why[0] ? profd_status_exit(PROFD_REFUSED) : 0;
-    }
-    status = run_delivery_open(&delivery, &absent);
-    if (status != PROFD_OK) {
+    enum profd_status status = run_delivery_open(&delivery, &absent);
+    const bool required = profctl_value(call, "require-daemon") != NULL;
+    if (status) {
         profctl_complain("run: %s; %s", absent.sentence,
-                         b.require ? "command not run"
+                         required ? "command not run"
                          : status == PROFD_FORBIDDEN || status == PROFD_UNTRUSTED
                              ? "the command runs without profiling"
                              : "a daemon that starts before the command ends gets its counts");
-        if (b.require) {
-            return profd_status_exit(status);
-        }
+        TRY(required ? status : PROFD_OK);
     }
     if (why[0]) {
-        profctl_complain("run: %s runs without profiling: %s", argv[command], why);
+        profctl_complain("run: %s runs without profiling: %s", argv[0], why);
     }
     run_uncounted_open(&uncounted);
-    int exit_status = command_run(argv + command, path[0] ? path : argv[command], &delivery, &ran);
+    *call->exit_status = command_run(argv, path[0] ? path : argv[0], &delivery, &ran);
     if (delivery.conn && ran) {
-        delivery_finish(&delivery, &b);
+        delivery_finish(&delivery, (uint32_t)wait * 1000, profctl_value(call, "verbose") != NULL);
     }
     const size_t programs = run_uncounted_finish(&uncounted);
     if (programs && delivery.conn && ran && path[0] && !why[0]) {
         run_uncounted_send(programs, path, delivery.conn);
     }
     run_delivery_close(&delivery);
-    return exit_status;
+    return PROFD_OK;
 }
 
 const struct profctl_verb verb_run_command = {
     .name = "run",
     .arguments = "[--] COMMAND [ARGUMENT...]",
     .summary = "Run a command under the collector",
-    .details = "",
+    .details =
+        "All processes that the command starts are counted, too. Every call is counted in code compiled with -pg;\n"
+        "other code is sampled. The exit status is that of the command, or 128 plus the signal that ended it.\n",
     OPTIONS(options),
     .arguments_least = 1,
     .arguments_most = (size_t)-1,
-    .run_alone = run_main,
+    .has_command = true,
+    .is_local = true,
+    .run = run_run,
 };

@@ -436,7 +436,7 @@ static enum profd_status run_prepare(struct upload_run *r, struct profd_error *e
                                      .context = r};
     r->tally.notes.say = note_say;
     r->tally.notes.context = r;
-    return labels_check(call, e);
+    return labels_check(call, e) ? PROFD_USAGE : PROFD_OK;
 }
 
 static enum profd_status upload_run(const struct profctl_call *call, struct profd_error *e)
