@@ -1,13 +1,14 @@
 """systemd/nginx.conf and systemd/haproxy.cfg in the real programs in front of profd's Unix socket, as they are shipped:
 only paths, name and ports are replaced. `proxies.py SCREENSHOT` keeps a picture of the dashboard behind nginx."""
 import base64
+import contextlib
 import os
 import re
 import socket
 import ssl
 import sys
 
-from harness import LONG, Daemon, Tap, profile, programs, run
+from harness import LONG, Daemon, Tap, profile, programs, run, until
 from https_bed import Haproxy, Nginx, dashboard, proxied, why_not
 
 PASSWORD = "correct horse"
@@ -95,6 +96,35 @@ def credentials(c):
             "are not", origins)
 
 
+def crowded(c):
+    """One token keeps the places of hosts only up to its limit: another one is answered."""
+    context, held = ssl.create_default_context(cafile=c.proxy.ca), []
+    head = (f"POST /api/v1/uploads HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {c.tokens['all']}\r\n"
+            "Content-Type: application/x-protobuf\r\nContent-Length: 40000\r\n\r\n").encode()
+    for _ in range(60):
+        s = context.wrap_socket(socket.create_connection(("127.0.0.1", c.proxy.port), LONG),
+                                server_hostname="localhost")
+        s.sendall(head + b"x" * 100)
+        held.append(s)
+    refused = 0
+    for s in held:
+        s.settimeout(0.05)
+        with contextlib.suppress(TimeoutError, OSError):
+            refused += s.recv(64).startswith(b"HTTP/1.1 503")
+    own = c.proxy.ask("/api/v1/uploads", "-X", "POST", "--data-binary", "x", token=c.tokens["all"])
+    other = c.proxy.ask("/api/v1/uploads", "-X", "POST", "--data-binary", "x", token=c.tokens["other"])
+    reader = c.sees(token=c.tokens["all"])
+    for s in held:
+        s.close()
+    c.point(refused == 12 and own.status == 503, "of 60 slow requests of one token, 12 are refused at once",
+            (refused, own))
+    c.point(other.status not in (0, 502, 503) and reader == (200, True), "another token, and readers, are answered",
+            (other, reader))
+    c.point(until(lambda: c.proxy.ask("/api/v1/uploads", "-X", "POST", "--data-binary", "x",
+                                      token=c.tokens["all"]).status not in (0, 502, 503)),
+            "when they have ended, the token is served again")
+
+
 def by_profctl(c):
     """profctl through the same server: a token reads, and one with the right admin sends symbols."""
     def ask(name, *verb):
@@ -171,7 +201,7 @@ def main():
             for proxy in (Nginx(d), Haproxy(d)):
                 with proxy:
                     c = Case(tap, d, proxy, exe, build, tokens)
-                    for act in (reads, codings, credentials, by_profctl, smuggled):
+                    for act in (reads, codings, credentials, crowded, by_profctl, smuggled):
                         act(c)
                     shown(c, "", tokens["all"])
             with Nginx(d, users={"alice": PASSWORD, "mallory": PASSWORD}) as proxy:
