@@ -378,14 +378,16 @@ crash: all $(B)/tests/crash-campaign $(B)/tests/crash-fault.so
 	$(Q)$(B)/tests/crash-campaign $(B)/profd $(B)/tests/crash-fault.so kills=$(N) cuts=$(CUTS) eio=$(EIO) points=$(STEP) $(if $(SEED),seed=$(SEED))
 # make fleet N=10000 HOSTS=50 RESTORES=500 PARTITIONS=1000: hosts, relays, nginx and centre are killed, restored from backups and cut
 # off while programs upload. SEED repeats a run. Then the negative controls: what its judge must find.
+# make fleet ENGINE=clickhouse N=400 (40 unless it is said): a centre with past days on two shards of ClickHouse, and the servers, are killed.
 HOSTS ?= 3
 RESTORES ?= 30
 PARTITIONS ?= 10
+FLEET_KILLS = $(if $(and $(ENGINE),$(filter file,$(origin N))),40,$(N))
 FLEET_SEED = $(or $(SEED),$$(shuf -i 1-999999 -n 1))
 fleet: all
-	$(Q)PROFD_BUILD=$(B) /usr/bin/python3 tests/fleet/fleet.py kills=$(N) hosts=$(HOSTS) restores=$(RESTORES) partitions=$(PARTITIONS) \
-	  seed=$(FLEET_SEED)
-	$(Q)PROFD_BUILD=$(B) /usr/bin/python3 tests/fleet/controls.py
+	$(Q)PROFD_BUILD=$(B) /usr/bin/python3 tests/fleet/fleet.py kills=$(FLEET_KILLS) hosts=$(HOSTS) restores=$(RESTORES) \
+	  partitions=$(PARTITIONS) seed=$(FLEET_SEED) engine=$(ENGINE)
+	$(if $(ENGINE),,$(Q)PROFD_BUILD=$(B) /usr/bin/python3 tests/fleet/controls.py)
 # make bench-fleet: 10,000 simulated hosts over HTTPS through nginx, uploads a second and a herd; what relaying costs a host.
 bench-fleet: all $(B)/tests/simulate
 	$(Q)PROFD_BUILD=$(B) /usr/bin/python3 tests/fleet/herd.py hosts=10000 connections=256 seconds=60

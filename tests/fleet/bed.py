@@ -56,8 +56,8 @@ class Centre(Machine):
     """A centre and its nginx. rate: the part of requests that is disturbed between the two. between: what is there
     instead of that, made from a path to listen on and the path of the centre's socket."""
 
-    def __init__(self, seed=0, rate=0.0, between=None, interval="1s", **more):
-        super().__init__("--relay-interval", interval, *proxied(), **more)
+    def __init__(self, seed=0, rate=0.0, between=None, interval="1s", options=(), **more):
+        super().__init__("--relay-interval", interval, *proxied(), *options, **more)
         path = os.path.join(self.folder, "between")
         self.between = between(path, self.http) if between else Meddler(path, self.http, seed, rate)
         self.proxy = Nginx(path).start()
