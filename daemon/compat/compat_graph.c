@@ -115,21 +115,17 @@ static uint64_t pairs_add_up(uint32_t *index, uint64_t *ticks, uint64_t n)
     return kept;
 }
 
-static enum profd_status group_bins(const struct counts *c, const struct group *g, struct arena *a, struct bins *out)
+static struct bins group_bins(const struct counts *c, const struct group *g, struct arena *a)
 {
     const struct counts_histogram *only = &c->histograms[g->last];
     if (g->records == 1) {
-        *out = (struct bins){only->used, c->bin_index + only->first, c->bin_ticks + only->first};
-        return PROFD_OK;
+        return (struct bins){only->used, c->bin_index + only->first, c->bin_ticks + only->first};
     }
     uint32_t *index[2];
     uint64_t *ticks[2];
     for (unsigned i = 0; i < 2; i++) {
         index[i] = ARENA_ARRAY(a, g->bins + 1, uint32_t);
         ticks[i] = ARENA_ARRAY(a, g->bins + 1, uint64_t);
-        if (index[i] == NULL || ticks[i] == NULL) {
-            return PROFD_NO_MEMORY;
-        }
     }
     uint64_t n = 0;
     for (uint32_t i = 0; i < c->histogram_count; i++) {
@@ -143,9 +139,7 @@ static enum profd_status group_bins(const struct counts *c, const struct group *
         }
     }
     pairs_sort(index, ticks, n);
-    n = pairs_add_up(index[0], ticks[0], n);
-    *out = (struct bins){n, index[0], ticks[0]};
-    return PROFD_OK;
+    return (struct bins){pairs_add_up(index[0], ticks[0], n), index[0], ticks[0]};
 }
 
 static uint64_t max_u64(uint64_t a, uint64_t b)
@@ -201,23 +195,12 @@ enum profd_status compat_hist_assign(const struct counts *c, const struct compat
 {
     struct compat_hist h = {.time = ARENA_ARRAY(a, s->count, double)};
     struct group *groups = ARENA_ARRAY(a, (size_t)c->histogram_count + 1, struct group);
-    if (h.time == NULL || groups == NULL) {
-        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for the times of %u symbols", s->count);
-    }
     uint32_t count = 0;
     for (uint32_t i = 0; i < c->histogram_count; i++) {
-        enum profd_status status = record_check(&c->histograms[0], &c->histograms[i], e);
-        if (status == PROFD_OK) {
-            status = group_add(groups, &count, &c->histograms[i], i, e);
-        }
-        if (status != PROFD_OK) {
-            return status;
-        }
+        TRY(record_check(&c->histograms[0], &c->histograms[i], e));
+        TRY(group_add(groups, &count, &c->histograms[i], i, e));
     }
     h.ranges = ARENA_ARRAY(a, (size_t)count + 1, struct compat_hist_range);
-    if (h.ranges == NULL) {
-        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for %u histograms", count);
-    }
     if (count > 0) {
         const struct counts_histogram *first = &c->histograms[0];
         h.scale = record_scale(first);
@@ -226,11 +209,8 @@ enum profd_status compat_hist_assign(const struct counts *c, const struct compat
         h.abbreviation = first->abbreviation;
     }
     for (uint32_t i = 0; i < count; i++) {
-        struct bins b;
-        if (group_bins(c, &groups[i], a, &b) != PROFD_OK) {
-            return profd_error_set(e, PROFD_NO_MEMORY, "no memory for %" PRIu64 " bins", groups[i].bins);
-        }
         const struct group *g = &groups[i];
+        const struct bins b = group_bins(c, g, a);
         h.ranges[h.range_count++] = (struct compat_hist_range){g->low, g->high, g->size, b.count, b.index, b.ticks};
         bins_apportion(&b, g->low, s, f, &h);
     }
@@ -248,7 +228,6 @@ struct scan {
     struct arena *arena;
     struct compat_calls calls;
     uint32_t capacity;
-    bool failed; /* no memory */
 };
 
 bool compat_calls_possible(const struct object *o)
@@ -258,24 +237,9 @@ bool compat_calls_possible(const struct object *o)
 
 static void call_add(struct scan *c, uint32_t parent, uint32_t child)
 {
-    if (c->failed) {
-        return;
-    }
-    if (c->calls.count == c->capacity) {
-        uint32_t capacity = c->capacity < 1u << 30 ? c->capacity * 2 + 64 : UINT32_MAX;
-        uint32_t *p = ARENA_ARRAY(c->arena, capacity, uint32_t), *q = ARENA_ARRAY(c->arena, capacity, uint32_t);
-        if (p == NULL || q == NULL || capacity == c->capacity) {
-            c->failed = true;
-            return;
-        }
-        if (c->calls.count > 0) {
-            memcpy(p, c->calls.parent, c->calls.count * sizeof *p);
-            memcpy(q, c->calls.child, c->calls.count * sizeof *q);
-        }
-        c->calls.parent = p;
-        c->calls.child = q;
-        c->capacity = capacity;
-    }
+    uint32_t capacity = c->capacity; /* of both arrays */
+    c->calls.parent = arena_extend(c->arena, c->calls.parent, c->calls.count, &capacity, sizeof *c->calls.parent);
+    c->calls.child = arena_extend(c->arena, c->calls.child, c->calls.count, &c->capacity, sizeof *c->calls.child);
     c->calls.parent[c->calls.count] = parent;
     c->calls.child[c->calls.count++] = child;
 }
@@ -367,22 +331,15 @@ static void symbol_scan(struct scan *c, uint32_t v)
     }
 }
 
-enum profd_status compat_calls_find(const struct object *o, const struct compat_symbols *s, const struct compat_hist *h,
-                                    struct arena *a, struct compat_calls *out, struct profd_error *e)
+struct compat_calls compat_calls_find(const struct object *o, const struct compat_symbols *s,
+                                      const struct compat_hist *h, struct arena *a)
 {
     struct scan c = {.object = o, .symbols = s, .hist = h, .arena = a};
-    if (!compat_calls_possible(o) || o->text == NULL || o->text_size > UINT64_MAX - o->text_address) {
-        *out = c.calls;
-        return PROFD_OK;
-    }
-    for (uint32_t v = 0; v + 1 < s->count && !c.failed; v++) {
+    const bool readable = compat_calls_possible(o) && o->text != NULL && o->text_size <= UINT64_MAX - o->text_address;
+    for (uint32_t v = 0; readable && v + 1 < s->count; v++) {
         symbol_scan(&c, v);
     }
-    if (c.failed) {
-        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for %u calls found in the code", c.calls.count);
-    }
-    *out = c.calls;
-    return PROFD_OK;
+    return c.calls;
 }
 
 /* One record, or one call in the machine code, between two symbols. */
@@ -564,20 +521,6 @@ static void parents_deal(struct tally *t)
     }
 }
 
-static bool arcs_take(struct compat_arcs *r, size_t arcs, size_t symbols, struct arena *a)
-{
-    r->child = ARENA_ARRAY(a, arcs, uint32_t);
-    r->calls = ARENA_ARRAY(a, arcs, uint64_t);
-    r->parent = ARENA_ARRAY(a, arcs, uint32_t);
-    r->parent_calls = ARENA_ARRAY(a, arcs, uint64_t);
-    r->total = ARENA_ARRAY(a, symbols, uint64_t);
-    r->recorded = ARENA_ARRAY(a, symbols, uint32_t);
-    r->child_first = ARENA_ARRAY(a, symbols + 1, uint32_t);
-    r->parent_first = ARENA_ARRAY(a, symbols + 1, uint32_t);
-    return r->child != NULL && r->calls != NULL && r->parent != NULL && r->parent_calls != NULL && r->total != NULL &&
-           r->recorded != NULL && r->child_first != NULL && r->parent_first != NULL;
-}
-
 enum profd_status compat_arcs_tally(const struct counts *c, const struct compat_symbols *s,
                                     const struct compat_filter *f, const struct compat_calls *calls, struct arena *a,
                                     struct compat_arcs *out, struct profd_error *e)
@@ -595,10 +538,14 @@ enum profd_status compat_arcs_tally(const struct counts *c, const struct compat_
     t.arc_of = ARENA_ARRAY(a, n, uint32_t);
     t.symbol = ARENA_ARRAY(a, s->count, uint32_t);
     t.list = ARENA_ARRAY(a, n, struct met);
-    if (t.from == NULL || t.to == NULL || t.arc_of == NULL || t.symbol == NULL || t.list == NULL ||
-        !arcs_take(&r, n, s->count, a)) {
-        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for %u arcs", c->arc_count);
-    }
+    r.child = ARENA_ARRAY(a, n, uint32_t);
+    r.calls = ARENA_ARRAY(a, n, uint64_t);
+    r.parent = ARENA_ARRAY(a, n, uint32_t);
+    r.parent_calls = ARENA_ARRAY(a, n, uint64_t);
+    r.total = ARENA_ARRAY(a, s->count, uint64_t);
+    r.recorded = ARENA_ARRAY(a, s->count, uint32_t);
+    r.child_first = ARENA_ARRAY(a, (size_t)s->count + 1, uint32_t);
+    r.parent_first = ARENA_ARRAY(a, (size_t)s->count + 1, uint32_t);
     /* By symbol: the function that counts the calls to it, which is the symbol itself or the nearest function before
      * it. */
     uint32_t last = COMPAT_NONE;
@@ -705,8 +652,7 @@ static void order_fill(const struct walk *w, uint32_t symbols, uint32_t *place, 
     }
 }
 
-enum profd_status compat_cycles_find(const struct compat_arcs *arcs, uint32_t symbols, struct arena *a,
-                                     struct compat_cycles *out, struct profd_error *e)
+struct compat_cycles compat_cycles_find(const struct compat_arcs *arcs, uint32_t symbols, struct arena *a)
 {
     struct walk w = {.arcs = arcs};
     struct compat_cycles r = {0};
@@ -715,9 +661,6 @@ enum profd_status compat_cycles_find(const struct compat_arcs *arcs, uint32_t sy
                                  &w.stack,   &w.heads,  &r.number, &r.member_first, &r.members, &r.order};
     for (unsigned i = 0; i < sizeof arrays / sizeof *arrays; i++) {
         *arrays[i] = ARENA_ARRAY(a, n, uint32_t);
-        if (*arrays[i] == NULL) {
-            return profd_error_set(e, PROFD_NO_MEMORY, "no memory for the cycles of %u symbols", symbols);
-        }
     }
     for (uint32_t v = 0; v < symbols; v++) {
         if (w.entered[v] == 0) {
@@ -738,8 +681,7 @@ enum profd_status compat_cycles_find(const struct compat_arcs *arcs, uint32_t sy
     }
     r.member_first[r.count] = at;
     order_fill(&w, symbols, w.stack, r.order);
-    *out = r;
-    return PROFD_OK;
+    return r;
 }
 
 #define SMALL 24u /* up to this number, names are sorted by insertion */
@@ -799,15 +741,12 @@ static uint32_t stretch_sort(const char *const *names, struct sort_item *items, 
     return height;
 }
 
-enum profd_status compat_names_order(const char *const *names, uint32_t n, struct arena *a, uint32_t **out)
+uint32_t *compat_names_order(const char *const *names, uint32_t n, struct arena *a)
 {
     uint32_t *order = ARENA_ARRAY(a, n, uint32_t);
     struct sort_item *items = ARENA_ARRAY(a, n, struct sort_item), *scratch = ARENA_ARRAY(a, n, struct sort_item);
     struct stretch *stack =
         ARENA_ARRAY(a, (size_t)n / SMALL + 2, struct stretch); /* ranges on the stack do not overlap */
-    if (order == NULL || items == NULL || scratch == NULL || stack == NULL) {
-        return PROFD_NO_MEMORY;
-    }
     for (uint32_t i = 0; i < n; i++) {
         items[i].value = i;
     }
@@ -820,8 +759,7 @@ enum profd_status compat_names_order(const char *const *names, uint32_t n, struc
     for (uint32_t i = 0; i < n; i++) {
         order[i] = items[i].value;
     }
-    *out = order;
-    return PROFD_OK;
+    return order;
 }
 
 /* Context of the comparisons. */
@@ -877,24 +815,13 @@ static int flat_compare(const void *context, uint32_t x, uint32_t y)
     return name_compare(w, x, y);
 }
 
-static enum profd_status list_merge(struct view *w, compat_compare *compare, uint32_t *list, uint32_t n,
-                                    struct arena *a)
-{
-    uint32_t *scratch = ARENA_ARRAY(a, n, uint32_t);
-    if (scratch == NULL) {
-        return PROFD_NO_MEMORY;
-    }
-    compat_sort(list, scratch, n, compare, w);
-    return PROFD_OK;
-}
-
 /* Descending; −0 is 0. */
 static uint64_t time_key(double time)
 {
     return ~sort_key_double(time + 0.0);
 }
 
-enum profd_status compat_order_nodes(struct compat_graph *g, const struct compat_symbols *s, struct arena *a)
+void compat_order_nodes(struct compat_graph *g, const struct compat_symbols *s, struct arena *a)
 {
     uint32_t n = g->nodes, cycles = g->nodes - g->symbols;
     struct view w = {g, s};
@@ -902,12 +829,10 @@ enum profd_status compat_order_nodes(struct compat_graph *g, const struct compat
         for (uint32_t i = 0; i < n; i++) {
             g->listing[i] = i;
         }
-        return list_merge(&w, node_compare, g->listing, n, a);
+        compat_sort(g->listing, ARENA_ARRAY(a, n, uint32_t), n, node_compare, &w);
+        return;
     }
     struct sort_item *items = ARENA_ARRAY(a, n, struct sort_item), *scratch = ARENA_ARRAY(a, n, struct sort_item);
-    if (items == NULL || scratch == NULL) {
-        return PROFD_NO_MEMORY;
-    }
     /* Sorts by the least significant key first. */
     for (uint32_t i = 0; i < g->symbols; i++) {
         items[i] = (struct sort_item){~g->node[g->by_name[i]].calls, g->by_name[i]};
@@ -928,21 +853,18 @@ enum profd_status compat_order_nodes(struct compat_graph *g, const struct compat
     for (uint32_t i = 0; i < n; i++) {
         g->listing[i] = items[i].value;
     }
-    return PROFD_OK;
 }
 
-enum profd_status compat_order_flat(const struct compat_graph *g, const struct compat_symbols *s, uint32_t *list,
-                                    uint32_t n, struct arena *a)
+void compat_order_flat(const struct compat_graph *g, const struct compat_symbols *s, uint32_t *list, uint32_t n,
+                       struct arena *a)
 {
     struct view w = {g, s};
     if (!g->orderly) {
-        return list_merge(&w, flat_compare, list, n, a);
+        compat_sort(list, ARENA_ARRAY(a, n, uint32_t), n, flat_compare, &w);
+        return;
     }
     struct sort_item *items = ARENA_ARRAY(a, n, struct sort_item), *scratch = ARENA_ARRAY(a, n, struct sort_item);
     bool *listed = ARENA_ARRAY(a, g->symbols, bool);
-    if (items == NULL || scratch == NULL || listed == NULL) {
-        return PROFD_NO_MEMORY;
-    }
     for (uint32_t i = 0; i < n; i++) {
         listed[list[i]] = true;
     }
@@ -959,7 +881,6 @@ enum profd_status compat_order_flat(const struct compat_graph *g, const struct c
     for (uint32_t i = 0; i < n; i++) {
         list[i] = items[i].value;
     }
-    return PROFD_OK;
 }
 
 /* What all steps see. */
@@ -1128,17 +1049,13 @@ static bool times_finite(const struct compat_graph *g)
     return true;
 }
 
-enum profd_status compat_graph_build(const struct compat_symbols *s, const struct compat_filter *f,
-                                     const struct compat_hist *hist, const struct compat_arcs *arcs,
-                                     const struct compat_cycles *cycles, struct arena *a, struct compat_graph *out,
-                                     struct profd_error *e)
+void compat_graph_build(const struct compat_symbols *s, const struct compat_filter *f, const struct compat_hist *hist,
+                        const struct compat_arcs *arcs, const struct compat_cycles *cycles, struct arena *a,
+                        struct compat_graph *out)
 {
     struct compat_graph g = {.symbols = s->count, .nodes = s->count + cycles->count};
     g.node = ARENA_ARRAY(a, g.nodes, struct compat_node);
     g.listing = ARENA_ARRAY(a, g.nodes, uint32_t);
-    if (g.node == NULL || g.listing == NULL) {
-        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for a graph of %u symbols", s->count);
-    }
     struct building b = {f, arcs, cycles, &g, g.node};
     nodes_fill(&b, hist->time);
     calls_fill(&b);
@@ -1158,12 +1075,10 @@ enum profd_status compat_graph_build(const struct compat_symbols *s, const struc
         }
     }
     g.orderly = times_finite(&g);
-    if (compat_names_order(s->raw, s->count, a, &g.by_name) != PROFD_OK || compat_order_nodes(&g, s, a) != PROFD_OK) {
-        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for the order of %u symbols", s->count);
-    }
+    g.by_name = compat_names_order(s->raw, s->count, a);
+    compat_order_nodes(&g, s, a);
     for (uint32_t i = 0; i < g.nodes; i++) {
         g.node[g.listing[i]].index = i + 1;
     }
     *out = g;
-    return PROFD_OK;
 }

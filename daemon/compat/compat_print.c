@@ -116,8 +116,7 @@ void compat_label_add(const struct compat_run *r, uint32_t symbol, struct buffer
     buffer_add(out, text, compat_label_index(text, r->graph.node[symbol].index, r->graph.node[symbol].shown));
 }
 
-enum profd_status compat_labels_build(const struct compat_run *r, struct arena *a, struct compat_labels *out,
-                                      struct profd_error *e)
+void compat_labels_build(const struct compat_run *r, struct arena *a, struct compat_labels *out)
 {
     uint32_t n = r->graph.symbols;
     size_t bytes = 1;
@@ -126,16 +125,12 @@ enum profd_status compat_labels_build(const struct compat_run *r, struct arena *
     }
     char *text = arena_take(a, bytes);
     size_t *first = ARENA_ARRAY(a, (size_t)n + 1, size_t);
-    if (text == NULL || first == NULL) {
-        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for %zu bytes of names", bytes);
-    }
     char *p = text;
     for (uint32_t v = 0; v < n; v++) {
         p = label_put(p, r, v);
         first[v + 1] = (size_t)(p - text);
     }
     *out = (struct compat_labels){text, first};
-    return PROFD_OK;
 }
 
 /* The rows of a symbol's callers or callees in the order of the call graph. */
@@ -164,7 +159,7 @@ struct compat_rows {
 
 #define RUN 16u /* up to this number, rows are sorted by insertion */
 
-static enum profd_status compat_rows_init(struct compat_rows *r, const struct compat_run *run, struct arena *a)
+static void compat_rows_init(struct compat_rows *r, const struct compat_run *run, struct arena *a)
 {
     uint32_t n = 0;
     for (uint32_t v = 0; v < run->graph.symbols; v++) {
@@ -176,9 +171,6 @@ static enum profd_status compat_rows_init(struct compat_rows *r, const struct co
     *r = (struct compat_rows){ARENA_ARRAY(a, n, struct compat_row), ARENA_ARRAY(a, n, struct compat_row_key),
                               ARENA_ARRAY(a, n, struct compat_row_key), ARENA_ARRAY(a, n, uint32_t),
                               ARENA_ARRAY(a, n, uint32_t)};
-    return r->rows == NULL || r->keys == NULL || r->scratch == NULL || r->list == NULL || r->list_scratch == NULL
-               ? PROFD_NO_MEMORY
-               : PROFD_OK;
 }
 
 static struct compat_row row_make(const struct compat_run *run, uint32_t parent, uint32_t child, uint64_t calls,
@@ -531,17 +523,6 @@ static void heading_print(struct listing *l)
     }
 }
 
-static enum profd_status listing_init(struct listing *l, struct arena *a, struct profd_error *e)
-{
-    const struct compat_run *r = l->run;
-    l->members = ARENA_ARRAY(a, r->graph.symbols, uint32_t);
-    l->scratch = ARENA_ARRAY(a, r->graph.symbols, uint32_t);
-    if (l->members == NULL || l->scratch == NULL || compat_rows_init(&l->rows, r, a) != PROFD_OK) {
-        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for a call graph of %u symbols", r->graph.symbols);
-    }
-    return compat_labels_build(r, a, &l->labels, e);
-}
-
 static bool node_listed(const struct compat_run *r, uint32_t number)
 {
     const struct compat_node *node = &r->graph.node[number];
@@ -552,8 +533,7 @@ static bool node_listed(const struct compat_run *r, uint32_t number)
     return !r->options.lines || (number < r->graph.symbols && (r->symbols.flags[number] & COMPAT_SYMBOL_FUNCTION) != 0);
 }
 
-enum profd_status compat_callgraph_print(const struct compat_run *r, struct arena *a, struct buffer *out,
-                                         struct profd_error *e)
+void compat_callgraph_print(const struct compat_run *r, struct arena *a, struct buffer *out)
 {
     const struct compat_graph *g = &r->graph;
     struct listing l = {.run = r,
@@ -561,7 +541,10 @@ enum profd_status compat_callgraph_print(const struct compat_run *r, struct aren
                         .print_time = g->print_time,
                         .child_width = r->options.traditional ? 11 : 7,
                         .out = out};
-    TRY(listing_init(&l, a, e));
+    l.members = ARENA_ARRAY(a, g->symbols, uint32_t);
+    l.scratch = ARENA_ARRAY(a, g->symbols, uint32_t);
+    compat_rows_init(&l.rows, r, a);
+    compat_labels_build(r, a, &l.labels);
     heading_print(&l);
     for (uint32_t i = 0; i < g->nodes && !out->failed; i++) {
         uint32_t number = g->listing[i];
@@ -580,7 +563,6 @@ enum profd_status compat_callgraph_print(const struct compat_run *r, struct aren
     if (!r->options.traditional && !r->options.brief) {
         compat_prose_graph(out);
     }
-    return PROFD_OK;
 }
 
 /* -C: how often each function was called, by source file and line. */
@@ -603,14 +585,10 @@ static int place_compare(const void *context, uint32_t x, uint32_t y)
 }
 
 /* Appends a line for each function that was called; with -z, for every function. NO_MEMORY. O(symbols log symbols). */
-static enum profd_status compat_executions_print(const struct compat_run *r, struct arena *a, struct buffer *out,
-                                                 struct profd_error *e)
+static void compat_executions_print(const struct compat_run *r, struct arena *a, struct buffer *out)
 {
     const struct compat_symbols *s = &r->symbols;
     uint32_t *list = ARENA_ARRAY(a, s->count, uint32_t), *scratch = ARENA_ARRAY(a, s->count, uint32_t);
-    if (list == NULL || scratch == NULL) {
-        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for the counts of %u symbols", s->count);
-    }
     uint32_t n = 0;
     for (uint32_t v = 0; v < s->count; v++) {
         if (compat_filter_on(&r->filter, COMPAT_EXEC, v)) {
@@ -630,7 +608,6 @@ static enum profd_status compat_executions_print(const struct compat_run *r, str
         buffer_add_text(out, s->raw[v]);
         buffer_add_format(out, ":0x%" PRIx64 ") %" PRIu64 " executions\n", s->address[v], r->graph.node[v].calls);
     }
-    return PROFD_OK;
 }
 
 /* The index by function name (reference 3.6). */
@@ -691,14 +668,10 @@ static size_t item_print(const struct compat_run *r, uint32_t node, size_t colum
 
 /* Appends the index in three columns, without the form feed before it. NO_MEMORY; reaching the limit of the buffer is
  * recorded in the buffer. O(symbols log symbols). */
-static enum profd_status compat_index_print(const struct compat_run *r, struct arena *a, struct buffer *out,
-                                            struct profd_error *e)
+static void compat_index_print(const struct compat_run *r, struct arena *a, struct buffer *out)
 {
     const struct compat_graph *g = &r->graph;
     uint32_t *list = ARENA_ARRAY(a, g->nodes, uint32_t);
-    if (list == NULL) {
-        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for an index of %u symbols", g->symbols);
-    }
     uint32_t n = 0;
     for (uint32_t i = 0; i < g->symbols; i++) {
         uint32_t v = g->by_name[i];
@@ -720,7 +693,6 @@ static enum profd_status compat_index_print(const struct compat_run *r, struct a
         }
         buffer_add_char(out, '\n');
     }
-    return PROFD_OK;
 }
 
 /* The flat profile (reference 3.6). */
@@ -829,20 +801,17 @@ static double title_print(const struct compat_run *r, struct buffer *out)
 
 /* Appends the listing. NO_MEMORY; reaching the limit of the buffer is recorded in the buffer. O(symbols log symbols).
  */
-static enum profd_status compat_flat_print(const struct compat_run *r, struct arena *a, struct buffer *out,
-                                           struct profd_error *e)
+static void compat_flat_print(const struct compat_run *r, struct arena *a, struct buffer *out)
 {
     const struct compat_graph *g = &r->graph;
     uint32_t *list = ARENA_ARRAY(a, g->symbols, uint32_t), n = 0;
-    for (uint32_t v = 0; v < g->symbols && list != NULL; v++) {
+    for (uint32_t v = 0; v < g->symbols; v++) {
         if ((r->options.all_symbols || g->node[v].calls != 0 || g->node[v].time != 0.0) &&
             compat_filter_on(&r->filter, COMPAT_FLAT, v)) {
             list[n++] = v;
         }
     }
-    if (list == NULL || compat_order_flat(g, &r->symbols, list, n, a) != PROFD_OK) {
-        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for a flat profile of %u symbols", g->symbols);
-    }
+    compat_order_flat(g, &r->symbols, list, n, a);
 
     double total = title_print(r, out), sum = 0.0;
     const struct unit *u = unit_choose(r);
@@ -859,16 +828,16 @@ static enum profd_status compat_flat_print(const struct compat_run *r, struct ar
     if (!r->options.traditional && !r->options.brief) {
         compat_prose_flat(out);
     }
-    return PROFD_OK;
 }
 
 enum profd_status compat_run_open(struct compat_run *r, const struct compat_options *options,
                                   const struct object *object, struct arena *a, struct profd_error *e)
 {
+    ARENA_BOUNDARY(a, profd_no_memory(e));
     struct compat_run run = {.options = *options, .object = object};
     TRY(compat_symbols_choose(object, options, a, &run.symbols, e));
-    TRY(compat_filter_init(options->specs, options->spec_count, &run.symbols, a, &run.filter, e));
-    TRY(compat_symbols_name(&run.symbols, options, a, e));
+    compat_filter_init(options->specs, options->spec_count, &run.symbols, a, &run.filter);
+    compat_symbols_name(&run.symbols, options, a);
     *r = run;
     return PROFD_OK;
 }
@@ -876,16 +845,18 @@ enum profd_status compat_run_open(struct compat_run *r, const struct compat_opti
 enum profd_status compat_run_count(struct compat_run *r, const struct counts *counts, struct arena *a,
                                    struct profd_error *e)
 {
+    ARENA_BOUNDARY(a, profd_no_memory(e));
     struct compat_calls calls = {0};
     r->has_histogram = r->has_histogram || counts->histogram_count > 0;
     r->has_arcs = r->has_arcs || counts->arc_count > 0;
     TRY(compat_hist_assign(counts, &r->symbols, &r->filter, a, &r->hist, e));
     if (r->options.static_calls && r->has_arcs) {
-        TRY(compat_calls_find(r->object, &r->symbols, &r->hist, a, &calls, e));
+        calls = compat_calls_find(r->object, &r->symbols, &r->hist, a);
     }
     TRY(compat_arcs_tally(counts, &r->symbols, &r->filter, &calls, a, &r->arcs, e));
-    TRY(compat_cycles_find(&r->arcs, r->symbols.count, a, &r->cycles, e));
-    return compat_graph_build(&r->symbols, &r->filter, &r->hist, &r->arcs, &r->cycles, a, &r->graph, e);
+    r->cycles = compat_cycles_find(&r->arcs, r->symbols.count, a);
+    compat_graph_build(&r->symbols, &r->filter, &r->hist, &r->arcs, &r->cycles, a, &r->graph);
+    return PROFD_OK;
 }
 
 /* The styles to print. If none was requested, the counts decide. */
@@ -903,8 +874,38 @@ static unsigned styles_choose(const struct compat_run *r)
     return styles;
 }
 
-typedef enum profd_status print_part(const struct compat_run *r, struct arena *a, struct buffer *out,
-                                     struct profd_error *e);
+typedef void print_part(const struct compat_run *r, struct arena *a, struct buffer *out);
+
+/* Everything that was asked for, page after page. NO_MEMORY or OK. */
+static enum profd_status parts_print(const struct compat_run *r, unsigned styles, struct arena *a, struct buffer *out,
+                                     struct profd_error *e)
+{
+    ARENA_BOUNDARY(a, profd_no_memory(e));
+    const bool old = r->options.traditional;
+    const struct {
+        unsigned style;
+        print_part *print;
+    } parts[] = {{old ? COMPAT_STYLE_GRAPH : 0, compat_callgraph_print},
+                 {COMPAT_STYLE_FLAT, compat_flat_print},
+                 {old ? 0 : COMPAT_STYLE_GRAPH, compat_callgraph_print},
+                 {COMPAT_STYLE_GRAPH, compat_index_print},
+                 {COMPAT_STYLE_COUNTS, compat_executions_print}};
+    bool follows = r->options.follows;
+    for (unsigned i = 0; i < sizeof parts / sizeof *parts; i++) {
+        if ((styles & parts[i].style) == 0) {
+            continue;
+        }
+        if (old && !r->options.brief && parts[i].print == compat_callgraph_print) {
+            compat_prose_graph_old(out);
+        }
+        if (follows) {
+            buffer_add_text(out, "\f\n");
+        }
+        follows = true;
+        parts[i].print(r, a, out);
+    }
+    return PROFD_OK;
+}
 
 enum profd_status compat_run_print(const struct compat_run *r, struct arena *a, struct buffer *out,
                                    struct profd_error *e)
@@ -916,32 +917,9 @@ enum profd_status compat_run_print(const struct compat_run *r, struct arena *a, 
     if ((styles & COMPAT_STYLE_GRAPH) != 0 && !r->has_arcs) {
         return profd_error_set(e, PROFD_REFUSED, "gmon.out file is missing call-graph data");
     }
-    bool old = r->options.traditional;
-    const struct {
-        unsigned style;
-        print_part *print;
-    } parts[] = {{old ? COMPAT_STYLE_GRAPH : 0, compat_callgraph_print},
-                 {COMPAT_STYLE_FLAT, compat_flat_print},
-                 {old ? 0 : COMPAT_STYLE_GRAPH, compat_callgraph_print},
-                 {COMPAT_STYLE_GRAPH, compat_index_print},
-                 {COMPAT_STYLE_COUNTS, compat_executions_print}};
-    size_t before = out->size;
-    uint64_t drained = out->drained;
-    bool follows = r->options.follows;
-    enum profd_status status = PROFD_OK;
-    for (unsigned i = 0; i < sizeof parts / sizeof *parts && status == PROFD_OK; i++) {
-        if ((styles & parts[i].style) == 0) {
-            continue;
-        }
-        if (old && !r->options.brief && parts[i].print == compat_callgraph_print) {
-            compat_prose_graph_old(out);
-        }
-        if (follows) {
-            buffer_add_text(out, "\f\n");
-        }
-        follows = true;
-        status = parts[i].print(r, a, out, e);
-    }
+    const size_t before = out->size;
+    const uint64_t drained = out->drained;
+    enum profd_status status = parts_print(r, styles, a, out, e);
     if (status == PROFD_OK && out->failed && out->drain == NULL) {
         status = profd_error_set(e, PROFD_TOO_LARGE, "the listing does not fit into %zu bytes", out->limit);
     }

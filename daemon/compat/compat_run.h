@@ -1,4 +1,6 @@
-/* How a listing is made: symbols, then counts, then print. compat.h has all in one step. */
+/* How a listing is made: symbols, then counts, then print. compat.h has all in one step.
+ * Steps 1 to 3 (compat_run_open and on) are boundaries of the arena (core/arena.h): what they call never tests memory.
+ */
 #ifndef PROFD_COMPAT_COMPAT_RUN_H
 #define PROFD_COMPAT_COMPAT_RUN_H
 
@@ -26,9 +28,9 @@ void compat_sort(uint32_t *items, uint32_t *scratch, size_t n, compat_compare *c
 /* Symbols by name, once for all listings. */
 
 /* Orders the numbers 0 … n − 1 by their names as strcmp does; equal names keep the order of their numbers. Sorts by
- * eight bytes at a time, so that common prefixes cost little. NO_MEMORY. O(bytes of names) and at most n log n
+ * eight bytes at a time, so that common prefixes cost little. O(bytes of names) and at most n log n
  * comparisons. */
-enum profd_status compat_names_order(const char *const *names, uint32_t n, struct arena *a, uint32_t **out);
+uint32_t *compat_names_order(const char *const *names, uint32_t n, struct arena *a);
 
 /* gprof's table of symbols (reference rules S1–S8): which symbols of .symtab count, which of several at one address is
  * kept, where each ends. "Table order" is ascending by address. */
@@ -63,20 +65,18 @@ struct compat_symbols {
 enum profd_status compat_symbols_choose(const struct object *object, const struct compat_options *options,
                                         struct arena *a, struct compat_symbols *out, struct profd_error *e);
 
-/* Makes the printed names: raw, demangled, with file and line. NO_MEMORY. O(symbols). */
-enum profd_status compat_symbols_name(struct compat_symbols *s, const struct compat_options *options, struct arena *a,
-                                      struct profd_error *e);
+/* Makes the printed names: raw, demangled, with file and line. O(symbols). */
+void compat_symbols_name(struct compat_symbols *s, const struct compat_options *options, struct arena *a);
 
-/* Finds the path that ends in the file name base; of several, the last one in the symbol table. NOT_FOUND, NO_MEMORY.
+/* Finds the path that ends in the file name base; of several, the last one in the symbol table. NULL if there is none.
  * O(symbols × matching paths). */
-enum profd_status compat_symbols_source(const struct compat_symbols *s, const char *base, struct arena *a,
-                                        const char **out);
+const char *compat_symbols_source(const struct compat_symbols *s, const char *base, struct arena *a);
 
 /* The last part of a path. */
 const char *compat_symbols_file(const char *path);
 
-/* Builds the stripes, at most as many as there are entries. Called by choose. NO_MEMORY. O(count). */
-enum profd_status compat_symbols_stripe(struct compat_symbols *s, struct arena *a);
+/* Builds the stripes, at most as many as there are entries. Called by choose. O(count). */
+void compat_symbols_stripe(struct compat_symbols *s, struct arena *a);
 
 /* Returns the entry that owns the address, or COMPAT_NONE. O(1) if entries are spread evenly over the addresses,
  * otherwise O(log count). */
@@ -122,9 +122,8 @@ struct compat_filter {
 /* Reads the user's specs, and excludes the profiler's own functions (mcount and similar) from everything. If several
  * ranges of one table begin at the same symbol, gprof keeps the one given last, whatever its length. O(symbols ×
  * specs). */
-enum profd_status compat_filter_init(const struct compat_spec *specs, uint32_t spec_count,
-                                     const struct compat_symbols *s, struct arena *a, struct compat_filter *out,
-                                     struct profd_error *e);
+void compat_filter_init(const struct compat_spec *specs, uint32_t spec_count, const struct compat_symbols *s,
+                        struct arena *a, struct compat_filter *out);
 
 static inline bool compat_filter_includes(const struct compat_filter *f, enum compat_purpose purpose, uint32_t symbol)
 {
@@ -193,9 +192,9 @@ struct compat_calls {
 bool compat_calls_possible(const struct object *o);
 
 /* Scans the part of .text of each symbol that a histogram covers. Code outside .text and the last symbol are not
- * scanned: gprof reads the end of that symbol from memory outside the data. NO_MEMORY. O(bytes × log symbols). */
-enum profd_status compat_calls_find(const struct object *o, const struct compat_symbols *s, const struct compat_hist *h,
-                                    struct arena *a, struct compat_calls *out, struct profd_error *e);
+ * scanned: gprof reads the end of that symbol from memory outside the data. O(bytes × log symbols). */
+struct compat_calls compat_calls_find(const struct object *o, const struct compat_symbols *s,
+                                      const struct compat_hist *h, struct arena *a);
 
 /* Two tables of the same arcs, so that iterating over a symbol's arcs reads memory in order. In each list the oldest
  * arc is first; gprof inserts new arcs at the front of its lists, so it visits the newest first. */
@@ -215,7 +214,7 @@ struct compat_arcs {
 /* Finds both ends of every record that the filter (may be NULL) passes, and adds up the records of each pair; then adds
  * the calls of the machine code (may be NULL) with count 0. A record is dropped if no symbol owns one of its ends. A
  * call to a symbol that is not a function goes to the nearest function before it. Sums wrap at 2^64, as in gprof.
- * NO_MEMORY; LIMIT from 2^32 − 1 records. O(symbols + records × arc rules): arcs are sorted by radix, first by one end,
+ * LIMIT from 2^32 − 1 records. O(symbols + records × arc rules): arcs are sorted by radix, first by one end,
  * then by the other. */
 enum profd_status compat_arcs_tally(const struct counts *c, const struct compat_symbols *s,
                                     const struct compat_filter *f, const struct compat_calls *calls, struct arena *a,
@@ -232,8 +231,7 @@ struct compat_cycles {
 };
 
 /* Depth-first search over all arcs, including those of count 0; iterative. O(symbols + arcs). */
-enum profd_status compat_cycles_find(const struct compat_arcs *arcs, uint32_t symbols, struct arena *a,
-                                     struct compat_cycles *out, struct profd_error *e);
+struct compat_cycles compat_cycles_find(const struct compat_arcs *arcs, uint32_t symbols, struct arena *a);
 
 /* The call graph with its times (reference 3.5): gprof's order of every addition, so that every double has gprof's
  * bits. */
@@ -273,21 +271,20 @@ struct compat_flow {
 struct compat_flow compat_graph_flow(const struct compat_graph *g, uint32_t parent, uint32_t child, uint64_t calls);
 
 /* Divides the calls of symbols into self calls and others, propagates times and sorts the nodes. O(n log n + arcs). */
-enum profd_status compat_graph_build(const struct compat_symbols *s, const struct compat_filter *f,
-                                     const struct compat_hist *hist, const struct compat_arcs *arcs,
-                                     const struct compat_cycles *cycles, struct arena *a, struct compat_graph *out,
-                                     struct profd_error *e);
+void compat_graph_build(const struct compat_symbols *s, const struct compat_filter *f, const struct compat_hist *hist,
+                        const struct compat_arcs *arcs, const struct compat_cycles *cycles, struct arena *a,
+                        struct compat_graph *out);
 
 /* The orders of the listings. */
 
 /* Fills g->listing, the order of the call graph: by time with callees; equal ones with cycles first, names with '_'
- * last, then by calls and name. g->by_name must be set. Linear, by radix, unless times are NaN. NO_MEMORY. */
-enum profd_status compat_order_nodes(struct compat_graph *g, const struct compat_symbols *s, struct arena *a);
+ * last, then by calls and name. g->by_name must be set. Linear, by radix, unless times are NaN. */
+void compat_order_nodes(struct compat_graph *g, const struct compat_symbols *s, struct arena *a);
 
 /* Sorts n symbols, which ascend, into the order of the flat profile: by own time, calls, name. Linear, unless times are
- * NaN. NO_MEMORY. */
-enum profd_status compat_order_flat(const struct compat_graph *g, const struct compat_symbols *s, uint32_t *list,
-                                    uint32_t n, struct arena *a);
+ * NaN. */
+void compat_order_flat(const struct compat_graph *g, const struct compat_symbols *s, uint32_t *list, uint32_t n,
+                       struct arena *a);
 
 /* State of a listing, and the steps that make it: symbols, then counts, then print. */
 
@@ -356,8 +353,7 @@ size_t compat_label_index(char text[COMPAT_LABEL_INDEX], uint32_t index, bool sh
 void compat_label_add(const struct compat_run *r, uint32_t symbol, struct buffer *out);
 
 /* O(bytes of names). */
-enum profd_status compat_labels_build(const struct compat_run *r, struct arena *a, struct compat_labels *out,
-                                      struct profd_error *e);
+void compat_labels_build(const struct compat_run *r, struct arena *a, struct compat_labels *out);
 
 static inline const char *compat_label_text(const struct compat_labels *l, uint32_t symbol)
 {
@@ -373,8 +369,7 @@ static inline size_t compat_label_size(const struct compat_labels *l, uint32_t s
 
 /* Appends the listing. NO_MEMORY; reaching the limit of the buffer is recorded in the buffer. O(symbols + arcs log
  * arcs). */
-enum profd_status compat_callgraph_print(const struct compat_run *r, struct arena *a, struct buffer *out,
-                                         struct profd_error *e);
+void compat_callgraph_print(const struct compat_run *r, struct arena *a, struct buffer *out);
 
 /* gmon.sum, as gprof -s writes it: counts of all files added up, cut as gprof cuts them. */
 

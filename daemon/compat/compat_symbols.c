@@ -47,8 +47,7 @@ const char *compat_symbols_file(const char *path)
     return slash != NULL ? slash + 1 : path;
 }
 
-enum profd_status compat_symbols_name(struct compat_symbols *s, const struct compat_options *options, struct arena *a,
-                                      struct profd_error *e)
+void compat_symbols_name(struct compat_symbols *s, const struct compat_options *options, struct arena *a)
 {
     for (uint32_t i = 0; i < s->count; i++) {
         if (options->raw_names || options->traditional) {
@@ -64,11 +63,7 @@ enum profd_status compat_symbols_name(struct compat_symbols *s, const struct com
         } else {
             s->name[i] = arena_format(a, "%s (%s:%" PRIu32 ")", s->name[i], file, s->line[i]);
         }
-        if (s->name[i] == NULL) {
-            return profd_error_set(e, PROFD_NO_MEMORY, "no memory for the names of %u symbols", s->count);
-        }
     }
-    return PROFD_OK;
 }
 
 /* True if the path is among the first n. */
@@ -88,46 +83,32 @@ struct path_list {
     uint32_t count, capacity;
 };
 
-static bool path_meet(struct path_list *list, const char *path, const char *base, struct arena *a)
+static void path_meet(struct path_list *list, const char *path, const char *base, struct arena *a)
 {
     if (path[0] == '\0' || strcmp(compat_symbols_file(path), base) != 0 || path_known(list->paths, list->count, path)) {
-        return true;
+        return;
     }
-    const char **paths = arena_extend(a, list->paths, list->count, &list->capacity, sizeof *paths);
-    if (paths == NULL) {
-        return false;
-    }
-    list->paths = paths;
+    list->paths = arena_extend(a, list->paths, list->count, &list->capacity, sizeof *list->paths);
     list->paths[list->count++] = path;
-    return true;
 }
 
 /* Symbols are searched first, then (with -l) lines by address. */
-enum profd_status compat_symbols_source(const struct compat_symbols *s, const char *base, struct arena *a,
-                                        const char **out)
+const char *compat_symbols_source(const struct compat_symbols *s, const char *base, struct arena *a)
 {
     struct path_list list = {.paths = NULL};
     for (uint32_t i = 0; i < s->met_count; i++) {
-        if (!path_meet(&list, object_name(s->object, s->object->symbols[s->met[i]].file), base, a)) {
-            return PROFD_NO_MEMORY;
-        }
+        path_meet(&list, object_name(s->object, s->object->symbols[s->met[i]].file), base, a);
     }
     for (uint32_t i = 0; i < s->count; i++) {
-        if (!path_meet(&list, s->file[i], base, a)) {
-            return PROFD_NO_MEMORY;
-        }
+        path_meet(&list, s->file[i], base, a);
     }
-    if (list.count == 0) {
-        return PROFD_NOT_FOUND;
-    }
-    *out = list.paths[list.count - 1];
-    return PROFD_OK;
+    return list.count > 0 ? list.paths[list.count - 1] : NULL;
 }
 
-enum profd_status compat_symbols_stripe(struct compat_symbols *s, struct arena *a)
+void compat_symbols_stripe(struct compat_symbols *s, struct arena *a)
 {
     if (s->count == 0) {
-        return PROFD_OK;
+        return;
     }
     uint64_t first = s->address[0], span = s->address[s->count - 1] - first;
     unsigned bits = 0;
@@ -136,9 +117,6 @@ enum profd_status compat_symbols_stripe(struct compat_symbols *s, struct arena *
     }
     uint32_t stripes = (uint32_t)(span >> bits) + 1;
     uint32_t *before = ARENA_ARRAY(a, (size_t)stripes + 1, uint32_t);
-    if (before == NULL) {
-        return PROFD_NO_MEMORY;
-    }
     for (uint32_t v = 0, k = 0; k < stripes; k++) {
         while (v < s->count && (s->address[v] - first) >> bits < k) {
             v++;
@@ -149,7 +127,6 @@ enum profd_status compat_symbols_stripe(struct compat_symbols *s, struct arena *
     s->stripe = before;
     s->stripes = stripes;
     s->stripe_bits = bits;
-    return PROFD_OK;
 }
 
 uint32_t compat_symbols_find(const struct compat_symbols *s, uint64_t address)
@@ -284,8 +261,8 @@ static void tables_merge(const struct compat_symbols *s, const struct entry *lis
 
 /* Adds the entries of -l: one for each change of the source line or its function in [low, high); none of them is a
  * function. The last one ends before end. Called by choose. NO_MEMORY. O(symbols + lines). */
-static enum profd_status compat_symbols_add_lines(struct compat_symbols *s, uint64_t low, uint64_t high, uint64_t end,
-                                                  struct arena *a)
+static void compat_symbols_add_lines(struct compat_symbols *s, uint64_t low, uint64_t high, uint64_t end,
+                                     struct arena *a)
 {
     struct entry *list = ARENA_ARRAY(a, s->object->line_count, struct entry);
     size_t most = (size_t)s->count + s->object->line_count;
@@ -298,10 +275,6 @@ static enum profd_status compat_symbols_add_lines(struct compat_symbols *s, uint
     r.file = ARENA_ARRAY(a, most, const char *);
     r.line = ARENA_ARRAY(a, most, uint32_t);
     r.flags = ARENA_ARRAY(a, most, uint8_t);
-    if (list == NULL || r.address == NULL || r.end == NULL || r.raw == NULL || r.name == NULL || r.file == NULL ||
-        r.line == NULL || r.flags == NULL) {
-        return PROFD_NO_MEMORY;
-    }
     tables_merge(s, list, entries_fill(s, low, high, list), &r);
     for (uint32_t i = 0; i < r.count; i++) {
         if (r.end[i] == 0) {
@@ -309,7 +282,6 @@ static enum profd_status compat_symbols_add_lines(struct compat_symbols *s, uint
         }
     }
     *s = r;
-    return PROFD_OK;
 }
 
 /* What the rules look at. */
@@ -406,8 +378,8 @@ static uint32_t symbols_unique(const struct choosing *c, uint32_t *list, uint32_
     return kept;
 }
 
-static enum profd_status symbols_fill(const struct choosing *c, const uint32_t *list, uint32_t n, uint64_t text_end,
-                                      struct arena *a, struct compat_symbols *out)
+static void symbols_fill(const struct choosing *c, const uint32_t *list, uint32_t n, uint64_t text_end, struct arena *a,
+                         struct compat_symbols *out)
 {
     const struct object *o = c->object;
     struct compat_symbols s = {.count = n, .object = o};
@@ -418,10 +390,6 @@ static enum profd_status symbols_fill(const struct choosing *c, const uint32_t *
     s.file = ARENA_ARRAY(a, n, const char *);
     s.line = ARENA_ARRAY(a, n, uint32_t);
     s.flags = ARENA_ARRAY(a, n, uint8_t);
-    if (s.address == NULL || s.end == NULL || s.raw == NULL || s.name == NULL || s.file == NULL || s.line == NULL ||
-        s.flags == NULL) {
-        return PROFD_NO_MEMORY;
-    }
     for (uint32_t i = 0; i < n; i++) {
         const struct object_symbol *from = &o->symbols[list[i]];
         s.address[i] = from->address;
@@ -439,7 +407,6 @@ static enum profd_status symbols_fill(const struct choosing *c, const uint32_t *
         s.count--;
     }
     *out = s;
-    return PROFD_OK;
 }
 
 enum profd_status compat_symbols_choose(const struct object *object, const struct compat_options *options,
@@ -459,9 +426,6 @@ enum profd_status compat_symbols_choose(const struct object *object, const struc
     uint32_t *scratch = ARENA_ARRAY(a, object->symbol_count, uint32_t);
     uint32_t *met = ARENA_ARRAY(a, object->symbol_count, uint32_t);
     struct choosing c = {object, options};
-    if (object->symbol_count > 0 && (list == NULL || scratch == NULL || met == NULL)) {
-        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for %u symbols", object->symbol_count);
-    }
     uint32_t n = 0;
     for (uint32_t i = 0; i < object->symbol_count; i++) {
         if (symbol_counts(&c, &object->symbols[i])) {
@@ -477,17 +441,12 @@ enum profd_status compat_symbols_choose(const struct object *object, const struc
     uint32_t met_count = n;
     n = symbols_unique(&c, list, scratch, n);
     struct compat_symbols s;
-    if (symbols_fill(&c, list, n, text->high, a, &s) != PROFD_OK) {
-        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for a table of %u symbols", n);
-    }
+    symbols_fill(&c, list, n, text->high, a, &s);
     uint64_t end = s.count < n ? s.address[s.count] : text->high;
-    if (options->lines && object->line_count > 0 &&
-        compat_symbols_add_lines(&s, text->low, text->high, end, a) != PROFD_OK) {
-        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for a table of %u source lines", object->line_count);
+    if (options->lines && object->line_count > 0) {
+        compat_symbols_add_lines(&s, text->low, text->high, end, a);
     }
-    if (compat_symbols_stripe(&s, a) != PROFD_OK) {
-        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for a table of %u symbols", s.count);
-    }
+    compat_symbols_stripe(&s, a);
     s.met = met;
     s.met_count = met_count;
     *out = s;
@@ -514,45 +473,33 @@ static void name_parse(const char *text, struct compat_pattern *p)
     }
 }
 
-static enum profd_status file_parse(const char *file, const struct compat_symbols *s, struct arena *a,
-                                    struct compat_pattern *p)
+static void file_parse(const char *file, const struct compat_symbols *s, struct arena *a, struct compat_pattern *p)
 {
-    enum profd_status status = compat_symbols_source(s, file, a, &p->file);
-    if (status != PROFD_NOT_FOUND) {
-        return status;
-    }
-    p->no_file = true;
-    return PROFD_OK;
+    p->file = compat_symbols_source(s, file, a);
+    p->no_file = p->file == NULL;
 }
 
 /* Splits text at the last ':'. Without a ':', a spec that contains a '.' is a file, and one that begins with a digit is
  * a line. The file is the path that ends in the spec's file name; of several, the last one in the symbol table.
  * O(symbols) with a file. NO_MEMORY. */
-static enum profd_status compat_pattern_parse(const char *text, size_t n, const struct compat_symbols *s,
-                                              struct arena *a, struct compat_pattern *out)
+static struct compat_pattern compat_pattern_parse(const char *text, size_t n, const struct compat_symbols *s,
+                                                  struct arena *a)
 {
     struct compat_pattern p = {0};
     char *copy = arena_copy(a, text, n);
-    if (copy == NULL) {
-        return PROFD_NO_MEMORY;
-    }
     char *colon = strrchr(copy, ':');
-    enum profd_status status = PROFD_OK;
     if (colon != NULL) {
         *colon = '\0';
         if (colon > copy) {
-            status = file_parse(copy, s, a, &p);
+            file_parse(copy, s, a, &p);
         }
         name_parse(colon + 1, &p);
     } else if (strchr(copy, '.') != NULL) {
-        status = file_parse(copy, s, a, &p);
+        file_parse(copy, s, a, &p);
     } else {
         name_parse(copy, &p);
     }
-    if (status == PROFD_OK) {
-        *out = p;
-    }
-    return status;
+    return p;
 }
 
 static bool pattern_matches(const struct compat_pattern *p, const struct compat_symbols *s, uint32_t symbol)
@@ -569,8 +516,8 @@ static bool pattern_matches(const struct compat_pattern *p, const struct compat_
 }
 
 /* Lists the matches, ascending. O(symbols). NO_MEMORY. */
-static enum profd_status compat_pattern_ranges(const struct compat_pattern *p, const struct compat_symbols *s,
-                                               struct arena *a, struct compat_range **out, uint32_t *count)
+static void compat_pattern_ranges(const struct compat_pattern *p, const struct compat_symbols *s, struct arena *a,
+                                  struct compat_range **out, uint32_t *count)
 {
     uint32_t n = 0, last = COMPAT_NONE;
     for (uint32_t i = 0; i < s->count; i++) {
@@ -581,9 +528,6 @@ static enum profd_status compat_pattern_ranges(const struct compat_pattern *p, c
         last = i;
     }
     struct compat_range *ranges = ARENA_ARRAY(a, (size_t)n + 1, struct compat_range);
-    if (ranges == NULL) {
-        return PROFD_NO_MEMORY;
-    }
     n = 0;
     last = COMPAT_NONE;
     for (uint32_t i = 0; i < s->count; i++) {
@@ -599,7 +543,6 @@ static enum profd_status compat_pattern_ranges(const struct compat_pattern *p, c
     }
     *out = ranges;
     *count = n;
-    return PROFD_OK;
 }
 
 static const char *const profiler_names[] = {"_gprof_mcount",     "mcount",    "_mcount", "__mcount",
@@ -614,26 +557,23 @@ struct matched {
     uint32_t left_count, right_count;
 };
 
-static enum profd_status side_match(const char *text, size_t n, const struct compat_symbols *s, struct arena *a,
-                                    struct compat_range **out, uint32_t *count)
+static void side_match(const char *text, size_t n, const struct compat_symbols *s, struct arena *a,
+                       struct compat_range **out, uint32_t *count)
 {
-    struct compat_pattern p;
-    TRY(compat_pattern_parse(text, n, s, a, &p));
-    return compat_pattern_ranges(&p, s, a, out, count);
+    const struct compat_pattern p = compat_pattern_parse(text, n, s, a);
+    compat_pattern_ranges(&p, s, a, out, count);
 }
 
-static enum profd_status spec_match(const struct compat_spec *spec, const struct compat_symbols *s, struct arena *a,
-                                    struct matched *out)
+static struct matched spec_match(const struct compat_spec *spec, const struct compat_symbols *s, struct arena *a)
 {
     struct matched m = {.purpose = spec->purpose, .exclude = spec->exclude};
     const char *slash = strchr(spec->text, '/');
-    size_t n = slash != NULL ? (size_t)(slash - spec->text) : strlen(spec->text);
-    TRY(side_match(spec->text, n, s, a, &m.left, &m.left_count));
+    side_match(spec->text, slash != NULL ? (size_t)(slash - spec->text) : strlen(spec->text), s, a, &m.left,
+               &m.left_count);
     if (slash != NULL) {
-        TRY(side_match(slash + 1, strlen(slash + 1), s, a, &m.right, &m.right_count));
+        side_match(slash + 1, strlen(slash + 1), s, a, &m.right, &m.right_count);
     }
-    *out = m;
-    return PROFD_OK;
+    return m;
 }
 
 /* Builds the table of one purpose: ranges ascending by address, one for each first symbol. If several specs begin at a
@@ -644,9 +584,8 @@ struct table {
     uint32_t count;
 };
 
-static enum profd_status table_fill(const struct matched *m, uint32_t n, enum compat_purpose purpose, bool exclude,
-                                    uint32_t *owner_by_symbol, uint32_t *place, uint32_t symbols, struct arena *a,
-                                    struct table *out)
+static struct table table_fill(const struct matched *m, uint32_t n, enum compat_purpose purpose, bool exclude,
+                               uint32_t *owner_by_symbol, uint32_t *place, uint32_t symbols, struct arena *a)
 {
     uint32_t count = 0;
     for (uint32_t i = 0; i < symbols; i++) {
@@ -665,9 +604,6 @@ static enum profd_status table_fill(const struct matched *m, uint32_t n, enum co
     }
     struct table t = {ARENA_ARRAY(a, (size_t)count + 1, struct compat_range),
                       ARENA_ARRAY(a, (size_t)count + 1, uint32_t), 0};
-    if (t.ranges == NULL || t.owner == NULL) {
-        return PROFD_NO_MEMORY;
-    }
     for (uint32_t i = 0; i < symbols && count > 0; i++) {
         if (owner_by_symbol[i] == COMPAT_NONE) {
             continue;
@@ -679,8 +615,7 @@ static enum profd_status table_fill(const struct matched *m, uint32_t n, enum co
         t.ranges[t.count] = range;
         t.owner[t.count++] = owner_by_symbol[i];
     }
-    *out = t;
-    return PROFD_OK;
+    return t;
 }
 
 /* Looks up a symbol in the last range that begins at or before it, as gprof does: a short range hides the end of a long
@@ -699,39 +634,20 @@ static void table_mark(const struct table *t, const struct compat_symbols *s, ui
     }
 }
 
-static enum profd_status rules_fill(const struct table *t, const struct matched *m, struct arena *a,
-                                    struct compat_arc_rules *out)
-{
-    struct compat_arc_rule *list = ARENA_ARRAY(a, (size_t)t->count + 1, struct compat_arc_rule);
-    if (list == NULL) {
-        return PROFD_NO_MEMORY;
-    }
-    for (uint32_t i = 0; i < t->count; i++) {
-        list[i] = (struct compat_arc_rule){t->ranges[i], m[t->owner[i]].right, m[t->owner[i]].right_count};
-    }
-    *out = (struct compat_arc_rules){list, t->count};
-    return PROFD_OK;
-}
-
-static enum profd_status tables_make(struct compat_filter *f, const struct matched *m, uint32_t n,
-                                     const struct compat_symbols *s, struct arena *a)
+static void tables_make(struct compat_filter *f, const struct matched *m, uint32_t n, const struct compat_symbols *s,
+                        struct arena *a)
 {
     uint32_t *owner = ARENA_ARRAY(a, s->count, uint32_t), *place = ARENA_ARRAY(a, s->count, uint32_t);
-    if (owner == NULL || place == NULL) {
-        return PROFD_NO_MEMORY;
-    }
     for (unsigned k = 0; k < 2 * COMPAT_PURPOSES; k++) {
-        enum compat_purpose purpose = (enum compat_purpose)(k / 2);
-        bool exclude = k % 2 != 0;
-        struct table t;
-        enum profd_status status = table_fill(m, n, purpose, exclude, owner, place, s->count, a, &t);
-        if (status == PROFD_OK && purpose == COMPAT_ARCS) {
-            status = rules_fill(&t, m, a, exclude ? &f->arcs_excluded : &f->arcs_included);
-        }
-        if (status != PROFD_OK) {
-            return status;
-        }
+        const enum compat_purpose purpose = (enum compat_purpose)(k / 2);
+        const bool exclude = k % 2 != 0;
+        const struct table t = table_fill(m, n, purpose, exclude, owner, place, s->count, a);
         if (purpose == COMPAT_ARCS) {
+            struct compat_arc_rule *list = ARENA_ARRAY(a, (size_t)t.count + 1, struct compat_arc_rule);
+            for (uint32_t i = 0; i < t.count; i++) {
+                list[i] = (struct compat_arc_rule){t.ranges[i], m[t.owner[i]].right, m[t.owner[i]].right_count};
+            }
+            *(exclude ? &f->arcs_excluded : &f->arcs_included) = (struct compat_arc_rules){list, t.count};
             continue;
         }
         table_mark(&t, s, exclude ? f->excluded : f->included, purpose);
@@ -739,40 +655,29 @@ static enum profd_status tables_make(struct compat_filter *f, const struct match
             f->including = (uint8_t)(f->including | 1u << purpose);
         }
     }
-    return PROFD_OK;
 }
 
-enum profd_status compat_filter_init(const struct compat_spec *specs, uint32_t spec_count,
-                                     const struct compat_symbols *s, struct arena *a, struct compat_filter *out,
-                                     struct profd_error *e)
+void compat_filter_init(const struct compat_spec *specs, uint32_t spec_count, const struct compat_symbols *s,
+                        struct arena *a, struct compat_filter *out)
 {
     static const enum compat_purpose all[] = {COMPAT_FLAT, COMPAT_GRAPH, COMPAT_TIME};
-    struct compat_filter f = {.included = ARENA_ARRAY(a, s->count, uint8_t),
-                              .excluded = ARENA_ARRAY(a, s->count, uint8_t)};
     struct matched *m = ARENA_ARRAY(a, (size_t)spec_count + 3 * PROFILER_NAMES, struct matched);
     uint32_t n = 0;
-    enum profd_status status = f.included == NULL || f.excluded == NULL || m == NULL ? PROFD_NO_MEMORY : PROFD_OK;
+    *out = (struct compat_filter){.included = ARENA_ARRAY(a, s->count, uint8_t),
+                                  .excluded = ARENA_ARRAY(a, s->count, uint8_t)};
     /* gprof reads its list from the end: first the names that it adds itself, last the first option. */
-    for (unsigned i = 0; i < PROFILER_NAMES && status == PROFD_OK; i++) {
+    for (unsigned i = 0; i < PROFILER_NAMES; i++) {
         const struct compat_spec own = {COMPAT_FLAT, true, profiler_names[i]};
-        status = spec_match(&own, s, a, &m[n]);
-        for (unsigned k = 0; k < 3 && status == PROFD_OK; k++) {
-            m[n + k] = m[n];
-            m[n + k].purpose = all[k];
+        const struct matched one = spec_match(&own, s, a);
+        for (unsigned k = 0; k < 3; k++) {
+            m[n] = one;
+            m[n++].purpose = all[k];
         }
-        n += 3;
     }
-    for (uint32_t i = spec_count; i-- > 0 && status == PROFD_OK; n++) {
-        status = spec_match(&specs[i], s, a, &m[n]);
+    for (uint32_t i = spec_count; i-- > 0;) {
+        m[n++] = spec_match(&specs[i], s, a);
     }
-    if (status == PROFD_OK) {
-        status = tables_make(&f, m, n, s, a);
-    }
-    if (status != PROFD_OK) {
-        return profd_error_set(e, status, "no memory for a filter of %u symbols", s->count);
-    }
-    *out = f;
-    return PROFD_OK;
+    tables_make(out, m, n, s, a);
 }
 
 static bool rules_hold(const struct compat_arc_rules *rules, const struct compat_symbols *s, uint32_t from, uint32_t to)

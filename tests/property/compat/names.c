@@ -37,7 +37,7 @@ Test(compat_names, order_is_that_of_strcmp)
         for (uint32_t i = 0; i < n; i++) {
             names[i] = i > 0 && next_random() % 10 == 0 ? names[next_random() % i] : make_name(a);
         }
-        cr_assert_eq(compat_names_order(names, n, a, &order), PROFD_OK);
+        order = compat_names_order(names, n, a);
         bool *met = ARENA_ARRAY(a, n, bool);
         for (uint32_t i = 0; i < n; i++) {
             cr_assert(order[i] < n && !met[order[i]]);
@@ -77,7 +77,7 @@ Test(compat_symbols, stripes_find_the_owner)
             arena_free(a);
             continue;
         }
-        cr_assert_eq(compat_symbols_stripe(&s, a), PROFD_OK);
+        compat_symbols_stripe(&s, a);
         for (unsigned k = 0; k < 400; k++) {
             uint64_t address =
                 k % 2 == 0 ? s.address[next_random() % n] + next_random() % 9 - 4 : next_random() >> next_random() % 64;
