@@ -5,6 +5,7 @@
 
 #include "proto/collector.h"
 #include "proto/limits.h"
+#include "proto/sort.h"
 #include "proto/sum.h"
 
 void collector_make_histogram(struct counts_histogram *h, uint32_t program)
@@ -163,23 +164,12 @@ enum profd_status counts_judge_sizes(uint64_t histograms, uint64_t bins, uint64_
 
 int counts_compare_geometry(const struct counts_geometry *a, const struct counts_geometry *b)
 {
-    if (a->build != b->build) {
-        return a->build < b->build ? -1 : 1;
-    }
-    if (a->low != b->low) {
-        return a->low < b->low ? -1 : 1;
-    }
-    if (a->high != b->high) {
-        return a->high < b->high ? -1 : 1;
-    }
-    if (a->bins != b->bins) {
-        return a->bins < b->bins ? -1 : 1;
-    }
-    if (a->rate != b->rate) {
-        return a->rate < b->rate ? -1 : 1;
-    }
-    int dimension = strncmp(a->dimension, b->dimension, sizeof a->dimension);
-    return dimension != 0 ? dimension : a->abbreviation - b->abbreviation;
+    const int dimension = strncmp(a->dimension, b->dimension, sizeof a->dimension);
+    return a->build != b->build || a->low != b->low   ? compare_pairs(a->build, b->build, a->low, b->low)
+           : a->high != b->high || a->bins != b->bins ? compare_pairs(a->high, b->high, a->bins, b->bins)
+           : a->rate != b->rate                       ? compare_u64(a->rate, b->rate)
+           : dimension != 0                           ? dimension
+                                                      : a->abbreviation - b->abbreviation;
 }
 
 bool counts_dimension_valid(const char dimension[16], char abbreviation)

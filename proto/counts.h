@@ -103,6 +103,18 @@ struct counts_shares {
     uint64_t *bins, *arcs, *nodes;
 };
 
+/* By commit, then by rank. */
+static inline bool counts_order_less(struct counts_order a, struct counts_order b)
+{
+    return a.commit < b.commit || (a.commit == b.commit && a.rank < b.rank);
+}
+
+/* The earlier of the two becomes *order. */
+static inline void counts_order_lower(struct counts_order *order, struct counts_order other)
+{
+    *order = counts_order_less(other, *order) ? other : *order;
+}
+
 /* Compares by build, low, high, bins, rate, dimension and abbreviation, the order in sums. 0: the same geometry. */
 int counts_compare_geometry(const struct counts_geometry *a, const struct counts_geometry *b);
 

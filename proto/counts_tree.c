@@ -6,6 +6,7 @@
 #include "proto/collector.h"
 #include "proto/counts.h"
 #include "proto/limits.h"
+#include "proto/sort.h"
 #include "proto/sum.h"
 #include "proto/varint.h"
 
@@ -16,22 +17,16 @@ struct counts_frame counts_node_frame(const struct counts_nodes *n, uint32_t at)
 
 int counts_compare_frames(const struct counts_frame *a, const struct counts_frame *b)
 {
-    if (a->build != b->build) {
-        return a->build < b->build ? -1 : 1;
-    }
-    if (a->address != b->address) {
-        return a->address < b->address ? -1 : 1;
-    }
-    return a->kind - b->kind;
+    const int order = compare_pairs(a->build, b->build, a->address, b->address);
+    return order != 0 ? order : a->kind - b->kind;
 }
 
 int counts_compare_clocks(const struct counts_tree *a, const struct counts_tree *b)
 {
-    if (a->rate != b->rate) {
-        return a->rate < b->rate ? -1 : 1;
-    }
-    int dimension = strncmp(a->dimension, b->dimension, sizeof a->dimension);
-    return dimension != 0 ? dimension : a->abbreviation - b->abbreviation;
+    const int dimension = strncmp(a->dimension, b->dimension, sizeof a->dimension);
+    return a->rate != b->rate ? compare_u64(a->rate, b->rate)
+           : dimension != 0   ? dimension
+                              : a->abbreviation - b->abbreviation;
 }
 
 /* COUNTS_NOWHERE has two frames, one of them at depth 0 only. */
@@ -152,7 +147,7 @@ enum profd_status counts_judge_trees(const struct counts_tree *trees, uint32_t t
 /* ---- making a tree ---- */
 
 /* A node while its level is sorted. */
-struct sort_key {
+struct level_key {
     uint64_t address;
     uint32_t parent; /* number of the merged parent */
     uint32_t build, at;
@@ -166,7 +161,7 @@ struct sorter {
     uint8_t *depth;         /* of each input node, at most LIMIT_STACK_DEPTH − 1 */
     uint32_t *merged;       /* of each input node: the number of its merged node */
     uint32_t *by_level;     /* input nodes by depth */
-    struct sort_key *keys;  /* of one level */
+    struct level_key *keys; /* of one level */
     uint32_t *parent;       /* of each merged node */
     uint32_t *sample;       /* and an input node with its frame */
     uint64_t *own, *within; /* its ticks; and with those below it */
@@ -177,20 +172,10 @@ struct sorter {
 
 static int compare_keys(const void *left, const void *right)
 {
-    const struct sort_key *a = left, *b = right;
-    if (a->parent != b->parent) {
-        return a->parent < b->parent ? -1 : 1;
-    }
-    if (a->build != b->build) {
-        return a->build < b->build ? -1 : 1;
-    }
-    if (a->address != b->address) {
-        return a->address < b->address ? -1 : 1;
-    }
-    if (a->kind != b->kind) {
-        return a->kind - b->kind;
-    }
-    return a->at < b->at ? -1 : a->at > b->at;
+    const struct level_key *a = left, *b = right;
+    return a->parent != b->parent || a->build != b->build ? compare_pairs(a->parent, b->parent, a->build, b->build)
+           : a->address != b->address                     ? compare_u64(a->address, b->address)
+                                                          : compare_pairs(a->kind, b->kind, a->at, b->at);
 }
 
 static enum profd_status sorter_init(struct sorter *s, const struct counts_node *in, uint32_t n, struct profd_error *e)
@@ -261,15 +246,15 @@ static void sort_level(struct sorter *s, const uint32_t *items, uint32_t n)
 {
     for (uint32_t i = 0; i < n; i++) {
         const struct counts_node *x = &s->in[items[i]];
-        s->keys[i] = (struct sort_key){.address = x->frame.address,
-                                       .parent = x->parent == COUNTS_NOWHERE ? COUNTS_NOWHERE : s->merged[x->parent],
-                                       .build = x->frame.build,
-                                       .at = items[i],
-                                       .kind = x->frame.kind};
+        s->keys[i] = (struct level_key){.address = x->frame.address,
+                                        .parent = x->parent == COUNTS_NOWHERE ? COUNTS_NOWHERE : s->merged[x->parent],
+                                        .build = x->frame.build,
+                                        .at = items[i],
+                                        .kind = x->frame.kind};
     }
     qsort(s->keys, n, sizeof *s->keys, compare_keys);
     for (uint32_t i = 0; i < n; i++) {
-        const struct sort_key *k = &s->keys[i], *was = i == 0 ? NULL : &s->keys[i - 1];
+        const struct level_key *k = &s->keys[i], *was = i == 0 ? NULL : &s->keys[i - 1];
         if (was == NULL || was->parent != k->parent || was->build != k->build || was->address != k->address ||
             was->kind != k->kind) {
             s->parent[s->merged_count] = k->parent;
@@ -369,44 +354,17 @@ struct fold {
     const struct counts_nodes *nodes;
     uint32_t *parent;   /* of each node, or COUNTS_NOWHERE */
     uint32_t *children; /* how many remain */
-    uint32_t *heap;
+    struct heap heap;
     uint32_t *target; /* where the ticks of a node went: itself, a node before it, or FOLD_INCOMPLETE */
     uint64_t *rest;   /* of each tree: ticks for a node COUNTS_FRAME_INCOMPLETE that it does not have yet */
-    uint32_t heap_count;
     void *block;
 };
 #define FOLD_INCOMPLETE UINT32_MAX /* a node that is added behind the others of the tree */
 
-static bool fold_before(const struct fold *f, uint32_t a, uint32_t b)
+static bool fold_before(const void *context, uint32_t a, uint32_t b)
 {
-    uint64_t x = f->nodes->ticks[a], y = f->nodes->ticks[b];
-    return x != y ? x < y : a > b;
-}
-
-static void fold_push(struct fold *f, uint32_t item)
-{
-    uint32_t at = f->heap_count++;
-    for (; at > 0 && fold_before(f, item, f->heap[(at - 1) / 2]); at = (at - 1) / 2) {
-        f->heap[at] = f->heap[(at - 1) / 2];
-    }
-    f->heap[at] = item;
-}
-
-static uint32_t fold_pop(struct fold *f)
-{
-    uint32_t top = f->heap[0], moved = f->heap[--f->heap_count], at = 0;
-    for (uint32_t child = 1; child < f->heap_count; child = 2 * at + 1) {
-        if (child + 1 < f->heap_count && fold_before(f, f->heap[child + 1], f->heap[child])) {
-            child++;
-        }
-        if (!fold_before(f, f->heap[child], moved)) {
-            break;
-        }
-        f->heap[at] = f->heap[child];
-        at = child;
-    }
-    f->heap[at] = moved;
-    return top;
+    const struct counts_nodes *n = context;
+    return n->ticks[a] != n->ticks[b] ? n->ticks[a] < n->ticks[b] : a > b;
 }
 
 static bool fold_is_incomplete(const struct counts_nodes *n, uint32_t at)
@@ -417,15 +375,15 @@ static bool fold_is_incomplete(const struct counts_nodes *n, uint32_t at)
 static enum profd_status fold_init(struct fold *f, const struct counts_nodes *nodes, uint32_t n, uint32_t trees,
                                    struct profd_error *e)
 {
-    uint64_t *block = calloc(1, (size_t)trees * sizeof *f->rest + (size_t)n * 4 * sizeof *f->heap);
+    uint64_t *block = calloc(1, (size_t)trees * sizeof *f->rest + (size_t)n * 4 * sizeof *f->parent);
     if (block == NULL) {
         return profd_error_set(e, PROFD_NO_MEMORY, "no memory to fold %u nodes of stacks", n);
     }
     *f = (struct fold){.nodes = nodes, .block = block, .rest = block};
     f->parent = (uint32_t *)(f->rest + trees);
     f->children = f->parent + n;
-    f->heap = f->children + n;
-    f->target = f->heap + n;
+    f->heap = (struct heap){fold_before, nodes, f->children + n, 0};
+    f->target = f->heap.items + n;
     return PROFD_OK;
 }
 
@@ -445,19 +403,16 @@ static void fold_enter(struct fold *f, const struct counts_tree *t)
     }
     for (uint32_t i = t->first; i < t->first + t->used; i++) {
         if (f->children[i] == 0 && !fold_is_incomplete(n, i)) {
-            fold_push(f, i);
+            heap_push(&f->heap, i);
         }
     }
 }
 
 static uint32_t fold_tree_of(const struct counts_tree *trees, uint32_t count, uint32_t node)
 {
-    uint32_t low = 0;
-    for (uint32_t high = count; high - low > 1;) {
-        uint32_t middle = low + (high - low) / 2;
-        *(trees[middle].first <= node ? &low : &high) = middle;
-    }
-    return low;
+    uint32_t behind;
+    SEARCH(behind, 0, count, trees[behind].first <= node);
+    return behind - 1;
 }
 
 /* Removes the leaf. False if a node COUNTS_FRAME_INCOMPLETE takes its place. */
@@ -469,7 +424,7 @@ static bool fold_remove(struct fold *f, const struct counts_tree *trees, uint32_
         sum_saturate(&n->ticks[parent], n->ticks[leaf]);
         f->target[leaf] = parent;
         if (--f->children[parent] == 0 && !fold_is_incomplete(n, parent)) {
-            fold_push(f, parent);
+            heap_push(&f->heap, parent);
         }
         return true;
     }
@@ -505,7 +460,7 @@ static uint32_t fold_compact(struct fold *f, struct counts_tree *t, uint64_t res
     uint32_t start = to, end = t->first + t->used;
     for (uint32_t i = t->first; i < end; i++) {
         if (f->target[i] == i) {
-            f->heap[i] = to;
+            f->heap.items[i] = to;
             fold_move(n, to++, i);
         }
     }
@@ -519,9 +474,9 @@ static uint32_t fold_compact(struct fold *f, struct counts_tree *t, uint64_t res
     for (uint32_t i = t->first; i < end; i++) { /* a parent comes before its children, and incomplete is the last */
         uint32_t target = f->target[i];
         if (target == FOLD_INCOMPLETE) {
-            f->heap[i] = to - 1;
+            f->heap.items[i] = to - 1;
         } else if (target != i) {
-            f->heap[i] = f->heap[target];
+            f->heap.items[i] = f->heap.items[target];
         }
     }
     t->first = start;
@@ -544,14 +499,14 @@ enum profd_status counts_tree_fold(struct counts_tree *trees, uint32_t tree_coun
     for (uint32_t i = 0; i < tree_count; i++) {
         fold_enter(&f, &trees[i]);
     }
-    while (left > most && f.heap_count > 0) {
-        left -= fold_remove(&f, trees, tree_count, fold_pop(&f));
+    while (left > most && f.heap.count > 0) {
+        left -= fold_remove(&f, trees, tree_count, heap_pop(&f.heap));
     }
     for (uint32_t i = 0; i < tree_count; i++) {
         to = fold_compact(&f, &trees[i], f.rest[i], to);
     }
     if (place != NULL) {
-        memcpy(place, f.heap, n * sizeof *place);
+        memcpy(place, f.heap.items, n * sizeof *place);
     }
     *node_count = to;
     free(f.block);

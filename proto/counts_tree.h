@@ -3,6 +3,7 @@
 #define PROFD_PROTO_COUNTS_TREE_H
 
 #include "proto/counts.h"
+#include "proto/sort.h"
 
 /* A frame of a stack. */
 struct counts_frame {
@@ -38,13 +39,8 @@ static inline int counts_compare_nodes(const struct counts_nodes *a, uint32_t i,
     if (a->depth[i] != b->depth[j]) { /* the deeper one is still below a node that the other tree has left */
         return a->depth[i] > b->depth[j] ? -1 : 1;
     }
-    if (a->build[i] != b->build[j]) {
-        return a->build[i] < b->build[j] ? -1 : 1;
-    }
-    if (a->address[i] != b->address[j]) {
-        return a->address[i] < b->address[j] ? -1 : 1;
-    }
-    return a->kind[i] - b->kind[j];
+    const int order = compare_pairs(a->build[i], b->build[j], a->address[i], b->address[j]);
+    return order != 0 ? order : a->kind[i] - b->kind[j];
 }
 
 /* Every rule of counts.h and limits.h on trees and their nodes; build indices must be below builds, or COUNTS_NOWHERE.

@@ -55,6 +55,17 @@ void sort_radix(struct sort_item *items, struct sort_item *scratch, size_t n)
     }
 }
 
+void sort_keys(struct sort_item *items, struct sort_item *scratch, size_t n, int keys, sort_key *key_of,
+               const void *context)
+{
+    for (int key = 0; key < keys; key++) {
+        for (size_t i = 0; i < n; i++) {
+            items[i].key = key_of(context, items[i].value, key);
+        }
+        sort_radix(items, scratch, n);
+    }
+}
+
 uint64_t sort_key_double(double value)
 {
     uint64_t bits;

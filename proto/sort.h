@@ -19,6 +19,14 @@ struct sort_item {
  * scratch holds n items. O(n) for each byte in which the keys differ. */
 void sort_radix(struct sort_item *items, struct sort_item *scratch, size_t n);
 
+/* Key number `key` of a value, for sort_keys. */
+typedef uint64_t sort_key(const void *context, uint32_t value, int key);
+
+/* Sorts the values of items by several keys: by key 0 where all later keys are equal, and so on; equal values keep
+ * their order. scratch and cost as sort_radix, for each key. */
+void sort_keys(struct sort_item *items, struct sort_item *scratch, size_t n, int keys, sort_key *key_of,
+               const void *context);
+
 /* A 64-bit key that ascends as the doubles do; −0 is below 0. */
 uint64_t sort_key_double(double value);
 
@@ -41,22 +49,30 @@ static inline int compare_pairs(uint64_t a, uint64_t b, uint64_t then_a, uint64_
     return a != b ? compare_u64(a, b) : compare_u64(then_a, then_b);
 }
 
+/* Sets i to the first number in [low, high) for which `before`, an expression of i, is false, as it is for all numbers
+ * behind it; to high if there is none. O(log n). */
+#define SEARCH(i, low, high, before)                                                                                   \
+    do {                                                                                                               \
+        uint32_t search_low = (low), search_high = (high);                                                             \
+        while (search_low < search_high) {                                                                             \
+            (i) = search_low + (search_high - search_low) / 2;                                                         \
+            if (before) {                                                                                              \
+                search_low = (i) + 1;                                                                                  \
+            } else {                                                                                                   \
+                search_high = (i);                                                                                     \
+            }                                                                                                          \
+        }                                                                                                              \
+        (i) = search_low;                                                                                              \
+    } while (0)
+
 /* The first of count rows that is not below key; count: none. Each row has size bytes and begins with a uint64_t, by
  * which the rows ascend. O(log n) */
 static inline uint32_t compare_find_first(const void *rows, uint32_t count, size_t size, uint64_t key)
 {
-    uint32_t low = 0, high = count;
-    while (low < high) {
-        uint32_t middle = low + (high - low) / 2;
-        uint64_t at;
-        memcpy(&at, (const char *)rows + size * middle, sizeof at);
-        if (at < key) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
-    return low;
+    uint32_t i;
+    uint64_t at;
+    SEARCH(i, 0, count, (memcpy(&at, (const char *)rows + size * i, sizeof at), at < key));
+    return i;
 }
 
 /* A binary heap of numbers: the first by an order is on top. Pushing and popping are O(log n). */

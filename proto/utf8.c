@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "proto/sort.h"
+
 bool utf8_valid(const uint8_t *text, size_t n)
 {
     for (size_t at = 0; at < n;) {
@@ -37,21 +39,9 @@ bool utf8_unseen(uint32_t code)
         {0xfff0, 0xfffb},   {0x110bd, 0x110bd}, {0x110cd, 0x110cd}, {0x13430, 0x1343f}, {0x1bca0, 0x1bca3},
         {0x1d173, 0x1d17a}, {0xe0000, 0xe0fff},
     };
-    size_t low = 0, high = sizeof ranges / sizeof *ranges;
-
-    if (code >= 0x20 && code < 0x7f) {
-        return false;
-    }
-    while (low < high) {
-        const size_t middle = (low + high) / 2;
-
-        if (code > ranges[middle].last) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
-    return low < sizeof ranges / sizeof *ranges && code >= ranges[low].first;
+    uint32_t i;
+    SEARCH(i, 0, sizeof ranges / sizeof *ranges, code > ranges[i].last);
+    return (code < 0x20 || code >= 0x7f) && i < sizeof ranges / sizeof *ranges && code >= ranges[i].first;
 }
 
 size_t utf8_escape(const uint8_t *text, size_t n, char out[UTF8_ESCAPE_SIZE], size_t *taken)

@@ -8,6 +8,7 @@
 #include "proto/collector.h"
 #include "proto/counts_tree.h"
 #include "proto/limits.h"
+#include "proto/sort.h"
 
 #define BUCKET 16 /* bytes of text for which glibc keeps one caller */
 #define HEAD 17   /* flag and the two marks */
@@ -85,22 +86,15 @@ bool bounds_open(const uint8_t *bytes, size_t n, struct bounds *b)
 /* The first range that ends above low; count if there is none. */
 static size_t find_range(const struct bounds *b, uint64_t low)
 {
-    size_t first = 0, end = b->count;
-    while (first < end) {
-        size_t middle = first + (end - first) / 2;
-        if (get_u64(b->ranges + 16 * middle + 8) <= low) {
-            first = middle + 1;
-        } else {
-            end = middle;
-        }
-    }
-    return first;
+    uint32_t i;
+    SEARCH(i, 0, (uint32_t)b->count, get_u64(b->ranges + 16 * (size_t)i + 8) <= low);
+    return i;
 }
 
 bool bounds_touch(const struct bounds *b, uint64_t low, uint64_t high)
 {
-    size_t at = find_range(b, low);
-    return at < b->count && get_u64(b->ranges + 16 * at) < high;
+    struct bounds_hint ignored;
+    return bounds_touch_hint(b, low, high, &ignored);
 }
 
 bool bounds_touch_hint(const struct bounds *b, uint64_t low, uint64_t high, struct bounds_hint *hint)

@@ -260,16 +260,9 @@ static double plan_effect(const struct plan_work *w, double freedom, uint32_t st
 static uint32_t plan_count(const struct plan_work *w, double times)
 {
     const uint64_t key = sort_key_double(times);
-    uint32_t low = 0, high = w->waiting;
-    while (low < high) {
-        const uint32_t middle = low + (high - low) / 2;
-        if (w->order[middle].key <= key) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
-    return low;
+    uint32_t n;
+    SEARCH(n, 0, w->waiting, w->order[n].key <= key);
+    return n;
 }
 
 static uint32_t plan_step(const struct plan_work *w, double times)
@@ -626,9 +619,16 @@ static int name_compare(const void *context, uint32_t x, uint32_t y)
     return strcmp(diff_function(context, x)->name, diff_function(context, y)->name);
 }
 
-/* Sorts by one key after the other, the least important first. */
-static uint64_t item_key(const struct diff_work *w, const struct diff_item *x, int key)
+struct sorting {
+    const struct diff_item *items;
+    const uint32_t *name_rank;
+};
+
+/* The least important key first. */
+static uint64_t item_key(const void *context, uint32_t value, int key)
 {
+    const struct sorting *w = context;
+    const struct diff_item *x = &w->items[value];
     switch (key) {
     case 0:
         return (uint64_t)w->name_rank[x->row] << 32 | (x->caller == DIFF_NONE ? 0 : w->name_rank[x->caller]);
@@ -645,12 +645,7 @@ static void sort_items(struct diff_work *w, struct diff_table *t)
     for (uint32_t i = 0; i < t->count; i++) {
         order[i].value = i;
     }
-    for (int key = 0; key < 3; key++) {
-        for (uint32_t i = 0; i < t->count; i++) {
-            order[i].key = item_key(w, &t->items[order[i].value], key);
-        }
-        sort_radix(order, order + t->count, t->count);
-    }
+    sort_keys(order, order + t->count, t->count, 3, item_key, &(struct sorting){t->items, w->name_rank});
     /* Moves items to their places in the order, cycle by cycle: a copy of all would be as large as the table. */
     for (uint32_t i = 0; i < t->count; i++) {
         const struct diff_item first = t->items[i];

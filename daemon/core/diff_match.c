@@ -247,16 +247,9 @@ static int match_compare_code(const void *context, uint32_t x, uint32_t y)
 static uint32_t match_find(const struct match_work *w, const uint32_t *order, uint32_t n, const struct match_item *like,
                            match_order *compare)
 {
-    uint32_t low = 0;
-    while (low < n) {
-        uint32_t middle = low + (n - low) / 2;
-        if (compare(&w->items[order[middle]], like) < 0) {
-            low = middle + 1;
-        } else {
-            n = middle;
-        }
-    }
-    return low;
+    uint32_t i;
+    SEARCH(i, 0, n, compare(&w->items[order[i]], like) < 0);
+    return i;
 }
 
 /* What a symbol of side like->side says about items of its name; of many, about those of its file only: else the time

@@ -79,16 +79,10 @@ struct callgraph *callgraph_build(struct arena *a, uint32_t nodes, const struct 
 
 uint32_t callgraph_find_arc(const struct callgraph *g, uint32_t from, uint32_t to)
 {
-    uint32_t low = g->out_first[from], end = g->out_first[from + 1], high = end;
-    while (low < high) {
-        uint32_t middle = low + (high - low) / 2;
-        if (g->to[middle] < to) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
-    return low < end && g->to[low] == to ? low : CALLGRAPH_NO_ARC;
+    const uint32_t end = g->out_first[from + 1];
+    uint32_t arc;
+    SEARCH(arc, g->out_first[from], end, g->to[arc] < to);
+    return arc < end && g->to[arc] == to ? arc : CALLGRAPH_NO_ARC;
 }
 
 /* Tarjan's walk with its stack of calls in arrays. number is 0 for nodes not yet visited. */

@@ -79,21 +79,10 @@ static int compare_replaced(const char *at, const char *name, size_t n, size_t p
 
 static bool find_name(const struct object *o, const char *name, size_t n, size_t place)
 {
-    uint32_t low = 0, high = o->inlined_count;
-    while (low < high) {
-        uint32_t middle = low + (high - low) / 2;
-        const char *at = object_name(o, o->inlined[middle]);
-        int order = compare_replaced(at, name, n, place, '4');
-        if (order == 0 && at[n] == '\0') {
-            return true;
-        }
-        if (order < 0) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
-    return false;
+    uint32_t i;
+    SEARCH(i, 0, o->inlined_count, compare_replaced(object_name(o, o->inlined[i]), name, n, place, '4') < 0);
+    return i < o->inlined_count && compare_replaced(object_name(o, o->inlined[i]), name, n, place, '4') == 0 &&
+           object_name(o, o->inlined[i])[n] == '\0';
 }
 
 /* A constructor or destructor has a symbol for each kind (C1, C2, D0, D1, D2), and debug information has one name for

@@ -11,13 +11,8 @@ static int report_builds_compare(const void *context, uint32_t x, uint32_t y)
 {
     const struct profile *p = context;
     const struct counts_order *a = &p->build_orders[x], *b = &p->build_orders[y];
-    if (a->commit != b->commit) {
-        return a->commit < b->commit ? -1 : 1;
-    }
-    if (a->rank != b->rank) {
-        return a->rank < b->rank ? -1 : 1;
-    }
-    return strcmp(p->builds[x], p->builds[y]);
+    const int order = compare_pairs(a->commit, b->commit, a->rank, b->rank);
+    return order != 0 ? order : strcmp(p->builds[x], p->builds[y]);
 }
 
 static void report_builds_order(struct arena *a, const struct profile *p, struct report_builds *b)
@@ -186,16 +181,9 @@ enum profd_status report_builds_make(struct arena *a, const struct report_reques
 
 uint32_t report_builds_of(const struct report_builds *b, uint32_t owner)
 {
-    uint32_t low = 0, high = b->count + 1;
-    while (high - low > 1) {
-        uint32_t middle = low + (high - low) / 2;
-        if (b->first[middle] <= owner) {
-            low = middle;
-        } else {
-            high = middle;
-        }
-    }
-    return low;
+    uint32_t behind;
+    SEARCH(behind, 0, b->count + 1, b->first[behind] <= owner);
+    return behind - 1;
 }
 
 static uint64_t imports_hash(const void *context, uint32_t i)

@@ -34,22 +34,10 @@ static void names_aliases(struct arena *a, const struct symtab *t, const struct 
     f->aliases = aliases;
 }
 
-static enum report_kind names_kind(uint8_t kind)
-{
-    switch ((enum symtab_kind)kind) {
-    case SYMTAB_FUNCTION:
-        return REPORT_FUNCTION;
-    case SYMTAB_PLT:
-        return REPORT_PLT;
-    case SYMTAB_GAP:
-        return REPORT_GAP;
-    case SYMTAB_ADDRESS:
-        return REPORT_ADDRESS;
-    case SYMTAB_UNKNOWN:
-        break;
-    }
-    return REPORT_UNKNOWN;
-}
+_Static_assert((int)REPORT_FUNCTION == SYMTAB_FUNCTION && (int)REPORT_PLT == SYMTAB_PLT &&
+                   (int)REPORT_GAP == SYMTAB_GAP && (int)REPORT_ADDRESS == SYMTAB_ADDRESS &&
+                   (int)REPORT_UNKNOWN == SYMTAB_UNKNOWN,
+               "an owner's kind is that of its function");
 
 /* Name of an owner that is not a symbol. */
 static const char *names_invent(struct arena *a, const struct symtab *t, const struct symtab_owner *owner)
@@ -81,7 +69,7 @@ void report_names_describe(struct arena *a, const struct report_builds *b, uint3
     uint32_t build = report_builds_of(b, owner);
     const struct symtab *t = b->tables[build];
     const struct symtab_owner *o = &t->owners[owner - b->first[build]];
-    f->kind = names_kind(o->kind);
+    f->kind = (enum report_kind)o->kind;
     f->build = build;
     f->address = o->address;
     f->size = o->size;
@@ -180,8 +168,9 @@ static double order_time(const struct order_work *w, uint32_t item)
 }
 
 /* Keys that ascend in the wanted order, least important first. */
-static uint64_t order_key(const struct order_work *w, uint32_t item, int key)
+static uint64_t order_key(const void *context, uint32_t item, int key)
 {
+    const struct order_work *w = context;
     bool cycle = (item & REPORT_CYCLE) != 0;
     switch (key) {
     case 0:
@@ -220,12 +209,7 @@ static void order_sort(struct arena *a, const struct order_work *w, uint32_t *it
     for (uint32_t i = 0; i < n; i++) {
         sorted[i].value = items[i];
     }
-    for (int key = 0; key < 3; key++) {
-        for (uint32_t i = 0; i < n; i++) {
-            sorted[i].key = order_key(w, sorted[i].value, key);
-        }
-        sort_radix(sorted, sorted + n, n);
-    }
+    sort_keys(sorted, sorted + n, n, 3, order_key, w);
     for (uint32_t i = 0; i < n; i++) {
         items[i] = sorted[i].value;
     }

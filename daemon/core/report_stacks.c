@@ -625,16 +625,8 @@ static int frames_compare(const void *context, uint32_t x, uint32_t y)
 {
     const struct frames_work *w = context;
     const struct report_frame *a = &w->frames[x], *b = &w->frames[y];
-    if (a->parent != b->parent) {
-        return a->parent < b->parent ? -1 : 1;
-    }
-    if (a->total > b->total || a->total < b->total) {
-        return a->total > b->total ? -1 : 1;
-    }
-    if (a->function != b->function) {
-        return a->function < b->function ? -1 : 1;
-    }
-    return (int)a->inferred - (int)b->inferred;
+    const int order = compare_pairs(a->parent, b->parent, sort_key_double(b->total), sort_key_double(a->total));
+    return order != 0 ? order : compare_pairs(a->function, b->function, a->inferred, b->inferred);
 }
 
 /* Ticks are added up before they become seconds, so that the order of nodes does not matter. below: scratch. */

@@ -130,14 +130,9 @@ static int ticks_compare(const void *context, uint32_t x, uint32_t y)
 {
     const struct ticks_work *w = context;
     const struct profile_histogram *a = &w->profile->histograms[x], *b = &w->profile->histograms[y];
-    uint32_t build_a = report_builds_rank(w->builds, a->build), build_b = report_builds_rank(w->builds, b->build);
-    if (a->rate != b->rate) {
-        return a->rate < b->rate ? -1 : 1;
-    }
-    if (build_a != build_b) {
-        return build_a < build_b ? -1 : 1;
-    }
-    return counts_compare_geometry(&a->geometry, &b->geometry);
+    const int order = compare_pairs(a->rate, b->rate, report_builds_rank(w->builds, a->build),
+                                    report_builds_rank(w->builds, b->build));
+    return order != 0 ? order : counts_compare_geometry(&a->geometry, &b->geometry);
 }
 
 static void ticks_touch(struct ticks_work *w, uint32_t owner)
@@ -182,16 +177,9 @@ static enum ticks_rank ticks_rank(const struct ticks_histogram *x, uint32_t s)
 /* Ticks of the bins below one. */
 static uint64_t ticks_below(const struct ticks_work *w, const struct profile_histogram *h, uint32_t bin)
 {
-    uint32_t low = 0, high = h->used;
-    while (low < high) {
-        uint32_t middle = low + (high - low) / 2;
-        if (h->index[middle] < bin) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
-    return w->before[low];
+    uint32_t i;
+    SEARCH(i, 0, h->used, h->index[i] < bin);
+    return w->before[i];
 }
 
 static uint32_t ticks_find(const struct ticks_histogram *x, bins_offset offset)
@@ -490,17 +478,9 @@ static int placed_compare(const void *left, const void *right)
  * and address. */
 static uint32_t find_above(const struct report *r, uint32_t build, uint64_t address)
 {
-    uint32_t low = 0, high = r->function_count;
-    while (low < high) {
-        const uint32_t middle = low + (high - low) / 2;
-        const struct report_function *f = &r->functions[middle];
-        if (f->build < build || (f->build == build && f->address <= address)) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
-    return low;
+    uint32_t i;
+    SEARCH(i, 0, r->function_count, compare_pairs(r->functions[i].build, build, r->functions[i].address, address) <= 0);
+    return i;
 }
 
 static void add_bins(struct placing *p, struct arena *a, const struct profile_histogram *h, uint32_t build)

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "proto/sort.h"
 #include "proto/sum.h"
 #include "proto/collector.h"
 #include "proto/counts.h"
@@ -86,20 +87,10 @@ static void shares_add_row(const struct shares_from *f, uint64_t *to, const uint
 
 static const struct profile_histogram *shares_find_histogram(const struct profile *p, const struct counts_geometry *g)
 {
-    uint32_t low = 0, high = p->histogram_count;
-    while (low < high) {
-        uint32_t middle = low + (high - low) / 2;
-        int order = counts_compare_geometry(&p->histograms[middle].geometry, g);
-        if (order == 0) {
-            return &p->histograms[middle];
-        }
-        if (order < 0) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
-    return NULL;
+    uint32_t i;
+    SEARCH(i, 0, p->histogram_count, counts_compare_geometry(&p->histograms[i].geometry, g) < 0);
+    return i < p->histogram_count && counts_compare_geometry(&p->histograms[i].geometry, g) == 0 ? &p->histograms[i]
+                                                                                                 : NULL;
 }
 
 /* Both ascend by bin. */
@@ -128,40 +119,23 @@ static void shares_add_histogram(struct shares *s, const struct shares_from *f, 
 /* As profiles order arcs. */
 static int shares_compare_arcs(const struct profile_arc *a, const struct profile_arc *b)
 {
-    if (a->from_build != b->from_build) {
-        return a->from_build < b->from_build ? -1 : 1;
-    }
-    if (a->from != b->from) {
-        return a->from < b->from ? -1 : 1;
-    }
-    if (a->to_build != b->to_build) {
-        return a->to_build < b->to_build ? -1 : 1;
-    }
-    return a->to < b->to ? -1 : a->to > b->to;
+    const int order = compare_pairs(a->from_build, b->from_build, a->from, b->from);
+    return order != 0 ? order : compare_pairs(a->to_build, b->to_build, a->to, b->to);
 }
 
 /* The arc of the profile; at first that at the cursor is tried, which is moved behind it. */
 static const struct profile_arc *shares_find_arc(const struct profile *p, const struct profile_arc *arc,
                                                  uint32_t *cursor)
 {
-    uint32_t low = 0, high = p->arc_count;
-    if (*cursor < p->arc_count && shares_compare_arcs(&p->arcs[*cursor], arc) == 0) {
-        return &p->arcs[(*cursor)++];
+    uint32_t i = *cursor;
+    if (i >= p->arc_count || shares_compare_arcs(&p->arcs[i], arc) != 0) {
+        SEARCH(i, 0, p->arc_count, shares_compare_arcs(&p->arcs[i], arc) < 0);
     }
-    while (low < high) {
-        uint32_t middle = low + (high - low) / 2;
-        int order = shares_compare_arcs(&p->arcs[middle], arc);
-        if (order == 0) {
-            *cursor = middle + 1;
-            return &p->arcs[middle];
-        }
-        if (order < 0) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
+    if (i == p->arc_count || shares_compare_arcs(&p->arcs[i], arc) != 0) {
+        return NULL;
     }
-    return NULL;
+    *cursor = i + 1;
+    return &p->arcs[i];
 }
 
 /* An end outside all builds keeps its address, unless it is outside because one build alone is wanted. */

@@ -74,17 +74,9 @@ bool symtab_is_function(const struct object *o, const struct object_symbol *s)
 /* Index behind the last range of that kind that begins at or below the address, or behind all of lower kinds. */
 static uint32_t symtab_rank_behind(const struct object *o, unsigned kind, uint64_t address)
 {
-    uint32_t low = 0, high = o->range_count;
-    while (low < high) {
-        uint32_t middle = low + (high - low) / 2;
-        const struct object_range *range = &o->ranges[middle];
-        if (range->kind < kind || (range->kind == kind && range->low <= address)) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
-    return low;
+    uint32_t i;
+    SEARCH(i, 0, o->range_count, compare_pairs(o->ranges[i].kind, kind, o->ranges[i].low, address) <= 0);
+    return i;
 }
 
 /* Where the range that holds the address begins and ends; sections before segments. False if none does.
@@ -258,15 +250,8 @@ static uint32_t fold_find(struct fold_names *names, const char *name, size_t n, 
     if (slot == 0) {
         return SYMTAB_NONE;
     }
-    uint32_t low = names->first[slot - 1], end = low + names->count[slot - 1], high = end, best = SYMTAB_NONE;
-    while (low < high) { /* first candidate behind the part */
-        uint32_t middle = low + (high - low) / 2;
-        if ((uint32_t)names->by_name[middle].key < symbol) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
+    uint32_t low = names->first[slot - 1], end = low + names->count[slot - 1], best = SYMTAB_NONE;
+    SEARCH(low, low, end, (uint32_t)names->by_name[low].key < symbol); /* the first candidate behind the part */
     for (uint32_t i = low > names->first[slot - 1] ? low - 1 : low; i < end && i <= low; i++) {
         uint32_t other = (uint32_t)names->by_name[i].key;
         if (!fold_may_own(names, names->by_name[i].value, part, part_length)) {
@@ -413,15 +398,8 @@ uint32_t symtab_find_span(const struct symtab *t, uint64_t address)
     }
     uint32_t low = t->bucket[bucket];
     uint32_t high = bucket + 1 < t->bucket_count ? t->bucket[bucket + 1] + 1 : t->span_count;
-    while (high - low > 1) { /* the span is in [low, high) */
-        uint32_t middle = low + (high - low) / 2;
-        if (t->span_low[middle] <= address) {
-            low = middle;
-        } else {
-            high = middle;
-        }
-    }
-    return low;
+    SEARCH(low, low + 1, high, t->span_low[low] <= address); /* the span is before the first that begins later */
+    return low - 1;
 }
 
 uint32_t symtab_find_next(const struct symtab *t, uint64_t address, uint32_t *span)
