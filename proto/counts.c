@@ -1,5 +1,6 @@
 #include "proto/counts.h"
 
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -55,39 +56,41 @@ enum profd_status counts_check_collector(const struct counts *c, struct profd_er
     return PROFD_OK;
 }
 
-static size_t block_round(size_t size)
-{
-    return (size + 15) & ~(size_t)15;
-}
+#define COLUMN(member, kind, sorted)                                                                                   \
+    {                                                                                                                  \
+        offsetof(struct counts, member), sizeof *((struct counts *)0)->member, kind, sorted                            \
+    }
+const struct counts_column counts_columns[COUNTS_COLUMNS] = {
+    COLUMN(histograms, COUNTS_HISTOGRAM_ROWS, false),
+    COLUMN(bin_ticks, COUNTS_BIN_ROWS, false),
+    COLUMN(from, COUNTS_ARC_ROWS, false),
+    COLUMN(to, COUNTS_ARC_ROWS, false),
+    COLUMN(calls, COUNTS_ARC_ROWS, false),
+    COLUMN(commit, COUNTS_ARC_ROWS, true),
+    COLUMN(bin_index, COUNTS_BIN_ROWS, false),
+    COLUMN(from_build, COUNTS_ARC_ROWS, false),
+    COLUMN(to_build, COUNTS_ARC_ROWS, false),
+    COLUMN(rank, COUNTS_ARC_ROWS, true),
+    COLUMN(trees, COUNTS_TREE_ROWS, false),
+    COLUMN(node_address, COUNTS_NODE_ROWS, false),
+    COLUMN(node_ticks, COUNTS_NODE_ROWS, false),
+    COLUMN(node_build, COUNTS_NODE_ROWS, false),
+    COLUMN(node_depth, COUNTS_NODE_ROWS, false),
+    COLUMN(node_kind, COUNTS_NODE_ROWS, false),
+};
 
-/* Points an array of n elements into the block, or only adds its size if there is no block yet. */
-static void *block_take(char *block, size_t *at, size_t n, size_t size)
-{
-    void *taken = block != NULL ? block + *at : NULL;
-    *at += block_round(n * size);
-    return taken;
-}
-
-/* 64-bit sizes, which cannot overflow: at most 2^32 × (64 + 12 + 44 + 32 + 22). Returns the bytes. */
+/* Points all arrays into the block, unless it is NULL. Returns its size. 64-bit sizes cannot overflow: there are at
+ * most 2^32 × (64 + 12 + 44 + 32 + 22) bytes. */
 static size_t block_fill(struct counts *c, const struct counts_sizes *n, char *block)
 {
+    const size_t rows[COUNTS_KINDS] = {n->histograms, n->bins, n->arcs, n->trees, n->nodes};
     size_t at = 0;
-    c->histograms = block_take(block, &at, n->histograms, sizeof *c->histograms);
-    c->bin_ticks = block_take(block, &at, n->bins, sizeof *c->bin_ticks);
-    c->from = block_take(block, &at, n->arcs, sizeof *c->from);
-    c->to = block_take(block, &at, n->arcs, sizeof *c->to);
-    c->calls = block_take(block, &at, n->arcs, sizeof *c->calls);
-    c->commit = n->sorted ? block_take(block, &at, n->arcs, sizeof *c->commit) : NULL;
-    c->bin_index = block_take(block, &at, n->bins, sizeof *c->bin_index);
-    c->from_build = block_take(block, &at, n->arcs, sizeof *c->from_build);
-    c->to_build = block_take(block, &at, n->arcs, sizeof *c->to_build);
-    c->rank = n->sorted ? block_take(block, &at, n->arcs, sizeof *c->rank) : NULL;
-    c->trees = block_take(block, &at, n->trees, sizeof *c->trees);
-    c->node_address = block_take(block, &at, n->nodes, sizeof *c->node_address);
-    c->node_ticks = block_take(block, &at, n->nodes, sizeof *c->node_ticks);
-    c->node_build = block_take(block, &at, n->nodes, sizeof *c->node_build);
-    c->node_depth = block_take(block, &at, n->nodes, sizeof *c->node_depth);
-    c->node_kind = block_take(block, &at, n->nodes, sizeof *c->node_kind);
+    for (const struct counts_column *k = counts_columns; k < counts_columns + COUNTS_COLUMNS; k++) {
+        if (!k->sorted || n->sorted) {
+            counts_column_set(c, k, block != NULL ? block + at : NULL);
+            at += (rows[k->kind] * k->size + 15) & ~(size_t)15;
+        }
+    }
     return at + 16;
 }
 

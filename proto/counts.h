@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "proto/status.h"
 
@@ -102,6 +103,36 @@ struct counts {
 struct counts_shares {
     uint64_t *bins, *arcs, *nodes;
 };
+
+/* The arrays of struct counts, by kind of row. */
+enum counts_kind {
+    COUNTS_HISTOGRAM_ROWS,
+    COUNTS_BIN_ROWS,
+    COUNTS_ARC_ROWS,
+    COUNTS_TREE_ROWS,
+    COUNTS_NODE_ROWS,
+    COUNTS_KINDS
+};
+struct counts_column {
+    size_t at; /* of the pointer in struct counts */
+    size_t size;
+    enum counts_kind kind;
+    bool sorted; /* only sorted counts have it */
+};
+#define COUNTS_COLUMNS 16
+extern const struct counts_column counts_columns[COUNTS_COLUMNS];
+
+static inline void *counts_column_of(const struct counts *c, const struct counts_column *column)
+{
+    void *array;
+    memcpy(&array, (const char *)c + column->at, sizeof array);
+    return array;
+}
+
+static inline void counts_column_set(struct counts *c, const struct counts_column *column, void *array)
+{
+    memcpy((char *)c + column->at, &array, sizeof array);
+}
 
 /* By commit, then by rank. */
 static inline bool counts_order_less(struct counts_order a, struct counts_order b)

@@ -17,21 +17,6 @@ struct tree_list {
     uint32_t count;
 };
 
-/* For each node of the result, the nodes of the two that were added up; COUNTS_NOWHERE where one does not have it. */
-struct tree_sources {
-    uint32_t *left, *right;
-};
-
-/* Adds up a and b, both as counts_judge_trees has them but of any number of nodes: trees and nodes have space for those
- * of both. from (NULL if not needed) receives the sources. *saturated becomes true if ticks were limited to 2^63−1,
- * never false. The result may have more trees and nodes than limits.h allows; counts_tree_fold limits the nodes.
- * O(nodes). */
-void tree_merge(const struct tree_list *a, const struct tree_list *b, struct counts_tree *trees,
-                const struct counts_nodes *nodes, uint32_t *tree_count, uint32_t *node_count,
-                const struct tree_sources *from, bool *saturated);
-
-/* Sums of trees of stacks (proto/counts.h) of many uploads and sums, over builds that are renumbered. */
-
 #define TREE_GROUPS 16u /* random groups of processes; as many as COUNTS_GROUPS */
 
 /* A finished sum: trees and nodes as counts_judge_trees has them, at most LIMIT_STACK_NODES nodes. */
@@ -56,9 +41,10 @@ struct tree_sum;
 struct tree_sum *tree_sum_new(struct arena *a, bool shares);
 /* Adds trees. alone: only stacks that end at a program counter in a build that stays count, as its histograms do, which
  * are all that is left of these; return addresses in other builds become COUNTS_FRAME_OUTSIDE, several in sequence one.
- * O(nodes) expected. When 3 times LIMIT_STACK_NODES nodes are held, of all clocks, they are folded: so the memory that
- * a sum takes does not depend on how many are added. Of more than LIMIT_STACK_TREES clocks the first ones in their
- * order stay, as in sums (core/rollup.h). NO_MEMORY or OK; except after OK, the sum is good for nothing more. */
+ * O(nodes) if the map ascends and all builds stay, else O(nodes log nodes), and merging. Sums of 4 times
+ * LIMIT_STACK_NODES nodes are folded: so the memory that a sum takes does not depend on how many are added. Of more
+ * than LIMIT_STACK_TREES clocks the first ones in their order stay, as in sums (core/rollup.h). NO_MEMORY or OK; except
+ * after OK, the sum is good for nothing more. */
 enum profd_status tree_sum_add(struct tree_sum *s, const struct tree_addend *more, struct profd_error *e);
 /* The sum, sorted and folded to LIMIT_STACK_NODES, in the arena. It is the last that is done with s. *saturated becomes
  * true if ticks were limited to 2^63−1, never false. O(n log n). */

@@ -1,0 +1,63 @@
+/* Sorted runs: sums in the making, and the one way in which two become one. The rows of a run are sorted as those of a
+ * sum (proto/counts.h), so that runs merge without hashing. Private to core/rollup.c and core/tree_sum.c. Memory is not
+ * tested: the arena has a boundary. */
+#ifndef PROFD_CORE_RUNS_H
+#define PROFD_CORE_RUNS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "core/arena.h"
+#include "proto/counts.h"
+
+/* Counts with or without (NULL) their shares. Arrays are taken from the arena, and used again after runs_give. */
+struct runs_run {
+    struct counts r;
+    struct counts_shares s;
+    uint32_t capacity[COUNTS_KINDS];
+    struct runs_run *next; /* of those given back */
+};
+
+/* Row k of a sum has row left[k] of the one run and row right[k] of the other; RUNS_NONE: that run has no such row. */
+#define RUNS_NONE UINT32_MAX
+struct runs_plan {
+    uint32_t *left, *right;
+    uint32_t *first; /* of a histogram or tree: its first bin or node */
+    uint32_t n, capacity;
+    bool fresh; /* a row is not in the left run */
+};
+
+struct runs {
+    struct arena *arena;
+    bool spread;   /* runs have shares */
+    uint32_t most; /* arcs and bins of a run; one with more than twice as many is cut. 0: without limit */
+    struct runs_run *spare;
+    struct runs_plan plan[COUNTS_KINDS];
+};
+
+/* Runs that wait to be merged, each more than twice as long as the one above it, so that 34 would do. */
+struct runs_stack {
+    struct runs_run *runs[64];
+    uint32_t depth;
+};
+
+/* An empty run with capacity for that many rows of each kind. */
+struct runs_run *runs_take(struct runs *runs, const uint32_t rows[COUNTS_KINDS]);
+void runs_give(struct runs *runs, struct runs_run *run);
+
+/* A run with the rows of another. All of them are shares of the group; COUNTS_GROUPS: the shares are those of from, or
+ * 0 if it has none. O(rows). */
+struct runs_run *runs_copy(struct runs *runs, const struct runs_run *from, uint32_t group);
+
+/* Puts a run on the stack, after those on top that are not more than twice as long were merged with it: runs of the
+ * same keys are added up at once, runs of different keys pairwise by size. A sum with more than twice the rows of
+ * `most`, or 4 × LIMIT_STACK_NODES nodes, is cut or folded. own: the run may be changed or given back; else it is
+ * copied. O(rows) for each merge. */
+void runs_push(struct runs *runs, struct runs_stack *s, struct runs_run *run, bool own);
+
+/* What is on the stack becomes one run, an empty one if there is nothing. */
+struct runs_run *runs_close(struct runs *runs, struct runs_stack *s);
+/* Cuts and folds a run, which may be given back for another, to `most` rows and LIMIT_STACK_NODES nodes. */
+struct runs_run *runs_limit(struct runs *runs, struct runs_run *run);
+
+#endif
