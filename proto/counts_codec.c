@@ -148,12 +148,11 @@ static void counts_places_find(const uint32_t *builds, const uint64_t *addresses
     for (uint32_t i = 0; i < n && !ascend; i++) {
         items[i] = (struct sort_item){addresses[i], i};
     }
-    if (!ascend) {
+    for (int key = 0; key < 2 && !ascend; key++) {
         sort_radix(items, items + n, n);
-        for (uint32_t i = 0; i < n; i++) {
+        for (uint32_t i = 0; i < n && key == 0; i++) {
             items[i].key = builds[items[i].value];
         }
-        sort_radix(items, items + n, n);
     }
     for (uint32_t i = 0; i < n; i++) {
         const uint32_t row = ascend ? i : items[i].value;

@@ -11,46 +11,74 @@
 #include "proto/utf8.h"
 #include "proto/varint.h"
 
-enum { WEIGHT_COUNTS = 8, WEIGHT_FIELDS_MAX = 8192 }; /* number of Upload's counts; fields that are looked at */
+/* A first look at protobuf bytes, before memory is taken for what they say. */
 
-/* Bytes after the key of a field; advances *at to its content. False: not protobuf. */
-static bool weight_field(const uint8_t **at, const uint8_t *end, unsigned wire, uint64_t *size)
+#define MESSAGE_SCAN_NUMBERS 16 /* field numbers counted one by one */
+#define MESSAGE_FIELDS_MAX 8192 /* fields of one message and its submessages: all builds and labels twice over */
+
+#define UPLOAD_COUNTS 8u /* number of an upload's counts */
+
+struct message_scan {
+    size_t fields;                          /* with those of submessages */
+    size_t of_number[MESSAGE_SCAN_NUMBERS]; /* occurrences of each field of the message itself */
+};
+
+enum { WIRE_VARINT = 0, WIRE_FIXED64 = 1, WIRE_BYTES = 2, WIRE_FIXED32 = 5 };
+
+struct scan_field {
+    uint32_t number;
+    const ProtobufCFieldDescriptor *known; /* NULL if from a later version */
+    const uint8_t *data;                   /* content of a WIRE_BYTES field, else NULL */
+    size_t size;
+};
+
+/* Advances *at past the next field. */
+static bool scan_next(const ProtobufCMessageDescriptor *d, const uint8_t **at, const uint8_t *end, struct scan_field *f)
 {
-    uint64_t ignored;
-    switch (wire) {
-    case 0:
-        *size = 0;
-        return varint_get(at, end, &ignored);
-    case 1:
-        *size = 8;
+    uint64_t key, size = 0;
+    if (!varint_get(at, end, &key) || key >> 3 == 0 || key >> 3 > 0x1fffffff) {
+        return false;
+    }
+    *f = (struct scan_field){.number = (uint32_t)(key >> 3)};
+    switch (key & 7) {
+    case WIRE_VARINT:
+        return varint_get(at, end, &size);
+    case WIRE_FIXED64:
+        size = 8;
         break;
-    case 2:
-        if (!varint_get(at, end, size)) {
+    case WIRE_FIXED32:
+        size = 4;
+        break;
+    case WIRE_BYTES:
+        if (!varint_get(at, end, &size)) {
             return false;
         }
-        break;
-    case 5:
-        *size = 4;
+        f->data = *at;
+        f->known = protobuf_c_message_descriptor_get_field(d, f->number);
         break;
     default:
         return false;
     }
-    return *size <= (uint64_t)(end - *at);
+    if (size > (uint64_t)(end - *at)) {
+        return false;
+    }
+    f->size = (size_t)size;
+    *at += size;
+    return true;
 }
 
 struct message_bytes message_upload_counts(const uint8_t *payload, size_t n)
 {
     const uint8_t *at = payload, *end = n == 0 ? payload : payload + n;
     struct message_bytes counts = {NULL, 0};
-    uint64_t key, size;
-    for (unsigned fields = 0; at < end && fields < WEIGHT_FIELDS_MAX; fields++) { /* of more, nothing is unpacked */
-        if (!varint_get(&at, end, &key) || !weight_field(&at, end, (unsigned)(key & 7), &size)) {
+    struct scan_field f;
+    for (unsigned fields = 0; at < end && fields < MESSAGE_FIELDS_MAX; fields++) { /* of more, nothing is unpacked */
+        if (!scan_next(&profd__wire__upload__descriptor, &at, end, &f)) {
             break;
         }
-        if (key == (WEIGHT_COUNTS << 3 | 2)) {
-            counts = (struct message_bytes){at, (size_t)size};
+        if (f.number == UPLOAD_COUNTS && f.data != NULL) {
+            counts = (struct message_bytes){f.data, f.size};
         }
-        at += size;
     }
     return counts;
 }
@@ -332,60 +360,6 @@ enum profd_status message_encode(const struct message *m, uint16_t flags, uint32
 #undef MESSAGE
 #undef EMPTY
 
-/* A first look at protobuf bytes, before memory is taken for what they say. */
-
-#define MESSAGE_SCAN_NUMBERS 16 /* field numbers counted one by one */
-#define MESSAGE_FIELDS_MAX 8192 /* fields of one message and its submessages: all builds and labels twice over */
-
-struct message_scan {
-    size_t fields;                          /* with those of submessages */
-    size_t of_number[MESSAGE_SCAN_NUMBERS]; /* occurrences of each field of the message itself */
-};
-
-enum { WIRE_VARINT = 0, WIRE_FIXED64 = 1, WIRE_BYTES = 2, WIRE_FIXED32 = 5 };
-
-struct scan_field {
-    uint32_t number;
-    const ProtobufCFieldDescriptor *known; /* NULL if from a later version */
-    const uint8_t *data;                   /* content of a WIRE_BYTES field, else NULL */
-    size_t size;
-};
-
-/* Advances *at past the next field. */
-static bool scan_next(const ProtobufCMessageDescriptor *d, const uint8_t **at, const uint8_t *end, struct scan_field *f)
-{
-    uint64_t key, size = 0;
-    if (!varint_get(at, end, &key) || key >> 3 == 0 || key >> 3 > 0x1fffffff) {
-        return false;
-    }
-    *f = (struct scan_field){.number = (uint32_t)(key >> 3)};
-    switch (key & 7) {
-    case WIRE_VARINT:
-        return varint_get(at, end, &size);
-    case WIRE_FIXED64:
-        size = 8;
-        break;
-    case WIRE_FIXED32:
-        size = 4;
-        break;
-    case WIRE_BYTES:
-        if (!varint_get(at, end, &size)) {
-            return false;
-        }
-        f->data = *at;
-        f->known = protobuf_c_message_descriptor_get_field(d, f->number);
-        break;
-    default:
-        return false;
-    }
-    if (size > (uint64_t)(end - *at)) {
-        return false;
-    }
-    f->size = (size_t)size;
-    *at += size;
-    return true;
-}
-
 static enum profd_status scan_judge_string(const ProtobufCMessageDescriptor *d, const struct scan_field *f,
                                            struct profd_error *e)
 {
@@ -585,6 +559,27 @@ static enum profd_status decode_judge(const ProtobufCMessageDescriptor *d, unsig
     return PROFD_OK;
 }
 
+/* Frees the block of a message of n bytes that does not fit its definition. */
+static enum profd_status decode_misfit(const char *name, size_t n, struct decode_block *block, struct profd_error *e)
+{
+    free(block->data);
+    return profd_error_set(e, PROFD_MALFORMED, "%s of %zu bytes does not fit its definition", name, n);
+}
+
+/* Takes the block, which has its capacity, and unpacks the message into it. On failure the block is freed. */
+static enum profd_status decode_unpack(const ProtobufCMessageDescriptor *d, const char *name, const uint8_t *in,
+                                       size_t n, struct decode_block *block, const ProtobufCMessage **wire,
+                                       struct profd_error *e)
+{
+    ProtobufCAllocator allocator = {decode_take, decode_give, block};
+    block->data = malloc(block->capacity);
+    if (block->data == NULL) {
+        return profd_no_memory(e);
+    }
+    *wire = protobuf_c_message_unpack(d, &allocator, n, in);
+    return *wire != NULL ? PROFD_OK : decode_misfit(name, n, block, e);
+}
+
 enum profd_status message_decode(unsigned type, const uint8_t *payload, size_t n, struct message *m,
                                  struct profd_error *e)
 {
@@ -605,18 +600,13 @@ enum profd_status message_decode(unsigned type, const uint8_t *payload, size_t n
         payload = nothing;
     }
     struct decode_block block = {0};
+    const ProtobufCMessage *wire;
+    struct message result = {.type = type};
     TRY(decode_judge(d, type, payload, n, &block.capacity, e));
-    block.data = malloc(block.capacity);
-    if (block.data == NULL) {
-        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for %s of %zu bytes", frame_type_name(type), n);
-    }
-    ProtobufCAllocator allocator = {decode_take, decode_give, &block};
-    const ProtobufCMessage *wire = protobuf_c_message_unpack(d, &allocator, n, payload);
-    struct message result = {.type = type, .block = block.data};
-    if (wire == NULL || !decode_view(wire, &block, &result)) {
-        free(block.data);
-        return profd_error_set(e, PROFD_MALFORMED, "%s of %zu bytes does not fit its definition", frame_type_name(type),
-                               n);
+    TRY(decode_unpack(d, frame_type_name(type), payload, n, &block, &wire, e));
+    result.block = block.data;
+    if (!decode_view(wire, &block, &result)) {
+        return decode_misfit(frame_type_name(type), n, &block, e);
     }
     *m = result;
     return PROFD_OK;
@@ -668,15 +658,10 @@ enum profd_status message_decode_batch(const uint8_t *in, size_t n, struct messa
                                scan.fields, MESSAGE_FIELDS_MAX);
     }
     struct decode_block block = {.capacity = DECODE_BASE + n + scan.fields * DECODE_PER_FIELD};
-    block.data = malloc(block.capacity);
-    if (block.data == NULL) {
-        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for a batch of %zu bytes", n);
-    }
-    ProtobufCAllocator allocator = {decode_take, decode_give, &block};
-    const ProtobufCMessage *wire = protobuf_c_message_unpack(d, &allocator, n, in);
-    if (wire == NULL || !batch_view((const Profd__Wire__Batch *)wire, &block, &result)) {
-        free(block.data);
-        return profd_error_set(e, PROFD_MALFORMED, "the batch of %zu bytes does not fit its definition", n);
+    const ProtobufCMessage *wire;
+    TRY(decode_unpack(d, "the batch", in, n, &block, &wire, e));
+    if (!batch_view((const Profd__Wire__Batch *)wire, &block, &result)) {
+        return decode_misfit("the batch", n, &block, e);
     }
     *out = result;
     return PROFD_OK;

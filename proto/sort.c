@@ -55,7 +55,7 @@ void sort_radix(struct sort_item *items, struct sort_item *scratch, size_t n)
     }
 }
 
-void sort_keys(struct sort_item *items, struct sort_item *scratch, size_t n, int keys, sort_key *key_of,
+void sort_keys(struct sort_item *items, struct sort_item *scratch, size_t n, int keys, sort_key_of *key_of,
                const void *context)
 {
     for (int key = 0; key < keys; key++) {

@@ -20,11 +20,11 @@ struct sort_item {
 void sort_radix(struct sort_item *items, struct sort_item *scratch, size_t n);
 
 /* Key number `key` of a value, for sort_keys. */
-typedef uint64_t sort_key(const void *context, uint32_t value, int key);
+typedef uint64_t sort_key_of(const void *context, uint32_t value, int key);
 
 /* Sorts the values of items by several keys: by key 0 where all later keys are equal, and so on; equal values keep
  * their order. scratch and cost as sort_radix, for each key. */
-void sort_keys(struct sort_item *items, struct sort_item *scratch, size_t n, int keys, sort_key *key_of,
+void sort_keys(struct sort_item *items, struct sort_item *scratch, size_t n, int keys, sort_key_of *key_of,
                const void *context);
 
 /* A 64-bit key that ascends as the doubles do; −0 is below 0. */

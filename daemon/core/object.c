@@ -175,13 +175,7 @@ enum profd_status object_compare_content(const struct object *o, const struct ob
     struct table t = {.slots = NULL};
     bool held = same_file(o, more) && same_code(o, more) && has_fewer_parts(o, more);
     for (uint32_t i = 0; i < more->symbol_count && held; i++) {
-        table_reserve(&t, scratch, hash_row, more);
-        uint32_t slot = table_slot(&t, hash_symbol(more, i));
-        while (t.slots[slot] != 0) {
-            slot = (slot + 1) & t.mask;
-        }
-        t.slots[slot] = i + 1;
-        t.used++;
+        table_add(&t, scratch, hash_row, more);
     }
     for (uint32_t i = 0; i < o->symbol_count && held; i++) {
         held = more->symbol_count > 0 && has_symbol(&t, more, o, i);

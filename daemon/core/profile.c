@@ -150,18 +150,6 @@ struct profile_sum *profile_sum_new(struct arena *a)
     return s;
 }
 
-static bool profile_order_less(struct counts_order a, struct counts_order b)
-{
-    return a.commit < b.commit || (a.commit == b.commit && a.rank < b.rank);
-}
-
-static void profile_order_lower(struct counts_order *order, struct counts_order other)
-{
-    if (profile_order_less(other, *order)) {
-        *order = other;
-    }
-}
-
 static uint64_t profile_hash_build(const void *context, uint32_t i)
 {
     const struct profile_sum *s = context;
@@ -191,28 +179,31 @@ uint32_t profile_sum_build(struct profile_sum *s, const char *build_id)
 void profile_sum_load_order(struct profile_sum *s, const uint32_t *map, uint32_t builds, uint64_t commit)
 {
     for (uint32_t i = 0; i < builds; i++) {
-        profile_order_lower(&s->build_orders[map[i]], (struct counts_order){commit, i});
+        counts_order_lower(&s->build_orders[map[i]], (struct counts_order){commit, i});
     }
 }
 
 void profile_sum_note_order(struct profile_sum *s, uint32_t index, struct counts_order order)
 {
-    profile_order_lower(&s->build_orders[index], order);
+    counts_order_lower(&s->build_orders[index], order);
+}
+
+static uint64_t profile_hash_geometry(const struct profile_histogram *h, uint64_t seed)
+{
+    return table_mix(table_mix(h->low ^ seed, h->high), (uint64_t)h->build << 32 | h->bins);
 }
 
 static uint64_t profile_hash_histogram(const void *context, uint32_t i)
 {
     const struct profile_sum *s = context;
-    const struct profile_histogram *h = &s->histograms[i].head;
-    return table_mix(table_mix(h->low ^ s->seed, h->high), (uint64_t)h->build << 32 | h->bins);
+    return profile_hash_geometry(&s->histograms[i].head, s->seed);
 }
 
 /* The rows of this geometry, introduced if new. */
 static struct profile_rows *profile_find_histogram(struct profile_sum *s, const struct profile_histogram *key)
 {
     table_reserve(&s->histogram_table, s->arena, profile_hash_histogram, s);
-    uint64_t hash = table_mix(table_mix(key->low ^ s->seed, key->high), (uint64_t)key->build << 32 | key->bins);
-    uint32_t at = table_slot(&s->histogram_table, hash);
+    uint32_t at = table_slot(&s->histogram_table, profile_hash_geometry(key, s->seed));
     for (; s->histogram_table.slots[at] != 0; at = (at + 1) & s->histogram_table.mask) {
         const struct profile_histogram *head = &s->histograms[s->histogram_table.slots[at] - 1].head;
         if (counts_compare_geometry(&head->geometry, &key->geometry) == 0) {
@@ -237,9 +228,9 @@ static void profile_add_histogram(struct profile_sum *s, const struct counts *c,
     key.build = map[in->build];
     struct profile_rows *row = profile_find_histogram(s, &key);
     bool is_collector = collector_is_dimension(key.dimension), full = false;
-    profile_order_lower(&row->head.order, key.order);
+    counts_order_lower(&row->head.order, key.order);
     if (!is_collector) { /* they say nothing about a build */
-        profile_order_lower(&s->build_orders[key.build], (struct counts_order){commit, in->build});
+        counts_order_lower(&s->build_orders[key.build], (struct counts_order){commit, in->build});
     }
     profile_bins_add(&row->bins, s->arena, c->bin_index + in->first, c->bin_ticks + in->first, in->used,
                      is_collector ? &full : &s->saturated);
@@ -261,26 +252,14 @@ static bool profile_same_arc(const struct profile_arc *a, const struct profile_a
     return a->from == b->from && a->to == b->to && a->from_build == b->from_build && a->to_build == b->to_build;
 }
 
-/* Enters the arcs of the first upload in the table: it is made when a later upload has an arc that must be looked for.
- */
-static void profile_index_arcs(struct profile_sum *s)
-{
-    struct table *t = &s->arc_table;
-    while (t->used < s->arc_count) {
-        table_reserve(t, s->arena, profile_hash_arc, s);
-        uint32_t at = table_slot(t, profile_hash_arc(s, t->used));
-        while (t->slots[at] != 0) {
-            at = (at + 1) & t->mask;
-        }
-        t->slots[at] = ++t->used;
-    }
-    table_reserve(t, s->arena, profile_hash_arc, s);
-}
-
 /* Position of the arc, introduced with 0 calls if new. */
 static uint32_t profile_find_arc(struct profile_sum *s, const struct profile_arc *key)
 {
-    profile_index_arcs(s);
+    /* Enters the arcs of the first upload: the table is made when a later upload has an arc that must be looked for. */
+    while (s->arc_table.used < s->arc_count) {
+        table_add(&s->arc_table, s->arena, profile_hash_arc, s);
+    }
+    table_reserve(&s->arc_table, s->arena, profile_hash_arc, s);
     uint32_t at = table_slot(&s->arc_table, profile_hash_key(key, s->seed));
     for (; s->arc_table.slots[at] != 0; at = (at + 1) & s->arc_table.mask) {
         if (profile_same_arc(&s->arcs[s->arc_table.slots[at] - 1], key)) {
@@ -300,7 +279,7 @@ static uint32_t profile_map_end(struct profile_sum *s, uint32_t build, const uin
     if (build == COUNTS_NOWHERE) {
         return COUNTS_NOWHERE;
     }
-    profile_order_lower(&s->build_orders[map[build]], (struct counts_order){commit, build});
+    counts_order_lower(&s->build_orders[map[build]], (struct counts_order){commit, build});
     return map[build];
 }
 
@@ -329,7 +308,7 @@ void profile_sum_add(struct profile_sum *s, const struct counts *c, const uint32
             at = profile_find_arc(s, &key);
         }
         sum_add(&s->arcs[at].calls, c->calls[i], &s->saturated);
-        profile_order_lower(&s->arcs[at].order, key.order);
+        counts_order_lower(&s->arcs[at].order, key.order);
     }
 }
 
@@ -346,7 +325,7 @@ enum profd_status profile_sum_add_stacks(struct profile_sum *s, const struct tre
         for (uint32_t k = t->first; k < t->first + t->used; k++) {
             uint32_t build = more->list.nodes.build[k];
             if (build != COUNTS_NOWHERE && more->map[build] != COUNTS_NOWHERE) {
-                profile_order_lower(&s->build_orders[more->map[build]], (struct counts_order){commit, build});
+                counts_order_lower(&s->build_orders[more->map[build]], (struct counts_order){commit, build});
             }
         }
     }
@@ -380,18 +359,10 @@ static void profile_finish_histograms(struct profile_sum *s, struct profile *p)
 }
 
 /* The four keys of an arc, least important first. */
-static uint64_t profile_arc_key(const struct profile_arc *arc, int key)
+static uint64_t profile_arc_key(const void *context, uint32_t i, int key)
 {
-    switch (key) {
-    case 0:
-        return arc->to;
-    case 1:
-        return arc->to_build;
-    case 2:
-        return arc->from;
-    default:
-        return arc->from_build;
-    }
+    const struct profile_arc *arc = (const struct profile_arc *)context + i;
+    return key == 0 ? arc->to : key == 1 ? arc->to_build : key == 2 ? arc->from : arc->from_build;
 }
 
 static void profile_finish_arcs(struct profile_sum *s, struct profile *p)
@@ -402,18 +373,13 @@ static void profile_finish_arcs(struct profile_sum *s, struct profile *p)
     for (uint32_t i = 0; i < n; i++) {
         items[i].value = i;
     }
-    for (int key = 0; key < 4; key++) {
-        for (uint32_t i = 0; i < n; i++) {
-            items[i].key = profile_arc_key(&s->arcs[items[i].value], key);
-        }
-        sort_radix(items, items + n, n);
-    }
+    sort_keys(items, items + n, n, 4, profile_arc_key, s->arcs);
     for (uint32_t i = 0; i < n; i++) {
         const struct profile_arc *arc = &s->arcs[items[i].value];
         struct profile_arc *last = p->arc_count > 0 ? &p->arcs[p->arc_count - 1] : NULL;
         if (last != NULL && profile_same_arc(last, arc)) {
             sum_add(&last->calls, arc->calls, &p->saturated);
-            profile_order_lower(&last->order, arc->order);
+            counts_order_lower(&last->order, arc->order);
         } else {
             p->arcs[p->arc_count++] = *arc;
         }

@@ -35,31 +35,20 @@ static void report_builds_order(struct arena *a, const struct profile *p, struct
     b->rank[n] = n;
 }
 
-struct report_builds_names {
-    const struct profile *profile;
-};
-
 static uint64_t report_builds_hash(const void *context, uint32_t i)
 {
-    const struct report_builds_names *names = context;
-    return table_hash_text(names->profile->builds[i], '\0', 0);
+    const struct profile *p = context;
+    return table_hash_text(p->builds[i], '\0', 0);
 }
 
 /* Finds the builds of `ever` among the profile's by id. */
 static void report_builds_map_ever(struct arena *a, const struct report_request *r, struct report_builds *b)
 {
-    struct report_builds_names names = {r->profile};
     struct table index = {0};
     b->ever_count = r->ever == NULL ? 0 : r->ever->build_count;
     b->ever_rank = ARENA_ARRAY(a, b->ever_count, uint32_t);
     for (uint32_t i = 0; i < b->count; i++) {
-        table_reserve(&index, a, report_builds_hash, &names);
-        uint32_t at = table_slot(&index, report_builds_hash(&names, i));
-        while (index.slots[at] != 0) {
-            at = (at + 1) & index.mask;
-        }
-        index.slots[at] = i + 1;
-        index.used++;
+        table_add(&index, a, report_builds_hash, r->profile);
     }
     for (uint32_t i = 0; i < b->ever_count; i++) {
         b->ever_rank[i] = REPORT_BUILDS_ABSENT;
@@ -177,6 +166,19 @@ enum profd_status report_builds_make(struct arena *a, const struct report_reques
     }
     out->first[out->count + 1] = (uint32_t)owners;
     return PROFD_OK;
+}
+
+const struct symtab_owner *report_builds_owner(const struct report_builds *b, uint32_t owner, uint32_t *build)
+{
+    *build = report_builds_of(b, owner);
+    return &b->tables[*build]->owners[owner - b->first[*build]];
+}
+
+bool report_builds_is_function(const struct report_builds *b, uint32_t owner)
+{
+    uint32_t build;
+    const uint8_t kind = owner == b->first[b->count + 1] ? SYMTAB_UNKNOWN : report_builds_owner(b, owner, &build)->kind;
+    return kind == SYMTAB_FUNCTION || kind == SYMTAB_ADDRESS;
 }
 
 uint32_t report_builds_of(const struct report_builds *b, uint32_t owner)
@@ -376,9 +378,9 @@ static void arcs_find_jumps(struct arcs_work *w)
 /* The function's code has a jump to `to`. O(log arcs + arcs of it). */
 static bool arcs_jumps_to(struct arcs_work *w, uint32_t owner, uint32_t to)
 {
-    const uint32_t build = report_builds_of(w->builds, owner);
+    uint32_t build;
+    const struct symtab_owner *f = report_builds_owner(w->builds, owner, &build);
     const struct object *o = w->builds->tables[build]->object;
-    const struct symtab_owner *f = &w->builds->tables[build]->owners[owner - w->builds->first[build]];
     uint32_t span = 0, i = o != NULL ? compare_find_first(o->arcs, o->arc_count, sizeof *o->arcs, f->address) : 0;
     bool by_name;
     for (; o != NULL && i < o->arc_count && o->arcs[i].from - f->address < f->size; i++) {
@@ -445,14 +447,11 @@ static void arcs_add_profile(struct arcs_work *w, const struct profile *p, bool 
 /* True for the compiler's and the linker's own functions. Calls to them say nothing about the program. */
 static bool arcs_is_runtime(const struct arcs_work *w, uint32_t owner)
 {
-    uint32_t build = report_builds_of(w->builds, owner);
-    const struct symtab *t = w->builds->tables[build];
-    const struct symtab_owner *o = &t->owners[owner - w->builds->first[build]];
-    if (o->kind != SYMTAB_FUNCTION) {
-        return false;
-    }
-    const char *name = object_name(t->object, t->object->symbols[o->symbol].name);
-    return runtime_is_counter(name) || runtime_is_startup(name);
+    uint32_t build;
+    const struct symtab_owner *o = report_builds_owner(w->builds, owner, &build);
+    const struct object *object = w->builds->tables[build]->object;
+    const char *name = o->kind == SYMTAB_FUNCTION ? object_name(object, object->symbols[o->symbol].name) : NULL;
+    return name != NULL && (runtime_is_counter(name) || runtime_is_startup(name));
 }
 
 /* Adds the calls found in the machine code. They shape the graph and have no calls. */

@@ -233,18 +233,6 @@ static void graph_mark_entries(struct report_ticks *t, uint8_t *seen)
     t->count = n;
 }
 
-static bool graph_is_function(const struct report_graph *g, uint32_t node)
-{
-    const struct report_builds *b = &g->builds;
-    uint32_t owner = g->owner[node];
-    if (owner == g->stacks.incomplete) {
-        return false;
-    }
-    uint32_t build = report_builds_of(b, owner);
-    uint8_t kind = b->tables[build]->owners[owner - b->first[build]].kind;
-    return kind == SYMTAB_FUNCTION || kind == SYMTAB_ADDRESS;
-}
-
 /* Members of a cycle have no time by calls of their own, nor do classes of addresses as functions have it; and without
  * calls nothing has. */
 static void graph_compare(struct report_graph *g)
@@ -260,7 +248,7 @@ static void graph_compare(struct report_graph *g)
         any |= graph->calls[i] > 0;
     }
     for (uint32_t v = 0; any && v < g->node_count; v++) {
-        if (scc_size(s, s->component[v]) == 1 && graph_is_function(g, v)) {
+        if (scc_size(s, s->component[v]) == 1 && report_builds_is_function(&g->builds, g->owner[v])) {
             report_measure_compare(&g->measures->nodes[v], g->node_seconds[v] + g->flow->node_children[v], g->coverage);
         }
     }

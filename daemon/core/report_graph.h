@@ -49,6 +49,10 @@ static inline uint32_t report_builds_ever_rank(const struct report_builds *b, ui
 
 /* The build that owns a numbered owner. O(log builds). */
 uint32_t report_builds_of(const struct report_builds *b, uint32_t owner);
+/* An owner and its build. O(log builds). */
+const struct symtab_owner *report_builds_owner(const struct report_builds *b, uint32_t owner, uint32_t *build);
+/* False for classes of addresses, and for the owner behind all others, "[incomplete]". O(log builds). */
+bool report_builds_is_function(const struct report_builds *b, uint32_t owner);
 
 /* Which function an imported name means: the first build in load order that exports it. */
 

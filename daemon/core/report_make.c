@@ -66,9 +66,9 @@ void report_names_describe(struct arena *a, const struct report_builds *b, uint3
         f->name = f->raw = "[incomplete]";
         return;
     }
-    uint32_t build = report_builds_of(b, owner);
+    uint32_t build;
+    const struct symtab_owner *o = report_builds_owner(b, owner, &build);
     const struct symtab *t = b->tables[build];
-    const struct symtab_owner *o = &t->owners[owner - b->first[build]];
     f->kind = (enum report_kind)o->kind;
     f->build = build;
     f->address = o->address;
@@ -86,6 +86,11 @@ void report_names_describe(struct arena *a, const struct report_builds *b, uint3
     names_aliases(a, t, o, f);
 }
 
+static double percent_of(double total, double seconds)
+{
+    return total > 0 ? 100 * seconds / total : 0;
+}
+
 /* A copy of rows with measured times; those without any keep theirs. */
 static void shown_rows(struct arena *a, const struct report_arc **rows, uint32_t n)
 {
@@ -98,11 +103,6 @@ static void shown_rows(struct arena *a, const struct report_arc **rows, uint32_t
         }
     }
     *rows = copy;
-}
-
-static double shown_percent(const struct report *r, double seconds)
-{
-    return r->total > 0 ? 100 * seconds / r->total : 0;
 }
 
 /* Sets shown: a copy if time_measured, else the report itself. In a copy self of a function stays what its samples
@@ -128,14 +128,14 @@ static void report_shown_make(struct arena *a, struct report *r)
     for (uint32_t i = 0; i < copy->function_count; i++) {
         struct report_function *f = &functions[i];
         f->children = f->measured->total - f->measured->self;
-        f->percent = shown_percent(copy, f->self + f->children);
+        f->percent = percent_of(copy->total, f->self + f->children);
         shown_rows(a, &f->callers, f->caller_count);
         shown_rows(a, &f->callees, f->callee_count);
     }
     for (uint32_t i = 0; i < copy->cycle_count; i++) {
         struct report_cycle *c = &cycles[i];
         c->children = c->measured->total - c->measured->self;
-        c->percent = shown_percent(copy, c->self + c->children);
+        c->percent = percent_of(copy->total, c->self + c->children);
         struct report_arc *members = ARENA_ARRAY(a, c->member_count, struct report_arc);
         shown_rows(a, &c->callers, c->caller_count);
         shown_rows(a, &c->callees, c->callee_count);
@@ -249,11 +249,6 @@ static void report_order_entries(struct arena *a, const struct report_graph *g, 
 
 #define ESTIMATED 0.1 /* of a self time: what may be wrong without a mark */
 
-static double report_percent(const struct report_graph *g, double seconds)
-{
-    return g->total > 0 ? 100 * seconds / g->total : 0;
-}
-
 /* The builds in the report's order, with one more entry for what lies outside them. */
 static void report_list_builds(struct arena *a, const struct report_request *request, const struct report_graph *g,
                                struct report *r)
@@ -293,7 +288,7 @@ static void report_fill_functions(struct arena *a, const struct report_graph *g,
         f->self = g->node_seconds[node];
         f->children = flow->node_children[node];
         f->measured = g->measures == NULL ? NULL : &g->measures->nodes[node];
-        f->percent = report_percent(g, f->self + f->children);
+        f->percent = percent_of(g->total, f->self + f->children);
         /* The last bits of sums of shares are rounded: a bound is never beyond self for that. */
         double least = f->self - g->node_given[node];
         f->self_least = f->self_most = f->self;
@@ -323,7 +318,7 @@ static void report_fill_cycles(struct arena *a, const struct report_graph *g, co
         cycle->self = g->component_seconds[component];
         cycle->children = g->flow->component_children[component];
         cycle->measured = g->measures == NULL ? NULL : &g->measures->components[component];
-        cycle->percent = report_percent(g, cycle->self + cycle->children);
+        cycle->percent = percent_of(g->total, cycle->self + cycle->children);
         cycle->calls_outside = g->flow->component_outside[component];
         cycle->calls_inside = g->flow->component_inside[component];
         cycle->closed = g->cycle_closed[i];

@@ -147,10 +147,10 @@ static uint32_t stacks_callee(struct stacks_work *w, const struct stacks_read *f
     if (owner == SYMTAB_NONE) {
         return owner;
     }
-    uint32_t build = report_builds_of(w->builds, owner);
-    const struct symtab *t = w->builds->tables[build];
-    const struct symtab_owner *o = &t->owners[owner - w->builds->first[build]];
-    bool chosen_later = o->kind != SYMTAB_FUNCTION || t->object->symbols[o->symbol].type == OBJECT_TYPE_IFUNC;
+    uint32_t build;
+    const struct symtab_owner *o = report_builds_owner(w->builds, owner, &build);
+    const bool chosen_later =
+        o->kind != SYMTAB_FUNCTION || w->builds->tables[build]->object->symbols[o->symbol].type == OBJECT_TYPE_IFUNC;
     return chosen_later ? SYMTAB_NONE : owner;
 }
 
@@ -267,16 +267,6 @@ static bool stacks_calls(const struct profile *p)
     return false;
 }
 
-static bool stacks_is_function(const struct stacks_work *w, uint32_t owner)
-{
-    if (owner == w->out->incomplete) {
-        return false;
-    }
-    uint32_t build = report_builds_of(w->builds, owner);
-    uint8_t kind = w->builds->tables[build]->owners[owner - w->builds->first[build]].kind;
-    return kind == SYMTAB_FUNCTION || kind == SYMTAB_ADDRESS;
-}
-
 static void stacks_add_arcs(struct stacks_work *w, struct report_arcs *arcs)
 {
     const struct report_stacks *s = w->out;
@@ -288,7 +278,7 @@ static void stacks_add_arcs(struct stacks_work *w, struct report_arcs *arcs)
             continue;
         }
         uint32_t from = s->owner[s->parent[i]];
-        bool shapes = shape && stacks_is_function(w, from);
+        bool shapes = shape && report_builds_is_function(w->builds, from);
         arcs->rows[arcs->count++] = (struct callgraph_arc){
             .from = from, .to = s->owner[i], .flags = (uint8_t)(CALLGRAPH_STACK | (shapes ? CALLGRAPH_SHAPES : 0u))};
     }

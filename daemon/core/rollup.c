@@ -480,8 +480,13 @@ enum profd_status rollup_sum_finish(struct rollup_sum *s, struct counts *out, st
 static int compare_histogram_orders(const void *context, uint32_t x, uint32_t y)
 {
     const struct counts_histogram *h = context;
-    const struct counts_order a = h[x].order, b = h[y].order;
-    return a.commit != b.commit ? (a.commit < b.commit ? -1 : 1) : a.rank < b.rank ? -1 : a.rank > b.rank;
+    return compare_pairs(h[x].order.commit, h[y].order.commit, h[x].order.rank, h[y].order.rank);
+}
+
+static uint64_t order_key(const void *context, uint32_t i, int key)
+{
+    const struct counts *r = context;
+    return key == 0 ? r->rank[i] : r->commit[i];
 }
 
 void rollup_rank(struct counts *r, struct arena *a)
@@ -490,13 +495,9 @@ void rollup_rank(struct counts *r, struct arena *a)
     struct sort_item *items = ARENA_ARRAY(a, 2 * (size_t)n, struct sort_item);
     uint32_t *order = ARENA_ARRAY(a, 2 * (size_t)heads, uint32_t);
     for (uint32_t i = 0; i < n; i++) {
-        items[i] = (struct sort_item){r->rank[i], i};
+        items[i].value = i;
     }
-    sort_radix(items, items + n, n);
-    for (uint32_t i = 0; i < n; i++) {
-        items[i].key = r->commit[items[i].value];
-    }
-    sort_radix(items, items + n, n);
+    sort_keys(items, items + n, n, 2, order_key, r);
     for (uint32_t i = 0; i < n; i++) {
         r->commit[items[i].value] = 0;
         r->rank[items[i].value] = i;

@@ -24,6 +24,16 @@ bool table_reserve(struct table *t, struct arena *a, table_hash *hash, const voi
     return true;
 }
 
+void table_add(struct table *t, struct arena *a, table_hash *hash, const void *context)
+{
+    table_reserve(t, a, hash, context);
+    uint32_t at = table_slot(t, hash(context, t->used));
+    while (t->slots[at] != 0) {
+        at = (at + 1) & t->mask;
+    }
+    t->slots[at] = ++t->used;
+}
+
 uint64_t table_hash_bytes(const void *bytes, size_t n, uint64_t seed)
 {
     const unsigned char *p = bytes;

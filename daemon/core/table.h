@@ -20,6 +20,9 @@ typedef uint64_t table_hash(const void *context, uint32_t index);
  * with a boundary does not return from. */
 bool table_reserve(struct table *t, struct arena *a, table_hash *hash, const void *context);
 
+/* Adds the next row, which the table is not to look for first. O(1) amortized. */
+void table_add(struct table *t, struct arena *a, table_hash *hash, const void *context);
+
 static inline uint32_t table_slot(const struct table *t, uint64_t hash)
 {
     return (uint32_t)(hash >> 32) & t->mask;
