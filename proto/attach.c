@@ -308,12 +308,6 @@ bool attach_count_next(const struct attach_image *image, struct attach_cursor *c
 
 #define LEAST_FILE (2u * ATTACH_PAGE)
 
-/* Reads n bytes at an offset that was checked. */
-static void attach_copy(const struct attach_image *image, uint64_t at, void *out, size_t n)
-{
-    memcpy(out, image->bytes + at, n);
-}
-
 static enum profd_status header_check(const struct attach_header *h, uint64_t file_size, struct profd_error *e)
 {
     if (h->magic != ATTACH_MAGIC) {
@@ -354,11 +348,9 @@ enum profd_status attach_measure(const uint8_t *page, size_t n, uint64_t file_si
                                (unsigned long long)file_size);
     }
     memcpy(&h, page, sizeof h);
-    enum profd_status status = header_check(&h, file_size, e);
-    if (status == PROFD_OK) {
-        *used = h.used;
-    }
-    return status;
+    TRY(header_check(&h, file_size, e));
+    *used = h.used;
+    return PROFD_OK;
 }
 
 static enum profd_status chunk_refuse(uint64_t at, const struct attach_chunk *c, const char *what,
@@ -419,48 +411,41 @@ static enum profd_status chunk_take(struct attach_image *image, uint64_t at, con
     return PROFD_OK;
 }
 
-static uint32_t modules_count(const struct attach_image *image)
-{
-    uint32_t n = 0;
-    while (n < ATTACH_MODULE_CHUNKS && image->module_chunk[n]) {
-        n++;
-    }
-    n *= ATTACH_MODULES_PER_CHUNK;
-    return n < image->header.modules ? n : image->header.modules;
-}
-
 enum profd_status attach_parse(const uint8_t *bytes, size_t n, struct attach_image *out, struct profd_error *e)
 {
     struct attach_image image = {.bytes = bytes, .size = n};
-    enum profd_status status;
     if (n < ATTACH_PAGE) {
         return profd_error_set(e, PROFD_MALFORMED, "shared counts of %zu bytes: too short for their header", n);
     }
-    attach_copy(&image, 0, &image.header, sizeof image.header);
-    status = header_check(&image.header, image.header.size, e);
-    for (uint64_t at = ATTACH_PAGE; status == PROFD_OK && at + ATTACH_PAGE <= n;) {
+    memcpy(&image.header, bytes, sizeof image.header);
+    TRY(header_check(&image.header, image.header.size, e));
+    for (uint64_t at = ATTACH_PAGE; at + ATTACH_PAGE <= n;) {
         struct attach_chunk c;
-        attach_copy(&image, at, &c, sizeof c);
+        memcpy(&c, bytes + at, sizeof c);
         if (!is_chunk(&c)) {
             image.skipped += ATTACH_PAGE;
             at += ATTACH_PAGE;
             continue;
         }
         if (c.size < ATTACH_PAGE || c.size % ATTACH_PAGE || c.size > image.header.size - at) {
-            status = chunk_refuse(at, &c, "it leaves the file", e);
-        } else if (c.size > n - at) { /* the file grew while it was read: the next snapshot has it */
+            return chunk_refuse(at, &c, "it leaves the file", e);
+        }
+        if (c.size > n - at) { /* the file grew while it was read: the next snapshot has it */
             image.skipped += n - at;
             break;
-        } else {
-            status = chunk_take(&image, at, &c, e);
-            at += c.size;
         }
+        TRY(chunk_take(&image, at, &c, e));
+        at += c.size;
     }
-    image.module_count = modules_count(&image);
-    if (status == PROFD_OK) {
-        *out = image;
+    while (image.module_count < ATTACH_MODULE_CHUNKS && image.module_chunk[image.module_count]) {
+        image.module_count++;
     }
-    return status;
+    image.module_count *= ATTACH_MODULES_PER_CHUNK;
+    if (image.module_count > image.header.modules) {
+        image.module_count = image.header.modules;
+    }
+    *out = image;
+    return PROFD_OK;
 }
 
 static const char *const counter_names[] = {

@@ -105,13 +105,8 @@ static enum profd_status judge_tree(const struct counts_tree *t, const struct co
 {
     uint32_t path[LIMIT_STACK_DEPTH] = {0};
     for (uint32_t i = t->first; i < t->first + t->used; i++) {
-        enum profd_status status = judge_node(nodes, i, builds, e);
-        if (status == PROFD_OK) {
-            status = judge_place(nodes, t->first, i, t->first + t->used, path, e);
-        }
-        if (status != PROFD_OK) {
-            return status;
-        }
+        TRY(judge_node(nodes, i, builds, e));
+        TRY(judge_place(nodes, t->first, i, t->first + t->used, path, e));
         path[nodes->depth[i]] = i;
     }
     return PROFD_OK;
@@ -411,7 +406,7 @@ static void fold_enter(struct fold *f, const struct counts_tree *t)
 static uint32_t fold_tree_of(const struct counts_tree *trees, uint32_t count, uint32_t node)
 {
     uint32_t behind;
-    SEARCH(behind, 0, count, trees[behind].first <= node);
+    SORT_SEARCH(behind, 0, count, trees[behind].first <= node);
     return behind - 1;
 }
 
@@ -734,20 +729,13 @@ enum profd_status counts_stacks_add(struct counts_stacks *s, uint32_t rate, cons
     static const struct counts_frame incomplete = {COUNTS_FRAME_INCOMPLETE, COUNTS_NOWHERE, COUNTS_NODE_RETURN};
     size_t length = strlen(dimension);
     memcpy(key.dimension, dimension, length < sizeof key.dimension ? length : sizeof key.dimension - 1);
-    enum profd_status status = stacks_judge(frames, n, e);
-    if (status != PROFD_OK || n == 0 || ticks == 0) {
-        return status;
+    TRY(stacks_judge(frames, n, e));
+    if (n == 0 || ticks == 0) {
+        return PROFD_OK;
     }
-    status = stacks_clock(s, &key, &t, e);
-    if (status == PROFD_OK && t->count >= STACKS_HELD) {
-        status = stacks_shrink(t, e);
-    }
-    if (status == PROFD_OK) {
-        status = stacks_reserve(t, e);
-    }
-    if (status != PROFD_OK) {
-        return status;
-    }
+    TRY(stacks_clock(s, &key, &t, e));
+    TRY(t->count >= STACKS_HELD ? stacks_shrink(t, e) : PROFD_OK);
+    TRY(stacks_reserve(t, e));
     uint32_t at = COUNTS_NOWHERE, first = 0;
     if (n > LIMIT_STACK_DEPTH) {
         at = stacks_enter(t, at, &incomplete);

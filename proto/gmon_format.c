@@ -158,12 +158,10 @@ static enum profd_status gmon_skip_blocks(struct gmon_reader *r, size_t start, s
                                "gmon.out: basic-block record at offset %zu: those of version 0 are not read", start);
     }
     TRY(gmon_need(r, 4, "basic-block record", start, e));
-    uint64_t bytes = gmon_get(r, 4) * 2 * r->pointer;
-    enum profd_status status = gmon_need(r, bytes, "basic-block record", start, e);
-    if (status == PROFD_OK) {
-        r->at += (size_t)bytes;
-    }
-    return status;
+    const uint64_t bytes = gmon_get(r, 4) * 2 * r->pointer;
+    TRY(gmon_need(r, bytes, "basic-block record", start, e));
+    r->at += (size_t)bytes;
+    return PROFD_OK;
 }
 
 /* One pass over all records. c NULL: they are validated and counted; otherwise they are copied into it. */
@@ -171,25 +169,19 @@ static enum profd_status gmon_walk(struct gmon_reader r, struct counts *c, struc
                                    struct profd_error *e)
 {
     struct gmon_sizes done = {0};
-    enum profd_status status = PROFD_OK;
-    while (status == PROFD_OK && r.at < r.size) {
-        size_t start = r.at;
-        uint8_t tag = r.in[r.at++];
-        if (tag == GMON_TAG_HISTOGRAM) {
-            status = gmon_read_histogram(&r, start, c, &done, e);
-        } else if (tag == GMON_TAG_ARC) {
-            status = gmon_read_arc(&r, start, c, &done, e);
-        } else if (tag == GMON_TAG_BLOCKS) {
-            status = gmon_skip_blocks(&r, start, e);
-        } else {
-            status = profd_error_set(e, PROFD_MALFORMED,
-                                     "gmon.out: record tag %u at offset %zu: only 0, 1 and 2 are known", tag, start);
+    while (r.at < r.size) {
+        const size_t start = r.at;
+        const uint8_t tag = r.in[r.at++];
+        if (tag > GMON_TAG_BLOCKS) {
+            return profd_error_set(e, PROFD_MALFORMED,
+                                   "gmon.out: record tag %u at offset %zu: only 0, 1 and 2 are known", tag, start);
         }
+        TRY(tag == GMON_TAG_HISTOGRAM ? gmon_read_histogram(&r, start, c, &done, e)
+            : tag == GMON_TAG_ARC     ? gmon_read_arc(&r, start, c, &done, e)
+                                      : gmon_skip_blocks(&r, start, e));
     }
-    if (status == PROFD_OK) {
-        *sizes = done;
-    }
-    return status;
+    *sizes = done;
+    return PROFD_OK;
 }
 
 enum profd_status gmon_parse(const uint8_t *in, size_t n, const struct gmon_format *format, struct counts *c,
@@ -204,23 +196,18 @@ enum profd_status gmon_parse(const uint8_t *in, size_t n, const struct gmon_form
     }
     struct gmon_reader r = {.in = in, .size = n, .big_endian = format->big_endian, .pointer = format->pointer_size};
     struct gmon_sizes sizes = {0};
-    enum profd_status status = gmon_read_header(&r, e);
-    if (status == PROFD_OK && r.at == r.size) {
-        status = profd_error_set(e, PROFD_MALFORMED,
-                                 "gmon.out ends at offset %zu, behind its header: it has no records", r.at);
+    TRY(gmon_read_header(&r, e));
+    if (r.at == r.size) {
+        return profd_error_set(e, PROFD_MALFORMED, "gmon.out ends at offset %zu, behind its header: it has no records",
+                               r.at);
     }
-    if (status == PROFD_OK) {
-        status = gmon_walk(r, NULL, &sizes, e);
-    }
-    if (status != PROFD_OK) {
-        return status;
-    }
+    TRY(gmon_walk(r, NULL, &sizes, e));
     if (sizes.histograms > UINT32_MAX || sizes.bins > UINT32_MAX || sizes.arcs > UINT32_MAX) {
         return profd_error_set(e, PROFD_TOO_LARGE, "gmon.out of %zu bytes holds more than 2^32 bins or arcs", n);
     }
     struct counts result;
     TRY(counts_init(&result, (uint32_t)sizes.histograms, (uint32_t)sizes.bins, (uint32_t)sizes.arcs, e));
-    status = gmon_walk(r, &result, &sizes, e);
+    enum profd_status status = gmon_walk(r, &result, &sizes, e);
     if (status == PROFD_OK) {
         *c = result;
     } else {
@@ -312,32 +299,23 @@ static bool gmon_grow(uint64_t *total, uint64_t records, uint64_t size)
 static enum profd_status gmon_measure(const struct counts *c, const struct gmon_format *f, uint64_t *size,
                                       struct profd_error *e)
 {
-    uint64_t total = GMON_HEADER_SIZE, pointers = 2 * f->pointer_size;
-    enum profd_status status = PROFD_OK;
+    const uint64_t pointers = 2 * f->pointer_size;
     bool fits = true;
-    for (uint32_t i = 0; i < c->histogram_count && status == PROFD_OK && fits; i++) {
+    *size = GMON_HEADER_SIZE;
+    for (uint32_t i = 0; i < c->histogram_count && fits; i++) {
         const struct counts_histogram *h = &c->histograms[i];
-        status = gmon_judge_histogram(c, h, f, e);
-        if (status == PROFD_OK) {
-            fits = gmon_grow(&total, gmon_histogram_repeats(c, h),
-                             1 + pointers + GMON_HISTOGRAM_TAIL + 2 * (uint64_t)h->bins);
-        }
+        TRY(gmon_judge_histogram(c, h, f, e));
+        fits =
+            gmon_grow(size, gmon_histogram_repeats(c, h), 1 + pointers + GMON_HISTOGRAM_TAIL + 2 * (uint64_t)h->bins);
     }
-    for (uint32_t i = 0; i < c->arc_count && status == PROFD_OK && fits; i++) {
-        status = gmon_judge_arc(c, i, f, e);
-        if (status == PROFD_OK) {
-            fits = gmon_grow(&total, gmon_repeats(c->calls[i], GMON_ARC_MAX), 1 + pointers + GMON_ARC_TAIL);
-        }
+    for (uint32_t i = 0; i < c->arc_count && fits; i++) {
+        TRY(gmon_judge_arc(c, i, f, e));
+        fits = gmon_grow(size, gmon_repeats(c->calls[i], GMON_ARC_MAX), 1 + pointers + GMON_ARC_TAIL);
     }
-    if (status == PROFD_OK && !fits) {
-        status = profd_error_set(e, PROFD_TOO_LARGE,
-                                 "these counts need a gmon.out of more than %llu bytes, because its bins hold 65535",
-                                 (unsigned long long)GMON_FILE_MAX);
-    }
-    if (status == PROFD_OK) {
-        *size = total;
-    }
-    return status;
+    return fits ? PROFD_OK
+                : profd_error_set(e, PROFD_TOO_LARGE,
+                                  "these counts need a gmon.out of more than %llu bytes, because its bins hold 65535",
+                                  (unsigned long long)GMON_FILE_MAX);
 }
 
 /* The repeat-th part of value when parts hold at most most. */

@@ -372,55 +372,27 @@ static enum profd_status scan_judge_string(const ProtobufCMessageDescriptor *d, 
     return profd_error_set(e, PROFD_MALFORMED, "%s of %s is not UTF-8", f->known->name, d->short_name);
 }
 
-static enum profd_status scan_broken(const ProtobufCMessageDescriptor *d, size_t offset, struct profd_error *e)
-{
-    return profd_error_set(e, PROFD_MALFORMED, "%s is not protobuf: bad field at byte %zu", d->short_name, offset);
-}
-
-static enum profd_status scan_submessage(const struct scan_field *outer, struct message_scan *scan,
-                                         struct profd_error *e)
-{
-    const ProtobufCMessageDescriptor *d = outer->known->descriptor;
-    const uint8_t *at = outer->data, *end = outer->data + outer->size;
-    while (at < end) {
-        struct scan_field f;
-        size_t offset = (size_t)(at - outer->data);
-        if (!scan_next(d, &at, end, &f)) {
-            return scan_broken(d, offset, e);
-        }
-        scan->fields++;
-        TRY(scan_judge_string(d, &f, e));
-    }
-    return PROFD_OK;
-}
-
-/* Walks the fields of a message and of its submessages (one level). MALFORMED: bytes that are not protobuf, a string
- * that is not UTF-8 or holds a NUL; the sentence names the field. Counting goes on beyond every limit. O(n), takes no
- * memory. */
-static enum profd_status message_scan(const ProtobufCMessageDescriptor *descriptor, const uint8_t *in, size_t n,
+/* Walks the fields of a message and, if inner, of its submessages (one level). MALFORMED: bytes that are not protobuf,
+ * a string that is not UTF-8 or holds a NUL; the sentence names the field. Counting goes on beyond every limit. O(n),
+ * takes no memory. */
+static enum profd_status message_scan(const ProtobufCMessageDescriptor *d, const uint8_t *in, size_t n, bool inner,
                                       struct message_scan *scan, struct profd_error *e)
 {
-    struct message_scan s = {0};
     const uint8_t *at = in, *end = n == 0 ? in : in + n;
     while (at < end) {
         struct scan_field f;
-        size_t offset = (size_t)(at - in);
-        if (!scan_next(descriptor, &at, end, &f)) {
-            return scan_broken(descriptor, offset, e);
+        const size_t offset = (size_t)(at - in);
+        if (!scan_next(d, &at, end, &f)) {
+            return profd_error_set(e, PROFD_MALFORMED, "%s is not protobuf: bad field at byte %zu", d->short_name,
+                                   offset);
         }
-        s.fields++;
-        if (f.number < MESSAGE_SCAN_NUMBERS) {
-            s.of_number[f.number]++;
-        }
-        enum profd_status status = scan_judge_string(descriptor, &f, e);
-        if (status == PROFD_OK && f.known != NULL && f.known->type == PROTOBUF_C_TYPE_MESSAGE) {
-            status = scan_submessage(&f, &s, e);
-        }
-        if (status != PROFD_OK) {
-            return status;
+        scan->fields++;
+        scan->of_number[inner && f.number < MESSAGE_SCAN_NUMBERS ? f.number : 0]++;
+        TRY(scan_judge_string(d, &f, e));
+        if (inner && f.known != NULL && f.known->type == PROTOBUF_C_TYPE_MESSAGE) {
+            TRY(message_scan(f.known->descriptor, f.data, f.size, false, scan, e));
         }
     }
-    *scan = s;
     return PROFD_OK;
 }
 
@@ -540,7 +512,7 @@ static enum profd_status decode_judge(const ProtobufCMessageDescriptor *d, unsig
         return profd_error_set(e, PROFD_TOO_LARGE, "%s of %zu bytes, at most %u", frame_type_name(type), n,
                                LIMIT_FRAME_PAYLOAD);
     }
-    TRY(message_scan(d, payload, n, &scan, e));
+    TRY(message_scan(d, payload, n, true, &scan, e));
     if (type == FRAME_UPLOAD && scan.of_number[6] > LIMIT_BUILDS) {
         return profd_error_set(e, PROFD_TOO_LARGE, "%zu builds, at most %u", scan.of_number[6], LIMIT_BUILDS);
     }
@@ -652,7 +624,7 @@ enum profd_status message_decode_batch(const uint8_t *in, size_t n, struct messa
     struct message_scan scan = {0};
     struct message_batch result;
     in = in == NULL ? nothing : in;
-    TRY(message_scan(d, in, n, &scan, e));
+    TRY(message_scan(d, in, n, true, &scan, e));
     if (scan.fields > MESSAGE_FIELDS_MAX) {
         return profd_error_set(e, PROFD_TOO_LARGE, "a batch of %zu fields, at most %d: send fewer uploads at once",
                                scan.fields, MESSAGE_FIELDS_MAX);

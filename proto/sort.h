@@ -51,7 +51,7 @@ static inline int compare_pairs(uint64_t a, uint64_t b, uint64_t then_a, uint64_
 
 /* Sets i to the first number in [low, high) for which `before`, an expression of i, is false, as it is for all numbers
  * behind it; to high if there is none. O(log n). */
-#define SEARCH(i, low, high, before)                                                                                   \
+#define SORT_SEARCH(i, low, high, before)                                                                              \
     do {                                                                                                               \
         uint32_t search_low = (low), search_high = (high);                                                             \
         while (search_low < search_high) {                                                                             \
@@ -71,7 +71,7 @@ static inline uint32_t compare_find_first(const void *rows, uint32_t count, size
 {
     uint32_t i;
     uint64_t at;
-    SEARCH(i, 0, count, (memcpy(&at, (const char *)rows + size * i, sizeof at), at < key));
+    SORT_SEARCH(i, 0, count, (memcpy(&at, (const char *)rows + size * i, sizeof at), at < key));
     return i;
 }
 

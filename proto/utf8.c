@@ -40,7 +40,7 @@ bool utf8_unseen(uint32_t code)
         {0x1d173, 0x1d17a}, {0xe0000, 0xe0fff},
     };
     uint32_t i;
-    SEARCH(i, 0, sizeof ranges / sizeof *ranges, code > ranges[i].last);
+    SORT_SEARCH(i, 0, sizeof ranges / sizeof *ranges, code > ranges[i].last);
     return (code < 0x20 || code >= 0x7f) && i < sizeof ranges / sizeof *ranges && code >= ranges[i].first;
 }
 

@@ -142,16 +142,6 @@ static struct bins group_bins(const struct counts *c, const struct group *g, str
     return (struct bins){pairs_add_up(index[0], ticks[0], n), index[0], ticks[0]};
 }
 
-static uint64_t max_u64(uint64_t a, uint64_t b)
-{
-    return a > b ? a : b;
-}
-
-static uint64_t min_u64(uint64_t a, uint64_t b)
-{
-    return a < b ? a : b;
-}
-
 /* gprof gives the last symbol no end, so it gets no ticks (rule S8). */
 static void bins_apportion(const struct bins *b, uint64_t low_pc, const struct compat_symbols *s,
                            const struct compat_filter *f, struct compat_hist *h)
@@ -175,7 +165,7 @@ static void bins_apportion(const struct bins *b, uint64_t low_pc, const struct c
                 first = j + 1;
                 continue;
             }
-            uint64_t overlap = min_u64(bin_high, stop) - max_u64(bin_low, start);
+            uint64_t overlap = (bin_high < stop ? bin_high : stop) - (bin_low > start ? bin_low : start);
             if (overlap == 0) {
                 continue;
             }
@@ -364,11 +354,6 @@ struct tally {
     struct met *list; /* dealt out by parent */
 };
 
-static uint64_t calls_of(const struct tally *t, uint32_t number)
-{
-    return number < t->counts->arc_count ? t->counts->calls[number] : 0;
-}
-
 /* The owner of an address. Tries the previous owner first, because records come sorted by caller. */
 static uint32_t owner_find(const struct compat_symbols *s, uint64_t address, uint32_t before)
 {
@@ -432,7 +417,7 @@ static void records_deal(struct tally *t)
     }
     for (uint32_t i = 0; i < t->met; i++) {
         if (t->from[i] != COMPAT_NONE) {
-            t->list[at[t->from[i]]++] = (struct met){t->to[i], i, calls_of(t, i)};
+            t->list[at[t->from[i]]++] = (struct met){t->to[i], i, i < t->counts->arc_count ? t->counts->calls[i] : 0};
         }
     }
 }

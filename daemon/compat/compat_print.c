@@ -279,27 +279,18 @@ static void rows_order(struct compat_rows *r, bool orderly, uint32_t n, bool dow
 }
 
 /* Lists the rows of v's callers: the self arc, then arcs inside the cycle by calls, then the others by time and calls,
- * least first. Its callees are listed in the reverse order. Equal rows are oldest first in both. Row i of the n is
+ * least first; or its callees, in the reverse order. Equal rows are oldest first in both. Row i of the n is
  * rows[list[i]]. O(n log n). */
-static uint32_t compat_rows_parents(struct compat_rows *r, const struct compat_run *run, uint32_t v)
+static uint32_t compat_rows_list(struct compat_rows *r, const struct compat_run *run, uint32_t v, bool callers)
 {
     const struct compat_arcs *arcs = &run->arcs;
-    uint32_t first = arcs->parent_first[v], n = arcs->parent_first[v + 1] - first;
+    const uint32_t *firsts = callers ? arcs->parent_first : arcs->child_first, n = firsts[v + 1] - firsts[v];
     for (uint32_t i = 0; i < n; i++) {
-        r->rows[i] = row_make(run, arcs->parent[first + i], v, arcs->parent_calls[first + i], arcs->parent[first + i]);
+        const uint32_t at = firsts[v] + i, other = callers ? arcs->parent[at] : arcs->child[at];
+        r->rows[i] = row_make(run, callers ? other : v, callers ? v : other,
+                              callers ? arcs->parent_calls[at] : arcs->calls[at], other);
     }
-    rows_order(r, run->graph.orderly, n, false);
-    return n;
-}
-
-static uint32_t compat_rows_children(struct compat_rows *r, const struct compat_run *run, uint32_t v)
-{
-    const struct compat_arcs *arcs = &run->arcs;
-    uint32_t first = arcs->child_first[v], n = arcs->child_first[v + 1] - first;
-    for (uint32_t i = 0; i < n; i++) {
-        r->rows[i] = row_make(run, v, arcs->child[first + i], arcs->calls[first + i], arcs->child[first + i]);
-    }
-    rows_order(r, run->graph.orderly, n, true);
+    rows_order(r, run->graph.orderly, n, !callers);
     return n;
 }
 
@@ -394,15 +385,6 @@ static uint64_t total_of(const struct listing *l, uint32_t symbol)
     return node[node[symbol].place].calls;
 }
 
-static void children_print(struct listing *l, uint32_t v)
-{
-    uint32_t n = compat_rows_children(&l->rows, l->run, v);
-    for (uint32_t i = 0; i < n; i++) {
-        const struct compat_row *row = &l->rows.rows[l->rows.list[i]];
-        row_print(l, row, total_of(l, row->other));
-    }
-}
-
 /* Index, percent and times of a function or a cycle. */
 static char *put_primary(char *p, const struct listing *l, uint32_t number)
 {
@@ -420,7 +402,7 @@ static char *put_primary(char *p, const struct listing *l, uint32_t number)
 static void function_print(struct listing *l, uint32_t v)
 {
     const struct compat_node *node = &l->run->graph.node[v];
-    uint32_t n = compat_rows_parents(&l->rows, l->run, v);
+    uint32_t n = compat_rows_list(&l->rows, l->run, v, true);
     uint64_t total = total_of(l, v);
     for (uint32_t i = 0; i < n; i++) {
         row_print(l, &l->rows.rows[l->rows.list[i]], total);
@@ -441,7 +423,11 @@ static void function_print(struct listing *l, uint32_t v)
     }
     *p++ = ' ';
     buffer_close(l->out, put_label(p, l, v));
-    children_print(l, v);
+    n = compat_rows_list(&l->rows, l->run, v, false);
+    for (uint32_t i = 0; i < n; i++) {
+        const struct compat_row *row = &l->rows.rows[l->rows.list[i]];
+        row_print(l, row, total_of(l, row->other));
+    }
 }
 
 static int member_compare(const void *context, uint32_t x, uint32_t y)

@@ -87,7 +87,7 @@ bool bounds_open(const uint8_t *bytes, size_t n, struct bounds *b)
 static size_t find_range(const struct bounds *b, uint64_t low)
 {
     uint32_t i;
-    SEARCH(i, 0, (uint32_t)b->count, get_u64(b->ranges + 16 * (size_t)i + 8) <= low);
+    SORT_SEARCH(i, 0, (uint32_t)b->count, get_u64(b->ranges + 16 * (size_t)i + 8) <= low);
     return i;
 }
 
@@ -175,20 +175,18 @@ static enum profd_status check_arc(struct bounds_build *builds, const struct cou
 enum profd_status bounds_check_counts(struct bounds_build *builds, uint32_t program, bool imported,
                                       const struct counts *c, struct profd_error *e)
 {
-    enum profd_status status = PROFD_OK;
-    for (uint32_t i = 0; i < c->histogram_count && status == PROFD_OK; i++) {
+    for (uint32_t i = 0; i < c->histogram_count; i++) {
         const struct counts_histogram *h = &c->histograms[i];
         struct bounds_build *k = &builds[h->build];
-        if (k->bounds == NULL || collector_is_dimension(h->dimension)) {
-            continue;
+        if (k->bounds != NULL && !collector_is_dimension(h->dimension)) {
+            TRY(imported && h->build == program && k->bounds->has_marks ? check_marks(h, k, e)
+                                                                        : check_bins(c, h, k, e));
         }
-        status =
-            imported && h->build == program && k->bounds->has_marks ? check_marks(h, k, e) : check_bins(c, h, k, e);
     }
-    for (uint32_t i = 0; i < c->arc_count && status == PROFD_OK; i++) {
-        status = check_arc(builds, c, i, imported, e);
+    for (uint32_t i = 0; i < c->arc_count; i++) {
+        TRY(check_arc(builds, c, i, imported, e));
     }
-    return status;
+    return PROFD_OK;
 }
 
 /* False: this frame cannot be. */
@@ -207,8 +205,7 @@ static enum profd_status cut_tree(struct bounds_build *builds, const struct coun
     const struct counts_nodes nodes = COUNTS_NODES(c);
     struct counts_frame path[LIMIT_STACK_DEPTH];
     uint32_t known[LIMIT_STACK_DEPTH]; /* at each depth: where the part of the path begins that can be */
-    enum profd_status status = PROFD_OK;
-    for (uint32_t i = t->first; i < t->first + t->used && status == PROFD_OK; i++) {
+    for (uint32_t i = t->first; i < t->first + t->used; i++) {
         uint32_t depth = nodes.depth[i];
         path[depth] = counts_node_frame(&nodes, i);
         known[depth] = depth == 0 ? 0 : known[depth - 1];
@@ -216,10 +213,10 @@ static enum profd_status cut_tree(struct bounds_build *builds, const struct coun
             path[depth] = incomplete;
             known[depth] = depth;
         }
-        status = counts_stacks_add(s, t->rate, t->dimension, t->abbreviation, path + known[depth],
-                                   depth + 1 - known[depth], nodes.ticks[i], e);
+        TRY(counts_stacks_add(s, t->rate, t->dimension, t->abbreviation, path + known[depth], depth + 1 - known[depth],
+                              nodes.ticks[i], e));
     }
-    return status;
+    return PROFD_OK;
 }
 
 /* The result has no more nodes than before: each tree that changes loses one at least and has one incomplete node more

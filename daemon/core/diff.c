@@ -261,7 +261,7 @@ static uint32_t plan_count(const struct plan_work *w, double times)
 {
     const uint64_t key = sort_key_double(times);
     uint32_t n;
-    SEARCH(n, 0, w->waiting, w->order[n].key <= key);
+    SORT_SEARCH(n, 0, w->waiting, w->order[n].key <= key);
     return n;
 }
 

@@ -248,7 +248,7 @@ static uint32_t match_find(const struct match_work *w, const uint32_t *order, ui
                            match_order *compare)
 {
     uint32_t i;
-    SEARCH(i, 0, n, compare(&w->items[order[i]], like) < 0);
+    SORT_SEARCH(i, 0, n, compare(&w->items[order[i]], like) < 0);
     return i;
 }
 

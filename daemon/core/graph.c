@@ -81,7 +81,7 @@ uint32_t callgraph_find_arc(const struct callgraph *g, uint32_t from, uint32_t t
 {
     const uint32_t end = g->out_first[from + 1];
     uint32_t arc;
-    SEARCH(arc, g->out_first[from], end, g->to[arc] < to);
+    SORT_SEARCH(arc, g->out_first[from], end, g->to[arc] < to);
     return arc < end && g->to[arc] == to ? arc : CALLGRAPH_NO_ARC;
 }
 

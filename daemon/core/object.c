@@ -80,7 +80,7 @@ static int compare_replaced(const char *at, const char *name, size_t n, size_t p
 static bool find_name(const struct object *o, const char *name, size_t n, size_t place)
 {
     uint32_t i;
-    SEARCH(i, 0, o->inlined_count, compare_replaced(object_name(o, o->inlined[i]), name, n, place, '4') < 0);
+    SORT_SEARCH(i, 0, o->inlined_count, compare_replaced(object_name(o, o->inlined[i]), name, n, place, '4') < 0);
     return i < o->inlined_count && compare_replaced(object_name(o, o->inlined[i]), name, n, place, '4') == 0 &&
            object_name(o, o->inlined[i])[n] == '\0';
 }

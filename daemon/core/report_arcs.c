@@ -184,7 +184,7 @@ bool report_builds_is_function(const struct report_builds *b, uint32_t owner)
 uint32_t report_builds_of(const struct report_builds *b, uint32_t owner)
 {
     uint32_t behind;
-    SEARCH(behind, 0, b->count + 1, b->first[behind] <= owner);
+    SORT_SEARCH(behind, 0, b->count + 1, b->first[behind] <= owner);
     return behind - 1;
 }
 

@@ -178,7 +178,7 @@ static enum ticks_rank ticks_rank(const struct ticks_histogram *x, uint32_t s)
 static uint64_t ticks_below(const struct ticks_work *w, const struct profile_histogram *h, uint32_t bin)
 {
     uint32_t i;
-    SEARCH(i, 0, h->used, h->index[i] < bin);
+    SORT_SEARCH(i, 0, h->used, h->index[i] < bin);
     return w->before[i];
 }
 
@@ -479,7 +479,8 @@ static int placed_compare(const void *left, const void *right)
 static uint32_t find_above(const struct report *r, uint32_t build, uint64_t address)
 {
     uint32_t i;
-    SEARCH(i, 0, r->function_count, compare_pairs(r->functions[i].build, build, r->functions[i].address, address) <= 0);
+    SORT_SEARCH(i, 0, r->function_count,
+                compare_pairs(r->functions[i].build, build, r->functions[i].address, address) <= 0);
     return i;
 }
 

@@ -88,7 +88,7 @@ static void shares_add_row(const struct shares_from *f, uint64_t *to, const uint
 static const struct profile_histogram *shares_find_histogram(const struct profile *p, const struct counts_geometry *g)
 {
     uint32_t i;
-    SEARCH(i, 0, p->histogram_count, counts_compare_geometry(&p->histograms[i].geometry, g) < 0);
+    SORT_SEARCH(i, 0, p->histogram_count, counts_compare_geometry(&p->histograms[i].geometry, g) < 0);
     return i < p->histogram_count && counts_compare_geometry(&p->histograms[i].geometry, g) == 0 ? &p->histograms[i]
                                                                                                  : NULL;
 }
@@ -129,7 +129,7 @@ static const struct profile_arc *shares_find_arc(const struct profile *p, const 
 {
     uint32_t i = *cursor;
     if (i >= p->arc_count || shares_compare_arcs(&p->arcs[i], arc) != 0) {
-        SEARCH(i, 0, p->arc_count, shares_compare_arcs(&p->arcs[i], arc) < 0);
+        SORT_SEARCH(i, 0, p->arc_count, shares_compare_arcs(&p->arcs[i], arc) < 0);
     }
     if (i == p->arc_count || shares_compare_arcs(&p->arcs[i], arc) != 0) {
         return NULL;

@@ -75,7 +75,7 @@ bool symtab_is_function(const struct object *o, const struct object_symbol *s)
 static uint32_t symtab_rank_behind(const struct object *o, unsigned kind, uint64_t address)
 {
     uint32_t i;
-    SEARCH(i, 0, o->range_count, compare_pairs(o->ranges[i].kind, kind, o->ranges[i].low, address) <= 0);
+    SORT_SEARCH(i, 0, o->range_count, compare_pairs(o->ranges[i].kind, kind, o->ranges[i].low, address) <= 0);
     return i;
 }
 
@@ -251,7 +251,7 @@ static uint32_t fold_find(struct fold_names *names, const char *name, size_t n, 
         return SYMTAB_NONE;
     }
     uint32_t low = names->first[slot - 1], end = low + names->count[slot - 1], best = SYMTAB_NONE;
-    SEARCH(low, low, end, (uint32_t)names->by_name[low].key < symbol); /* the first candidate behind the part */
+    SORT_SEARCH(low, low, end, (uint32_t)names->by_name[low].key < symbol); /* the first candidate behind the part */
     for (uint32_t i = low > names->first[slot - 1] ? low - 1 : low; i < end && i <= low; i++) {
         uint32_t other = (uint32_t)names->by_name[i].key;
         if (!fold_may_own(names, names->by_name[i].value, part, part_length)) {
@@ -398,7 +398,7 @@ uint32_t symtab_find_span(const struct symtab *t, uint64_t address)
     }
     uint32_t low = t->bucket[bucket];
     uint32_t high = bucket + 1 < t->bucket_count ? t->bucket[bucket + 1] + 1 : t->span_count;
-    SEARCH(low, low + 1, high, t->span_low[low] <= address); /* the span is before the first that begins later */
+    SORT_SEARCH(low, low + 1, high, t->span_low[low] <= address); /* the span is before the first that begins later */
     return low - 1;
 }
 
