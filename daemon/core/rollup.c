@@ -96,9 +96,13 @@ static uint64_t arc_key(const void *context, uint32_t i, int key)
 
 /* Arcs sorted by key, equal ones added up, behind nothing in out, which has capacity for all. Rows of counts that are
  * not sorted arrived with the upload commit, in their order. */
-static void sort_arcs(struct arena *a, const struct counts *c, uint64_t commit, struct counts *out)
+static void sort_arcs(struct runs *runs, const struct counts *c, uint64_t commit, struct counts *out)
 {
-    struct sort_item *items = ARENA_ARRAY(a, 2 * (size_t)c->arc_count, struct sort_item);
+    if (runs->scratch == NULL) {
+        runs->scratch = arena_new_child(runs->arena, 0);
+    }
+    arena_reset(runs->scratch);
+    struct sort_item *items = ARENA_ARRAY(runs->scratch, 2 * (size_t)c->arc_count, struct sort_item);
     for (uint32_t i = 0; i < c->arc_count; i++) {
         items[i].value = i;
     }
@@ -143,11 +147,9 @@ static struct runs_run *sort_upload(struct runs *runs, const struct counts *c, u
     for (uint32_t i = 0; i < c->histogram_count; i++) {
         bins += c->histograms[i].used;
     }
-    struct arena *scratch = arena_new_child(runs->arena, 0);
     struct runs_run *run = take_run(runs, c->histogram_count, bins, c->arc_count);
-    sort_arcs(scratch, c, commit, &run->r);
+    sort_arcs(runs, c, commit, &run->r);
     sort_histograms(c, commit, &run->r);
-    arena_free(scratch);
     return run;
 }
 
@@ -266,12 +268,10 @@ static uint32_t map_arcs(const struct map *m, const struct counts *r, struct cou
 
 static void push_arcs(const struct map *m, struct runs *runs, struct runs_stack *stack, const struct counts *r)
 {
-    struct arena *scratch = arena_new_child(runs->arena, 0);
     struct runs_run *mapped = take_run(runs, 0, 0, r->arc_count), *sorted = take_run(runs, 0, 0, r->arc_count);
     mapped->r.arc_count = map_arcs(m, r, &mapped->r);
     sorted->r.saturated = r->saturated;
-    sort_arcs(scratch, &mapped->r, 0, &sorted->r);
-    arena_free(scratch);
+    sort_arcs(runs, &mapped->r, 0, &sorted->r);
     runs_give(runs, mapped);
     runs_push(runs, stack, sorted, true);
 }

@@ -69,7 +69,7 @@ struct runs_run *runs_take(struct runs *runs, const uint32_t rows[COUNTS_KINDS])
     for (unsigned kind = 0; kind < COUNTS_KINDS; kind++) {
         /* An eighth in reserve, so that a sum that grows a little can use the arrays again. */
         const uint64_t more = rows[kind] + (uint64_t)rows[kind] / 8 + 8;
-        run->capacity[kind] = rows[kind] == 0 || more > UINT32_MAX ? rows[kind] : (uint32_t)more;
+        run->capacity[kind] = more > UINT32_MAX ? rows[kind] : (uint32_t)more;
     }
     run->r.sorted = true;
     for (const struct counts_column *c = counts_columns; c < counts_columns + COUNTS_COLUMNS; c++) {
@@ -238,18 +238,25 @@ static void add_shares(const uint64_t *restrict from, uint64_t *restrict to)
 }
 
 /* A column of the sum: of equal rows the left one. It may be the left run's own. */
+#define WRITE_COLUMN(type)                                                                                             \
+    for (uint32_t k = 0; k < p->n; k++) {                                                                              \
+        const uint32_t i = p->left[k];                                                                                 \
+        ((type *)out)[k] = i != RUNS_NONE ? ((const type *)a)[i] : ((const type *)b)[p->right[k]];                     \
+    }                                                                                                                  \
+    return;
 static void write_column(const struct runs_plan *p, const void *a, const void *b, void *out, size_t size)
 {
-    for (uint32_t k = 0; k < p->n; k++) {
-        const uint32_t i = p->left[k], j = p->right[k];
-        if (size == 8) {
-            ((uint64_t *)out)[k] = i != RUNS_NONE ? ((const uint64_t *)a)[i] : ((const uint64_t *)b)[j];
-        } else if (size == 4) {
-            ((uint32_t *)out)[k] = i != RUNS_NONE ? ((const uint32_t *)a)[i] : ((const uint32_t *)b)[j];
-        } else {
-            memmove((char *)out + size * k, i != RUNS_NONE ? (const char *)a + size * i : (const char *)b + size * j,
-                    size);
-        }
+    switch (size) {
+    case 1:
+        WRITE_COLUMN(uint8_t)
+    case 4:
+        WRITE_COLUMN(uint32_t)
+    case 8:
+        WRITE_COLUMN(uint64_t)
+    case sizeof(struct counts_histogram):
+        WRITE_COLUMN(struct counts_histogram)
+    default:
+        WRITE_COLUMN(struct counts_tree)
     }
 }
 
@@ -264,15 +271,16 @@ static void add_numbers(const struct runs_plan *p, const uint64_t *b, uint64_t *
     }
 }
 
-/* Writes the planned rows of a kind to out, which may be a. Histograms and trees go before what is in them. */
+/* Writes the planned rows of a kind to out, which may be a. within: it is, and row k of the plan is row k of a.
+ * Histograms and trees go before what is in them. */
 static void write_rows(const struct runs *runs, const struct runs_run *a, const struct runs_run *b,
-                       struct runs_run *out, unsigned kind)
+                       struct runs_run *out, unsigned kind, bool within)
 {
     const struct runs_plan *p = &runs->plan[kind];
     struct counts *r = &out->r;
     set_rows(r, kind, p->n);
     for (const struct counts_column *c = counts_columns; c < counts_columns + COUNTS_COLUMNS; c++) {
-        if (c->kind == kind) {
+        if (c->kind == kind && !within) {
             write_column(p, counts_column_of(&a->r, c), counts_column_of(&b->r, c), counts_column_of(r, c), c->size);
         }
     }
@@ -311,7 +319,7 @@ static void write_rows(const struct runs *runs, const struct runs_run *a, const 
         const size_t i = p->left[k], j = p->right[k];
         const uint64_t *from =
             i != RUNS_NONE ? shares_of(&a->s, kind) + i * COUNTS_GROUPS : shares_of(&b->s, kind) + j * COUNTS_GROUPS;
-        if (from != shares) {
+        if (!within) {
             memmove(shares, from, COUNTS_GROUPS * sizeof *shares);
         }
         if (i != RUNS_NONE && j != RUNS_NONE) {
@@ -363,7 +371,7 @@ static struct runs_run *merge(struct runs *runs, struct runs_run *a, const struc
     struct runs_run *out = within ? a : runs_take(runs, rows);
     out->r.saturated = a->r.saturated || b->r.saturated;
     for (unsigned kind = 0; kind < COUNTS_KINDS; kind++) {
-        write_rows(runs, a, b, out, kind);
+        write_rows(runs, a, b, out, kind, within);
     }
     if (!within) {
         runs_give(runs, a);
@@ -423,7 +431,7 @@ static struct runs_run *cut_rows(struct runs *runs, struct runs_run *run, uint32
     one->r.from[0] = one->r.to[0] = REST;
     one->r.commit[0] = SUM_MAX;
     plan_cut(runs, run, COUNTS_ARC_ROWS, least, 0, r->arc_count, one);
-    write_rows(runs, run, &none, run, COUNTS_ARC_ROWS);
+    write_rows(runs, run, &none, run, COUNTS_ARC_ROWS, false);
     sum = merge(rest, sum, one);
     one->r.arc_count = 0;
     one->r.histogram_count = one->r.bin_count = 1;
@@ -443,7 +451,7 @@ static struct runs_run *cut_rows(struct runs *runs, struct runs_run *run, uint32
         h->used = runs->plan[COUNTS_BIN_ROWS].n - first;
         sum = one->r.bin_ticks[0] > 0 ? merge(rest, sum, one) : sum;
     }
-    write_rows(runs, run, &none, run, COUNTS_BIN_ROWS);
+    write_rows(runs, run, &none, run, COUNTS_BIN_ROWS, false);
     return sum;
 }
 

@@ -32,6 +32,7 @@ struct runs {
     bool spread;   /* runs have shares */
     uint32_t most; /* arcs and bins of a run; one with more than twice as many is cut. 0: without limit */
     struct runs_run *spare;
+    struct arena *scratch; /* the user's; NULL: not needed yet */
     struct runs_plan plan[COUNTS_KINDS];
 };
 
