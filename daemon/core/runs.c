@@ -174,18 +174,27 @@ __attribute__((always_inline)) static inline void plan_rows(struct runs_plan *p,
                                                             uint32_t i_end, const struct counts *b, uint32_t j,
                                                             uint32_t j_end, compare_rows *compare)
 {
+    uint32_t *const left = p->left, *const right = p->right; /* else they are read again for every row */
+    uint32_t k = p->n, fresh = 0;
     while (i < i_end && j < j_end) {
         const int order = compare(a, i, b, j);
-        plan_put(p, order <= 0 ? i : RUNS_NONE, order >= 0 ? j : RUNS_NONE);
+        left[k] = order <= 0 ? i : RUNS_NONE;
+        right[k++] = order >= 0 ? j : RUNS_NONE;
         i += order <= 0;
         j += order >= 0;
+        fresh |= order > 0;
     }
     for (; i < i_end; i++) {
-        plan_put(p, i, RUNS_NONE);
+        left[k] = i;
+        right[k++] = RUNS_NONE;
     }
     for (; j < j_end; j++) {
-        plan_put(p, RUNS_NONE, j);
+        left[k] = RUNS_NONE;
+        right[k++] = j;
+        fresh = 1;
     }
+    p->n = k;
+    p->fresh |= fresh != 0;
 }
 
 /* Histograms and their bins. */
@@ -239,13 +248,14 @@ static void add_shares(const uint64_t *restrict from, uint64_t *restrict to)
 
 /* A column of the sum: of equal rows the left one. It may be the left run's own. */
 #define WRITE_COLUMN(type)                                                                                             \
-    for (uint32_t k = 0; k < p->n; k++) {                                                                              \
-        const uint32_t i = p->left[k];                                                                                 \
-        ((type *)out)[k] = i != RUNS_NONE ? ((const type *)a)[i] : ((const type *)b)[p->right[k]];                     \
+    for (uint32_t k = 0; k < n; k++) {                                                                                 \
+        const uint32_t i = left[k];                                                                                    \
+        ((type *)out)[k] = i != RUNS_NONE ? ((const type *)a)[i] : ((const type *)b)[right[k]];                        \
     }                                                                                                                  \
     return;
 static void write_column(const struct runs_plan *p, const void *a, const void *b, void *out, size_t size)
 {
+    const uint32_t *const left = p->left, *const right = p->right, n = p->n;
     switch (size) {
     case 1:
         WRITE_COLUMN(uint8_t)
