@@ -527,8 +527,21 @@ CREATE INDEX host_total_by_hour ON host_total (hour);
 
 -- Programs that were deleted: what ended before then is not stored when it arrives.
 CREATE TABLE deletion (
-    build_id TEXT PRIMARY KEY,
-    before INTEGER NOT NULL       -- ns
+    build_id TEXT NOT NULL,
+    uid INTEGER NOT NULL,         -- of the tenant; -1: of all
+    before INTEGER NOT NULL,      -- ns
+    PRIMARY KEY (build_id, uid)
+) STRICT, WITHOUT ROWID;
+
+-- Deletions of the tier that were applied here (daemon/store/tombstones.h).
+CREATE TABLE tombstone (
+    tenant TEXT NOT NULL,         -- name
+    build_id TEXT NOT NULL,
+    centre BLOB NOT NULL,
+    block INTEGER NOT NULL,       -- of this centre: sums of later blocks are not deleted
+    deleted INTEGER NOT NULL,     -- ns
+    uploads INTEGER NOT NULL,     -- that it deleted here
+    PRIMARY KEY (tenant, build_id, centre, block, deleted)
 ) STRICT, WITHOUT ROWID;
 
 -- The builds that hosts have sent counts of, and what each host has of their symbols.

@@ -143,6 +143,7 @@ struct store_tier_totals {
     uint64_t sums, bytes;               /* that are released */
     int64_t sealed_to;                  /* ns: every day that ended before then has been sealed; 0: none has */
     uint64_t newest;                    /* number that was given to a block last; 0: none was */
+    uint64_t gone;                      /* blocks that are GONE and not forgotten */
 };
 enum profd_status store_get_tier_totals(struct store *s, int64_t before, struct store_tier_totals *out,
                                         struct profd_error *e);

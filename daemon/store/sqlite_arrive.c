@@ -278,7 +278,8 @@ static enum profd_status is_deleted(struct arriving *a, const struct incoming *i
     const struct store_upload *u = &in->upload;
     int64_t before = 0;
     bool found = false;
-    TRY(sqlite_find(a->s, SQL_DELETION_FIND, VALUES(TEXT(u->builds[u->program].id.text)), &before, &found, e));
+    TRY(sqlite_find(a->s, SQL_DELETION_FIND, VALUES(TEXT(u->builds[u->program].id.text), INTEGER(u->uid)), &before,
+                    &found, e));
     *deleted = found && u->end <= before;
     return PROFD_OK;
 }

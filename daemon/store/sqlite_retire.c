@@ -1,5 +1,6 @@
 /* Removal: what lists say afterwards; deleting a program in one commit, after which its rows are removed in slices; and
  * retention, which removes whole days, oldest first, and symbols of builds that are no longer used. */
+#include <stdio.h>
 #include <string.h>
 
 #include "proto/sum.h"
@@ -129,56 +130,158 @@ static enum profd_status doom_program(struct store *s, const struct store_scope 
     return status;
 }
 
+/* Deletes the scope's data of a program. before: ns, as in table deletion; 0: now. *any: there was some. */
 static enum profd_status delete_program(struct store *s, const struct store_scope *scope, const char *build_id,
-                                        struct hashmap *w, uint64_t *uploads, struct profd_error *e)
+                                        int64_t before, uint64_t *uploads, bool *any, struct profd_error *e)
 {
     int64_t build = 0, one;
-    bool known = false, any = false, named = true;
-    TRY(sqlite_find(s, SQL_BUILD_FIND, VALUES(TEXT(build_id)), &build, &known, e));
-    if (!known) {
-        return profd_error_set(e, PROFD_NOT_FOUND, "no build %s has been uploaded", build_id);
+    bool named = true;
+    struct hashmap w;
+    *any = false;
+    TRY(sqlite_find(s, SQL_BUILD_FIND, VALUES(TEXT(build_id)), &build, &named, e));
+    hashmap_init(&w, 0);
+    enum profd_status status = named ? doom_program(s, scope, build, &w, uploads, any, e) : PROFD_OK;
+    if (!status && *any) {
+        status = sqlite_withdrawal_apply(s, &w, e);
     }
-    TRY(doom_program(s, scope, build, w, uploads, &any, e));
-    if (!any) {
-        /* Sets the sentence why there is nothing to delete. */
-        sqlite3_stmt *q;
-        bool row = false;
+    hashmap_clear(&w);
+    TRY(status);
+    if (*any) {
+        TRY(sqlite_find(s, SQL_BUILD_IS_MEMBER, VALUES(INTEGER(build)), &one, &named, e));
+        TRY(named ? PROFD_OK : sqlite_symbols_remove(s, build, e));
+    }
+    return (*any || before) && store_scope_has_tenants(scope) /* hosts may send some of it later */
+               ? sqlite_run(s, SQL_DELETION_ADD, VALUES(TEXT(build_id), SCOPE(scope), INTEGER(before)), e)
+               : PROFD_OK;
+}
+
+/* Says why there is nothing to delete. */
+static enum profd_status refuse_deletion(struct store *s, const struct store_scope *scope, const char *build_id,
+                                         struct profd_error *e)
+{
+    int64_t build = 0;
+    bool row = false;
+    sqlite3_stmt *q;
+    TRY(sqlite_find(s, SQL_BUILD_FIND, VALUES(TEXT(build_id)), &build, &row, e));
+    if (row) {
         TRY(sqlite_first(s, SQL_PROGRAM_OF_LIBRARY, VALUES(INTEGER(build), INTEGER(scope->all), SCOPE(scope)), &q, &row,
                          e));
-        if (!row) {
-            return profd_error_set(e, PROFD_NOT_FOUND, "no build %s has been uploaded", build_id);
-        }
-        enum profd_status status =
-            profd_error_set(e, PROFD_REFUSED,
-                            "build %s is not a program but a library; delete the programs that use it, such as %s (%s)",
-                            build_id, sqlite_text(q, 0), sqlite_text(q, 1));
-        sqlite_finish(q);
-        return status;
     }
-    if (store_scope_has_tenants(scope)) { /* hosts may send some of it later */
-        TRY(sqlite_run(s, SQL_DELETION_ADD, VALUES(TEXT(build_id)), e));
+    if (!row) {
+        return profd_error_set(e, PROFD_NOT_FOUND, "no build %s has been uploaded", build_id);
     }
-    TRY(sqlite_withdrawal_apply(s, w, e));
-    TRY(sqlite_find(s, SQL_BUILD_IS_MEMBER, VALUES(INTEGER(build)), &one, &named, e));
-    if (!named) {
-        TRY(sqlite_symbols_remove(s, build, e));
-    }
-    return PROFD_OK;
+    enum profd_status status = profd_error_set(
+        e, PROFD_REFUSED, "build %s is not a program but a library; delete the programs that use it, such as %s (%s)",
+        build_id, sqlite_text(q, 0), sqlite_text(q, 1));
+    sqlite_finish(q);
+    return status;
 }
 
 enum profd_status store_delete_build(struct store *s, const struct store_scope *scope, const char *build_id,
                                      uint64_t *uploads, struct profd_error *e)
 {
-    struct hashmap w;
     uint64_t removed = 0;
+    bool any = false;
     TRY(sqlite_upkeep_begin(s, e));
-    hashmap_init(&w, 0);
-    enum profd_status status = delete_program(s, scope, build_id, &w, &removed, e);
+    enum profd_status status = delete_program(s, scope, build_id, 0, &removed, &any, e);
+    if (!status && !any) {
+        status = refuse_deletion(s, scope, build_id, e);
+    }
     s->spacious = true; /* it frees more than it writes */
-    status = sqlite_upkeep_end(s, status, e);
-    hashmap_clear(&w);
-    if (status == PROFD_OK) {
-        *uploads = removed;
+    TRY(sqlite_upkeep_end(s, status, e));
+    *uploads = removed;
+    return PROFD_OK;
+}
+
+/* Deletions of the tier. */
+
+/* Finds the scope of a tombstone. *found: its tenant has a number here. */
+static enum profd_status find_owner(struct store *s, const struct store_tombstone *t, struct store_scope *scope,
+                                    bool *found, struct profd_error *e)
+{
+    int64_t id = 0;
+    unsigned uid = 0;
+    int end = 0;
+    if (sscanf(t->tenant, "uid %u%n", &uid, &end) == 1 && t->tenant[end] == '\0') {
+        *scope = (struct store_scope){.uid = uid};
+        if (store_is_tenant(uid)) {
+            return PROFD_OK;
+        }
+        return sqlite_find(s, SQL_TOMBSTONE_OF_CENTRE, VALUES(BLOB(t->centre, sizeof t->centre)), &id, found, e);
+    }
+    TRY(sqlite_find(s, SQL_TENANT_FIND, VALUES(TEXT(t->tenant)), &id, found, e));
+    *scope = (struct store_scope){.uid = store_tenant_uid(id)};
+    return PROFD_OK;
+}
+
+static enum profd_status bury(struct store *s, struct store_tombstone *t, uint64_t *uploads, struct profd_error *e)
+{
+    const struct sqlite_value key[] = {TEXT(t->tenant), TEXT(t->build), BLOB(t->centre, sizeof t->centre),
+                                       INTEGER(t->block), INTEGER(t->deleted)};
+    struct store_scope scope;
+    uint64_t removed = 0;
+    int64_t beyond = 0;
+    bool found = false, any;
+    t->beyond = 0;
+    TRY(sqlite_run(s, SQL_TOMBSTONE_ADD, key, 5, e));
+    if (sqlite3_changes(s->db) == 0) {
+        TRY(sqlite_find(s, SQL_TOMBSTONE_GET, key, 5, &beyond, &found, e));
+        *uploads += (uint64_t)beyond;
+        return PROFD_OK;
+    }
+    TRY(find_owner(s, t, &scope, &found, e));
+    if (!found) {
+        return PROFD_OK;
+    }
+    TRY(delete_program(s, &scope, t->build, t->deleted, &removed, &any, e));
+    *uploads += removed;
+    TRY(sqlite_run(s, SQL_TOMBSTONE_SET, VALUES(key[0], key[1], key[2], key[3], key[4], INTEGER(removed)), e));
+    TRY(sqlite_find(s, SQL_TOMBSTONE_BEYOND, VALUES(key[2], key[3]), &beyond, &found, e));
+    t->beyond = found ? (uint64_t)beyond : 0;
+    return PROFD_OK;
+}
+
+enum profd_status store_bury(struct store *s, struct store_tombstone *list, size_t n, uint64_t *uploads,
+                             struct profd_error *e)
+{
+    uint64_t removed = 0;
+    enum profd_status status = PROFD_OK;
+    TRY(sqlite_upkeep_begin(s, e));
+    for (size_t i = 0; i < n && !status; i++) {
+        status = bury(s, &list[i], &removed, e);
+    }
+    s->spacious = true; /* it frees more than it writes */
+    TRY(sqlite_upkeep_end(s, status, e));
+    *uploads = removed;
+    return PROFD_OK;
+}
+
+enum profd_status store_is_buried(struct store *s, const struct store_tombstone *t, bool *buried, struct profd_error *e)
+{
+    int64_t one;
+    return sqlite_find(s, SQL_TOMBSTONE_COVERS,
+                       VALUES(TEXT(t->tenant), TEXT(t->build), BLOB(t->centre, sizeof t->centre), INTEGER(t->block)),
+                       &one, buried, e);
+}
+
+enum profd_status store_each_owner(struct store *s, const char *build_id,
+                                   enum profd_status (*each)(void *context, const char *tenant, struct profd_error *e),
+                                   void *context, struct profd_error *e)
+{
+    sqlite3_stmt *q;
+    enum profd_status status = PROFD_OK;
+    TRY(sqlite_start(s, SQL_PROGRAM_OWNERS, VALUES(TEXT(build_id)), &q, e));
+    while (sqlite_row(s, q, &status, e)) {
+        const uint32_t uid = (uint32_t)sqlite3_column_int64(q, 0);
+        char local[sizeof "uid 4294967295"];
+        sqlite3_stmt *name = NULL;
+        bool tenant = false;
+        (void)snprintf(local, sizeof local, "uid %u", uid);
+        if (store_is_tenant(uid)) {
+            status = sqlite_first(s, SQL_TENANT_NAME, VALUES(INTEGER(store_tenant_id(uid))), &name, &tenant, e);
+        }
+        status = status ? status : each(context, tenant ? sqlite_text(name, 0) : local, e);
+        sqlite_finish(tenant ? name : NULL);
     }
     return status;
 }
@@ -312,17 +415,21 @@ static enum profd_status retire_series(struct retiring *r, struct arena *a, int6
     return !readable ? retire_sums(r, &series, from, to, &gone, e) : PROFD_OK;
 }
 
-/* Bytes of the database's content. */
+/* Bytes of the database's content, and of what was released to the tier. */
 static enum profd_status content_bytes(struct store *s, uint64_t *bytes, struct profd_error *e)
 {
     sqlite3_stmt *q;
     bool row = false;
     enum profd_status status = sqlite_first(s, SQL_PAGES, NULL, 0, &q, &row, e);
+    int64_t released = 0;
     if (row) {
         *bytes = (uint64_t)((sqlite3_column_int64(q, 0) - sqlite3_column_int64(q, 2)) * sqlite3_column_int64(q, 1));
         sqlite_finish(q);
     }
-    return status;
+    TRY(status);
+    TRY(sqlite_find(s, SQL_RELEASED, NULL, 0, &released, &row, e));
+    *bytes += (uint64_t)released;
+    return PROFD_OK;
 }
 
 /* Removes the symbols of one build that was not seen since then. */
@@ -427,7 +534,7 @@ static enum profd_status work_once(struct retiring *r, const struct store_policy
     if (r->s->state.retiring != 0) { /* the day is gone */
         r->s->state.retiring = 0;
         *found = true;
-        return PROFD_OK;
+        return sqlite_run(r->s, SQL_BLOCKS_GONE, NULL, 0, e);
     }
     TRY(judge_size(r, policy, now, hour, found, e));
     if (!*found && policy->keep_bytes > 0) {
@@ -453,7 +560,7 @@ enum profd_status store_retire(struct store *s, const struct store_policy *polic
     if (status == PROFD_OK) {
         status = sqlite_withdrawal_apply(r.s, &r.gone, e);
     }
-    if (status == PROFD_OK && r.gone.count > 0) {
+    if (status == PROFD_OK) {
         status = sqlite_run(r.s, SQL_BLOCKS_GONE, NULL, 0, e);
     }
     status = sqlite_upkeep_end(r.s, status, e);

@@ -343,6 +343,28 @@ static void take_sealed(sqlite3_stmt *q, int column, size_t builds, struct sqlit
     out->inexact = (uint32_t)sqlite3_column_int64(q, column + 6);
 }
 
+/* Checks that the arcs which stay of released sums of a day can be read: their encoding has checksums. */
+static enum profd_status verify_kept_arcs(struct verifying *v, const struct sqlite_identity *series, int64_t day,
+                                          struct profd_error *e)
+{
+    enum profd_status status = PROFD_OK;
+    sqlite3_stmt *q;
+    TRY(sqlite_start(v->s, SQL_SEALED_ARCS_OF_DAY, VALUES(INTEGER(series->id), INTEGER(day)), &q, e));
+    while (sqlite_row(v->s, q, &status, e)) {
+        struct counts c = {.arc_count = 0};
+        struct profd_error why;
+        size_t n;
+        const uint8_t *arcs = sqlite_blob(q, 1, &n);
+        if (counts_decode(arcs, n, (uint32_t)series->build_count, &c, &why)) {
+            tell(v, "series %" PRId64 ", arcs of day %" PRId64 " in block %" PRId64 ": %s", series->id, day,
+                 (int64_t)sqlite3_column_int64(q, 0), why.sentence);
+            continue;
+        }
+        counts_done(&c);
+    }
+    return status;
+}
+
 /* Checks that the released sum of a day is that of its released hours, in each block. */
 static enum profd_status verify_sealed(struct verifying *v, const struct sqlite_identity *series, int64_t day,
                                        struct profd_error *e)
@@ -387,7 +409,7 @@ static enum profd_status verify_sealed(struct verifying *v, const struct sqlite_
             tell(v, "%s: its processes by group are not those of its hours", where);
         }
     }
-    return status;
+    return status ? status : verify_kept_arcs(v, series, day, e);
 }
 
 /* The upload of a live process is among the slices, too. */

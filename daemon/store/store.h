@@ -23,6 +23,7 @@
 #include "store/offers.h"
 #include "store/segments.h"
 #include "store/tokens.h"
+#include "store/tombstones.h"
 #include "store/watches.h"
 
 struct store;
@@ -393,7 +394,8 @@ struct store_policy {
      * exceed 1/STORE_LIVE_PART of it, they become wider, the oldest and narrowest first. */
     uint64_t raw_bytes;
     int64_t keep_age;     /* ns: days that ended longer ago are removed; 0: never */
-    uint64_t keep_bytes;  /* the oldest days are removed while the content of the database is larger; 0: never */
+    uint64_t keep_bytes;  /* the oldest days are removed while the content of the database and what it released to the
+                             tier are larger; 0: never */
     uint64_t relay_bytes; /* limit of kept acknowledged outgoing uploads */
     int64_t relay_age;    /* ns: time for which they are kept, if relay_bytes allows */
 };

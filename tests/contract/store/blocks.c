@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "core/buffer.h"
+#include "proto/counts.h"
 #include "store/block_keys.h"
 #include "tests/contract/store/arrival_fixture.h"
 #include "tests/memory_tier.h"
@@ -348,6 +349,185 @@ STORE_TEST(block_of_removed_data)
     OK(f, store_block_forget(f->w, b.number, &f->e));
     cr_assert_eq(count(f, "SELECT count(*) FROM block"), DAYS - 1);
     expect_clean(f);
+    memory_tier_done(&tier);
+}
+
+static enum profd_status see_owner(void *context, const char *tenant, struct profd_error *e)
+{
+    char *all = context;
+    (void)e;
+    strcat(strcat(all, tenant), ";");
+    return PROFD_OK;
+}
+
+/* A tombstone deletes what is here, once, and what comes later counts. */
+STORE_TEST(block_tombstones_are_applied_once)
+{
+    struct store_centre centre;
+    char program[100], unknown[100];
+    struct store_tombstone t = {.tenant = "uid 2", .build = program, .block = DAYS, .deleted = NOW}, other;
+    char owners[100] = "";
+    uint64_t uploads = 0;
+    bool buried = true;
+    fill(f);
+    snprintf(program, sizeof program, "%s", full_id("aa01"));
+    snprintf(unknown, sizeof unknown, "%s", full_id("cc01"));
+    memory_tier_seal(&tier, f->w, NOW, NOW);
+    OK(f, store_get_centre(f->r, &centre, &f->e));
+    memcpy(t.centre, centre.name, sizeof t.centre);
+    OK(f, store_each_owner(f->r, t.build, see_owner, owners, &f->e));
+    cr_assert_str_eq(owners, "uid 1;uid 2;");
+    OK(f, store_is_buried(f->r, &t, &buried, &f->e));
+    cr_assert(!buried);
+
+    other = t; /* of another centre's user with that number, a tenant that is not here, and a program that is not */
+    other.centre[0] ^= 1;
+    OK(f, store_bury(f->w, &other, 1, &uploads, &f->e));
+    other.tenant = "nobody";
+    OK(f, store_bury(f->w, &other, 1, &uploads, &f->e));
+    other = t;
+    other.build = unknown;
+    OK(f, store_bury(f->w, &other, 1, &uploads, &f->e));
+    cr_assert(uploads == 0 && look_window(f, 0, 0).uploads == 12 * DAYS);
+
+    OK(f, store_bury(f->w, &t, 1, &uploads, &f->e));
+    cr_assert(uploads == 6 * DAYS && t.beyond == 0, "%llu uploads", (unsigned long long)uploads);
+    cr_assert_eq(look_window(f, 0, 0).uploads, 6 * DAYS, "at once");
+    compact_all(f, HOUR, UINT64_MAX, NOW);
+    expect_clean(f);
+    struct made m;
+    make_counted(&m, 2, 2, 200, NOW - DAY, 7);
+    put_counted(f, &m);
+    OK(f, store_bury(f->w, &t, 1, &uploads, &f->e));
+    cr_assert_eq(uploads, 6 * DAYS, "what it deleted then");
+    cr_assert_eq(look_window(f, 0, 0).uploads, 6 * DAYS + 1, "later uploads count");
+    OK(f, store_is_buried(f->r, &t, &buried, &f->e));
+    cr_assert(buried);
+    t.block++;
+    OK(f, store_is_buried(f->r, &t, &buried, &f->e));
+    cr_assert(!buried, "later blocks are not covered");
+
+    t.block = 1; /* while it was written, blocks were sealed */
+    t.deleted++;
+    OK(f, store_bury(f->w, &t, 1, &uploads, &f->e));
+    cr_assert(uploads == 1 && t.beyond == DAYS, "%llu", (unsigned long long)t.beyond);
+    compact_all(f, HOUR, UINT64_MAX, NOW);
+    expect_clean(f);
+    memory_tier_done(&tier);
+}
+
+/* Of a tenant's hosts, what ended before the deletion does not count when it comes afterwards. */
+STORE_TEST(block_tombstones_cover_what_hosts_hold)
+{
+    struct sender *s = eight_hours(7);
+    struct store_centre centre;
+    char program[100];
+    struct store_tombstone t = {.tenant = "default", .build = program, .deleted = MIDNIGHT + 5 * HOUR};
+    struct store_block b, next;
+    uint64_t uploads = 0;
+    bool found = false;
+    memory_tier_init(&tier);
+    memory_tier_attach(&tier, f->r);
+    snprintf(program, sizeof program, "%s", full_id("aa01"));
+    admit(f, s, "a.example", 0, 90);
+    for (size_t i = 0; i < 4; i++) {
+        deliver(f, &s->list[i]);
+    }
+    compact_all(f, HOUR, UINT64_MAX, NOW);
+    OK(f, store_block_begin(f->w, NOW, &b, &found, &f->e));
+    OK(f, store_get_centre(f->r, &centre, &f->e));
+    memcpy(t.centre, centre.name, sizeof t.centre);
+    t.block = b.number;
+    const uint64_t before = look_window(f, 0, 0).uploads;
+    OK(f, store_bury(f->w, &t, 1, &uploads, &f->e));
+    cr_assert(uploads > 0 && uploads == before && look_window(f, 0, 0).uploads == 0);
+    FAILS(f, PROFD_CONFLICT, store_block_written(f->w, &b, NOW, &f->e));
+    compact_all(f, HOUR, UINT64_MAX, NOW);
+    OK(f, store_block_begin(f->w, NOW, &next, &found, &f->e));
+    cr_assert(!found && count(f, "SELECT state FROM block") == STORE_BLOCK_GONE);
+    for (size_t i = 4; i < 8; i++) {
+        deliver(f, &s->list[i]);
+    }
+    const uint64_t rest = look_window(f, 0, 0).uploads;
+    cr_assert(rest > 0 && rest < before, "%llu of %llu", (unsigned long long)rest, (unsigned long long)before);
+    centre_of(f);
+    memory_tier_done(&tier);
+    close_sender(s);
+}
+
+/* keep-bytes is about all bytes, wherever they lie; the oldest days go first. */
+STORE_TEST(block_bytes_count_for_keep_bytes)
+{
+    fill(f);
+    memory_tier_seal(&tier, f->w, NOW, NOW);
+    compact_all(f, HOUR, UINT64_MAX, NOW);
+    const int64_t content = count(f, "SELECT (page_count-freelist_count)*page_size FROM pragma_page_count, "
+                                     "pragma_page_size, pragma_freelist_count"),
+                  released = count(f, "SELECT sum(bytes) FROM block");
+    retire_all(f, 0, (uint64_t)(content + released), NOW);
+    cr_assert_eq(look_window(f, 0, 0).uploads, 12 * DAYS);
+    retire_all(f, 0, (uint64_t)(content + released - 1), NOW);
+    cr_assert_eq(look_window(f, 0, 0).uploads, 12 * (DAYS - 1), "%llu",
+                 (unsigned long long)look_window(f, 0, 0).uploads);
+    cr_assert_eq(look_window(f, MIDNIGHT + DAY, 0).uploads, 12 * (DAYS - 1), "the oldest day went");
+    cr_assert_eq(count(f, "SELECT state FROM block WHERE number=1"), STORE_BLOCK_GONE);
+    expect_clean(f);
+    memory_tier_done(&tier);
+}
+
+/* True if these bytes are the same arcs. */
+static bool same_arcs(const uint8_t *a, const uint8_t *b, size_t n, uint32_t builds)
+{
+    struct counts x, y;
+    struct profd_error e;
+    cr_assert(!counts_decode(a, n, builds, &x, &e) && !counts_decode(b, n, builds, &y, &e), "%s", e.sentence);
+    bool same = x.arc_count == y.arc_count && x.bin_count == y.bin_count && x.node_count == y.node_count;
+    for (size_t i = 0; i < x.arc_count && same; i++) {
+        same = x.from[i] == y.from[i] && x.to[i] == y.to[i] && x.calls[i] == y.calls[i] &&
+               x.from_build[i] == y.from_build[i] && x.to_build[i] == y.to_build[i];
+    }
+    counts_done(&x);
+    counts_done(&y);
+    return same;
+}
+
+/* A wrong byte of the arcs that stay is found, unless it says the same in another way. */
+STORE_TEST(block_arcs_are_verified)
+{
+    sqlite3 *db;
+    sqlite3_stmt *q;
+    uint8_t bytes[4096], kept[4096];
+    size_t missed = 0;
+    fill(f);
+    memory_tier_seal(&tier, f->w, NOW, NOW);
+    expect_clean(f);
+    cr_assert_eq(sqlite3_open(f->path, &db), SQLITE_OK);
+    cr_assert_eq(sqlite3_prepare_v2(db, "SELECT arcs FROM sealed WHERE level=1 ORDER BY id LIMIT 1", -1, &q, NULL), 0);
+    cr_assert_eq(sqlite3_step(q), SQLITE_ROW);
+    const size_t n = (size_t)sqlite3_column_bytes(q, 0);
+    cr_assert(n > 20 && n < sizeof bytes);
+    memcpy(bytes, sqlite3_column_blob(q, 0), n);
+    sqlite3_finalize(q);
+    cr_assert_eq(sqlite3_prepare_v2(db, "UPDATE sealed SET arcs=?1 WHERE id=(SELECT min(id) FROM sealed WHERE level=1)",
+                                    -1, &q, NULL),
+                 0);
+    const uint32_t builds = (uint32_t)count(f, "SELECT length(builds)/4 FROM build_set LIMIT 1");
+    memcpy(kept, bytes, n);
+    for (size_t i = 0; i <= n; i++) { /* the last: none is wrong */
+        bytes[i] ^= i < n ? 0x11 : 0;
+        sqlite3_bind_blob(q, 1, bytes, (int)n, SQLITE_STATIC);
+        cr_assert_eq(sqlite3_step(q), SQLITE_DONE);
+        sqlite3_reset(q);
+        const char *said = verify_all(f);
+        if (!strstr(said, "arcs of day")) {
+            cr_assert(same_arcs(bytes, kept, n, builds), "byte %zu of %zu: said \"%s\"", i, n, said);
+            missed += i < n;
+        }
+        bytes[i] = kept[i];
+    }
+    cr_assert_lt(missed, n / 8);
+    sqlite3_finalize(q);
+    sqlite3_close(db);
     memory_tier_done(&tier);
 }
 
