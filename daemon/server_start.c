@@ -516,6 +516,7 @@ static enum profd_status server_make_services(struct server *s, struct profd_err
                                        .tokens = &s->tokens,
                                        .relay = &s->relay,
                                        .state_dir = s->config->state_dir,
+                                       .database = s->path,
                                        .tier = s->config->tier ? &s->tier : NULL,
                                        .tier_ca = s->config->tier_ca,
                                        .reload = server_on_reload,

@@ -33,6 +33,7 @@
 #include "requests/tokens.h"
 #include "store/store.h"
 #include "tier/init.h"
+#include "tier/tombstone.h"
 #include "writer/backup.h"
 #include "writer/health.h"
 #include "writer/upkeep_job.h"
@@ -79,6 +80,14 @@ struct admin {
     struct profd_error error;
     struct buildid build; /* DELETE: the uploads found, and those already removed */
     uint64_t uploads;
+    /* DELETE with a tier: */
+    struct arena *arena;          /* of what follows */
+    struct tombstone_order order; /* its build and tenants are set when they were looked up */
+    uint32_t tenant_capacity;
+    const char **tenants;
+    struct store_tombstone *tombstones; /* that are written */
+    size_t tombstone_count;
+    bool goes_on;         /* done has put it into another queue */
     char token[96];       /* TOKEN_ADD: shown once; "" */
     struct backup backup; /* BACKUP */
     struct loop_timer *timer;
@@ -107,6 +116,7 @@ static void admin_free(struct admin *a)
     verify_done(&a->check.verify);
     backup_done(&a->backup);
     json_decref(a->answer);
+    arena_free(a->arena);
     explicit_bzero(a->token, sizeof a->token);
     loop_timer_free(a->timer);
     free(a);
@@ -180,8 +190,10 @@ static void work_run(struct store *store, const struct profd_error *full, struct
     for (size_t i = 0; i < n; i++) {
         struct admin *a = container_of(jobs[i], struct admin, job);
 
-        a->status = atomic_load(&a->gone) ? profd_error_set(&a->error, PROFD_STOPPING, "not begun, because " ADMIN_GONE)
-                                          : a->run(a, store, full, &a->error);
+        /* A deletion that is in the tier is done here, too. */
+        a->status = atomic_load(&a->gone) && !a->tombstones
+                        ? profd_error_set(&a->error, PROFD_STOPPING, "not begun, because " ADMIN_GONE)
+                        : a->run(a, store, full, &a->error);
     }
 }
 
@@ -192,7 +204,9 @@ static void work_done(struct writer_job *job)
     if (!a->status) {
         a->status = a->done(a, &a->error);
     }
-    admin_end(a);
+    if (!a->goes_on) {
+        admin_end(a);
+    }
 }
 
 static const struct writer_job_type work_type = {.run = work_run, .done = work_done, .drop = admin_drop};
@@ -441,7 +455,7 @@ static enum profd_status admin_begin_backup(struct admin *a, struct profd_error 
     return writer_submit(s->config.writer, &a->job, &admin_backup_type, e);
 }
 
-/* ADMIN tier-init: on a thread of its own, because it waits for ClickHouse. */
+/* ADMIN tier-init, and the half of delete that the tier does: on a thread of its own, which waits for ClickHouse. */
 
 #define CONNECT_MS 10000
 #define ANSWER_MS 120000 /* of a statement: replicated tables are made slowly */
@@ -454,6 +468,82 @@ static bool admin_tier_stopped(void *context)
     return atomic_load(&a->gone) || atomic_load(&a->service->stopped);
 }
 
+static enum profd_status admin_init_tier(struct admin *a, const struct clickhouse_limits *limits, struct profd_error *e)
+{
+    const struct admin_config *c = &a->service->config;
+    struct tier_made made;
+    json_t *rows;
+
+    TRY(tier_init(c->tier, c->tier_ca, limits, &made, e));
+    rows = json_array();
+    for (unsigned i = 0; i < made.count; i++) {
+        json_array_append_new(rows, json_pack("{s:s, s:s, s:s, s:b}", "server", made.servers[i].place, "version",
+                                              made.servers[i].version, "database", c->tier->database, "made",
+                                              made.servers[i].made));
+    }
+    a->answer = json_pack("{s:o}", "rows", rows);
+    return PROFD_OK;
+}
+
+static enum profd_status admin_add_owner(void *context, const char *tenant, struct profd_error *e)
+{
+    struct admin *a = context;
+    const char **list =
+        arena_extend(a->arena, a->tenants, (uint32_t)a->order.tenant_count, &a->tenant_capacity, sizeof *list);
+
+    TRY(list ? PROFD_OK : profd_no_memory(e));
+    a->order.tenants = a->tenants = list;
+    list[a->order.tenant_count] = arena_copy(a->arena, tenant, strlen(tenant));
+    return list[a->order.tenant_count++] ? PROFD_OK : profd_no_memory(e);
+}
+
+/* Looks up what the tombstones name. */
+static enum profd_status admin_order(struct admin *a, struct store *store, struct profd_error *e)
+{
+    const struct store_scope all = {.all = true};
+    struct store_tier_totals totals;
+    struct store_centre centre;
+
+    TRY(store_find_build(store, &all, a->request.build, &a->build, e));
+    TRY(store_each_owner(store, a->build.text, admin_add_owner, a, e));
+    TRY(store_get_centre(store, &centre, e));
+    TRY(store_get_tier_totals(store, 0, &totals, e));
+    memcpy(a->order.centre, centre.name, sizeof centre.name);
+    a->order.block = totals.newest;
+    a->order.deleted = loop_clock();
+    a->order.build = a->build.text;
+    return PROFD_OK;
+}
+
+static enum profd_status admin_write_tombstones(struct admin *a, const struct clickhouse_limits *limits,
+                                                struct profd_error *e)
+{
+    const struct admin_config *c = &a->service->config;
+    struct clickhouse *client = NULL;
+    struct store *store = NULL;
+    enum profd_status status = PROFD_OK;
+
+    a->arena = a->arena ? a->arena : arena_new(0);
+    TRY(a->arena ? PROFD_OK : profd_no_memory(e));
+    if (!a->order.build) {
+        TRY(store_sqlite_open_reader(c->database, &store, e));
+        status = admin_order(a, store, e);
+        store_close(store);
+        TRY(status);
+    }
+    if (!a->order.tenant_count) { /* the writer says why it cannot be deleted */
+        return PROFD_OK;
+    }
+    TRY(clickhouse_open(c->tier, c->tier_ca, limits, &client, e));
+    status = tombstone_write(client, &a->order, a->arena, &a->tombstones, &a->tombstone_count, e);
+    clickhouse_close(client);
+    return !status || status == PROFD_NO_MEMORY
+               ? status
+               : profd_error_wrap(e, PROFD_UNAVAILABLE,
+                                  "build %s is not deleted, because ClickHouse cannot record that it is",
+                                  a->build.text);
+}
+
 static void admin_tier_run(void *context, struct work_item *const *items, size_t n)
 {
     struct admin *a = container_of(items[0], struct admin, item); /* the batches are of one */
@@ -462,31 +552,29 @@ static void admin_tier_run(void *context, struct work_item *const *items, size_t
                                              .reply_bytes = REPLY_BYTES,
                                              .stopped = admin_tier_stopped,
                                              .context = a};
-    const struct admin_config *c = &a->service->config;
-    struct tier_made made;
-    json_t *rows;
 
     (void)context;
     (void)n;
-    a->status = tier_init(c->tier, c->tier_ca, &limits, &made, &a->error);
-    if (a->status) {
-        return;
-    }
-    rows = json_array();
-    for (unsigned i = 0; i < made.count; i++) {
-        json_array_append_new(rows, json_pack("{s:s, s:s, s:s, s:b}", "server", made.servers[i].place, "version",
-                                              made.servers[i].version, "database", c->tier->database, "made",
-                                              made.servers[i].made));
-    }
-    a->answer = json_pack("{s:o}", "rows", rows);
+    a->status = a->request.verb == REQUEST_DELETE ? admin_write_tombstones(a, &limits, &a->error)
+                                                  : admin_init_tier(a, &limits, &a->error);
 }
+
+static enum profd_status bury_run(struct admin *a, struct store *store, const struct profd_error *full,
+                                  struct profd_error *e);
+static enum profd_status bury_done(struct admin *a, struct profd_error *e);
 
 static void admin_tier_done(void *context, struct work_item *item)
 {
     struct admin *a = container_of(item, struct admin, item);
 
     (void)context;
-    if (!a->status) {
+    a->goes_on = false;
+    if (!a->status && a->request.verb == REQUEST_DELETE) {
+        a->status = admin_submit(a, bury_run, bury_done, &a->error);
+        if (!a->status) {
+            return;
+        }
+    } else if (!a->status) {
         log_write(LOG_LEVEL_NOTICE, NULL, "user %u made the tables of the tier, or found them there", a->uid);
     }
     admin_end(a);
@@ -495,7 +583,7 @@ static void admin_tier_done(void *context, struct work_item *item)
 /* The thread that asks the tier, if one is configured. */
 static enum profd_status admin_start_tier(struct admin_service *s, struct profd_error *e)
 {
-    const struct work_config config = {.name = "profd-tier-init",
+    const struct work_config config = {.name = "profd-tier-ask",
                                        .threads = 1,
                                        .queue_max = 4,
                                        .queue_max_uid = 4,
@@ -662,6 +750,40 @@ static enum profd_status delete_done(struct admin *a, struct profd_error *e)
     return PROFD_OK;
 }
 
+static enum profd_status bury_run(struct admin *a, struct store *store, const struct profd_error *full,
+                                  struct profd_error *e)
+{
+    uint64_t uploads = 0;
+    enum profd_status status;
+
+    if (!a->tombstones) {
+        return delete_run(a, store, full, e);
+    }
+    status = store_bury(store, a->tombstones, a->tombstone_count, &uploads, e);
+    if (status == PROFD_FULL && space_give_up(a->service->config.space)) {
+        status = store_bury(store, a->tombstones, a->tombstone_count, &uploads, e);
+    }
+    a->uploads += uploads;
+    return status;
+}
+
+static enum profd_status bury_done(struct admin *a, struct profd_error *e)
+{
+    uint64_t beyond = 0;
+
+    for (size_t i = 0; i < a->tombstone_count; i++) {
+        beyond = a->tombstones[i].beyond > beyond ? a->tombstones[i].beyond : beyond;
+    }
+    if (!beyond) {
+        return delete_done(a, e);
+    }
+    a->order.block = beyond; /* a block was sealed meanwhile */
+    a->order.deleted++;
+    TRY(admin_begin_tier(a, e));
+    a->goes_on = true;
+    return PROFD_OK;
+}
+
 /* It may write although the disk is full: it removes more. */
 static enum profd_status move_run(struct admin *a, struct store *store, const struct profd_error *full,
                                   struct profd_error *e)
@@ -724,7 +846,7 @@ static enum profd_status admin_begin(struct admin *a, struct profd_error *e)
 {
     switch (a->request.verb) {
     case REQUEST_DELETE:
-        return admin_submit(a, delete_run, delete_done, e);
+        return a->service->tier ? admin_begin_tier(a, e) : admin_submit(a, delete_run, delete_done, e);
     case REQUEST_RELAY_MOVE:
         return admin_submit(a, move_run, move_done, e);
     case REQUEST_VERIFY:

@@ -40,6 +40,7 @@ struct admin_config {
     struct tokens *tokens;
     struct relay_service *relay;
     const char *state_dir;
+    const char *database;                  /* path */
     const struct clickhouse_address *tier; /* NULL: none is configured */
     const char *tier_ca;                   /* NULL: the system's */
     /* Requests in flight that this removed token was admitted for are to be refused. */

@@ -59,6 +59,7 @@ static const struct {
     /* An acknowledged insert is stored, as often as it was sent. */
     {"async_insert", "0", false},
     {"insert_deduplicate", "0", false},
+    {"max_partition_size_to_drop", "0", false}, /* any; an older server has this in its configuration only */
     {"insert_distributed_sync", "1", false},
     {"distributed_foreground_insert", "1", false}, /* its newer name */
     /* A replica that lacks what others acknowledged must not answer, and what one replica alone has is not

@@ -254,10 +254,26 @@ static enum profd_status init_try_query(struct init *n, struct buffer *statement
     return status;
 }
 
+/* Drops a day that no centre has. */
+static enum profd_status init_try_drop(struct init *n, struct profd_error *e)
+{
+    const uint8_t nobody[STORE_CENTRE_SIZE] = {0};
+    struct buffer b;
+    char *reply = NULL;
+    buffer_init(&b, STATEMENT_MAX);
+    statement_drop_day(&b, nobody, 0, n->address->cluster[0]);
+    const enum profd_status status =
+        b.failed ? profd_no_memory(e) : init_name(clickhouse_ask(n->server, b.data, &reply, e), b.data, e);
+    free(reply);
+    buffer_done(&b);
+    return status;
+}
+
 /* Runs every statement of the tier: inserts of no row, queries for a block that nothing has. */
 static enum profd_status init_try(struct init *n, struct profd_error *e)
 {
-    static const char *const inserts[] = {STATEMENT_PUT_SERIES, STATEMENT_PUT_SUMS, STATEMENT_PUT_MANIFEST};
+    static const char *const inserts[] = {STATEMENT_PUT_SERIES, STATEMENT_PUT_SUMS, STATEMENT_PUT_MANIFEST,
+                                          STATEMENT_PUT_TOMBSTONES};
     const struct store_stub stub = {.program = "00", .block = {.attempt = 1}}, *const stubs[] = {&stub, &stub};
     struct buffer b;
     buffer_init(&b, STATEMENT_MAX);
@@ -269,7 +285,8 @@ static enum profd_status init_try(struct init *n, struct profd_error *e)
     statement_fetch(&b, stubs, 2, false);
     TRY(init_try_query(n, &b, e));
     statement_fetch(&b, stubs, 2, true);
-    return init_try_query(n, &b, e);
+    TRY(init_try_query(n, &b, e));
+    return init_try_drop(n, e);
 }
 
 /* The first half on each server, before the second on any: in a cluster, tables of one server read those of others. */

@@ -12,6 +12,7 @@
 #include "net/loop.h"
 #include "net/work.h"
 #include "tier/clickhouse.h"
+#include "tier/retire.h"
 #include "tier/row_binary.h"
 #include "tier/statement.h"
 #include "writer/writer.h"
@@ -24,10 +25,12 @@
 #define BATCH_BYTES (16u << 20)
 #define REPLY_BYTES (1u << 20)
 #define MANIFEST_BYTES (1u << 30) /* a row with the keys of a block */
+#define RETIRE_AGAIN_MS 300000u   /* after a failure */
 #define CONNECT_MS 5000u
 #define ANSWER_MS 300000u /* reading a block back */
 
-/* The steps of sealing a block. Each is run by the sealer's thread, or as a job of the writer. */
+/* The steps of sealing a block, and of retiring blocks. Each is run by the sealer's thread, or as a job of the writer.
+ */
 enum sealer_step {
     SEALER_LOOK,    /* thread: is there anything? */
     SEALER_BEGIN,   /* writer */
@@ -35,6 +38,8 @@ enum sealer_step {
     SEALER_PUBLISH, /* thread: reads the block back, then makes it visible */
     SEALER_NOTE,    /* writer */
     SEALER_RELEASE, /* writer: one slice */
+    SEALER_RETIRE,  /* thread */
+    SEALER_FORGET,  /* writer: what was retired */
 };
 
 /* The loop, the thread or the writer has the sealer, one at a time. */
@@ -63,6 +68,9 @@ struct sealer {
     uint8_t latest[STORE_SERIES_KEY_SIZE]; /* series of which the latest row is */
     bool has_latest;
     uint64_t rows, bytes, checksum; /* of this attempt, as sent */
+    struct retired retired;
+    uint64_t retire_after; /* ms of loop_now */
+    char retire_failure[512];
 
     struct store_tier_totals totals;
     struct sealer_counts counts; /* the loop's */
@@ -195,18 +203,17 @@ static enum profd_status sealer_publish(struct sealer *s, struct profd_error *e)
     buffer_init(&row, MANIFEST_BYTES);
     buffer_init(&keys, MANIFEST_BYTES);
     enum profd_status status = store_block_keys(s->store, &s->block, &keys, e);
-    rows_put_fixed(&row, s->block.centre, STORE_CENTRE_SIZE);
-    rows_put_text(&row, s->config.name);
-    rows_put_u32(&row, (uint32_t)s->block.day);
-    rows_put_u32(&row, (uint32_t)s->block.number);
-    rows_put_u32(&row, s->block.attempt);
-    rows_put_u8(&row, 1);
-    rows_put_u64(&row, s->rows);
-    rows_put_u64(&row, s->bytes);
-    rows_put_u64(&row, s->checksum);
-    rows_put_bytes(&row, keys.data, keys.size);
-    rows_put_i64(&row, s->now);
-    rows_put_u64(&row, s->block.attempt);
+    const struct statement_manifest m = {.block = &s->block,
+                                         .name = s->config.name,
+                                         .state = STATEMENT_VISIBLE,
+                                         .rows = s->rows,
+                                         .bytes = s->bytes,
+                                         .checksum = s->checksum,
+                                         .version = s->block.attempt,
+                                         .now = s->now,
+                                         .keys = keys.data,
+                                         .keys_size = keys.size};
+    statement_add_manifest(&row, &m);
     if (!status) {
         status = row.failed ? profd_no_memory(e)
                             : clickhouse_insert(s->client, STATEMENT_PUT_MANIFEST, row.data, row.size, e);
@@ -249,6 +256,31 @@ static enum profd_status sealer_look(struct sealer *s, struct profd_error *e)
     return PROFD_OK;
 }
 
+static bool sealer_is_ended(void *context)
+{
+    const struct sealer *s = context;
+
+    return atomic_load(&s->ended);
+}
+
+static struct clickhouse_limits sealer_limits(struct sealer *s)
+{
+    return (struct clickhouse_limits){.connect_ms = CONNECT_MS,
+                                      .answer_ms = ANSWER_MS,
+                                      .reply_bytes = REPLY_BYTES,
+                                      .stopped = sealer_is_ended,
+                                      .context = s};
+}
+
+static enum profd_status sealer_retire(struct sealer *s, struct profd_error *e)
+{
+    const struct clickhouse_limits limits = sealer_limits(s);
+    const struct retire_setup setup = {
+        .address = s->config.address, .ca = s->config.ca, .limits = &limits, .name = s->config.name, .now = s->now};
+
+    return retire_blocks(&setup, s->client, s->store, &s->retired, e);
+}
+
 /* The thread's. */
 static void sealer_run(void *context, struct work_item *const *items, size_t n)
 {
@@ -262,6 +294,9 @@ static void sealer_run(void *context, struct work_item *const *items, size_t n)
         break;
     case SEALER_PUBLISH:
         s->status = sealer_publish(s, &s->error);
+        break;
+    case SEALER_RETIRE:
+        s->status = sealer_retire(s, &s->error);
         break;
     default:
         s->status = sealer_look(s, &s->error);
@@ -281,6 +316,12 @@ static void sealer_write_one(struct sealer *s, struct store *store)
     case SEALER_RELEASE:
         s->status = store_block_release(store, &progress, &s->error);
         s->more = progress.more;
+        break;
+    case SEALER_FORGET:
+        s->status = PROFD_OK;
+        for (size_t i = 0; i < s->retired.count && !s->status; i++) {
+            s->status = store_block_forget(store, s->retired.numbers[i], &s->error);
+        }
         break;
     default:
         s->status = store_block_begin(store, sealer_before(s), &s->block, &s->found, &s->error);
@@ -304,6 +345,10 @@ static unsigned sealer_choose(struct sealer *s)
     switch (s->step) {
     case SEALER_LOOK:
         s->counts.totals = s->totals;
+        if (s->totals.gone > 0 && loop_now() >= s->retire_after) {
+            s->step = SEALER_RETIRE;
+            return 0;
+        }
         if (s->totals.days_waiting > 0) {
             s->step = SEALER_BEGIN;
             return 0;
@@ -330,6 +375,16 @@ static unsigned sealer_choose(struct sealer *s)
     case SEALER_NOTE:
         s->step = SEALER_RELEASE;
         return 0;
+    case SEALER_RETIRE:
+        if (s->retire_failure[0]) {
+            log_write(LOG_LEVEL_NOTICE, NULL, "removed days are dropped from ClickHouse again");
+            s->retire_failure[0] = '\0';
+        }
+        s->step = SEALER_FORGET;
+        return 0;
+    case SEALER_FORGET:
+        s->step = SEALER_LOOK;
+        return 0;
     default:
         if (s->more) { /* a quarter of the writer's time while uploads wait */
             return writer_pending(s->config.writer) > 0 ? 3 * (unsigned)s->took : 0;
@@ -346,7 +401,8 @@ static void sealer_on_timer(void *context)
 {
     struct sealer *s = context;
     const int64_t now = s->config.get_clock(s->config.context);
-    const bool writes = s->step == SEALER_BEGIN || s->step == SEALER_NOTE || s->step == SEALER_RELEASE;
+    const bool writes =
+        s->step == SEALER_BEGIN || s->step == SEALER_NOTE || s->step == SEALER_RELEASE || s->step == SEALER_FORGET;
 
     if (s->running || s->stopped) {
         return;
@@ -378,6 +434,20 @@ static void sealer_fail(struct sealer *s)
     loop_timer_set(s->timer, s->back_off_ms);
 }
 
+/* Days that cannot be dropped hold up nothing else: no reader sees them. */
+static void sealer_fail_retiring(struct sealer *s)
+{
+    s->counts.failures++;
+    if (!s->retire_failure[0]) {
+        log_write(LOG_LEVEL_WARNING, NULL, "removed days cannot be dropped from ClickHouse, and take space there: %s",
+                  s->error.sentence);
+    }
+    (void)snprintf(s->retire_failure, sizeof s->retire_failure, "%s", s->error.sentence);
+    s->retire_after = loop_now() + RETIRE_AGAIN_MS;
+    s->step = SEALER_LOOK;
+    loop_timer_set(s->timer, BACK_OFF_MS);
+}
+
 /* On the loop, after each step. */
 static void sealer_advance(struct sealer *s)
 {
@@ -388,6 +458,10 @@ static void sealer_advance(struct sealer *s)
     if (s->status == PROFD_CONFLICT) { /* data of the day was deleted: the next attempt begins */
         s->step = SEALER_LOOK;
         loop_timer_set(s->timer, BACK_OFF_MS);
+        return;
+    }
+    if (s->status && s->step == SEALER_RETIRE) {
+        sealer_fail_retiring(s);
         return;
     }
     if (s->status) {
@@ -428,21 +502,10 @@ static void sealer_job_drop(struct writer_job *job)
 static const struct writer_job_type sealer_job_type = {
     .run = sealer_write, .done = sealer_job_done, .drop = sealer_job_drop};
 
-static bool sealer_is_ended(void *context)
-{
-    const struct sealer *s = context;
-
-    return atomic_load(&s->ended);
-}
-
 static enum profd_status sealer_open(struct sealer *s, struct profd_error *e)
 {
     void *contexts[1] = {s};
-    const struct clickhouse_limits limits = {.connect_ms = CONNECT_MS,
-                                             .answer_ms = ANSWER_MS,
-                                             .reply_bytes = REPLY_BYTES,
-                                             .stopped = sealer_is_ended,
-                                             .context = s};
+    const struct clickhouse_limits limits = sealer_limits(s);
     const struct work_config config = {.name = "profd-tier",
                                        .threads = 1,
                                        .contexts = contexts,
@@ -513,4 +576,7 @@ void sealer_free(struct sealer *s)
 void sealer_get_counts(const struct sealer *s, struct sealer_counts *out)
 {
     *out = s->counts;
+    if (!out->failure[0]) {
+        (void)snprintf(out->failure, sizeof out->failure, "%s", s->retire_failure);
+    }
 }

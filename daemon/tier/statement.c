@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "tier/row_binary.h"
+
 /* A string of bytes. */
 static void statement_add_bytes(struct buffer *b, const uint8_t *bytes, size_t n)
 {
@@ -156,6 +158,30 @@ void statement_find_series(struct buffer *b, const struct store_stub *const *stu
     buffer_add_text(b, "SELECT series, tenant, program, builds, names, labels FROM series WHERE 1");
     statement_add_keys(b, stubs, n);
     buffer_add_text(b, " LIMIT 1 BY series FORMAT RowBinary");
+    buffer_add_char(b, '\0');
+}
+
+void statement_add_manifest(struct buffer *b, const struct statement_manifest *m)
+{
+    rows_put_fixed(b, m->block->centre, STORE_CENTRE_SIZE);
+    rows_put_text(b, m->name);
+    rows_put_u32(b, (uint32_t)m->block->day);
+    rows_put_u32(b, (uint32_t)m->block->number);
+    rows_put_u32(b, m->block->attempt);
+    rows_put_u8(b, m->state);
+    rows_put_u64(b, m->rows);
+    rows_put_u64(b, m->bytes);
+    rows_put_u64(b, m->checksum);
+    rows_put_bytes(b, m->keys, m->keys_size);
+    rows_put_i64(b, m->now);
+    rows_put_u64(b, m->version);
+}
+
+void statement_drop_day(struct buffer *b, const uint8_t centre[STORE_CENTRE_SIZE], int64_t day, bool cluster)
+{
+    buffer_add_format(b, "ALTER TABLE sum%s DROP PARTITION (", cluster ? "_local" : "");
+    statement_add_bytes(b, centre, STORE_CENTRE_SIZE);
+    buffer_add_format(b, ", %" PRId64 ")", day);
     buffer_add_char(b, '\0');
 }
 

@@ -2,6 +2,7 @@
 #ifndef PROFD_TIER_STATEMENT_H
 #define PROFD_TIER_STATEMENT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -15,6 +16,13 @@
 #define STATEMENT_PUT_MANIFEST                                                                                         \
     "INSERT INTO manifest (centre, name, day, block, attempt, state, rows, bytes, checksum, keys, sealed, version) "   \
     "FORMAT RowBinary"
+/* A row of this centre on one server of a cluster, which belongs to no block. */
+#define STATEMENT_PUT_NOTHING "INSERT INTO sum_local (centre, number) FORMAT RowBinary"
+#define STATEMENT_PUT_TOMBSTONES "INSERT INTO tombstone (tenant, build, centre, block, deleted) FORMAT RowBinary"
+#define STATEMENT_COUNT_TOMBSTONES "SELECT count() FROM tombstone FORMAT RowBinary"
+#define STATEMENT_LIST_TOMBSTONES "SELECT tenant, build, centre, block, deleted FROM tombstone FORMAT RowBinary"
+/* Centres, and the greatest number of a block of each. */
+#define STATEMENT_LAST_BLOCKS "SELECT centre, max(block) FROM manifest GROUP BY centre FORMAT RowBinary"
 
 /* Appends a query for one row of an attempt of a block: count of its sums, bytes of their counts and spread, sum of
  * their digests (statement_digest), each UInt64. NUL-terminated. */
@@ -37,6 +45,23 @@ void statement_list_sums(struct buffer *b, const struct store_block *block, cons
  * names, labels. NUL-terminated. */
 void statement_find_series(struct buffer *b, const struct store_stub *const *stubs, size_t n);
 
+/* A row of the manifest. */
+enum { STATEMENT_VISIBLE = 1, STATEMENT_DROPPED };
+/* Greater than any attempt: a dropped block does not come back. */
+#define STATEMENT_DROPPED_VERSION (UINT64_C(1) << 32)
+struct statement_manifest {
+    const struct store_block *block;
+    const char *name; /* of the centre */
+    uint8_t state;
+    uint64_t rows, bytes, checksum, version;
+    int64_t now;
+    const void *keys; /* store/block_keys.h; NULL if keys_size is 0 */
+    size_t keys_size;
+};
+/* Appends a row for STATEMENT_PUT_MANIFEST. */
+void statement_add_manifest(struct buffer *b, const struct statement_manifest *m);
+/* Appends a statement that drops all sums of a day of a centre, in a cluster of one server. NUL-terminated. */
+void statement_drop_day(struct buffer *b, const uint8_t centre[STORE_CENTRE_SIZE], int64_t day, bool cluster);
 /* Appends a query for the greatest number of a block of a centre: UInt32, 0 if it has none. NUL-terminated. */
 void statement_find_newest(struct buffer *b, const uint8_t centre[STORE_CENTRE_SIZE]);
 

@@ -7,6 +7,7 @@ import struct
 from harness import Daemon, Tap, until
 from tier import Bed, daemon, differing, fill, sealed
 from tier_bed import Fleet, Old, Zookeeper
+from tier_life import life
 from windows import settled
 
 TABLES = ["layout", *(t + part for t in ("manifest", "series", "sum", "tombstone") for part in ("", "_local"))]
@@ -88,6 +89,7 @@ def shards(tap):
         b.query("DROP TABLE profd.series")
         tap.point(fine(init(fleet.url()), "were there", 2), "tables that are missing are made again")
         days(tap, "two shards", fleet)
+        life(tap, "two shards", fleet)
         refused(tap, "tables of a cluster, and a URL of one server", init(a.url()), 65, "cluster=fleet", "one server")
 
 
@@ -118,6 +120,7 @@ def replicas(tap):
         keeper.start()
         tap.point(until(lambda: fine(init(fleet.url()), "were there", 4)), "it is back, too")
         days(tap, "two shards of two replicas", fleet)
+        life(tap, "two shards of two replicas", fleet)
 
 
 def main():

@@ -1,0 +1,191 @@
+#include "tier/tombstone.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/arena.h"
+#include "core/buffer.h"
+#include "proto/buildid.h"
+#include "tier/clickhouse.h"
+#include "tier/row_binary.h"
+#include "tier/statement.h"
+
+#define ROWS_BYTES (64u << 20)
+#define ROUNDS 100 /* in which centres make blocks visible while a deletion is written */
+
+/* A centre of the manifest, and the last of its blocks that the tombstones cover. */
+struct covered {
+    uint8_t centre[STORE_CENTRE_SIZE];
+    uint64_t block;
+};
+
+/* The tombstones that were written so far. */
+struct writing {
+    const struct tombstone_order *order;
+    struct arena *arena;
+    struct covered *covered;
+    size_t covered_count;
+    struct store_tombstone *list;
+    size_t count, capacity;
+};
+
+static enum profd_status writing_add(struct writing *w, const struct covered *c, struct profd_error *e)
+{
+    const bool own = !memcmp(c->centre, w->order->centre, sizeof c->centre);
+    for (size_t i = 0; i < w->order->tenant_count; i++) {
+        if (!own && !strncmp(w->order->tenants[i], "uid ", 4)) {
+            continue; /* another centre's user of that number is another user */
+        }
+        if (w->count == w->capacity) {
+            const size_t capacity = w->capacity ? 2 * w->capacity : 16;
+            struct store_tombstone *list = ARENA_ARRAY(w->arena, capacity, struct store_tombstone);
+            TRY(list ? PROFD_OK : profd_no_memory(e));
+            if (w->count) {
+                memcpy(list, w->list, w->count * sizeof *list);
+            }
+            w->list = list;
+            w->capacity = capacity;
+        }
+        struct store_tombstone *t = &w->list[w->count++];
+        *t = (struct store_tombstone){
+            .tenant = w->order->tenants[i], .build = w->order->build, .block = c->block, .deleted = w->order->deleted};
+        memcpy(t->centre, c->centre, sizeof t->centre);
+    }
+    return PROFD_OK;
+}
+
+/* Covers a block; nothing changes if it is covered already. */
+static enum profd_status writing_cover(struct writing *w, const struct covered *c, struct profd_error *e)
+{
+    struct covered *known = NULL;
+    for (size_t i = 0; i < w->covered_count && !known; i++) {
+        known = memcmp(w->covered[i].centre, c->centre, sizeof c->centre) ? NULL : &w->covered[i];
+    }
+    if (known && known->block >= c->block) {
+        return PROFD_OK;
+    }
+    if (!known) {
+        struct covered *more = realloc(w->covered, (w->covered_count + 1) * sizeof *more);
+        TRY(more ? PROFD_OK : profd_no_memory(e));
+        w->covered = more;
+        known = &w->covered[w->covered_count++];
+    }
+    *known = *c;
+    return writing_add(w, c, e);
+}
+
+/* Covers the last block of each centre. */
+static enum profd_status writing_look(struct writing *w, struct clickhouse *client, struct profd_error *e)
+{
+    struct row_reader r;
+    uint8_t *bytes;
+    size_t size;
+    enum profd_status status = PROFD_OK;
+    TRY(clickhouse_take(client, STATEMENT_LAST_BLOCKS, &bytes, &size, e));
+    rows_open(&r, bytes, size);
+    while (rows_more(&r) && !status) {
+        struct covered c;
+        rows_fixed(&r, c.centre, sizeof c.centre);
+        c.block = rows_u32(&r);
+        if (!r.cut) {
+            status = writing_cover(w, &c, e);
+        }
+    }
+    status = status || !r.cut ? status : profd_error_set(e, PROFD_PROTOCOL, "a list of ClickHouse's blocks is cut off");
+    rows_close(&r);
+    return status;
+}
+
+static enum profd_status writing_insert(const struct writing *w, size_t from, struct clickhouse *client,
+                                        struct profd_error *e)
+{
+    struct buffer b;
+    buffer_init(&b, ROWS_BYTES);
+    for (size_t i = from; i < w->count; i++) {
+        const struct store_tombstone *t = &w->list[i];
+        rows_put_text(&b, t->tenant);
+        rows_put_text(&b, t->build);
+        rows_put_fixed(&b, t->centre, sizeof t->centre);
+        rows_put_u32(&b, (uint32_t)t->block);
+        rows_put_i64(&b, t->deleted);
+    }
+    const enum profd_status status =
+        b.failed ? profd_no_memory(e) : clickhouse_insert(client, STATEMENT_PUT_TOMBSTONES, b.data, b.size, e);
+    buffer_done(&b);
+    return status;
+}
+
+enum profd_status tombstone_write(struct clickhouse *c, const struct tombstone_order *order, struct arena *a,
+                                  struct store_tombstone **out, size_t *count, struct profd_error *e)
+{
+    struct writing w = {.order = order, .arena = a};
+    struct covered own = {.block = order->block};
+    size_t written = 0;
+    memcpy(own.centre, order->centre, sizeof own.centre);
+    enum profd_status status = writing_cover(&w, &own, e);
+    /* A block that became visible before the tombstones did has only what was there before them. */
+    for (int round = 0; !status && round < ROUNDS; round++) {
+        status = writing_look(&w, c, e);
+        if (status || written == w.count) {
+            break;
+        }
+        status = writing_insert(&w, written, c, e);
+        written = w.count;
+    }
+    free(w.covered);
+    TRY(status);
+    *out = w.list;
+    *count = w.count;
+    return PROFD_OK;
+}
+
+static const char *take_text(struct row_reader *r, struct arena *a)
+{
+    size_t n;
+    const char *text = rows_string(r, &n);
+    return memchr(text, '\0', n) ? NULL : arena_copy(a, text, n);
+}
+
+enum profd_status tombstone_read(struct clickhouse *c, struct arena *a, uint64_t *known, struct store_tombstone **out,
+                                 size_t *count, struct profd_error *e)
+{
+    struct row_reader r;
+    uint8_t *bytes;
+    size_t size, n = 0;
+    TRY(clickhouse_take(c, STATEMENT_COUNT_TOMBSTONES, &bytes, &size, e));
+    rows_open(&r, bytes, size);
+    const uint64_t there = rows_u64(&r);
+    const bool cut = r.cut;
+    rows_close(&r);
+    if (cut) {
+        return profd_error_set(e, PROFD_PROTOCOL, "ClickHouse does not say how many tombstones there are");
+    }
+    *count = 0;
+    if (there == *known) {
+        return PROFD_OK;
+    }
+    TRY(clickhouse_take(c, STATEMENT_LIST_TOMBSTONES, &bytes, &size, e));
+    rows_open(&r, bytes, size);
+    const size_t most = size / (STORE_CENTRE_SIZE + 14); /* bytes of the smallest row */
+    struct store_tombstone *list = ARENA_ARRAY(a, most + 1, struct store_tombstone);
+    enum profd_status status = list ? PROFD_OK : profd_no_memory(e);
+    for (; !status && rows_more(&r) && n < most; n++) {
+        struct store_tombstone *t = &list[n];
+        struct buildid id;
+        t->beyond = 0;
+        t->tenant = take_text(&r, a);
+        t->build = take_text(&r, a);
+        rows_fixed(&r, t->centre, sizeof t->centre);
+        t->block = rows_u32(&r);
+        t->deleted = rows_i64(&r);
+        if (r.cut || !t->tenant || !t->build || buildid_parse(t->build, strlen(t->build), &id, e)) {
+            status = profd_error_set(e, PROFD_PROTOCOL, "tombstone %zu of ClickHouse names no tenant and build", n + 1);
+        }
+    }
+    rows_close(&r);
+    TRY(status);
+    *known = n;
+    *out = list;
+    *count = n;
+    return PROFD_OK;
+}
