@@ -3,7 +3,7 @@ are made by tests/bench/history.c. Engines: a current one (chDB) and Debian's 18
 time is part of all wall times; CPU seconds of daemon and engine stand beside these. A figure that was asked for is
 printed with it; this never fails because of a figure.
 
-bench_tier.py [days=30] [programs=20] [hosts=10000] [series=500] [engine=both|current|18.16]"""
+bench_tier.py [days=30] [programs=4] [hosts=10000] [series=200] [engine=both|current|18.16]"""
 import os
 import shutil
 import sys
@@ -16,7 +16,7 @@ from harness import Daemon, run, until  # noqa: E402
 from tier_bed import Chdb, Old  # noqa: E402
 from windows import state  # noqa: E402
 
-SIZE = {"days": "30", "programs": "20", "hosts": "10000", "series": "500", "engine": "both"}
+SIZE = {"days": "30", "programs": "4", "hosts": "10000", "series": "200", "engine": "both"}
 FOR_DAY = 2000  # series of the figure for sealing
 FOREVER = ("--keep-age", "0", "--keep-bytes", "0")
 PATIENCE = 1800
@@ -83,12 +83,12 @@ def ask(d, target, engine=None, again=6):
     return times[0], middle([t[0] for t in times[1:]] or [0]), body
 
 
-def ask_started(d, target, engine=None):
-    """The same of a daemon that has just started, three times: the median."""
+def ask_started(d, target, engine=None, rounds=3):
+    """The same of a daemon that has just started, several times: the median."""
     first = []
-    for i in range(3):
+    for i in range(rounds):
         d.start()
-        cold, again, body = ask(d, target, engine, 6 if i == 2 else 0)
+        cold, again, body = ask(d, target, engine, 6 if i == rounds - 1 else 0)
         first.append(cold)
         d.stop()
     return [middle(x) for x in zip(*first)], again, body
@@ -119,7 +119,7 @@ def reading(past, engines):
     """A row of the table for each engine."""
     rows, asked = [], {"report": "0.7 s / 12 ms", "groups": "1.5 s"}
     with past.daemon() as d:
-        here = {k: ask_started(d, q) for k, q in past.questions().items()}
+        here = {k: ask_started(d, q, None, 1) for k, q in past.questions().items()}
         d.start()
         plain = in_use(d)
         d.stop()
@@ -140,7 +140,8 @@ def reading(past, engines):
                   f"{'the bytes of SQLite' if body == here[k][2] else 'OTHER BYTES'}", flush=True)
         print(f"  {name}: {count} sums, {megabytes(stored)}: {stored / count / 1000:.1f} KB a sum; moved in "
               f"{took[0]:.0f} s, CPU of the daemon {took[1]:.0f} s, of ClickHouse {took[2]:.0f} s", flush=True)
-        rows.append((past, name, plain, rest, stored, here["report"][0][0], there["report"][0][0]))
+        rows.append((past, name, plain, rest, stored,
+                     *(sum(x[k][0][1:]) for x in (here, there) for k in ("report", "groups"))))
     return rows
 
 
@@ -180,21 +181,20 @@ def main():
     folder = tempfile.mkdtemp(prefix="profd-past-")
     print("load average " + " ".join(f"{x:.1f}" for x in os.getloadavg()))
     try:
-        day = Past(folder, 1, programs, series, 50, 0, 1)
+        day = Past(folder, 1, 20, series, 50, 0, 1)
         for kind, name in engines:
             with kind() as engine:
                 sealing(day, engine, name)
         rows = []
-        for past, which in ((Past(folder, 10, programs, programs, 100), engines[:1]),
-                            (Past(folder, 10, programs, 3 * programs, 1000), engines[:1]),
-                            (Past(folder, days, programs, programs, hosts), engines)):
+        for which, *size in ((engines[:1], 10, 20, 20, 100), (engines, days, programs, programs, hosts)):
+            past = Past(folder, *size)
             rows += reading(past, which)
             os.remove(past.path)
-        print("hosts  series  days  ClickHouse  SQLite alone  SQLite  in ClickHouse  report from SQLite  "
-              "from ClickHouse")
-        for past, name, plain, rest, stored, before, after in rows:
+        print("CPU seconds of a first answer: report and groups without a tier, and with one\n"
+              "hosts  series  days  ClickHouse  SQLite alone  SQLite  in ClickHouse   without    with")
+        for past, name, plain, rest, stored, *seconds in rows:
             print(f"{past.hosts:5}  {past.series:6}  {past.days:4}  {name:>10}  {megabytes(plain):>12}  "
-                  f"{megabytes(rest):>6}  {megabytes(stored):>13}  {before:16.2f} s  {after:13.2f} s")
+                  f"{megabytes(rest):>6}  {megabytes(stored):>13} " + " ".join(f"{x:5.2f}" for x in seconds))
     finally:
         shutil.rmtree(folder)
     print("load average " + " ".join(f"{x:.1f}" for x in os.getloadavg()))
