@@ -234,6 +234,54 @@ STORE_TEST(arrival_that_cannot_be_read)
     close_sender(s);
 }
 
+static sqlite3 *open_beside(const struct fixture *f)
+{
+    sqlite3 *db;
+    cr_assert_eq(sqlite3_open(f->path, &db), SQLITE_OK);
+    return db;
+}
+
+static int64_t number_in(struct fixture *f, const char *sql)
+{
+    sqlite3 *db = open_beside(f);
+    sqlite3_stmt *q;
+    cr_assert_eq(sqlite3_prepare_v2(db, sql, -1, &q, NULL), SQLITE_OK, "%s", sqlite3_errmsg(db));
+    cr_assert_eq(sqlite3_step(q), SQLITE_ROW);
+    const int64_t n = sqlite3_column_int64(q, 0);
+    sqlite3_finalize(q);
+    sqlite3_close(db);
+    return n;
+}
+
+/* The bytes that are kept are shared: a tenant that fills them loses its own oldest ones. */
+STORE_TEST(arrival_that_cannot_be_read_removes_none_of_another_tenant)
+{
+    enum { SIZE = 8 << 20, COUNT = (int)(STORE_QUARANTINE_BYTES / SIZE) };
+    uint8_t *bytes = calloc(1, SIZE);
+    cr_assert(bytes);
+    for (unsigned i = 0; i < 2; i++) {
+        struct sender *s = eight_hours((uint8_t)(7 + i));
+        struct store_arrival a = {.name = "a.example", .tenant = store_tenant_uid(1 + i), .now = NOON + DAY};
+        struct store_admission admission;
+        memcpy(a.host, s->identity, sizeof a.host);
+        OK(f, store_admit_hosts(f->w, &a, 1, &admission, &f->e));
+        struct store_delivery bad = s->list[0];
+        bad.segment = NULL;
+        bad.fault = "bad";
+        bad.bytes = bytes;
+        bad.size = SIZE;
+        for (unsigned k = 0; k < (i ? COUNT + 2 : 1); k++) {
+            bad.sequence = k + 1;
+            cr_assert_eq(deliver(f, &bad).outcome, STORE_SEGMENT_PUT_ASIDE);
+        }
+        close_sender(s);
+    }
+    cr_assert_eq(number_in(f, "SELECT sum(size) FROM quarantine"), STORE_QUARANTINE_BYTES);
+    cr_assert_eq(number_in(f, "SELECT size FROM quarantine ORDER BY id LIMIT 1"), SIZE, "the other tenant's is kept");
+    cr_assert_eq(number_in(f, "SELECT size FROM quarantine ORDER BY id LIMIT 1 OFFSET 1"), 0, "its own oldest is not");
+    free(bytes);
+}
+
 /* Marks of two tenants in one transaction do not tell a third one that something happened. */
 STORE_TEST(arrivals_of_others_change_no_etag)
 {
@@ -495,13 +543,6 @@ STORE_TEST(arrival_old_keys)
 }
 
 /* --- SQLite's only --- */
-
-static sqlite3 *open_beside(const struct fixture *f)
-{
-    sqlite3 *db;
-    cr_assert_eq(sqlite3_open(f->path, &db), SQLITE_OK);
-    return db;
-}
 
 /* Every sum of the database, as hexadecimal text that the caller frees. */
 static char *all_sums(const struct fixture *f)
