@@ -514,9 +514,6 @@ enum profd_status import_shelf_find(struct import_shelf *s, const struct import_
                                     const struct import_object *o, bool is_program, const struct import_binary **out,
                                     struct profd_error *e);
 
-/* Returns the part after the last slash. */
-const char *import_shelf_base(const char *path);
-
 /* Converts a profile of another tool to an upload: its frames get link-time addresses of builds. */
 
 /* Creates the upload, with window, dimension and reasons; the caller adds labels and frees it. Ticks are in bins of one

@@ -93,7 +93,7 @@ static bool choose_event(struct import_perf *f, const struct import_scan *name, 
 /* comm is the file name of the program, if it is not longer. */
 static bool is_program(const char *comm, const char *path)
 {
-    const char *slash = strrchr(path, '/'), *base = slash ? slash + 1 : path;
+    const char *base = basename(path);
     size_t n = strlen(comm);
     return n > 0 && (n < COMM_MAX ? strcmp(base, comm) == 0 : strncmp(base, comm, n) == 0);
 }

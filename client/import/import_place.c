@@ -197,8 +197,8 @@ static enum profd_status place_frames_find(struct place *w, struct profd_error *
 
 static bool called_like(const char *path, const char *program)
 {
-    const char *base = import_shelf_base(path);
-    return program[0] != '\0' && strcmp(base, import_shelf_base(program)) == 0;
+    const char *base = basename(path);
+    return program[0] != '\0' && strcmp(base, basename(program)) == 0;
 }
 
 uint32_t import_place_program(const struct import_profile *p)
@@ -211,7 +211,7 @@ uint32_t import_place_program(const struct import_profile *p)
     }
     for (uint32_t i = 0; i < p->object_count; i++) {
         const struct import_object *o = &p->objects[i];
-        bool library = strstr(import_shelf_base(o->path), ".so") != NULL;
+        bool library = strstr(basename(o->path), ".so") != NULL;
         int points = o->outside ? 0 : called_like(o->path, p->program) ? 100 : library ? 1 : 50;
         if (points > score) {
             best = i;
@@ -221,7 +221,7 @@ uint32_t import_place_program(const struct import_profile *p)
     for (uint32_t i = 0; i < p->frame_count && score <= 50; i++) { /* of several programs (plug-ins) the first one */
         const struct import_frame *f = &p->frames[i];
         if (f->object == IMPORT_NONE || !f->name || p->objects[f->object].outside ||
-            strstr(import_shelf_base(p->objects[f->object].path), ".so")) {
+            strstr(basename(p->objects[f->object].path), ".so")) {
             continue;
         }
         for (size_t k = 0; k < sizeof first / sizeof first[0]; k++) {
@@ -307,7 +307,7 @@ static enum profd_status program_judge(const struct place *w, uint32_t program, 
     }
     return profd_error_set(e, PROFD_WRONG_BUILD,
                            "only %u of the %u functions and locations of %s are in %s, so it is not the file that ran",
-                           k->placed, k->frames, import_shelf_base(p->objects[program].path),
+                           k->placed, k->frames, basename(p->objects[program].path),
                            k->binary ? profd_executable_path(import_binary_executable(k->binary)) : "that file");
 }
 

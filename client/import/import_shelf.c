@@ -73,8 +73,7 @@ static enum profd_status names_make(struct arena *a, const struct object *o, str
 static size_t same_source(const char *a, const char *b)
 {
     size_t n = strlen(a), m = strlen(b), common = 0;
-    const char *base = strrchr(a, '/'), *other = strrchr(b, '/');
-    if (strcmp(base ? base + 1 : a, other ? other + 1 : b) != 0) {
+    if (strcmp(basename(a), basename(b)) != 0) {
         return 0;
     }
     while (common < n && common < m && a[n - common - 1] == b[m - common - 1]) {
@@ -234,7 +233,7 @@ static bool find_address(const struct import_binary *b, const char *text, struct
 static bool find_own(const struct import_binary *b, const char *name, size_t n, const char *file,
                      struct import_function *out)
 {
-    const char *base = import_shelf_base(profd_executable_path(b->executable));
+    const char *base = basename(profd_executable_path(b->executable));
     char text[32];
     const char *bracket = n > 4 && name[n - 1] == ']' ? strrchr(name, '[') : NULL;
     if (bracket && strncmp(bracket, "[0x", 3) == 0 && (size_t)(name + n - bracket) < sizeof text) {
@@ -242,7 +241,7 @@ static bool find_own(const struct import_binary *b, const char *name, size_t n, 
         text[(size_t)(name + n - bracket) - 2] = '\0';
         return find_address(b, text, out);
     }
-    const char *const behind[] = {base, file ? import_shelf_base(file) : base};
+    const char *const behind[] = {base, file ? basename(file) : base};
     for (size_t i = 0; i < 2; i++) {
         size_t size = strlen(behind[i]);
         if (n > size + 3 && name[n - 1] == ')' && strncmp(name + n - 1 - size, behind[i], size) == 0 &&
@@ -310,12 +309,6 @@ void import_shelf_done(struct import_shelf *s)
     s->count = s->capacity = 0;
 }
 
-const char *import_shelf_base(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    return slash ? slash + 1 : path;
-}
-
 /* Opens a file, or returns it if it was opened before. */
 static enum profd_status shelf_open(struct import_shelf *s, const char *path, const struct import_binary **out,
                                     struct profd_error *e)
@@ -352,9 +345,9 @@ static enum profd_status shelf_open(struct import_shelf *s, const char *path, co
 
 static bool names_another(const struct import_profile *p, const char *executable)
 {
-    const char *base = import_shelf_base(executable);
+    const char *base = basename(executable);
     for (uint32_t i = 0; i < p->object_count; i++) {
-        if (strcmp(import_shelf_base(p->objects[i].path), base) == 0) {
+        if (strcmp(basename(p->objects[i].path), base) == 0) {
             return true;
         }
     }
@@ -374,7 +367,7 @@ static enum profd_status find_given(struct import_shelf *s, const struct import_
     const struct import_binary *found = NULL;
     for (size_t i = 0; i < s->executable_count; i++) {
         const char *path = s->executables[i];
-        bool same = strcmp(import_shelf_base(path), import_shelf_base(o->path)) == 0;
+        bool same = strcmp(basename(path), basename(o->path)) == 0;
         if (!o->build_id && !same && (!is_program || p->process[0] != '\0' || names_another(p, path))) {
             continue;
         }

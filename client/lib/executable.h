@@ -11,7 +11,7 @@ struct gmon_check;
 
 /* What was read; lives as long as x. */
 const struct object *executable_object(const struct profd_executable *x);
-/* What the checks of its gmon.out files have found out (gmon_check.h): NULL at first, then in the arena, which lives as
+/* What the checks of its gmon.out files have found out (import.c): NULL at first, then in the arena, which lives as
  * long as x, too. */
 struct gmon_check **executable_gmon_check(const struct profd_executable *x);
 struct arena *executable_arena(const struct profd_executable *x);

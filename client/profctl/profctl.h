@@ -361,7 +361,9 @@ void function_print_calls(const json_t *answer);
 
 /* "12 s ago", "3 min ago", "5 h ago", "2 d ago" for a time before now (both in seconds since the epoch). */
 void show_age(int64_t then, int64_t now, char *out, size_t size);
-/* The same for "2026-11-21T15:48:00Z"; "-" if it is no time. */
+/* Seconds since the epoch of "2026-11-21T15:48:00Z"; 0 if it is no time. */
+int64_t show_time_of(const char *rfc3339);
+/* show_age for such a text; "-" if it is no time. */
 void show_age_of(const char *rfc3339, int64_t now, char *out, size_t size);
 /* "812 B", "1.4 MB". */
 void show_bytes(uint64_t bytes, char *out, size_t size);

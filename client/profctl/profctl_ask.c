@@ -472,12 +472,9 @@ static int key_compare(const void *left, const void *right)
     json_t *x = json_object_get(a->row, a->field), *y = json_object_get(b->row, b->field);
     int order;
     if (json_is_string(x) && json_is_string(y)) {
-        const char *p = json_string_value(x), *q = json_string_value(y), *slash;
-        if (strcmp(a->field, "name") == 0) { /* of a path its last part, as it is shown */
-            p = (slash = strrchr(p, '/')) != NULL ? slash + 1 : p;
-            q = (slash = strrchr(q, '/')) != NULL ? slash + 1 : q;
-        }
-        order = strcmp(p, q);
+        const char *p = json_string_value(x), *q = json_string_value(y);
+        const bool path = strcmp(a->field, "name") == 0; /* of which the last part is shown */
+        order = path ? strcmp(basename(p), basename(q)) : strcmp(p, q);
     } else {
         double p = json_number_value(x), q = json_number_value(y);
         order = (p > q) - (p < q);
@@ -542,8 +539,7 @@ const char *row_raw(const json_t *row, const char *field)
 
 const char *row_base(json_t *row, const char *field)
 {
-    const char *path = row_text(row, field), *slash = strrchr(path, '/');
-    return slash ? slash + 1 : path;
+    return basename(row_text(row, field));
 }
 
 const char *row_pairs(json_t *row, const char *field)

@@ -29,14 +29,20 @@ void show_age(int64_t then, int64_t now, char *out, size_t size)
     (void)snprintf(out, size, "%" PRId64 " %s ago", age / steps[i].unit, steps[i].name);
 }
 
-void show_age_of(const char *rfc3339, int64_t now, char *out, size_t size)
+int64_t show_time_of(const char *rfc3339)
 {
     struct tm t = {.tm_sec = 0};
-    if (strptime(rfc3339, "%Y-%m-%dT%H:%M:%S", &t) == NULL) {
+    return strptime(rfc3339, "%Y-%m-%dT%H:%M:%S", &t) ? (int64_t)timegm(&t) : 0;
+}
+
+void show_age_of(const char *rfc3339, int64_t now, char *out, size_t size)
+{
+    const int64_t then = show_time_of(rfc3339);
+    if (!then) {
         (void)snprintf(out, size, "-");
         return;
     }
-    show_age((int64_t)timegm(&t), now, out, size);
+    show_age(then, now, out, size);
 }
 
 void show_bytes(uint64_t bytes, char *out, size_t size)

@@ -142,12 +142,6 @@ static void *grow(void *list, size_t count, size_t *capacity, size_t size)
     return grown;
 }
 
-static const char *base_of(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    return slash ? slash + 1 : path;
-}
-
 /* "PATH:LINE" or "PATH:LINE (discriminator N)". */
 static bool parse_place(const char *text, size_t *path, unsigned *line)
 {
@@ -172,7 +166,7 @@ static void add_inlined(struct reading *r, const char *text)
     char place[1024];
     if (open && open > text) {
         (void)snprintf(place, sizeof place, "%.*s", (int)(open - text - 1), text);
-        (void)snprintf(r->chain + used, sizeof r->chain - used, "%s at %s %s", used ? "," : "", base_of(place), open);
+        (void)snprintf(r->chain + used, sizeof r->chain - used, "%s at %s %s", used ? "," : "", basename(place), open);
     }
 }
 
@@ -401,7 +395,7 @@ static bool take_entry(void *context, char *line)
     char *hex = strstr(line, " 0x");
     const char *name = strstr(line, "): ");
     if (hex && name && name > hex && strspn(hex + 3, "0123456789abcdef") == DIGEST_TEXT &&
-        strcmp(base_of(name + 3), c->base) == 0) {
+        strcmp(basename(name + 3), c->base) == 0) {
         c->stated = true;
         c->same = c->same || same_digest(hex + 3, c->digest);
     }
@@ -447,7 +441,7 @@ static char *find_text(const struct source_finder *f, const char *name, char pat
 static bool check_text(const struct source_finder *f, const char *name, const char *path, size_t size, struct source *s)
 {
     const char *words[] = {"objdump", "--dwarf=rawline", "--", f->executable, NULL};
-    struct checking c = {.base = base_of(name)};
+    struct checking c = {.base = basename(name)};
     struct stat source, executable;
     struct md5_ctx md5;
     uint8_t digest[MD5_DIGEST_SIZE];

@@ -85,21 +85,14 @@ static void show_p(double p, char *out, size_t size)
 
 #define SECOND 19 /* characters of a time up to its second */
 
-static int64_t seconds_of(const char *rfc3339)
-{
-    struct tm tm = {0};
-    return strptime(rfc3339, "%Y-%m-%dT%H:%M:%S", &tm) ? (int64_t)timegm(&tm) : 0;
-}
-
 static void print_side(const json_t *diff, const char *name)
 {
     const json_t *side = json_object_get(diff, name);
-    const char *path = row_raw(side, "name"), *slash = strrchr(path, '/');
     char title[2] = {(char)(name[0] - 'a' + 'A'), '\0'};
     const uint64_t machines = (uint64_t)row_real(side, "hosts"),
                    processes = (uint64_t)row_real(side, "processes_started");
     printf("%s  ", title);
-    profctl_print(slash ? slash + 1 : path, 60);
+    profctl_print(basename(row_raw(side, "name")), 60);
     printf(" %.12s", row_raw(side, "build_id"));
     if (row_raw(side, "match")[0] != '\0') {
         printf(" with ");
@@ -189,7 +182,7 @@ static void print_plan(const json_t *diff, const json_t *row)
     const char *needs = row_raw(row, "needs");
     char text[40], subject[40];
     const double needed = row_real(row, "data_needed"),
-                 hours = (double)(seconds_of(row_raw(b, "last")) - seconds_of(row_raw(b, "first"))) / 3600;
+                 hours = (double)(show_time_of(row_raw(b, "last")) - show_time_of(row_raw(b, "first"))) / 3600;
     (void)snprintf(subject, sizeof subject, "%.3g%%", 100 * row_real(diff, "planned"));
     if (!row_has(row, "p")) {
         (void)snprintf(subject, sizeof subject, "a test");

@@ -568,12 +568,6 @@ static enum profd_status delivery_sync(struct run_delivery *d, int64_t deadline,
     return status == PROFD_OK ? profd_conn_sync(d->conn, ms_left(deadline), e) : status;
 }
 
-static int64_t time_of(const char *rfc3339)
-{
-    struct tm t = {.tm_sec = 0};
-    return strptime(rfc3339, "%Y-%m-%dT%H:%M:%S", &t) ? (int64_t)timegm(&t) : 0;
-}
-
 /* Builds without names that were counted in since the command began: programs that it started, and the libraries of
  * all. */
 static size_t nameless_send(struct run_delivery *d, json_t *builds)
@@ -586,7 +580,7 @@ static size_t nameless_send(struct run_delivery *d, json_t *builds)
     {
         const char *path = row_text(build, "name");
         if (tried == NAMELESS_MAX || row_flag(build, "symbols") || path[0] != '/' ||
-            time_of(row_text(build, "last_seen")) + CLOCKS_APART < d->started) {
+            show_time_of(row_text(build, "last_seen")) + CLOCKS_APART < d->started) {
             continue;
         }
         tried++;

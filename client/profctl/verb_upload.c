@@ -217,10 +217,9 @@ static enum profd_status upload_label(const struct profctl_call *call, struct pr
 
 static void program_note(struct tally *t, const char *build_id, const char *path)
 {
-    const char *slash = strrchr(path, '/');
     if (t->build_id[0] == '\0') {
         (void)snprintf(t->build_id, sizeof t->build_id, "%s", build_id);
-        profctl_clean(slash ? slash + 1 : path, t->name, sizeof t->name);
+        profctl_clean(basename(path), t->name, sizeof t->name);
     } else if (strcmp(t->build_id, build_id) != 0) {
         t->several = true;
     }

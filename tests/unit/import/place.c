@@ -283,7 +283,7 @@ Test(place, names_as_tools_write_them, .init = begin, .fini = end)
     struct arrived a;
     snprintf(hex, sizeof hex, "0x%016llx", (unsigned long long)LINK(twin_call));
     snprintf(own, sizeof own, "place_twin [0x%llx]", (unsigned long long)LINK(twin_address()));
-    snprintf(based, sizeof based, "place_one (%s)", import_shelf_base(self));
+    snprintf(based, sizeof based, "place_one (%s)", basename(self));
     frame(o, "place_one'main'2", NULL, false, 0, 1);
     frame(o, "place_two@@VERS_1.0", NULL, false, 0, 20);
     frame(o, hex, NULL, false, 0, 300);
