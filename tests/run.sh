@@ -1,9 +1,29 @@
 #!/bin/bash
-# Runs every test and counts: PROFD_TEST_JOBS programs at a time (one more than there are cores), and two more while
-# cores are idle, because many wait for harvests, servers and browsers. Usage: run.sh BUILD-FOLDER [part…];
-# parts: compile alone long lint script disk sanitize daemons tsan fuzz criterion. Everything speaks TAP; a program that
-# prints a sanitizer's report, or that dies, counts as a failure. What was skipped is named with its reason before the
-# last line.
+# Runs every test and counts. Usage: run.sh BUILD-FOLDER [part…]; the parts stand at the end of this file.
+#
+# Where does a new test belong? Its head says in a sentence what it protects; run.sh and make find it by its name.
+#   unit/DIR/SUBJECT.c        one directory of the product, called as its neighbours call it (Criterion)
+#   property/DIR/SUBJECT.c    a law over random cases: rounds(n) of rounds.h says how many; the seed is in the message
+#   contract/store/…          what store.h promises, on the real database
+#   golden/DIR/…              output that is kept byte by byte
+#   fuzz/fuzz_DIR_what.c      bytes of a stranger; its corpus is replayed here, `make fuzz` searches
+#   integration/NAME.py       the programs from outside, as a user has them: profd, profctl, HTTP, the socket
+#   browser/NAME.mjs          the dashboard in Chromium, run by integration/browser.py and browser_answers.py
+#   oracle/test_NAME.py       our numbers beside another program's: gprof, binutils, callgrind
+#   collect/ record/          the collector in a process, sampling of a host
+#   crash/ fleet/ insight/    campaigns: short here, of any length by make (tests/campaigns.mk)
+#   lint/                     rules on the sources
+# A `# not a test` in the first lines marks what others import; harness.py has a daemon, gmon.out files, waiting.
+# The other folders: programs/ is what tests profile, demo/ and bench/ are make demo and bench, nspawn/ and tier/ beds.
+#
+# Rules: wait for the event (harness.until), never for a time; a busy machine makes a test slow, not red. What may lose
+# ticks runs again (harness.run_until). A port comes from harness.free_port, a folder from tempfile.
+# Suites of Criterion, the corpora, and the scripts of the part `daemons` run once more under sanitizers, for the
+# reports of these alone.
+#
+# PROFD_TEST_JOBS programs run at a time (one more than there are cores), and two more while cores are idle: many wait
+# for harvests, servers and browsers. Everything speaks TAP; a program that prints a sanitizer's report, or that
+# dies, counts as a failure. What was skipped is named with its reason before the last line.
 set -uo pipefail
 shopt -s nullglob
 B=${1:?usage: run.sh BUILD-FOLDER [part...]}
