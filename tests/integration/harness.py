@@ -328,6 +328,21 @@ def until(condition, seconds=LONG):
         time.sleep(min(max(now - began, 0.02), 0.2))
 
 
+def run_until(good, d, name, build, *command, **options):
+    """Builds a program by gcc and runs it by profctl until good(executable, finished run) is true: a busy machine takes
+    ticks from a run, which its report says. Each run has a build of its own, so that a report has one run. Returns the
+    executable and the finished run, those of the last if none was good."""
+    for n in range(20):
+        exe = os.path.join(d.folder, f"{name}-{n}", name)
+        os.makedirs(os.path.dirname(exe))
+        built = run("gcc", "-Wl,--build-id=uuid", "-o", exe, *build, **options)
+        assert built.returncode == 0, built.stderr
+        done = d.ctl(*command[:-1], exe, *command[-1])
+        if good(exe, done):
+            break
+    return exe, done
+
+
 def symbols(executable):
     """name → (address, size) by nm; names that occur twice keep the first."""
     out = {}

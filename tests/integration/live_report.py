@@ -9,7 +9,7 @@ import subprocess
 import time
 
 from attach import sync, wait_for
-from harness import PROFCTL, Daemon, Tap, run
+from harness import PROFCTL, Daemon, Tap, run, run_until
 from look import SGR, Terminal, terminal_env
 from restart import Bed, begin
 
@@ -92,19 +92,13 @@ def unticked(tap, d):
 
 
 def ticked(tap, d):
-    """A busy machine may lose ticks, which the report says: another run then, until none is lost."""
     source = "#include <time.h>\nint main(void) { while (clock() < CLOCKS_PER_SEC / 2) { } return 0; }\n"
-    for n in range(20):
-        exe = os.path.join(d.folder, f"busy{n}")
-        built = run("gcc", "-pg", "-Wl,--build-id=uuid", "-x", "c", "-o", exe, "-", input=source)
-        assert built.returncode == 0, built.stderr
-        assert d.ctl("run", "--", exe).returncode == 0
-        heads = [heading(d.ctl(*words).stdout) for words in (
-            ["report", exe], ["report", exe, "--flat"], ["top", exe, "--limit", "1"],
-            ["report", exe, "-l", f"host={os.uname().nodename}", "--since", "now-1h", "--limit", "1", "--focus",
-             "main"])]
-        if not any("ticks-lost" in line for line in heads[0]):
-            break
+    exe, done = run_until(lambda path, _: "ticks-lost" not in "".join(heading(d.ctl("report", path).stdout)),
+                          d, "busy", ["-pg", "-x", "c", "-"], "run", "--", (), input=source)
+    assert done.returncode == 0, done.stderr
+    heads = [heading(d.ctl(*words).stdout) for words in (
+        ["report", exe], ["report", exe, "--flat"], ["top", exe, "--limit", "1"],
+        ["report", exe, "-l", f"host={os.uname().nodename}", "--since", "now-1h", "--limit", "1", "--focus", "main"])]
     # A kernel whose processors are busy delivers ticks late, which the report says in a line of its own.
     usual = [[line for line in head if "samples stood for" not in line] for head in heads]
     tap.point(all(4 <= len(head) <= 6 for head in usual), "where nothing is wrong, six lines at most are before them",

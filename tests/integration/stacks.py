@@ -13,7 +13,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path = [p for p in sys.path if os.path.abspath(p or ".") != HERE]
 from jsonschema import Draft202012Validator  # noqa: E402
 sys.path.insert(0, HERE)
-from harness import ROOT, Daemon, Tap, run  # noqa: E402
+from harness import ROOT, Daemon, Tap, run, run_until  # noqa: E402
 
 REPORT = Draft202012Validator(json.load(open(os.path.join(ROOT, "schema/report.schema.json"), encoding="utf-8")))
 CALLERS = ("tiny", "small", "large", "huge")
@@ -36,20 +36,14 @@ def by_name(said):
 
 def counted(d, exe, flags, field):
     """Builds and runs the program until each caller of callee has the field: a run has some 5 ticks below tiny, so one
-    in 150 has none, and on a busy machine one may lose ticks, which it says. Returns the executable, what the program
-    said and the report."""
-    for n in range(20):
-        path = os.path.join(d.folder, str(n), exe)
-        os.makedirs(os.path.dirname(path), exist_ok=True)
-        built = run("gcc", "-O2", *flags, "-Wl,--build-id=uuid", "-o", path,
-                    os.path.join(ROOT, "tests/programs/callers.c"))
-        assert built.returncode == 0, built.stderr
-        done = d.ctl("run", "--rate", "250", "--", path, SECONDS, "7")
-        said = report(d, path)
-        rows = {r["name"]: r for r in by_name(said)["callee"]["callers"]}
-        if all(rows.get(name, {}).get(field) for name in CALLERS):
-            break
-    return path, truth_of(done.stdout), said
+    in 150 has none. Returns the executable, what the program said and the report."""
+    def all_have(path, _):
+        rows = {r["name"]: r for r in by_name(report(d, path))["callee"]["callers"]}
+        return all(rows.get(name, {}).get(field) for name in CALLERS)
+
+    path, done = run_until(all_have, d, exe, ["-O2", *flags, os.path.join(ROOT, "tests/programs/callers.c")],
+                           "run", "--rate", "250", "--", (SECONDS, "7"))
+    return path, truth_of(done.stdout), report(d, path)
 
 
 def check_times(tap, said, truth):
@@ -175,16 +169,15 @@ def check_again(tap, d, exe, what, most=1.0):
 
 def check_interrupted(tap, d):
     """Stacks that begin in [incomplete], because a signal's handler is on top of what it interrupted."""
-    exe = os.path.join(d.folder, "interrupted")
-    built = run("gcc", "-O2", "-o", exe, os.path.join(ROOT, "tests/programs/interrupted.c"))
-    for _ in range(20):  # until a tick finds a handler, and each tick has its stack: exports have no others
-        done = d.ctl("run", "--rate", "250", "--", exe, "20")
-        seen = {} if done.returncode else report(d, exe)["stacks"]
-        if not seen or seen["incomplete"] > 0 and seen["coverage"] == 1:
-            break
-        d.ctl("delete", exe, "--yes")
-    tap.point(built.returncode == done.returncode == 0 and report(d, exe)["stacks"]["incomplete"] > 0,
-              "stacks of a signal's handler are marked", built.stderr + done.stderr)
+    def found(path, done):
+        """A tick found a handler, and each tick has its stack: exports have no others."""
+        seen = {} if done.returncode else report(d, path)["stacks"]
+        return not seen or seen["incomplete"] > 0 and seen["coverage"] == 1
+
+    exe, done = run_until(found, d, "interrupted", ["-O2", os.path.join(ROOT, "tests/programs/interrupted.c")],
+                          "run", "--rate", "250", "--", ("20",))
+    tap.point(done.returncode == 0 and report(d, exe)["stacks"]["incomplete"] > 0,
+              "stacks of a signal's handler are marked", done.stderr)
     check_again(tap, d, exe, "interrupted")
 
 
