@@ -224,7 +224,9 @@ function showTable(main, bars, diff, state) {
 
 async function choose(main, state, signal) {
   const title = el("div", { class: "bar compare" }, el("h2", {}, "Compare with what?"));
-  replace(main, title, el("div", { class: "suggestions" }, await suggestions(state, signal)));
+  const suggested = await suggestions(state, signal);
+  signal.throwIfAborted(); // what could not be asked is left out, and so is all of it in a view that was left
+  replace(main, title, el("div", { class: "suggestions" }, suggested));
 }
 
 export async function draw(main, state, signal) {
@@ -234,6 +236,7 @@ export async function draw(main, state, signal) {
     versionOf(state.build),
     versionOf(state.against),
   ]);
+  signal.throwIfAborted();
   const bars = sideMenus(state, diff, versions);
   if (state.form === "flame") await pictures.show(main, [bars, formLinks(state)], diff, state, signal);
   else if (state.form === "graph") await graphs.show(main, [bars, formLinks(state)], diff, state, signal);

@@ -1,6 +1,6 @@
 // Two sides compared: what the interface says stands in the table, the flame graph and the graph; three clicks from the
 // list.
-import { address, builds, get, inEveryLook, open, point, ready, text, visit } from "./page.mjs";
+import { address, base, builds, get, inEveryLook, open, point, ready, text, visit } from "./page.mjs";
 
 const GRID = "[role=grid][aria-label=Differences]";
 const ROW = `${GRID} tbody tr[data-at]`;
@@ -219,6 +219,20 @@ async function offered(page) {
   point(/b: nothing matches/.test(await text(page)), "compare: a side without uploads is named", await text(page));
 }
 
+/** A comparison that was left while one of its answers was missing draws nothing over the next view. */
+async function left(page) {
+  await visit(page, `?build=${young}`);
+  await page.route("**/labels/version/values?*", () => {}); // never answered
+  const answered = page.waitForResponse((r) => r.url().includes("api/v1/diff?"));
+  await page.goto(base + both, { waitUntil: "commit" });
+  await (await answered).finished();
+  await page.locator("nav a", { hasText: "Table" }).click();
+  await page.waitForSelector("main [role=grid]");
+  await page.unroute("**/labels/version/values?*");
+  await ready(page);
+  point((await page.locator(GRID).count()) === 0, "compare: what was left draws nothing", page.url());
+}
+
 /** Shares of a box: its text has a sign, its title both numbers. */
 async function pictures(page) {
   const self = (name) => rowsOf("total").find((r) => r.function === name);
@@ -282,7 +296,7 @@ const looks = () =>
 
 export async function compare() {
   const page = await open({ viewport: { width: 1440, height: 900 } });
-  for (const part of [leads, wording, verdicts, sides, offered, pictures]) await part(page);
+  for (const part of [leads, wording, verdicts, sides, offered, left, pictures]) await part(page);
   await page.context().close();
   await looks();
 }

@@ -237,7 +237,7 @@ async function inCompare(page) {
   await page.locator("#against").focus();
   await tabTo(page, "form:has(#against) button");
   await page.keyboard.press("Enter");
-  await page.waitForSelector(`${GRID}[aria-label=Differences]`);
+  await page.waitForSelector(`${GRID}[aria-label=Differences] tbody .delta`);
   await ready(page);
   const verdicts = await page.locator(`${GRID} tbody .delta`).allTextContents();
   point(
