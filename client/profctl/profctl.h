@@ -182,7 +182,7 @@ struct ask_target {
     const struct profctl_call *call; /* with options that are parameters; NULL before ask_target_add_given */
     const char *if_none_match;       /* the ETag of an answer that is kept, or NULL */
 };
-/* A route as it stands in the daemon's table (daemon/query/route.c), with the name, percent-encoded, in the place of
+/* A route as it stands in the daemon's table (daemon/query/run.c), with the name, percent-encoded, in the place of
  * {}; name may be NULL where there is none. */
 void ask_target_init(struct ask_target *t, const char *route, const char *name);
 /* A route with two of {}. */

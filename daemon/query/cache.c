@@ -102,7 +102,7 @@ static size_t code_zstd(const struct buffer *body, char *out, size_t bound)
                                                                                                                     : 0;
 }
 
-bool coded_body(enum coding coding, bool hard, bool must, struct buffer *body)
+bool query_pack(enum coding coding, bool hard, bool must, struct buffer *body)
 {
     if (body->failed || body->size == 0 || (coding != CODING_GZIP && coding != CODING_ZSTD)) {
         return false;
@@ -167,7 +167,7 @@ bool etag_match(const char *if_none_match, const char *etag)
     return false;
 }
 
-void etag_code(const char *etag, enum coding coding, char out[ETAG_SIZE])
+void query_code_etag(const char *etag, enum coding coding, char out[ETAG_SIZE])
 {
     size_t n = strlen(etag), more = strlen(coding_name(coding));
     char coded[ETAG_SIZE] = "";
@@ -182,13 +182,13 @@ void etag_code(const char *etag, enum coding coding, char out[ETAG_SIZE])
     memcpy(out, coded, sizeof coded);
 }
 
-bool etag_match_coded(const char *if_none_match, const char *etag, enum coding wanted, char out[ETAG_SIZE])
+bool query_match_etag(const char *if_none_match, const char *etag, enum coding wanted, char out[ETAG_SIZE])
 {
     bool any = if_none_match[strspn(if_none_match, " \t")] == '*';
     const enum coding order[] = {any ? CODING_IDENTITY : wanted, CODING_IDENTITY, CODING_GZIP, CODING_ZSTD};
     char tag[ETAG_SIZE];
     for (size_t i = 0; i < sizeof order / sizeof *order; i++) {
-        etag_code(etag, order[i], tag);
+        query_code_etag(etag, order[i], tag);
         if (tag[0] != '\0' && etag_match(if_none_match, tag)) {
             memcpy(out, tag, sizeof tag);
             return true;
@@ -292,7 +292,7 @@ static bool copy_answer(const struct kept_answer *e, struct query_answer *answer
 static bool give(const struct kept_answer *e, const struct query_request *r, size_t most, struct query_answer *answer)
 {
     char tag[ETAG_SIZE];
-    if (r->if_none_match && r->if_none_match[0] != '\0' && etag_match_coded(r->if_none_match, e->tag, r->coding, tag)) {
+    if (r->if_none_match && r->if_none_match[0] != '\0' && query_match_etag(r->if_none_match, e->tag, r->coding, tag)) {
         *answer = e->as;
         buffer_init(&answer->body, 0);
         answer->http_status = 304;

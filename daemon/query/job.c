@@ -33,7 +33,7 @@ enum profd_status job_set_etag(struct job *job, const void *resolved, size_t n, 
     if (add_unread(job, &b) && !b.failed) { /* without a validator the answer is still right */
         etag_make(b.data, b.size, epoch, job->tag);
         memcpy(job->answer->etag, job->tag, sizeof job->tag);
-        fresh = r->if_none_match && etag_match_coded(r->if_none_match, job->tag, r->coding, job->answer->etag);
+        fresh = r->if_none_match && query_match_etag(r->if_none_match, job->tag, r->coding, job->answer->etag);
     }
     buffer_done(&b);
     if (fresh) {

@@ -107,10 +107,18 @@ bool query_answers_find(struct query_answers *answers, const struct query_reques
 
 /* Codes an answer that was not made here, as query_run would: body and coding change, or nothing does. Takes time. */
 void query_code_body(enum coding wanted, bool must, struct buffer *body, enum coding *coding);
-/* For files that never change: at gzip's best. False as it was: no memory, or it does not become smaller. */
-bool query_code_file(enum coding wanted, struct buffer *body);
-/* The tag of the same answer in another coding, and whether If-None-Match names it in any. */
-void query_code_etag(const char *etag, enum coding coding, char out[80]);
-bool query_match_etag(const char *if_none_match, const char *etag, enum coding wanted, char out[80]);
+/* Puts the coded body (at the quickest level; hard: at gzip's best, for what is coded once and kept) in the place of
+ * body. False, and body as it was: it would not become smaller, and need not be coded; or no memory. Same input, same
+ * bytes. O(n). */
+bool query_pack(enum coding coding, bool hard, bool must, struct buffer *body);
+
+#define ETAG_SIZE 80
+
+/* The tag of the same answer in a coding: each has one of its own (RFC 9110, 8.8.3), "…-gzip". out may be etag. An etag
+ * that is too long for that becomes "". */
+void query_code_etag(const char *etag, enum coding coding, char out[ETAG_SIZE]);
+/* For an answer that may be held in any coding: whether If-None-Match names it, and out is the tag that was named, the
+ * wanted coding's if that was. "*" is whatever would be sent: out is etag. */
+bool query_match_etag(const char *if_none_match, const char *etag, enum coding wanted, char out[ETAG_SIZE]);
 
 #endif

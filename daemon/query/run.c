@@ -138,24 +138,9 @@ enum profd_status route_find(const char *target, const struct route **out, struc
 
 void query_code_body(enum coding wanted, bool must, struct buffer *body, enum coding *coding)
 {
-    if ((must || body->size >= LIMIT_CODING_LEAST) && coded_body(wanted, false, must, body)) {
+    if ((must || body->size >= LIMIT_CODING_LEAST) && query_pack(wanted, false, must, body)) {
         *coding = wanted;
     }
-}
-
-bool query_code_file(enum coding wanted, struct buffer *body)
-{
-    return coded_body(wanted, true, false, body);
-}
-
-void query_code_etag(const char *etag, enum coding coding, char out[80])
-{
-    etag_code(etag, coding, out);
-}
-
-bool query_match_etag(const char *if_none_match, const char *etag, enum coding wanted, char out[80])
-{
-    return etag_match_coded(if_none_match, etag, wanted, out);
 }
 
 /* Codes what was made, gives it the tag of that coding, and keeps it. */
@@ -171,7 +156,7 @@ static void finish(struct job *job)
         query_code_body(r->coding, r->coded_only, &answer->body, &answer->coding);
     }
     if (answer->http_status == 200 && answer->coding != CODING_IDENTITY) {
-        etag_code(answer->etag, answer->coding, answer->etag);
+        query_code_etag(answer->etag, answer->coding, answer->etag);
     }
     if (job->tag[0] != '\0' && job->answers) {
         answers_put(job->answers, r, job->tag, answer);

@@ -302,7 +302,8 @@ void text_add_inside(const struct text_parts *t, int before, int width)
 }
 
 /* Adds such a line, "Label     sentence". label: at most nine characters, "" for a line below another. */
-static void text_add_wrong(const struct text_parts *t, bool wrong, const char *label, const char *format, ...)
+__attribute__((format(printf, 4, 5))) static void text_warn(const struct text_parts *t, bool wrong, const char *label,
+                                                            const char *format, ...)
 {
     if (text_wants(t, wrong)) {
         char sentence[1024];
@@ -740,10 +741,10 @@ static void add_missing(const struct text_parts *t)
     }
     if (r->counted_functions > 0) {
         const bool left_out = (t->in->provenance->inexact & INEXACT_LEFT_OUT) != 0;
-        text_add_wrong(t, left_out || t->in->show.view == RENDER_VIEW_NOT_CALLED, "Not called",
-                       "%" PRIu32 " of %" PRIu32 " instrumented %s (no call and no tick%s)", r->not_called_count,
-                       r->counted_functions, noun_for(r->counted_functions, "function", "functions"),
-                       left_out ? "; some were left out of counting" : "");
+        text_warn(t, left_out || t->in->show.view == RENDER_VIEW_NOT_CALLED, "Not called",
+                  "%" PRIu32 " of %" PRIu32 " instrumented %s (no call and no tick%s)", r->not_called_count,
+                  r->counted_functions, noun_for(r->counted_functions, "function", "functions"),
+                  left_out ? "; some were left out of counting" : "");
     }
     add_graph_notes(t);
 }

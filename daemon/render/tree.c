@@ -71,15 +71,14 @@ static void add_times(struct tree_work *w)
 /* Numbers the frames of kept nodes. Positions, cycles, then what was cut. */
 static void number_frames(struct tree_work *w)
 {
-    const struct report *r = w->in->report;
-    const uint32_t all = r->function_count + r->cycle_count + 1;
+    const uint32_t functions = w->in->report->function_count, all = functions + w->in->report->cycle_count + 1;
     uint32_t *number = ARENA_ARRAY(w->arena, all, uint32_t);
     w->listed = ARENA_ARRAY(w->arena, all, uint32_t);
     w->frame = ARENA_ARRAY(w->arena, w->count, uint32_t);
     for (uint32_t i = 0; i < w->count; i++) {
         const uint32_t frame = w->stacks.nodes[w->kept[i]].frame;
         const uint32_t at = frame == STACKS_CUT    ? all - 1
-                            : frame & REPORT_CYCLE ? r->function_count + (frame & ~REPORT_CYCLE)
+                            : frame & REPORT_CYCLE ? functions + (frame & ~REPORT_CYCLE)
                                                    : frame;
         if (number[at] == 0) {
             w->listed[w->frames] = frame;

@@ -136,7 +136,7 @@ static bool web_code(const struct web_file *file, struct web_one *one)
         if (b->failed) {
             return false;
         }
-        if (!query_code_file((enum coding)c, b)) {
+        if (!query_pack((enum coding)c, true, false, b)) {
             buffer_done(b);
         }
     }

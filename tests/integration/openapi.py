@@ -89,7 +89,7 @@ class Book:
 
 def routes(tap):
     """Each path of the table that dispatch and metrics read is described, and nothing else."""
-    with open(os.path.join(ROOT, "daemon/query/route.c"), encoding="utf-8") as source:
+    with open(os.path.join(ROOT, "daemon/query/run.c"), encoding="utf-8") as source:
         text = source.read()
     table = set(re.findall(r'^    \{"(/[^"]*)", QUERY_', text, re.M))
     described = {re.sub(r"\{\w+\}", "{}", path) for path, item in DOCUMENT["paths"].items() if "get" in item}
