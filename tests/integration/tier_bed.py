@@ -284,10 +284,11 @@ class Fleet:
 class Between:
     """Passes requests to a server without TLS, one on each connection. damage: None, or a function that gets the
     socket, the whole request and answer(), which asks the server and returns its whole reply; it sends what it wants,
-    and the connection is then closed. seen: first lines of the requests."""
+    and the connection is then closed. seen: first lines of the requests. Requests whose first line does not contain
+    `only` are passed on unharmed and are not seen."""
 
-    def __init__(self, port):
-        self.port, self.damage, self.seen = port, None, []
+    def __init__(self, port, only=""):
+        self.port, self.only, self.damage, self.seen = port, only, None, []
         self.listener = socket.create_server(("127.0.0.1", 0))
         self.http = self.listener.getsockname()[1]
         threading.Thread(target=self.serve, daemon=True).start()
@@ -312,7 +313,11 @@ class Between:
                     return
                 body += piece
             request = head + b"\r\nConnection: close\r\n\r\n" + body
-            self.seen.append(head.split(b"\r\n")[0].decode())
+            line = head.split(b"\r\n")[0].decode()
+            if self.only not in line:
+                s.sendall(self.ask(request))
+                return
+            self.seen.append(line)
             if self.damage:
                 self.damage(s, request, lambda: self.ask(request))
             else:

@@ -24,6 +24,10 @@ def secret(folder, text, mode=0o600):
     return path
 
 
+# In the first line of each statement of an init. The daemon itself polls the manifest by statements with another limit.
+OF_INIT = "max_execution_time=120"
+
+
 def init(url, *options, arguments=("tier", "init")):
     with Daemon("--tier", url, *options) as d:
         return d.ctl(*arguments)
@@ -64,7 +68,7 @@ def made(tap, name, server):
 def interrupted(tap, name, server):
     """Each request of an init is lost, or its reply is lost or cut off."""
     bad = []
-    with Between(server.http) as gate:
+    with Between(server.http, OF_INIT) as gate:
         with Daemon("--tier", server.url("whole", port=gate.http)) as d:
             whole = d.ctl("tier", "init")
             requests = len(gate.seen)
@@ -132,7 +136,7 @@ def others(tap, server):
 def cancelled(tap, server):
     """ClickHouse does not answer: init ends with its client, and with the daemon."""
     hold = threading.Event()
-    with Between(server.http) as gate:
+    with Between(server.http, OF_INIT) as gate:
         gate.damage = lambda *_: hold.wait()
         for name in ("its client is killed", "the daemon stops"):
             with Daemon("--tier", server.url(port=gate.http)) as d:
