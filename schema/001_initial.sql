@@ -213,7 +213,7 @@ CREATE INDEX rollup_by_day ON rollup (at, series, level) WHERE level = 1; -- lev
 
 -- Sums of one day that moved to the tier together (daemon/store/blocks.h).
 CREATE TABLE block (
-    number INTEGER PRIMARY KEY AUTOINCREMENT, -- never reused
+    number INTEGER PRIMARY KEY AUTOINCREMENT, -- never reused if positive; of what was mirrored or adopted negative
     centre BLOB NOT NULL,         -- that wrote it: table centre, name
     attempt INTEGER NOT NULL,     -- rows of earlier attempts in the tier are not part of it
     day INTEGER NOT NULL,
@@ -222,7 +222,7 @@ CREATE TABLE block (
     state INTEGER NOT NULL,
     sums INTEGER NOT NULL,        -- released, or mirrored
     bytes INTEGER NOT NULL,       -- of these
-    sealed INTEGER NOT NULL,      -- ns: when it was written; 0: it was not
+    sealed INTEGER NOT NULL,      -- ns: when it was written; 0: it was not; of 6 and 7: retention removes it
     -- table centre, number, when it was opened: it has nothing that arrived later
     arrivals INTEGER NOT NULL DEFAULT 0,
     tier_number INTEGER NOT NULL DEFAULT 0, -- its number in the tier; 0: the same
@@ -432,9 +432,20 @@ CREATE TABLE centre (
     removed_uploads INTEGER NOT NULL, -- of these, by retention or delete
     removed_ticks INTEGER NOT NULL,
     removed_calls INTEGER NOT NULL,
-    name BLOB NOT NULL            -- 16 random bytes that stay, whatever is restored: hosts send to this centre only
+    name BLOB NOT NULL,           -- 16 random bytes that stay, whatever is restored: hosts send to this centre only
+    restored INTEGER NOT NULL DEFAULT 0 -- 1: since a restore, blocks that it had sealed were not adopted yet
 ) STRICT;
-INSERT INTO centre VALUES (1, randomblob(16), 0, 0, 0, 0, 0, 0, 0, 0, 0, randomblob(16));
+INSERT INTO centre VALUES (1, randomblob(16), 0, 0, 0, 0, 0, 0, 0, 0, 0, randomblob(16), 0);
+
+-- Uploads of hosts that adopted blocks may contain (daemon/store/block_keys.h): of this day they are not counted again.
+CREATE TABLE adopted_key (
+    day INTEGER NOT NULL,         -- of the block
+    tenant INTEGER NOT NULL,      -- tenant
+    epoch BLOB NOT NULL,
+    low INTEGER NOT NULL,         -- sequences, both included
+    high INTEGER NOT NULL,
+    PRIMARY KEY (day, tenant, epoch, low)
+) STRICT, WITHOUT ROWID;
 
 -- The hosts that have arrived, with what each said of itself at its latest arrival.
 CREATE TABLE fleet_host (

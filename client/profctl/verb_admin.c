@@ -623,6 +623,9 @@ static void tier_print(json_t *tier)
         printf(waiting_blocks ? "; %" PRIu64 " %s not read yet\n" : "\n", waiting_blocks,
                noun_for(waiting_blocks, "block is", "blocks are"));
     }
+    if (row_flag(tier, "adopting")) {
+        puts("ADOPTING what this centre had sealed before it was restored; until then uploads of hosts wait");
+    }
     static const char *const faults[] = {"centres_error", "centres_refused", "centres_named_alike"};
     for (size_t k = 0; k < sizeof faults / sizeof *faults; k++) {
         if (row_text(tier, faults[k])[0]) {

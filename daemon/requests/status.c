@@ -106,6 +106,7 @@ static json_t *status_make_tier(const struct status_setup *setup, const struct s
         json_array_append_new(centres, row);
     }
     json_object_set_new(out, "centres", centres);
+    json_object_set_new(out, "adopting", json_boolean(m->adopting));
     status_add_sentence(out, "centres_error", *m->failure ? m->failure : NULL);
     status_add_sentence(out, "centres_refused", *m->refused ? m->refused : NULL);
     status_add_sentence(out, "centres_named_alike", *m->twins ? m->twins : NULL);

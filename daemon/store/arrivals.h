@@ -110,6 +110,7 @@ struct store_centre {
     bool counts_segments;    /* number is also the number of received uploads of hosts */
     int64_t last;            /* ns: when the latest upload arrived; 0: never */
     struct store_amount counted, removed;
+    bool restored;                          /* from a backup, and no block that it had sealed was adopted since */
     uint64_t hosts;                         /* that have ever connected */
     uint64_t series;                        /* of all hosts, in the busier one of the last two hours with any */
     bool detail;                            /* series of new uploads contain the host */

@@ -31,10 +31,20 @@ enum profd_status store_mirror_put(struct store *s, uint64_t row, const struct s
 /* Writing handle. All of the block is here, `sums` of them: makes it visible, instead of an earlier attempt of it.
  * Answers about tenants become new. CONFLICT: some of it is missing; PROTOCOL: an hour is in no day. */
 enum profd_status store_mirror_show(struct store *s, uint64_t row, uint64_t sums, struct profd_error *e);
-/* Writing handle. Removes rows of hidden blocks, about 20 ms a call. */
+/* Writing handle. As store_mirror_show, of a block that this centre had sealed before it was restored from a backup.
+ * What the database has of that day goes, with its own blocks of it: the centre's blocks of that day have all of it,
+ * and all of them are adopted. keys: those of the block (block_keys.h); an upload of that day with one of them is
+ * acknowledged and not counted. O(the day). PROTOCOL: the bytes are no keys. */
+enum profd_status store_mirror_adopt(struct store *s, uint64_t row, uint64_t sums, const uint8_t *keys, size_t n,
+                                     struct profd_error *e);
+/* Writing handle. All that this centre had sealed is here; `own` are its blocks in the tier: numbers and attempts go on
+ * behind theirs, uploads of hosts are accepted, and days are sealed. */
+enum profd_status store_mirror_end(struct store *s, const struct store_block *own, size_t n, struct profd_error *e);
+/* Writing handle. Hides what retention removes of adopted blocks, and removes rows of hidden ones, about 20 ms a call.
+ */
 enum profd_status store_mirror_clean(struct store *s, struct store_progress *progress, struct profd_error *e);
-/* Any handle. Calls each with every block that is listed, arrives or is visible, by ascending day and number. each
- * returns false to stop. */
+/* Any handle. Calls each with every block that is listed, arrives, is visible or leaves, by ascending day and number.
+ * each returns false to stop. */
 enum profd_status store_each_mirror(struct store *s, bool (*each)(void *context, const struct store_mirror *m),
                                     void *context, struct profd_error *e);
 

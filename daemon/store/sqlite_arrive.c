@@ -284,6 +284,17 @@ static enum profd_status is_deleted(struct arriving *a, const struct incoming *i
     return PROFD_OK;
 }
 
+/* Is it in a block that was adopted? */
+static enum profd_status is_adopted(struct arriving *a, const struct store_delivery *d, const struct origin *o,
+                                    const struct incoming *in, bool *adopted, struct profd_error *e)
+{
+    int64_t one;
+    return sqlite_find(a->s, SQL_ADOPTED_FIND,
+                       VALUES(INTEGER(in->upload.end / SQLITE_DAY), INTEGER(store_tenant_id(o->uid)),
+                              BLOB(d->epoch, sizeof d->epoch), INTEGER(d->sequence)),
+                       &one, adopted, e);
+}
+
 /* It counts as accepted and removed. */
 static void remove_counts(struct arriving *a, const struct incoming *in)
 {
@@ -307,7 +318,7 @@ static enum profd_status put_counts(struct arriving *a, const struct store_deliv
                                     struct store_receipt *r, struct profd_error *e)
 {
     struct incoming in;
-    bool deleted = false;
+    bool deleted = false, adopted = false;
     struct arena *scratch = arena_new(0);
     enum profd_status status =
         scratch ? sqlite_host_detail(a->s, o->uid, a->hour, a->began, a->count, &a->detail, e) : profd_no_memory(e);
@@ -320,6 +331,14 @@ static enum profd_status put_counts(struct arriving *a, const struct store_deliv
     if (status == PROFD_OK) {
         r->relabelled = in.relabelled;
         status = is_deleted(a, &in, &deleted, e);
+    }
+    if (status == PROFD_OK) {
+        status = is_adopted(a, d, o, &in, &adopted, e);
+    }
+    if (status == PROFD_OK && adopted) {
+        static const struct store_amount nothing = {0, 0, 0};
+        arena_free(scratch);
+        return enter_arrival(a, d, o, &nothing, r, e);
     }
     if (status == PROFD_OK && deleted) {
         remove_counts(a, &in);
@@ -403,6 +422,11 @@ static enum profd_status put_all(struct arriving *a, const struct store_delivery
                                  struct store_receipt *receipts, struct profd_error *e)
 {
     TRY(sqlite_centre_load(a->s, &a->centre, e));
+    if (a->centre.restored && a->s->tier) {
+        return profd_error_set(e, PROFD_BUSY,
+                               "this centre was restored from a backup, and reads from ClickHouse now which uploads it "
+                               "had counted; send them again later");
+    }
     TRY(sqlite_frozen_day(a->s, &a->frozen, &a->late, e));
     a->began = a->centre.number;
     a->s->all_series.added += n;

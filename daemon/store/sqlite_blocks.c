@@ -3,6 +3,7 @@
 
 #include "proto/sum.h"
 #include "store/block_keys.h"
+#include "store/sqlite_centre.h"
 #include "store/sqlite_host_total.h"
 #include "store/sqlite_select.h"
 
@@ -57,6 +58,11 @@ static enum profd_status begin_block(struct store *s, int64_t before, struct sto
                                      struct profd_error *e)
 {
     int64_t series, day = 0;
+    struct sqlite_centre centre;
+    TRY(sqlite_centre_load(s, &centre, e));
+    if (centre.restored) {
+        return PROFD_OK;
+    }
     TRY(find_block(s, SQL_BLOCK_UNSEALED, 0, b, found, e));
     if (*found && b->state == STORE_BLOCK_OPEN) {
         TRY(find_series(s, b->day, 0, &series, found, e));

@@ -25,7 +25,8 @@ enum profd_status sqlite_centre_load(struct store *s, struct sqlite_centre *out,
                                       .backup = (uint64_t)sqlite3_column_int64(q, 2),
                                       .last = sqlite3_column_int64(q, 3),
                                       .counted = sqlite_amount(q, 4),
-                                      .removed = sqlite_amount(q, 7)};
+                                      .removed = sqlite_amount(q, 7),
+                                      .restored = sqlite3_column_int(q, 11) != 0};
         memcpy(out->incarnation, incarnation, n);
         memcpy(out->name, name, name_size);
     } else {
@@ -251,7 +252,8 @@ static enum profd_status get_row(struct store *s, struct store_centre *out, stru
                                  .backup = c.backup,
                                  .last = c.last,
                                  .counted = c.counted,
-                                 .removed = c.removed};
+                                 .removed = c.removed,
+                                 .restored = c.restored};
     memcpy(out->incarnation, c.incarnation, sizeof out->incarnation);
     memcpy(out->name, c.name, sizeof out->name);
     return PROFD_OK;

@@ -10,6 +10,7 @@ struct sqlite_centre {
     uint64_t number, backup;
     int64_t last;
     struct store_amount counted, removed;
+    bool restored; /* and nothing was adopted since */
 };
 enum profd_status sqlite_centre_load(struct store *s, struct sqlite_centre *out, struct profd_error *e);
 enum profd_status sqlite_centre_save(struct store *s, const struct sqlite_centre *c, struct profd_error *e);

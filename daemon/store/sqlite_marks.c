@@ -28,11 +28,12 @@ enum profd_status store_sqlite_resalt(struct store *s, struct profd_error *e)
 enum profd_status store_sqlite_renew(struct store *s, struct profd_error *e)
 {
     uint64_t incarnation[2];
-    char sql[96];
+    char sql[160];
     if (getrandom(incarnation, sizeof incarnation, 0) != (ssize_t)sizeof incarnation) {
         return profd_error_set(e, PROFD_IO, "no random bytes for the incarnation of a centre");
     }
-    sqlite3_snprintf((int)sizeof sql, sql, "UPDATE centre SET incarnation=x'%016llx%016llx'",
+    sqlite3_snprintf((int)sizeof sql, sql,
+                     "UPDATE centre SET restored=(SELECT number>0 FROM state), incarnation=x'%016llx%016llx'",
                      (unsigned long long)incarnation[0], (unsigned long long)incarnation[1]);
     TRY(sqlite_direct_run(s->db, sql, "cannot set the incarnation of a centre", e));
     TRY(sqlite_relay_mark_gap(s, e));

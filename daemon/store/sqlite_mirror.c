@@ -8,6 +8,7 @@
 #include "proto/hex.h"
 #include "proto/label.h"
 #include "store/arrivals.h"
+#include "store/block_keys.h"
 #include "store/sqlite_centre.h"
 #include "store/sqlite_select.h"
 
@@ -32,7 +33,7 @@ static enum profd_status find_arriving(struct store *s, uint64_t row, struct sto
     TRY(find_block(s, row, out, &found, e));
     return found && out->state == STORE_BLOCK_ARRIVING
                ? PROFD_OK
-               : profd_error_set(e, PROFD_CONFLICT, "block %" PRIu64 " of the database is not arriving", row);
+               : profd_error_set(e, PROFD_CONFLICT, "a block is not arriving, or not any more");
 }
 
 enum profd_status store_mirror_begin(struct store *s, uint64_t row, struct profd_error *e)
@@ -41,7 +42,7 @@ enum profd_status store_mirror_begin(struct store *s, uint64_t row, struct profd
     enum profd_status status = sqlite_run(
         s, SQL_MIRROR_STATE, VALUES(INTEGER(row), INTEGER(STORE_BLOCK_LISTED), INTEGER(STORE_BLOCK_ARRIVING)), e);
     if (!status && sqlite3_changes(s->db) == 0) {
-        status = profd_error_set(e, PROFD_CONFLICT, "block %" PRIu64 " of the database is not listed", row);
+        status = profd_error_set(e, PROFD_CONFLICT, "a block is not listed, or not any more");
     }
     return sqlite_write_end(s, status, e);
 }
@@ -294,6 +295,62 @@ enum profd_status store_mirror_show(struct store *s, uint64_t row, uint64_t sums
     return sqlite_upkeep_end(s, status, e);
 }
 
+/* --- Blocks of this centre, after a restore --- */
+
+struct adopting {
+    struct store *s;
+    int64_t day;
+};
+
+static enum profd_status keep_key(void *context, const char *tenant, const uint8_t epoch[SEGMENT_EPOCH_SIZE],
+                                  const struct block_keys_range *range, struct profd_error *e)
+{
+    const struct adopting *a = context;
+    int64_t id = 0;
+    TRY(sqlite_find_tenant(a->s, tenant, &id, e));
+    return sqlite_run(a->s, SQL_ADOPTED_PUT,
+                      VALUES(INTEGER(a->day), INTEGER(id), BLOB(epoch, SEGMENT_EPOCH_SIZE), INTEGER(range->low),
+                             INTEGER(range->high)),
+                      e);
+}
+
+static enum profd_status adopt_block(struct store *s, uint64_t row, uint64_t sums, const uint8_t *keys, size_t n,
+                                     struct hashmap *users, struct profd_error *e)
+{
+    struct store_block b;
+    TRY(find_arriving(s, row, &b, e));
+    TRY(sqlite_retire_day(s, b.day, e));
+    TRY(block_keys_decode(keys, n, keep_key, &(struct adopting){s, b.day}, e));
+    return show_block(s, row, sums, users, e);
+}
+
+enum profd_status store_mirror_adopt(struct store *s, uint64_t row, uint64_t sums, const uint8_t *keys, size_t n,
+                                     struct profd_error *e)
+{
+    struct hashmap users;
+    TRY(sqlite_upkeep_begin(s, e));
+    hashmap_init(&users, 0);
+    const enum profd_status status = adopt_block(s, row, sums, keys, n, &users, e);
+    hashmap_clear(&users);
+    return sqlite_upkeep_end(s, status, e);
+}
+
+enum profd_status store_mirror_end(struct store *s, const struct store_block *own, size_t n, struct profd_error *e)
+{
+    TRY(sqlite_write_begin(s, e));
+    enum profd_status status = sqlite_run(s, SQL_ADOPT_NUMBER_ADD, NULL, 0, e);
+    for (size_t i = 0; i < n && !status; i++) {
+        status = sqlite_run(s, SQL_ADOPT_NUMBER, VALUES(INTEGER(own[i].number)), e);
+        if (!status) {
+            status = sqlite_run(s, SQL_ADOPT_ATTEMPT, VALUES(INTEGER(own[i].number), INTEGER(own[i].attempt)), e);
+        }
+    }
+    status = status ? status : sqlite_run(s, SQL_ADOPT_END, NULL, 0, e);
+    return sqlite_write_end(s, status, e);
+}
+
+/* --- Which blocks there are --- */
+
 /* What is visible stays until its next attempt is. */
 static bool stands_for(const struct store_block *listed, const struct store_block *here)
 {
@@ -317,7 +374,7 @@ static bool compare_block(void *context, const struct store_mirror *m)
     while (i < c->n && !stands_for(&c->list[i].block, &m->block)) {
         i++;
     }
-    if (i == c->n && c->count++ == 0) {
+    if (i == c->n && m->block.state != STORE_BLOCK_LEAVING && c->count++ == 0) {
         c->first = m->block;
     }
     return c->count < 2;
@@ -384,11 +441,28 @@ static enum profd_status clean_series(struct store *s, struct arena *a, uint64_t
     return sqlite_withdraw(gone, &series, sums.uploads > 0 ? sums.last : 0, e);
 }
 
+/* Hides a block that was adopted and that retention removes. */
+static enum profd_status hide_retired(struct store *s, bool *found, struct profd_error *e)
+{
+    struct hashmap users;
+    int64_t row = 0;
+    TRY(sqlite_find(s, SQL_ADOPTED_RETIRED, NULL, 0, &row, found, e));
+    if (!*found) {
+        return PROFD_OK;
+    }
+    hashmap_init(&users, 0);
+    enum profd_status status = hide_block(s, (uint64_t)row, &users, e);
+    status = status ? status : touch(s, &users, e);
+    hashmap_clear(&users);
+    return status;
+}
+
 static enum profd_status clean(struct store *s, struct arena *a, struct hashmap *gone, struct store_progress *progress,
                                struct profd_error *e)
 {
     struct sqlite_budget budget = sqlite_budget_begin();
     int64_t row = 0, series = 0;
+    TRY(hide_retired(s, &progress->more, e));
     while (!sqlite_budget_spent(&budget)) {
         bool found = false;
         TRY(sqlite_find(s, SQL_MIRROR_LEAVING, NULL, 0, &row, &progress->more, e));
@@ -399,8 +473,12 @@ static enum profd_status clean(struct store *s, struct arena *a, struct hashmap 
         if (!progress->more) {
             return PROFD_OK;
         }
-        TRY(found ? clean_series(s, a, (uint64_t)row, series, gone, e)
-                  : sqlite_run(s, SQL_MIRROR_FORGET, VALUES(INTEGER(row)), e));
+        if (found) {
+            TRY(clean_series(s, a, (uint64_t)row, series, gone, e));
+        } else {
+            TRY(sqlite_run(s, SQL_ADOPTED_GONE, VALUES(INTEGER(row)), e));
+            TRY(sqlite_run(s, SQL_MIRROR_FORGET, VALUES(INTEGER(row)), e));
+        }
         progress->rows++;
     }
     return PROFD_OK;

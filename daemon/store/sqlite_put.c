@@ -836,6 +836,9 @@ enum profd_status store_remove_ids(struct store *s, int64_t before, struct profd
         status = sqlite_centre_forget(s, before + SQLITE_DIGESTS_BEFORE, e);
     }
     if (status == PROFD_OK) {
+        status = sqlite_run(s, SQL_ADOPTED_FORGET, VALUES(INTEGER(before / SQLITE_DAY)), e);
+    }
+    if (status == PROFD_OK) {
         status = sqlite_run(s, SQL_CLOCK_SET, VALUES(INTEGER(before + LIMIT_ID_DAYS * INT64_C(86400000000000))), e);
     }
     status = sqlite_write_end(s, status, e);

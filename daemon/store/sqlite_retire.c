@@ -415,6 +415,35 @@ static enum profd_status retire_series(struct retiring *r, struct arena *a, int6
     return !readable ? retire_sums(r, &series, from, to, &gone, e) : PROFD_OK;
 }
 
+enum profd_status sqlite_retire_day(struct store *s, int64_t day, struct profd_error *e)
+{
+    struct retiring r = {.s = s};
+    struct arena *a = arena_new(0);
+    enum profd_status status = a ? PROFD_OK : profd_no_memory(e);
+    hashmap_init(&r.gone, 0);
+    for (bool found = true; !status;) {
+        struct sqlite_identity series;
+        struct sqlite_sums gone;
+        int64_t id = 0;
+        status = sqlite_find(s, SQL_ADOPT_SERIES, VALUES(INTEGER(day)), &id, &found, e);
+        if (status || !found) {
+            break;
+        }
+        arena_reset(a);
+        status = sqlite_series_identify(s, a, id, &series, &found, e);
+        if (!status) {
+            status = sqlite_ledger_sum(s, id, 24 * day, 24 * day + 23, series.build_count, &gone, e);
+        }
+        status = status ? status : retire_sums(&r, &series, 24 * day, 24 * day + 23, &gone, e);
+    }
+    status = status ? status : sqlite_withdrawal_apply(s, &r.gone, e);
+    status = status ? status : sqlite_run(s, SQL_ADOPT_BLOCKS, VALUES(INTEGER(day)), e);
+    s->spacious = true; /* it frees more than it writes */
+    hashmap_clear(&r.gone);
+    arena_free(a);
+    return status;
+}
+
 /* Bytes of the database's content, and of what was released to the tier. */
 static enum profd_status content_bytes(struct store *s, uint64_t *bytes, struct profd_error *e)
 {
@@ -521,6 +550,10 @@ static enum profd_status work_once(struct retiring *r, const struct store_policy
     bool any;
     int64_t aged = policy->keep_age > 0 && now > policy->keep_age ? (now - policy->keep_age) / SQLITE_DAY : 0;
     int64_t limit = aged > r->s->state.retiring ? aged : r->s->state.retiring; /* days before it go */
+    TRY(sqlite_find(r->s, SQL_ADOPTED_OLDEST, VALUES(INTEGER(limit)), &series, found, e));
+    if (*found) {
+        return sqlite_run(r->s, SQL_ADOPTED_RETIRE, VALUES(INTEGER(series)), e); /* store_mirror_clean hides it */
+    }
     TRY(find_first(r->s, SQL_LEDGER_OLDEST, NULL, 0, &hour, &series, &any, e));
     *found = any && hour / 24 < limit;
     enum profd_status status = PROFD_OK;

@@ -70,6 +70,8 @@ enum profd_status sqlite_withdraw(struct hashmap *gone, const struct sqlite_iden
                                   struct profd_error *e);
 /* Brings the lists and the epochs up to date, after the tables of series are. */
 enum profd_status sqlite_withdrawal_apply(struct store *s, const struct hashmap *gone, struct profd_error *e);
+/* Removes all of a day but what was mirrored, with its blocks. Inside a transaction of upkeep. O(the day). */
+enum profd_status sqlite_retire_day(struct store *s, int64_t day, struct profd_error *e);
 /* Removes a series' row, and its set if no other series has it. */
 enum profd_status sqlite_series_remove(struct store *s, const struct sqlite_identity *series, struct profd_error *e);
 

@@ -286,6 +286,14 @@ static enum profd_status init_try(struct init *n, struct profd_error *e)
     TRY(init_try_query(n, &b, e));
     statement_fetch(&b, stubs, 2, true);
     TRY(init_try_query(n, &b, e));
+    statement_list_blocks(&b);
+    TRY(init_try_query(n, &b, e));
+    statement_find_keys(&b, &stub.block);
+    TRY(init_try_query(n, &b, e));
+    statement_list_sums(&b, &stub.block, &stub, 1);
+    TRY(init_try_query(n, &b, e));
+    statement_find_series(&b, stubs, 2);
+    TRY(init_try_query(n, &b, e));
     return init_try_drop(n, e);
 }
 

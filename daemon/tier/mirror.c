@@ -42,6 +42,7 @@ enum mirror_step {
     MIRROR_READ,  /* thread: a page of its sums */
     MIRROR_PUT,   /* writer: some of them */
     MIRROR_SHOW,  /* writer: the block becomes visible */
+    MIRROR_END,   /* writer: all that this centre had sealed before a restore is there */
     MIRROR_CLEAN, /* writer: a slice of what is hidden */
 };
 
@@ -50,6 +51,7 @@ struct listed {
     struct store_mirror m; /* name: in the arena */
     uint64_t rows, checksum, version;
     int state;
+    bool own, known, adopted; /* own: of this centre; then, the database has it as its own, or adopts it */
 };
 
 /* Names a block in the list of refused ones. */
@@ -83,6 +85,9 @@ struct mirror {
     struct store_mirror *list; /* the blocks of other centres */
     struct listed *listed;     /* the same, with what a check needs */
     size_t list_count;
+    struct store_block *own_blocks; /* all of this centre */
+    size_t own_count;
+    bool adopted;          /* all blocks of a restored centre are there */
     bool differs, leaving; /* the database has other ones; it has hidden rows */
     struct listed next;    /* the block that arrives */
     uint64_t next_row;
@@ -90,6 +95,8 @@ struct mirror {
 
     struct store_stub after; /* the sum that was read last; its program is text */
     char after_program[BUILDID_TEXT_SIZE];
+    uint8_t *keys; /* of a block of this centre */
+    size_t keys_size;
     uint64_t seen, kept; /* sums of the block that were read, and those that are mirrored */
     struct arena *page;  /* of what follows */
     struct store_block_sum *sums;
@@ -232,17 +239,14 @@ static enum profd_status mirror_read_manifest(struct mirror *m, struct profd_err
         const bool newest =
             !before || before->number != b->number || memcmp(before->centre, b->centre, sizeof b->centre) != 0;
 
-        if (newest && all[i].state == 1 && memcmp(b->centre, m->own, sizeof m->own) != 0) {
-            all[kept++] = all[i];
+        if (newest && all[i].state == 1) {
+            all[kept] = all[i];
+            all[kept++].own = memcmp(b->centre, m->own, sizeof m->own) == 0;
         }
     }
     m->listed = all;
-    m->list = ARENA_ARRAY(m->list_arena, kept + 1, struct store_mirror);
-    for (size_t i = 0; i < kept && m->list; i++) {
-        m->list[i] = all[i].m;
-    }
-    m->list_count = m->list ? kept : 0;
-    return m->list ? PROFD_OK : profd_no_memory(e);
+    m->list_count = kept;
+    return PROFD_OK;
 }
 
 /* --- What the database has of it --- */
@@ -279,11 +283,83 @@ static int listed_order_of_block(const void *key, const void *element)
     return order ? order : (a->number > b->number) - (a->number < b->number);
 }
 
+static struct listed *mirror_find_listed(const struct mirror *m, const struct store_block *b)
+{
+    return m->list_count ? bsearch(b, m->listed, m->list_count, sizeof *m->listed, listed_order_of_block) : NULL;
+}
+
+static bool mirror_note_own(void *context, const struct store_block *block)
+{
+    struct listed *l = mirror_find_listed(context, block);
+
+    if (l && l->own) {
+        l->known = true;
+    }
+    return true;
+}
+
+static bool mirror_note_adopted(void *context, const struct store_mirror *here)
+{
+    struct listed *l = mirror_find_listed(context, &here->block);
+
+    if (l && l->own && here->block.state != STORE_BLOCK_LEAVING) {
+        l->adopted = true;
+        l->known |= here->block.state == STORE_BLOCK_MIRRORED;
+    }
+    return true;
+}
+
+/* Of the days of which a restored database lacks a block that this centre had sealed, all blocks are adopted: the
+ * latest of them has what the backup had not sealed of that day. */
+static void mirror_choose_own(struct mirror *m)
+{
+    for (size_t i = 0; i < m->list_count; i++) {
+        const struct listed *lacking = &m->listed[i];
+
+        for (size_t k = 0; k < m->list_count && lacking->own && !lacking->known; k++) {
+            m->listed[k].adopted |= m->listed[k].own && m->listed[k].m.block.day == lacking->m.block.day;
+        }
+    }
+}
+
+/* Makes the list of blocks that are mirrored or adopted. */
+static enum profd_status mirror_make_list(struct mirror *m, bool restored, struct profd_error *e)
+{
+    const size_t n = m->list_count;
+    size_t kept = 0;
+
+    m->own_blocks = ARENA_ARRAY(m->list_arena, n + 1, struct store_block);
+    m->list = ARENA_ARRAY(m->list_arena, n + 1, struct store_mirror);
+    if (!m->own_blocks || !m->list) {
+        return profd_no_memory(e);
+    }
+    TRY(store_each_block(m->store, mirror_note_own, m, e));
+    TRY(store_each_mirror(m->store, mirror_note_adopted, m, e));
+    if (restored) {
+        mirror_choose_own(m);
+    }
+    m->own_count = 0;
+    for (size_t i = 0; i < n; i++) {
+        struct listed *l = &m->listed[i];
+
+        if (l->own) {
+            m->own_blocks[m->own_count++] = l->m.block;
+            l->m.name = "";
+        }
+        if (!l->own || l->adopted) {
+            m->listed[kept] = *l;
+            m->list[kept++] = l->m;
+        }
+    }
+    m->list_count = kept;
+    return PROFD_OK;
+}
+
 /* Blocks of the list that the database has. */
 struct mirror_comparing {
     struct mirror *m;
     bool reading, any; /* reading: next_row is the block that arrives */
-    size_t matched;
+    size_t matched, adopted;
     struct listed next; /* if any */
     uint64_t next_row;
 };
@@ -292,15 +368,20 @@ static bool mirror_compare(void *context, const struct store_mirror *here)
 {
     struct mirror_comparing *c = context;
     struct mirror *m = c->m;
-    const struct listed *l =
-        m->list_count ? bsearch(&here->block, m->listed, m->list_count, sizeof *m->listed, listed_order_of_block)
-                      : NULL;
+    const struct listed *l = mirror_find_listed(m, &here->block);
     const bool same = l && l->m.block.attempt == here->block.attempt,
                left = here->block.state == STORE_BLOCK_ARRIVING && !(c->reading && here->block.row == m->next_row);
 
+    if (here->block.state == STORE_BLOCK_LEAVING) {
+        m->leaving = true;
+        return true;
+    }
+    m->leaving |= !here->block.sealed; /* retention removes it */
     c->matched += same;
+    c->adopted += same && l->own && here->block.state == STORE_BLOCK_MIRRORED;
     m->differs |= left || (!same && (!l || here->block.state != STORE_BLOCK_MIRRORED));
-    if (same && here->block.state == STORE_BLOCK_LISTED && !c->any && !mirror_is_refused(m, l)) {
+    if (same && here->block.state == STORE_BLOCK_LISTED && (!c->any || (l->own && !c->next.own)) &&
+        !mirror_is_refused(m, l)) {
         c->any = true;
         c->next = *l;
         c->next_row = here->block.row;
@@ -338,12 +419,19 @@ static enum profd_status mirror_look(struct mirror *m, struct profd_error *e)
 
     TRY(store_get_greeting(m->store, &centre, e));
     memcpy(m->own, centre.name, sizeof m->own);
+    m->counts.adopting = centre.restored;
     m->counts.refused[0] = m->refused.count ? m->counts.refused[0] : '\0';
     TRY(mirror_read_manifest(m, e));
+    TRY(mirror_make_list(m, centre.restored, e));
     m->looked = loop_now();
     m->differs = false;
     TRY(store_each_mirror(m->store, mirror_compare, &c, e));
     m->differs |= c.matched < m->list_count;
+    size_t own = 0;
+    for (size_t i = 0; i < m->list_count; i++) {
+        own += m->listed[i].own;
+    }
+    m->adopted = centre.restored && !m->differs && c.adopted == own;
     if (!c.reading) {
         m->next = c.next;
         m->next_row = c.any ? c.next_row : 0;
@@ -359,6 +447,27 @@ static enum profd_status mirror_look(struct mirror *m, struct profd_error *e)
 }
 
 /* --- A block --- */
+
+static enum profd_status mirror_find_keys(struct mirror *m, struct profd_error *e)
+{
+    struct buffer statement;
+    struct row_reader r;
+    size_t n = 0;
+
+    free(m->keys);
+    m->keys = NULL;
+    buffer_init(&statement, STATEMENT_BYTES);
+    statement_find_keys(&statement, &m->next.m.block);
+    TRY(mirror_ask(m, &statement, &r, e));
+    const char *keys = rows_string(&r, &n);
+    const bool cut = r.cut;
+    if (!cut && (m->keys = malloc(n + 1))) {
+        memcpy(m->keys, n ? keys : "", n);
+        m->keys_size = n;
+    }
+    rows_close(&r);
+    return cut ? mirror_cut(e) : m->keys ? PROFD_OK : profd_no_memory(e);
+}
 
 static enum profd_status mirror_check(struct mirror *m, struct profd_error *e)
 {
@@ -379,6 +488,7 @@ static enum profd_status mirror_check(struct mirror *m, struct profd_error *e)
                                " bytes with checksum %016" PRIx64,
                                rows, bytes, checksum, l->rows, l->m.block.bytes, l->checksum);
     }
+    TRY(l->own ? mirror_find_keys(m, e) : PROFD_OK);
     m->after_program[0] = '\0';
     m->after = (struct store_stub){.program = m->after_program};
     m->seen = m->kept = 0;
@@ -539,7 +649,7 @@ static enum profd_status mirror_name_sums(struct mirror *m, struct hashmap *know
 
         if (!of || strcmp(of->stub.program, sum->stub.program) != 0) {
             status = mirror_refuse(e, "a sum is of a series that table series does not have");
-        } else if (!mirror_is_local(of->tenant)) {
+        } else if (m->next.own || !mirror_is_local(of->tenant)) {
             sum->tenant = of->tenant;
             sum->builds = of->builds;
             sum->build_count = of->build_count;
@@ -678,7 +788,11 @@ static void mirror_write_one(struct mirror *m, struct store *store, const struct
         break;
     }
     case MIRROR_SHOW:
-        m->status = store_mirror_show(store, m->next_row, m->kept, &m->error);
+        m->status = m->next.own ? store_mirror_adopt(store, m->next_row, m->kept, m->keys, m->keys_size, &m->error)
+                                : store_mirror_show(store, m->next_row, m->kept, &m->error);
+        break;
+    case MIRROR_END:
+        m->status = store_mirror_end(store, m->own_blocks, m->own_count, &m->error);
         break;
     default:
         m->status = store_mirror_clean(store, &progress, &m->error);
@@ -703,13 +817,22 @@ static unsigned mirror_choose(struct mirror *m)
     switch (m->step) {
     case MIRROR_LOOK:
         m->shown = m->counts;
-        m->step = m->differs ? MIRROR_LIST : m->leaving ? MIRROR_CLEAN : m->next_row ? MIRROR_CHECK : MIRROR_LOOK;
+        m->step = m->differs    ? MIRROR_LIST
+                  : m->adopted  ? MIRROR_END
+                  : m->leaving  ? MIRROR_CLEAN
+                  : m->next_row ? MIRROR_CHECK
+                                : MIRROR_LOOK;
         return m->step == MIRROR_LOOK ? LOOK_MS : 0;
     case MIRROR_LIST:
     case MIRROR_SHOW:
         m->leaving = true;
         m->step = m->more ? MIRROR_LIST : MIRROR_LOOK;
         return pause;
+    case MIRROR_END:
+        log_write(LOG_LEVEL_NOTICE, NULL,
+                  "what this centre had sealed before it was restored from a backup is in its reports again");
+        m->step = MIRROR_LOOK;
+        return 0;
     case MIRROR_CHECK:
         m->step = MIRROR_BEGIN;
         return 0;
@@ -761,7 +884,8 @@ static bool mirror_is_passing(enum profd_status status)
 
 static void mirror_fail(struct mirror *m)
 {
-    const bool of_block = m->step != MIRROR_LOOK && m->step != MIRROR_LIST && m->step != MIRROR_CLEAN;
+    const bool of_block =
+        m->step != MIRROR_LOOK && m->step != MIRROR_LIST && m->step != MIRROR_CLEAN && m->step != MIRROR_END;
     const struct store_block *b = &m->next.m.block;
 
     if (of_block && !mirror_is_passing(m->status)) {
@@ -921,6 +1045,7 @@ void mirror_free(struct mirror *m)
     store_close(m->store);
     arena_free(m->list_arena);
     arena_free(m->page);
+    free(m->keys);
     hashmap_clear(&m->refused);
     if (m->timer) {
         loop_timer_free(m->timer);

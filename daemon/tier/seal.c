@@ -236,6 +236,10 @@ static enum profd_status sealer_look(struct sealer *s, struct profd_error *e)
         return PROFD_OK;
     }
     TRY(store_get_centre(s->store, &centre, e));
+    if (centre.restored) { /* its blocks are being adopted (tier/mirror.h) */
+        s->totals.days_waiting = 0;
+        return PROFD_OK;
+    }
     buffer_init(&statement, REPLY_BYTES);
     statement_find_newest(&statement, centre.name);
     TRY(sealer_ask(s, &statement, &r, e));
@@ -249,7 +253,7 @@ static enum profd_status sealer_look(struct sealer *s, struct profd_error *e)
         return profd_error_set(e, PROFD_REFUSED,
                                "ClickHouse has block %" PRIu32
                                " of this centre, and this database has given numbers up "
-                               "to %" PRIu64 ": it was restored from an older backup, so no day is sealed",
+                               "to %" PRIu64 ": it is an older copy, so no day is sealed; use profd --restore",
                                newest, s->totals.newest);
     }
     s->known = true;

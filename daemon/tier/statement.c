@@ -135,6 +135,14 @@ void statement_list_blocks(struct buffer *b)
     buffer_add_char(b, '\0');
 }
 
+void statement_find_keys(struct buffer *b, const struct store_block *block)
+{
+    buffer_add_text(b, "SELECT keys FROM manifest ");
+    statement_add_block(b, block);
+    buffer_add_text(b, " AND state = 1 ORDER BY version DESC LIMIT 1 FORMAT RowBinary");
+    buffer_add_char(b, '\0');
+}
+
 void statement_list_sums(struct buffer *b, const struct store_block *block, const struct store_stub *after, unsigned n)
 {
     buffer_add_text(b, "SELECT program, series, level, at, number, uploads, processes, ticks, calls, first, last, "

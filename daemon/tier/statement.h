@@ -36,6 +36,8 @@ void statement_fetch(struct buffer *b, const struct store_stub *const *stubs, si
 /* Appends a query for all rows of the manifest: centre, name, day, block, attempt, state, rows, bytes, checksum,
  * sealed, version. NUL-terminated. */
 void statement_list_blocks(struct buffer *b);
+/* Appends a query for the keys of a block, as the manifest has them: a row of one String. NUL-terminated. */
+void statement_find_keys(struct buffer *b, const struct store_block *block);
 /* Appends a query for the next n sums of a block after one of them, by program, series, level and time: program,
  * series, level, at, number, uploads, processes, ticks, calls, first, last, inexact, groups, shares, bytes of counts
  * and spread, and number of hosts that it has totals of. after: only its program, which has no quotes, series, level

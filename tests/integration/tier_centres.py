@@ -3,12 +3,13 @@ centre without ClickHouse gives which got all uploads; also when one is lost for
 database, blocks leave, and processes are killed while they mirror."""
 import copy
 import json
+import os
 import random
 import shutil
 import signal
 import time
 
-from harness import Daemon, Tap, until
+from harness import Daemon, Tap, run, until
 from tier import Bed, daemon, differing, sealed, tier
 from tier_bed import Chdb, Old
 from uploads import Host
@@ -22,6 +23,7 @@ class Machine:
     """A host that sends each of its uploads to its centre, and to a centre without ClickHouse."""
 
     def __init__(self, bed, name, number, *daemons, tenant="default"):
+        self.sent = []
         self.hosts = [Host(d, name, "--write", "--tenant", tenant) for d in daemons]
         self.programs = [copy.copy(p) for p in bed.programs]
         for p in self.programs:
@@ -31,6 +33,7 @@ class Machine:
 
     def send(self, n=SENT, **hours):
         uploads = self.bed.uploads(n, **hours)
+        self.sent += uploads
         for h in self.hosts:
             for k in range(0, n, 40):
                 assert {o for o, _ in h.send(*uploads[k:k + 40])} == {"counted"}
@@ -189,10 +192,58 @@ def lost(tap, ch, bed, a, b, truth):
         same(tap, bed, c, truth, "every answer has the bytes of one that got all")
 
 
+def restored(tap):
+    """A centre is restored from a backup that is older than what it sealed, and its hosts send again what it lacks."""
+    with Chdb() as ch, Daemon("--raw-age", "1s") as truth, begin(ch, None, "eu-1") as a, begin(ch, None, "us-1") as b:
+        bed = Bed(truth.folder)
+        for d in (truth, a):
+            for p in bed.programs:
+                assert d.ctl("symbols", p.exe).returncode == 0
+        machines = [Machine(bed, f"db{i}", i, a, truth) for i in range(2)]
+        backup = os.path.join(truth.folder, "copy")
+        for m in machines:
+            m.send(30, latest=80)
+        settled(a)
+        assert a.ctl("backup", backup).returncode == 0
+        for m in machines:
+            m.send(30, latest=80)
+        settled(a)
+        assert a.ctl("tier", "init").returncode == 0 and sealed(a)
+        days = tier(a)["days_sealed"]
+        for m in machines:  # late, and lost
+            m.send(10, latest=80)
+        settled(a)
+        same(tap, bed, a, truth, "days are sealed, and late uploads are beside them")
+        ch.stop()
+        a.stop()
+        done = run(*a.command(), "--restore", backup)
+        a.start()
+        status, answer = machines[0].hosts[0].post(machines[0].sent[:1])
+        tap.point(done.returncode == 0 and status == 503 and "restored" in answer["detail"]
+                  and until(lambda: tier(a)["adopting"]),
+                  "a restored centre accepts no upload of a host before it has asked ClickHouse", (status, answer))
+        ch.start()
+        tap.point(until(lambda: not tier(a)["adopting"] and tier(a)["days_sealed"] == days and sealed(a)),
+                  "then it takes over the days that it had sealed", (tier(a), a.logged()[-2000:]))
+        verified(tap, a, "after the days were taken over")
+        for m in machines:
+            for k in range(0, len(m.sent), 35):
+                m.hosts[0].send(*m.sent[k:k + 35])
+        tap.point(settled(a), "hosts have sent everything again")
+        same(tap, bed, a, truth, "each upload is counted once")
+        verified(tap, a, "after everything was sent again")
+        tap.point(mirrored(b, "eu-1") and tier(b)["centres"][0]["days"] == days, "the other centre sees the same days",
+                  tier(b))
+        a.stop(signal.SIGKILL)
+        a.start()
+        same(tap, bed, a, truth, "after a restart, too")
+
+
 def main():
     with Tap() as tap:
         for kind in (Chdb, Old):
             tap.skip(kind.__name__, kind.why_not) if kind.why_not else centres(tap, kind)
+        tap.skip("a restore", Chdb.why_not) if Chdb.why_not else restored(tap)
 
 
 if __name__ == "__main__":

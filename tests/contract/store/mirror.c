@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/buffer.h"
 #include "store/arrivals.h"
 
 #include "tests/contract/store/arrival_fixture.h"
@@ -155,7 +156,7 @@ static struct store_mirror listed(uint32_t attempt)
 static bool take_row(void *context, const struct store_mirror *m)
 {
     *(struct store_block *)context = m->block;
-    return m->block.state != STORE_BLOCK_LISTED;
+    return m->block.state != STORE_BLOCK_LISTED; /* the others come first, or do not matter */
 }
 
 /* Lists the block as its attempt, and begins it. */
@@ -405,4 +406,117 @@ STORE_TEST(mirror_refuses_what_breaks_a_rule)
     FAILS(f, PROFD_PROTOCOL, store_mirror_show(f->w, row, 7, &f->e));
     expect_clean(f);
     done(&truth);
+}
+
+static bool take_gone(void *context, const struct store_block *b)
+{
+    *(struct store_block *)context = *b;
+    return b->state != STORE_BLOCK_GONE || b->row == b->number;
+}
+
+/* A centre that was restored from an older backup takes over the day that it had sealed: what it had is not counted
+ * twice, what comes again is known if the block has it, and counted if not. */
+STORE_TEST(mirror_of_own_days_after_a_restore)
+{
+    struct fixture *own = f;
+    struct sender *s = eight_hours(7);
+    struct store_receipt r[MOST];
+    struct buffer keys;
+    struct store_block b = {.row = 0};
+    bool more, found;
+    memory_tier_init(&tier);
+    other.n = 0;
+    other.arena = arena_new(0);
+    store_set_tier(own->w, true);
+    memory_tier_attach(&tier, own->r);
+    /* The backup has three segments, the block six, and two come late. */
+    admit(own, s, "a.example", 0, 24);
+    for (size_t k = 0; k < 3; k++) {
+        deliver(own, &s->list[k]);
+    }
+    char copy_path[128];
+    snprintf(copy_path, sizeof copy_path, "%s.copy", own->path);
+    sqlite3 *db;
+    char *sql = sqlite3_mprintf("VACUUM INTO %Q", copy_path);
+    cr_assert_eq(sqlite3_open(own->path, &db), SQLITE_OK);
+    cr_assert_eq(sqlite3_exec(db, sql, NULL, NULL, NULL), SQLITE_OK);
+    sqlite3_free(sql);
+    sqlite3_close(db);
+    for (size_t k = 3; k < 6; k++) {
+        deliver(own, &s->list[k]);
+    }
+    buffer_init(&keys, SIZE_MAX);
+    compact_all(own, HOUR, UINT64_MAX, NOW);
+    const struct seen six = look_window(own, 0, 0);
+    OK(own, store_block_begin(own->w, NOW, &other.block, &found, &own->e));
+    OK(own, store_block_keys(own->w, &other.block, &keys, &own->e));
+    struct store_block_cursor c = {.done = false};
+    while (!c.done) {
+        OK(own, store_block_read(own->w, &other.block, &c, SIZE_MAX, keep_sum, &tier, &own->e));
+    }
+    other.block.sealed = NOW;
+    for (size_t k = 6; k < 8; k++) {
+        deliver(own, &s->list[k]);
+    }
+    const struct seen all = look_window(own, 0, 0);
+    store_close(own->r);
+    store_close(own->w);
+    for (int i = 0; i < 3; i++) {
+        static const char *const ends[] = {"", "-wal", "-shm"};
+        char path[160];
+        snprintf(path, sizeof path, "%s%s", own->path, ends[i]);
+        (void)remove(path);
+    }
+    cr_assert_eq(rename(copy_path, own->path), 0);
+    OK(own, store_sqlite_open_writer(own->path, &own->w, &own->e));
+    OK(own, store_sqlite_renew(own->w, &own->e));
+    store_set_tier(own->w, true);
+    OK(own, store_sqlite_open_reader(own->path, &own->r, &own->e));
+    memory_tier_attach(&tier, own->r);
+    FAILS(own, PROFD_BUSY, store_put_segments(own->w, s->list, s->n, r, &own->e));
+    OK(own, store_block_begin(own->w, NOW, &b, &found, &own->e));
+    cr_assert_not(found, "nothing is sealed before");
+    const struct store_mirror m = {.block = other.block, .name = ""};
+    OK(own, store_mirror_list(own->w, &m, 1, &more, &own->e));
+    OK(own, store_each_mirror(own->r, take_row, &b, &own->e));
+    OK(own, store_mirror_begin(own->w, b.row, &own->e));
+    OK(own, store_mirror_put(own->w, b.row, other.sums, other.n, &own->e));
+    FAILS(own, PROFD_PROTOCOL, store_mirror_adopt(own->w, b.row, other.n, (const uint8_t *)"x", 1, &own->e));
+    OK(own, store_mirror_adopt(own->w, b.row, other.n, (const uint8_t *)keys.data, keys.size, &own->e));
+    OK(own, store_mirror_end(own->w, &other.block, 1, &own->e));
+    cr_assert_str_eq(centres(own), "");
+    struct seen now = look_window(own, 0, 0);
+    same(&six, &now);
+    expect_clean(own);
+    admit(own, s, "a.example", 0, 24);
+    for (int round = 0; round < 2; round++) {
+        for (size_t k = 0; k < s->n; k++) {
+            const struct store_receipt got = deliver(own, &s->list[k]);
+            cr_assert(got.outcome == STORE_SEGMENT_COUNTED && got.again == (round == 1 || k < 3));
+        }
+        now = look_window(own, 0, 0);
+        same(&all, &now);
+        expect_clean(own);
+        (void)centre_of(own);
+    }
+    compact_all(own, HOUR, UINT64_MAX, NOW);
+    OK(own, store_block_begin(own->w, NOW + 3 * DAY, &b, &found, &own->e));
+    cr_assert(found && b.number > other.block.number, "numbers go on");
+    struct store_tier_totals t;
+    OK(own, store_get_tier_totals(own->r, NOW, &t, &own->e));
+    cr_assert_eq(t.days_sealed, 1);
+    clean(own);
+    expect_clean(own);
+    retire_all(own, DAY, 0, NOW + 40 * DAY);
+    clean(own);
+    cr_assert_eq(look_window(own, 0, 0).uploads, 0, "keep-age removes what was adopted");
+    OK(own, store_each_block(own->r, take_gone, &b, &own->e));
+    cr_assert(b.number == other.block.number && b.state == STORE_BLOCK_GONE, "the tier may drop it");
+    OK(own, store_block_forget(own->w, b.number, &own->e));
+    cr_assert_eq(count(own, "SELECT count(*) FROM block WHERE state=4 AND tier_number<>0"), 0);
+    expect_clean(own);
+    buffer_done(&keys);
+    memory_tier_done(&tier);
+    arena_free(other.arena);
+    close_sender(s);
 }
