@@ -466,7 +466,7 @@ enum profd_status versions_list(struct job *job, struct profd_error *e)
     const struct query_request *r = job->request;
     struct versions v = {.job = job};
     unsigned long long limit, place[2];
-    uint32_t next;
+    uint32_t next = 0;
     TRY(job_parse_page(job, &limit, e));
     TRY(parse_versions_cursor(job->params, place, e));
     TRY(options_parse(job->params, &r->scope, r->http, r->now, false, job->arena, &v.options, e));

@@ -253,7 +253,7 @@ static void put_symbols(struct store *s, const char *build)
 
 static sqlite3 *db;
 
-static void sql(const char *format, ...)
+static __attribute__((format(printf, 1, 2))) void sql(const char *format, ...)
 {
     char text[4096], *why = NULL;
     va_list values;

@@ -91,7 +91,7 @@ def on_disk(tap, d, builds, flips, draw):
     path = os.path.join(d.state, "profd.db")
     copy = os.path.join(d.folder, "whole.db")
     shutil.copy(path, copy)
-    shutil.copy(os.path.join(d.state, "lock"), copy + ".lock")
+    os.unlink(os.path.join(d.state, "lock"))  # as below: the hours until now are marked as restored
     d.start()
     right = ask(d, builds)
     d.stop()

@@ -194,7 +194,8 @@ def relayed(tap, kind, seed):
 def slow(tap):
     """Hosts that send a byte of a body and no more hold connections of nginx alone."""
     with behind(Nginx) as (d, _, p), contextlib.ExitStack() as stack:
-        head = (f"POST {PATH} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {p.token}\r\n"
+        token = d.token("web-9", "--write")  # nginx holds at most 48 requests of one token
+        head = (f"POST {PATH} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {token}\r\n"
                 f"Content-Type: {TYPE}\r\nContent-Length: 1000000\r\n\r\nx")
         for _ in range(400):
             stack.enter_context(p.connect()).sendall(head.encode())
