@@ -172,11 +172,11 @@ class Times:
     def add(self, function, callers, arcs, perf):
         """Prints the function's callers."""
         timed = {r["caller"]: r for r in callers if r["method"] == "stacks"}
-        seconds = sum(r["seconds"] for r in timed.values())
+        seconds = sum(r["total_seconds"] for r in timed.values())
         if len(timed) < 2 or not seconds or not all(arcs[k, function][1] for k in timed):
             return
         true = [shares({k: arcs[k, function][i] for k in timed}) for i in (1, 2)]
-        ours, calls = (shares({k: r[what] for k, r in timed.items()}) for what in ("seconds", "calls"))
+        ours, calls = (shares({k: r[what] for k, r in timed.items()}) for what in ("total_seconds", "calls"))
         beside = [perf_shares(stacks, function, timed) for stacks in perf.values()]
         truths = {name: by for name, by in zip(self.TRUTHS, [*true, beside[0]]) if by}
         for name, by in truths.items():
