@@ -105,7 +105,8 @@ Test(segment, other_bytes_are_other_segments)
         }
         free(bytes);
     }
-    cr_assert(accepted > 100 && refused > 100, "%u accepted, %u refused", accepted, refused);
+    cr_assert(accepted > rounds(1000) / 10 && refused > rounds(1000) / 10, "%u accepted, %u refused", accepted,
+              refused);
 }
 
 /* Cut anywhere, they are none, or, if the shares are missing, the upload of one process. */
