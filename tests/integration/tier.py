@@ -84,8 +84,8 @@ def differing(a, b):
     return [(q, a[q][0], b[q][0], a[q][1][:200], b[q][1][:200]) for q in a if a[q] != b[q]]
 
 
-def daemon(ch, *options, **more):
-    return Daemon("--raw-age", "1s", "--tier", ch.url(), *options, **more)
+def daemon(ch, *options, database="profd", **more):
+    return Daemon("--raw-age", "1s", "--tier", ch.url(database), *options, **more)
 
 
 def tier(d):

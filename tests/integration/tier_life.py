@@ -48,13 +48,13 @@ def deleted(tap, name, ch, bed, plain, d):
     said.append(until(lambda: (done := d.ctl("delete", "--yes", build)).returncode != 69 and done) or done)
     tap.point(said[0].returncode == said[1].returncode == 0 and said[0].stdout == said[1].stdout,
               f"{name}: with it, it is done", said)
-    there = ask(ch, "SELECT build, uniqExact(tenant), uniqExact(centre), max(block) > 2 FROM profd.tombstone "
+    there = ask(ch, "SELECT build, uniqExact(tenant), uniqExact(centre), max(block) > 2 FROM life.tombstone "
                     "GROUP BY build")
     tap.point(there == [build, "1", "1", "1"], f"{name}: and recorded there", there)
     equal(tap, f"{name}: the answers are those of SQLite", bed, plain, d)
     again = d.ctl("delete", "--yes", build)
     tap.point(again.returncode != 0 and "no profile of build" in again.stderr
-              and ask(ch, "SELECT uniqExact(build) FROM profd.tombstone") == ["1"],
+              and ask(ch, "SELECT uniqExact(build) FROM life.tombstone") == ["1"],
               f"{name}: what is not there is not deleted again", again)
     tap.point(both(plain, d, bed.uploads(30)), f"{name}: uploads go on")
     equal(tap, f"{name}: and count, also of the program that was deleted", bed, plain, d)
@@ -65,10 +65,10 @@ def retired(tap, name, ch, bed, plain, d):
     draw, path = random.Random(3), os.path.join(d.state, "profd.db")
     with sqlite3.connect(path) as db:
         own = f"hex(centre) = '{db.execute('SELECT hex(name) FROM centre').fetchone()[0]}'"
-    days = [int(x) for x in ask(ch, f"SELECT DISTINCT day FROM profd.sum WHERE {own} ORDER BY day")]
-    servers(ch)[0].query(f"INSERT INTO profd.sum (centre, day) VALUES ('another centre..', {days[0]})",
+    days = [int(x) for x in ask(ch, f"SELECT DISTINCT day FROM life.sum WHERE {own} ORDER BY day")]
+    servers(ch)[0].query(f"INSERT INTO life.sum (centre, day) VALUES ('another centre..', {days[0]})",
                          insert_distributed_sync=1)
-    others = ask(ch, f"SELECT count() FROM profd.sum WHERE NOT ({own})")
+    others = ask(ch, f"SELECT count() FROM life.sum WHERE NOT ({own})")
     for each in (plain, d):
         each.stop()
         each.options = (*each.options, "--keep-age", "60s")
@@ -83,11 +83,11 @@ def retired(tap, name, ch, bed, plain, d):
             return db.execute("SELECT number, day, state FROM block").fetchall()
 
     over = until(lambda: not blocks())
-    left = ask(ch, f"SELECT countIf({own} AND day > 0), countIf(NOT ({own})) FROM profd.sum")
+    left = ask(ch, f"SELECT countIf({own} AND day > 0), countIf(NOT ({own})) FROM life.sum")
     tap.point(over and left == ["0", *others],
               f"{name}: after {KILLS} kills, {len(days)} days that are too old are dropped there, too",
               (blocks(), left, tier(d), d.logged()[-1500:]))
-    dropped = ask(ch, "SELECT uniqExact(day) FROM profd.manifest WHERE state = 2 AND " + own)
+    dropped = ask(ch, "SELECT uniqExact(day) FROM life.manifest WHERE state = 2 AND " + own)
     tap.point(dropped == [str(len(days))] and tier(d)["error"] is None, f"{name}: no manifest lists them", dropped)
     tap.point(until(lambda: not differing(bed.ask(plain), bed.ask(d))),
               f"{name}: the answers are those of SQLite again", differing(bed.ask(plain), bed.ask(d))[:3])
@@ -96,7 +96,8 @@ def retired(tap, name, ch, bed, plain, d):
 
 
 def life(tap, name, ch):
-    with Daemon("--raw-age", "1s") as plain, daemon(ch, start=False) as d:
+    """In a database of its own: what other centres sealed would be in every answer."""
+    with Daemon("--raw-age", "1s") as plain, daemon(ch, database="life", start=False) as d:
         bed = Bed(plain.folder)
         bodies = bed.uploads(90)
         for each in (plain, d.start()):
