@@ -16,6 +16,7 @@
 #include "tier/clickhouse.h"
 #include "tier/row_binary.h"
 #include "tier/statement.h"
+#include "tier/tombstone.h"
 #include "writer/writer.h"
 
 #define FIRST_MS 100u
@@ -35,7 +36,9 @@
 
 /* The steps. Each is run by the mirror's thread, or as a job of the writer. */
 enum mirror_step {
-    MIRROR_LOOK,  /* thread: reads the manifest and chooses the next step */
+    MIRROR_LOOK,  /* thread: reads the manifest and the tombstones, and chooses the next step */
+    MIRROR_BURY,  /* writer: applies what was deleted at any centre */
+    MIRROR_COVER, /* thread: tombstones for blocks that were sealed before this centre knew of the deletion */
     MIRROR_LIST,  /* writer: which blocks there are */
     MIRROR_CHECK, /* thread: the block is what the manifest says */
     MIRROR_BEGIN, /* writer */
@@ -92,6 +95,11 @@ struct mirror {
     struct listed next;    /* the block that arrives */
     uint64_t next_row;
     struct hashmap refused; /* struct refused_key → ms of loop_now when it was */
+
+    struct arena *tombstone_arena; /* of what follows */
+    struct store_tombstone *tombstones;
+    size_t tombstone_count;                     /* 0: all that there are have been applied */
+    uint64_t tombstones_read, tombstones_known; /* how many there were at the latest look; that are applied */
 
     struct store_stub after; /* the sum that was read last; its program is text */
     char after_program[BUILDID_TEXT_SIZE];
@@ -443,7 +451,10 @@ static enum profd_status mirror_look(struct mirror *m, struct profd_error *e)
     if (m->counts.twins[0] && strcmp(before, m->counts.twins) != 0) {
         log_write(LOG_LEVEL_WARNING, NULL, "%s", m->counts.twins);
     }
-    return PROFD_OK;
+    /* After the manifest: what a block lacks is known before the block arrives. */
+    arena_reset(m->tombstone_arena);
+    m->tombstones_read = m->tombstones_known;
+    return tombstone_read(m->client, m->tombstone_arena, &m->tombstones_read, &m->tombstones, &m->tombstone_count, e);
 }
 
 /* --- A block --- */
@@ -614,8 +625,24 @@ static bool mirror_is_local(const char *tenant)
     return strncmp(tenant, "uid ", 4) == 0;
 }
 
-/* Sets what the sums of the page are of. Those of local users of the other centre are left out: user 0 of two machines
- * is not one user. */
+/* *kept: the sum belongs into the database. Sums of local users of another centre do not, because user 0 of two
+ * machines is not one user; and none that were deleted. */
+static enum profd_status mirror_judge(const struct mirror *m, const struct store_block_sum *of, bool *kept,
+                                      struct profd_error *e)
+{
+    struct store_tombstone t = {.tenant = of->tenant, .build = of->stub.program, .block = m->next.m.block.number};
+    bool buried = false;
+
+    memcpy(t.centre, m->next.m.block.centre, sizeof t.centre);
+    *kept = m->next.own || !mirror_is_local(of->tenant);
+    if (*kept && m->tombstones_known) {
+        TRY(store_is_buried(m->store, &t, &buried, e));
+        *kept = !buried;
+    }
+    return PROFD_OK;
+}
+
+/* Sets what the sums of the page are of, and leaves out those that do not belong into the database. */
 static enum profd_status mirror_name_sums(struct mirror *m, struct hashmap *known, struct profd_error *e)
 {
     const struct store_stub **stubs = ARENA_ARRAY(m->page, m->sum_count + 1, const struct store_stub *);
@@ -649,7 +676,12 @@ static enum profd_status mirror_name_sums(struct mirror *m, struct hashmap *know
 
         if (!of || strcmp(of->stub.program, sum->stub.program) != 0) {
             status = mirror_refuse(e, "a sum is of a series that table series does not have");
-        } else if (m->next.own || !mirror_is_local(of->tenant)) {
+            continue;
+        }
+        bool keep = false;
+
+        status = mirror_judge(m, of, &keep, e);
+        if (keep) {
             sum->tenant = of->tenant;
             sum->builds = of->builds;
             sum->build_count = of->build_count;
@@ -715,7 +747,7 @@ static enum profd_status mirror_read(struct mirror *m, struct profd_error *e)
     m->sum_count = m->put = 0;
     if (loop_now() - m->looked > LOOK_AGAIN_MS) {
         TRY(mirror_look(m, e));
-        if (m->differs) { /* what left is hidden first */
+        if (m->differs || m->tombstone_count) { /* what left is hidden first, and what was deleted */
             return profd_error_set(e, PROFD_CONFLICT, "the manifest has changed");
         }
     }
@@ -756,9 +788,10 @@ static void mirror_run(void *context, struct work_item *const *items, size_t n)
 
     (void)items;
     (void)n; /* there is one */
-    m->status = m->step == MIRROR_CHECK  ? mirror_check(m, &m->error)
-                : m->step == MIRROR_READ ? mirror_read(m, &m->error)
-                                         : mirror_look(m, &m->error);
+    m->status = m->step == MIRROR_CHECK   ? mirror_check(m, &m->error)
+                : m->step == MIRROR_READ  ? mirror_read(m, &m->error)
+                : m->step == MIRROR_COVER ? tombstone_cover(m->client, m->tombstones, m->tombstone_count, &m->error)
+                                          : mirror_look(m, &m->error);
 }
 
 static void mirror_write_one(struct mirror *m, struct store *store, const struct profd_error *full)
@@ -767,12 +800,18 @@ static void mirror_write_one(struct mirror *m, struct store *store, const struct
     const uint64_t began = loop_now();
 
     m->more = false;
-    if (full && m->step != MIRROR_CLEAN) {
+    uint64_t uploads;
+
+    if (full && m->step != MIRROR_CLEAN && m->step != MIRROR_BURY) {
         m->error = *full;
         m->status = PROFD_FULL;
         return;
     }
     switch (m->step) {
+    case MIRROR_BURY:
+        m->status = store_bury(store, m->tombstones, m->tombstone_count, &uploads, &m->error);
+        m->tombstones_known = m->status ? m->tombstones_known : m->tombstones_read;
+        break;
     case MIRROR_LIST:
         m->status = store_mirror_list(store, m->list, m->list_count, &m->more, &m->error);
         break;
@@ -817,12 +856,20 @@ static unsigned mirror_choose(struct mirror *m)
     switch (m->step) {
     case MIRROR_LOOK:
         m->shown = m->counts;
-        m->step = m->differs    ? MIRROR_LIST
-                  : m->adopted  ? MIRROR_END
-                  : m->leaving  ? MIRROR_CLEAN
-                  : m->next_row ? MIRROR_CHECK
-                                : MIRROR_LOOK;
+        m->step = m->tombstone_count ? MIRROR_BURY
+                  : m->differs       ? MIRROR_LIST
+                  : m->adopted       ? MIRROR_END
+                  : m->leaving       ? MIRROR_CLEAN
+                  : m->next_row      ? MIRROR_CHECK
+                                     : MIRROR_LOOK;
         return m->step == MIRROR_LOOK ? LOOK_MS : 0;
+    case MIRROR_BURY:
+        m->leaving = true;
+        m->step = MIRROR_COVER;
+        return 0;
+    case MIRROR_COVER:
+        m->step = MIRROR_LOOK;
+        return 0;
     case MIRROR_LIST:
     case MIRROR_SHOW:
         m->leaving = true;
@@ -858,7 +905,8 @@ static const struct writer_job_type mirror_job_type;
 static void mirror_on_timer(void *context)
 {
     struct mirror *m = context;
-    const bool reads = m->step == MIRROR_LOOK || m->step == MIRROR_CHECK || m->step == MIRROR_READ;
+    const bool reads =
+        m->step == MIRROR_LOOK || m->step == MIRROR_CHECK || m->step == MIRROR_READ || m->step == MIRROR_COVER;
 
     if (m->running || m->stopped) {
         return;
@@ -884,8 +932,8 @@ static bool mirror_is_passing(enum profd_status status)
 
 static void mirror_fail(struct mirror *m)
 {
-    const bool of_block =
-        m->step != MIRROR_LOOK && m->step != MIRROR_LIST && m->step != MIRROR_CLEAN && m->step != MIRROR_END;
+    const bool of_block = m->step == MIRROR_CHECK || m->step == MIRROR_BEGIN || m->step == MIRROR_READ ||
+                          m->step == MIRROR_PUT || m->step == MIRROR_SHOW;
     const struct store_block *b = &m->next.m.block;
 
     if (of_block && !mirror_is_passing(m->status)) {
@@ -1007,10 +1055,12 @@ enum profd_status mirror_start(const struct sealer_config *config, const struct 
                              .leaving = true,
                              .timer = loop_timer_new(config->loop, mirror_on_timer, m),
                              .list_arena = arena_new(0),
+                             .tombstone_arena = arena_new(0),
                              .page = arena_new(0)};
         hashmap_init(&m->refused, 0);
     }
-    enum profd_status status = m && m->timer && m->list_arena && m->page ? mirror_open(m, e) : profd_no_memory(e);
+    enum profd_status status =
+        m && m->timer && m->list_arena && m->tombstone_arena && m->page ? mirror_open(m, e) : profd_no_memory(e);
     if (status) {
         mirror_free(m);
         return status;
@@ -1044,6 +1094,7 @@ void mirror_free(struct mirror *m)
     clickhouse_close(m->client);
     store_close(m->store);
     arena_free(m->list_arena);
+    arena_free(m->tombstone_arena);
     arena_free(m->page);
     free(m->keys);
     hashmap_clear(&m->refused);

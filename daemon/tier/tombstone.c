@@ -139,6 +139,23 @@ enum profd_status tombstone_write(struct clickhouse *c, const struct tombstone_o
     return PROFD_OK;
 }
 
+enum profd_status tombstone_cover(struct clickhouse *c, const struct store_tombstone *list, size_t n,
+                                  struct profd_error *e)
+{
+    struct writing w = {.list = calloc(n + 1, sizeof *w.list)};
+    TRY(w.list ? PROFD_OK : profd_no_memory(e));
+    for (size_t i = 0; i < n; i++) {
+        if (list[i].beyond) {
+            w.list[w.count] = list[i];
+            w.list[w.count].block = list[i].beyond;
+            w.list[w.count++].deleted++;
+        }
+    }
+    const enum profd_status status = w.count ? writing_insert(&w, 0, c, e) : PROFD_OK;
+    free(w.list);
+    return status;
+}
+
 static const char *take_text(struct row_reader *r, struct arena *a)
 {
     size_t n;

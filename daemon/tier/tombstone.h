@@ -27,6 +27,9 @@ struct tombstone_order {
  * then some may be written, and it may be repeated. */
 enum profd_status tombstone_write(struct clickhouse *c, const struct tombstone_order *order, struct arena *a,
                                   struct store_tombstone **out, size_t *count, struct profd_error *e);
+/* Writes a tombstone for each that store_bury found a later block of (beyond). Others of the list are ignored. */
+enum profd_status tombstone_cover(struct clickhouse *c, const struct store_tombstone *list, size_t n,
+                                  struct profd_error *e);
 /* Reads the tombstones for store_bury into the arena. *known: how many there were when they were read last; if there
  * are as many now, *count is 0. PROTOCOL: also a text that is no tenant or build-id. */
 enum profd_status tombstone_read(struct clickhouse *c, struct arena *a, uint64_t *known, struct store_tombstone **out,

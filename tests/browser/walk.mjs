@@ -234,10 +234,14 @@ async function inCompare(page) {
   await page.keyboard.press("5");
   await page.waitForFunction(() => document.querySelectorAll("#against option").length > 1);
   await ready(page);
-  await page.locator("#against").focus();
-  await tabTo(page, "form:has(#against) button");
-  await page.keyboard.press("Enter");
-  await page.waitForSelector(`${GRID}[aria-label=Differences] tbody .delta`);
+  // The form is drawn again when suggestions arrive; a key that is pressed at that moment is lost.
+  const row = page.locator(`${GRID}[aria-label=Differences] tbody .delta`).first();
+  for (let i = 0; i < 10 && !(await row.isVisible()); i++) {
+    await page.locator("#against").focus();
+    await tabTo(page, "form:has(#against) button");
+    await page.keyboard.press("Enter");
+    await row.waitFor({ timeout: 15000 }).catch(() => {});
+  }
   await ready(page);
   const verdicts = await page.locator(`${GRID} tbody .delta`).allTextContents();
   point(

@@ -25,4 +25,6 @@ with Tap() as tap, Daemon() as daemon:
                   bins.unmarked(r))
         tap.point(("shared-bins" in r.reasons) == bool(r.marked) == ("~" in r.text.split("Flat profile:")[-1]),
                   f"{name}: {len(r.marked)} self times are marked, and the reasons say it", r.text)
-    tap.point(not results["calc -O2"].marked, "aligned functions share no bins", results["calc -O2"].text)
+    # glibc's scale makes bins of 3.9 bytes: of a few, an end lies behind the beginning of an aligned function.
+    tap.point(results["calc -O2"].shared <= 0.05 * results["calc -O2"].ticks, "aligned functions share hardly any bins",
+              results["calc -O2"].text)

@@ -120,6 +120,7 @@ def centres(tap, kind):
         for d in (a, b):
             verified(tap, d, "two centres")
         leaving(tap, ch, bed, a)
+        deleted(tap, bed, a, b, truth, machines)
         lost(tap, ch, bed, a, b, truth)
 
 
@@ -132,6 +133,21 @@ def rights(tap, bed, a, truth):
         good = sum(status == 200 for status, _ in want.values())
         tap.point(got == want and good > 20, f"a token of tenant {tenant} gets what that tenant's hosts have sent",
                   (good, differing(want, got)[:3]))
+
+
+def deleted(tap, bed, a, b, truth, machines):
+    """What is deleted at one centre is deleted at all, also in what hosts send later of the time before."""
+    build = bed.programs[1].build
+    done = [d.ctl("delete", "--yes", build) for d in (a, truth)]
+    tap.point(all(x.returncode == 0 for x in done), "a program is deleted at the first centre", done)
+    tap.point(until(lambda: ask(bed, b) == ask(bed, truth)) and ask(bed, a) == ask(bed, truth),
+              "soon the second does not have it, either, and both have the rest",
+              (differing(ask(bed, truth), ask(bed, b))[:3], tier(b), b.logged()[-1000:]))
+    for m in machines:
+        m.send(20, latest=80)
+    tap.point(all(map(settled, (truth, a, b))) and sealed(a) and sealed(b), "hosts go on")
+    tap.point(mirrored(a, "us-1") and mirrored(b, "eu-1")
+              and all(d.ctl("verify").returncode == 0 for d in (a, b)), "verification finds nothing after that")
 
 
 def leaving(tap, ch, bed, a):
@@ -181,7 +197,7 @@ def lost(tap, ch, bed, a, b, truth):
             c.stop(signal.SIGKILL)
             times.append(time.time())
         c.start()
-        for p in bed.programs:
+        for p in bed.programs[:1] + bed.programs[2:]:
             assert c.ctl("symbols", p.exe).returncode == 0
         t = until(lambda: (t := tier(c)) and len(t["centres"]) == 2 and not any(
             x["waiting_blocks"] for x in t["centres"]) and t)
