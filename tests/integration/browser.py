@@ -16,7 +16,8 @@ sys.path.insert(0, os.path.join(ROOT, "tests", "bench"))
 import stack_tree  # noqa: E402
 
 CHROMIUM = shutil.which(os.environ.get("CHROMIUM", "chromium"))
-RUNS = {"cycle": ["30"], "calc": ["-s", "7", "-n", "30000"], "shapes": ["60000"], "uselib": ["50"],
+# calc must run long enough to have ticks in all of its functions, also on a quick machine.
+RUNS = {"cycle": ["30"], "calc": ["-s", "7", "-n", "120000"], "shapes": ["60000"], "uselib": ["50"],
         "sorter": ["100000", "2"]}
 
 

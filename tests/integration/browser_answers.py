@@ -41,7 +41,7 @@ def fill(d):
     fleet(d, new, 2, "1.3", 1.3, 1, NOW - 3000, fresh=True, labels=host)
     fleet(d, new, 3, "1.3", 1.6, 1, NOW, fresh=True, labels=lambda process: {"host": "db3", "service": "shop"})
     calc = os.path.join(programs(os.path.join(d.folder, "programs")), "calc")
-    gmon = profile(d.folder, calc, ["-s", "7", "-n", "30000"], 0)
+    gmon = profile(d.folder, calc, ["-s", "7", "-n", "120000"], 0)
     assert d.ctl("upload", "-e", calc, "-l", "service=calc", gmon).returncode == 0
     upload_digest(d)
     send_tangle(d)
