@@ -440,7 +440,7 @@ enum profd_status clickhouse_ask(struct clickhouse *c, const char *statement, ch
     return PROFD_OK;
 }
 
-enum profd_status clickhouse_take(struct clickhouse *c, const char *statement, uint8_t **bytes, size_t *size,
+enum profd_status clickhouse_take(struct clickhouse *c, const char *statement, struct row_reader *reply,
                                   struct profd_error *e)
 {
     const char *type = NULL;
@@ -450,10 +450,18 @@ enum profd_status clickhouse_take(struct clickhouse *c, const char *statement, u
         return profd_error_set(e, PROFD_PROTOCOL, "what answers a query at %s sends %.60s instead of rows", c->place,
                                type ? type : "no type");
     }
-    *bytes = (uint8_t *)c->reply.data;
-    *size = c->reply.size;
+    rows_open(reply, (uint8_t *)c->reply.data, c->reply.size);
     buffer_init(&c->reply, 0);
     return PROFD_OK;
+}
+
+enum profd_status clickhouse_read(struct clickhouse *c, struct buffer *statement, struct row_reader *reply,
+                                  struct profd_error *e)
+{
+    const enum profd_status status =
+        statement->failed ? profd_no_memory(e) : clickhouse_take(c, statement->data, reply, e);
+    buffer_done(statement);
+    return status;
 }
 
 static uint64_t now_ms(void)
@@ -486,5 +494,14 @@ enum profd_status clickhouse_insert(struct clickhouse *c, const char *statement,
                                  "empty: it has %zu bytes",
                                  c->place, c->reply.size);
     }
+    return status;
+}
+
+enum profd_status clickhouse_write(struct clickhouse *c, const char *statement, struct buffer *rows,
+                                   struct profd_error *e)
+{
+    const enum profd_status status =
+        rows->failed ? profd_no_memory(e) : clickhouse_insert(c, statement, rows->data, rows->size, e);
+    buffer_done(rows);
     return status;
 }

@@ -10,8 +10,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "proto/status.h"
 #include "base/clickhouse_address.h"
+#include "core/buffer.h"
+#include "proto/status.h"
+#include "tier/row_binary.h"
 
 struct clickhouse;
 
@@ -44,12 +46,19 @@ const char *clickhouse_place(const struct clickhouse *c);
  * not ClickHouse, or the reply does not say where it ends. REFUSED: any other error of the server, with its sentence
  * and number. An error that follows data with status 200 is one, too. */
 enum profd_status clickhouse_ask(struct clickhouse *c, const char *statement, char **reply, struct profd_error *e);
-/* As clickhouse_ask, of a query that ends with FORMAT RowBinary. PROTOCOL: also a reply of another type. */
-enum profd_status clickhouse_take(struct clickhouse *c, const char *statement, uint8_t **bytes, size_t *size,
+/* As clickhouse_ask, of a query that ends with FORMAT RowBinary. The caller ends *reply by rows_close. PROTOCOL: also a
+ * reply of another type. */
+enum profd_status clickhouse_take(struct clickhouse *c, const char *statement, struct row_reader *reply,
+                                  struct profd_error *e);
+/* As clickhouse_take, of a query in a buffer, which it ends in any case. NO_MEMORY: also if the buffer has failed. */
+enum profd_status clickhouse_read(struct clickhouse *c, struct buffer *statement, struct row_reader *reply,
                                   struct profd_error *e);
 /* Inserts data in the format that the statement names. On OK every shard has stored its part, with replicas each on at
  * least two. Otherwise as clickhouse_ask: some of the data may be stored. */
 enum profd_status clickhouse_insert(struct clickhouse *c, const char *statement, const void *data, size_t size,
                                     struct profd_error *e);
+/* As clickhouse_insert, of rows in a buffer, which it ends in any case. NO_MEMORY: also if the buffer has failed. */
+enum profd_status clickhouse_write(struct clickhouse *c, const char *statement, struct buffer *rows,
+                                   struct profd_error *e);
 
 #endif

@@ -268,19 +268,15 @@ static enum profd_status fetch_batch(struct fetch *q, struct clickhouse *handle,
 {
     struct buffer statement;
     struct row_reader r;
-    uint8_t *reply;
-    size_t size, rows = 0;
+    size_t rows = 0;
 
     buffer_init(&statement, STATEMENT_BYTES);
     statement_fetch(&statement, stubs, n, q->part);
-    enum profd_status status =
-        statement.failed ? profd_no_memory(e) : clickhouse_take(handle, statement.data, &reply, &size, e);
-    buffer_done(&statement);
+    enum profd_status status = clickhouse_read(handle, &statement, &r, e);
     if (status) {
         return status;
     }
     memset(q->seen, 0, n * sizeof *q->seen);
-    rows_open(&r, reply, size);
     for (; rows_more(&r) && !status; rows++) {
         status = fetch_row(q, &r, stubs, n, e);
     }

@@ -243,12 +243,10 @@ static enum profd_status init_make(struct init *n, struct profd_error *e)
 /* Runs a query that finds nothing, or a row of numbers, for the sums of nothing. */
 static enum profd_status init_try_query(struct init *n, struct buffer *statement, struct profd_error *e)
 {
-    uint8_t *bytes = NULL;
-    size_t size;
+    struct row_reader reply = {.bytes = NULL};
     enum profd_status status = statement->failed ? profd_no_memory(e) : PROFD_OK;
-    status =
-        status ? status : init_name(clickhouse_take(n->server, statement->data, &bytes, &size, e), statement->data, e);
-    free(bytes);
+    status = status ? status : init_name(clickhouse_take(n->server, statement->data, &reply, e), statement->data, e);
+    rows_close(&reply);
     buffer_done(statement);
     buffer_init(statement, STATEMENT_MAX);
     return status;
@@ -274,18 +272,26 @@ static enum profd_status init_try(struct init *n, struct profd_error *e)
 {
     static const char *const inserts[] = {STATEMENT_PUT_SERIES, STATEMENT_PUT_SUMS, STATEMENT_PUT_MANIFEST,
                                           STATEMENT_PUT_TOMBSTONES};
+    static const char *const queries[] = {STATEMENT_COUNT_TOMBSTONES, STATEMENT_LIST_TOMBSTONES, STATEMENT_LAST_BLOCKS};
     const struct store_stub stub = {.program = "00", .block = {.attempt = 1}}, *const stubs[] = {&stub, &stub};
     struct buffer b;
     buffer_init(&b, STATEMENT_MAX);
     for (size_t i = 0; i < sizeof inserts / sizeof *inserts; i++) {
         TRY(init_name(clickhouse_insert(n->server, inserts[i], "", 0, e), inserts[i], e));
     }
+    if (n->address->replicated) {
+        TRY(init_name(clickhouse_insert(n->server, STATEMENT_PUT_NOTHING, "", 0, e), STATEMENT_PUT_NOTHING, e));
+    }
     statement_check_block(&b, &stub.block);
     TRY(init_try_query(n, &b, e));
-    statement_fetch(&b, stubs, 2, false);
-    TRY(init_try_query(n, &b, e));
-    statement_fetch(&b, stubs, 2, true);
-    TRY(init_try_query(n, &b, e));
+    for (int part = STORE_ARCHIVE_COUNTS; part <= STORE_ARCHIVE_TOTALS; part++) {
+        statement_fetch(&b, stubs, 2, (enum store_archive_part)part);
+        TRY(init_try_query(n, &b, e));
+    }
+    for (size_t i = 0; i < sizeof queries / sizeof *queries; i++) {
+        buffer_add(&b, queries[i], strlen(queries[i]) + 1);
+        TRY(init_try_query(n, &b, e));
+    }
     statement_list_blocks(&b);
     TRY(init_try_query(n, &b, e));
     statement_find_keys(&b, &stub.block);

@@ -115,22 +115,6 @@ struct mirror {
 
 /* --- The manifest --- */
 
-/* Runs the query, frees its text and opens the reply. */
-static enum profd_status mirror_ask(struct mirror *m, struct buffer *statement, struct row_reader *reply,
-                                    struct profd_error *e)
-{
-    uint8_t *bytes;
-    size_t size;
-    enum profd_status status =
-        statement->failed ? profd_no_memory(e) : clickhouse_take(m->client, statement->data, &bytes, &size, e);
-
-    buffer_done(statement);
-    if (!status) {
-        rows_open(reply, bytes, size);
-    }
-    return status;
-}
-
 static enum profd_status mirror_cut(struct profd_error *e)
 {
     return profd_error_set(e, PROFD_PROTOCOL, "a reply of ClickHouse ends within a row");
@@ -210,7 +194,7 @@ static enum profd_status mirror_read_manifest(struct mirror *m, struct profd_err
 
     buffer_init(&statement, STATEMENT_BYTES);
     statement_list_blocks(&statement);
-    TRY(mirror_ask(m, &statement, &r, e));
+    TRY(clickhouse_read(m->client, &statement, &r, e));
     arena_reset(m->list_arena);
     m->list_count = 0;
     for (status = PROFD_OK; rows_more(&r) && !status;) {
@@ -469,7 +453,7 @@ static enum profd_status mirror_find_keys(struct mirror *m, struct profd_error *
     m->keys = NULL;
     buffer_init(&statement, STATEMENT_BYTES);
     statement_find_keys(&statement, &m->next.m.block);
-    TRY(mirror_ask(m, &statement, &r, e));
+    TRY(clickhouse_read(m->client, &statement, &r, e));
     const char *keys = rows_string(&r, &n);
     const bool cut = r.cut;
     if (!cut && (m->keys = malloc(n + 1))) {
@@ -488,7 +472,7 @@ static enum profd_status mirror_check(struct mirror *m, struct profd_error *e)
 
     buffer_init(&statement, STATEMENT_BYTES);
     statement_check_block(&statement, &l->m.block);
-    TRY(mirror_ask(m, &statement, &r, e));
+    TRY(clickhouse_read(m->client, &statement, &r, e));
     const uint64_t rows = rows_u64(&r), bytes = rows_u64(&r), checksum = rows_u64(&r);
     const bool cut = r.cut || rows_more(&r);
     rows_close(&r);
@@ -659,7 +643,7 @@ static enum profd_status mirror_name_sums(struct mirror *m, struct hashmap *know
     }
     buffer_init(&statement, STATEMENT_BYTES);
     statement_find_series(&statement, stubs, m->sum_count);
-    TRY(mirror_ask(m, &statement, &r, e));
+    TRY(clickhouse_read(m->client, &statement, &r, e));
     while (rows_more(&r) && !status) {
         struct store_block_sum of;
 
@@ -758,7 +742,7 @@ static enum profd_status mirror_read(struct mirror *m, struct profd_error *e)
         buffer_done(&statement);
         return profd_no_memory(e);
     }
-    TRY(mirror_ask(m, &statement, &r, e));
+    TRY(clickhouse_read(m->client, &statement, &r, e));
     for (; rows_more(&r) && !status; m->sum_count += !status) {
         status = m->sum_count == PAGE_ROWS ? mirror_refuse(e, "a reply has more sums than were asked for")
                                            : mirror_take_sum(m, &r, &m->sums[m->sum_count], e);

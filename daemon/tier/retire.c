@@ -60,7 +60,6 @@ static enum profd_status drop_on_server(struct retiring *r, const struct store_b
     const bool cluster = r->setup->address->cluster[0];
     struct buffer statement, row;
     char *reply = NULL;
-    enum profd_status status = PROFD_OK;
 
     /* ClickHouse 18.16 refuses reads with select_sequential_consistency while the part that was inserted last with a
      * quorum is not there. So that it is never one of the day, a row that no manifest lists is inserted first. */
@@ -68,14 +67,12 @@ static enum profd_status drop_on_server(struct retiring *r, const struct store_b
         buffer_init(&row, ROWS_BYTES);
         rows_put_fixed(&row, b->centre, sizeof b->centre);
         rows_put_i64(&row, r->setup->now);
-        status = row.failed ? profd_no_memory(e)
-                            : clickhouse_insert(r->server, STATEMENT_PUT_NOTHING, row.data, row.size, e);
-        buffer_done(&row);
-        TRY(status);
+        TRY(clickhouse_write(r->server, STATEMENT_PUT_NOTHING, &row, e));
     }
     buffer_init(&statement, STATEMENT_BYTES);
     statement_drop_day(&statement, b->centre, b->day, cluster);
-    status = statement.failed ? profd_no_memory(e) : clickhouse_ask(r->server, statement.data, &reply, e);
+    const enum profd_status status =
+        statement.failed ? profd_no_memory(e) : clickhouse_ask(r->server, statement.data, &reply, e);
     buffer_done(&statement);
     free(reply);
     return status;
@@ -117,10 +114,7 @@ static enum profd_status hide_blocks(const struct retiring *r, struct clickhouse
                                                .version = STATEMENT_DROPPED_VERSION};
         statement_add_manifest(&rows, &row);
     }
-    const enum profd_status status =
-        rows.failed ? profd_no_memory(e) : clickhouse_insert(client, STATEMENT_PUT_MANIFEST, rows.data, rows.size, e);
-    buffer_done(&rows);
-    return status;
+    return clickhouse_write(client, STATEMENT_PUT_MANIFEST, &rows, e);
 }
 
 enum profd_status retire_blocks(const struct retire_setup *setup, struct clickhouse *client, struct store *s,

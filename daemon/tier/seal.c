@@ -157,22 +157,6 @@ static enum profd_status sealer_send(struct sealer *s, struct profd_error *e)
                             : PROFD_OK;
 }
 
-/* Runs the query, frees its text and opens the reply. */
-static enum profd_status sealer_ask(struct sealer *s, struct buffer *statement, struct row_reader *reply,
-                                    struct profd_error *e)
-{
-    uint8_t *bytes;
-    size_t size;
-    enum profd_status status =
-        statement->failed ? profd_no_memory(e) : clickhouse_take(s->client, statement->data, &bytes, &size, e);
-
-    buffer_done(statement);
-    if (!status) {
-        rows_open(reply, bytes, size);
-    }
-    return status;
-}
-
 /* What ClickHouse has of this attempt must be what was sent. */
 static enum profd_status sealer_check(struct sealer *s, struct profd_error *e)
 {
@@ -181,7 +165,7 @@ static enum profd_status sealer_check(struct sealer *s, struct profd_error *e)
 
     buffer_init(&statement, REPLY_BYTES);
     statement_check_block(&statement, &s->block);
-    TRY(sealer_ask(s, &statement, &r, e));
+    TRY(clickhouse_read(s->client, &statement, &r, e));
     const uint64_t rows = rows_u64(&r), bytes = rows_u64(&r), checksum = rows_u64(&r);
     const bool cut = r.cut || rows_more(&r);
     rows_close(&r);
@@ -214,10 +198,7 @@ static enum profd_status sealer_publish(struct sealer *s, struct profd_error *e)
                                          .keys = keys.data,
                                          .keys_size = keys.size};
     statement_add_manifest(&row, &m);
-    if (!status) {
-        status = row.failed ? profd_no_memory(e)
-                            : clickhouse_insert(s->client, STATEMENT_PUT_MANIFEST, row.data, row.size, e);
-    }
+    status = status ? status : clickhouse_write(s->client, STATEMENT_PUT_MANIFEST, &row, e);
     buffer_done(&row);
     buffer_done(&keys);
     return status;
@@ -242,7 +223,7 @@ static enum profd_status sealer_look(struct sealer *s, struct profd_error *e)
     }
     buffer_init(&statement, REPLY_BYTES);
     statement_find_newest(&statement, centre.name);
-    TRY(sealer_ask(s, &statement, &r, e));
+    TRY(clickhouse_read(s->client, &statement, &r, e));
     const uint32_t newest = rows_u32(&r);
     const bool cut = r.cut;
     rows_close(&r);

@@ -78,11 +78,8 @@ static enum profd_status writing_cover(struct writing *w, const struct covered *
 static enum profd_status writing_look(struct writing *w, struct clickhouse *client, struct profd_error *e)
 {
     struct row_reader r;
-    uint8_t *bytes;
-    size_t size;
     enum profd_status status = PROFD_OK;
-    TRY(clickhouse_take(client, STATEMENT_LAST_BLOCKS, &bytes, &size, e));
-    rows_open(&r, bytes, size);
+    TRY(clickhouse_take(client, STATEMENT_LAST_BLOCKS, &r, e));
     while (rows_more(&r) && !status) {
         struct covered c;
         rows_fixed(&r, c.centre, sizeof c.centre);
@@ -96,23 +93,24 @@ static enum profd_status writing_look(struct writing *w, struct clickhouse *clie
     return status;
 }
 
+static void add_tombstone(struct buffer *rows, const struct store_tombstone *t)
+{
+    rows_put_text(rows, t->tenant);
+    rows_put_text(rows, t->build);
+    rows_put_fixed(rows, t->centre, sizeof t->centre);
+    rows_put_u32(rows, (uint32_t)t->block);
+    rows_put_i64(rows, t->deleted);
+}
+
 static enum profd_status writing_insert(const struct writing *w, size_t from, struct clickhouse *client,
                                         struct profd_error *e)
 {
-    struct buffer b;
-    buffer_init(&b, ROWS_BYTES);
+    struct buffer rows;
+    buffer_init(&rows, ROWS_BYTES);
     for (size_t i = from; i < w->count; i++) {
-        const struct store_tombstone *t = &w->list[i];
-        rows_put_text(&b, t->tenant);
-        rows_put_text(&b, t->build);
-        rows_put_fixed(&b, t->centre, sizeof t->centre);
-        rows_put_u32(&b, (uint32_t)t->block);
-        rows_put_i64(&b, t->deleted);
+        add_tombstone(&rows, &w->list[i]);
     }
-    const enum profd_status status =
-        b.failed ? profd_no_memory(e) : clickhouse_insert(client, STATEMENT_PUT_TOMBSTONES, b.data, b.size, e);
-    buffer_done(&b);
-    return status;
+    return clickhouse_write(client, STATEMENT_PUT_TOMBSTONES, &rows, e);
 }
 
 enum profd_status tombstone_write(struct clickhouse *c, const struct tombstone_order *order, struct arena *a,
@@ -142,18 +140,17 @@ enum profd_status tombstone_write(struct clickhouse *c, const struct tombstone_o
 enum profd_status tombstone_cover(struct clickhouse *c, const struct store_tombstone *list, size_t n,
                                   struct profd_error *e)
 {
-    struct writing w = {.list = calloc(n + 1, sizeof *w.list)};
-    TRY(w.list ? PROFD_OK : profd_no_memory(e));
+    struct buffer rows;
+    buffer_init(&rows, ROWS_BYTES);
     for (size_t i = 0; i < n; i++) {
         if (list[i].beyond) {
-            w.list[w.count] = list[i];
-            w.list[w.count].block = list[i].beyond;
-            w.list[w.count++].deleted++;
+            struct store_tombstone later = list[i];
+            later.block = list[i].beyond;
+            later.deleted++;
+            add_tombstone(&rows, &later);
         }
     }
-    const enum profd_status status = w.count ? writing_insert(&w, 0, c, e) : PROFD_OK;
-    free(w.list);
-    return status;
+    return rows.size || rows.failed ? clickhouse_write(c, STATEMENT_PUT_TOMBSTONES, &rows, e) : PROFD_OK;
 }
 
 static const char *take_text(struct row_reader *r, struct arena *a)
@@ -167,10 +164,8 @@ enum profd_status tombstone_read(struct clickhouse *c, struct arena *a, uint64_t
                                  size_t *count, struct profd_error *e)
 {
     struct row_reader r;
-    uint8_t *bytes;
-    size_t size, n = 0;
-    TRY(clickhouse_take(c, STATEMENT_COUNT_TOMBSTONES, &bytes, &size, e));
-    rows_open(&r, bytes, size);
+    size_t n = 0;
+    TRY(clickhouse_take(c, STATEMENT_COUNT_TOMBSTONES, &r, e));
     const uint64_t there = rows_u64(&r);
     const bool cut = r.cut;
     rows_close(&r);
@@ -181,9 +176,8 @@ enum profd_status tombstone_read(struct clickhouse *c, struct arena *a, uint64_t
     if (there == *known) {
         return PROFD_OK;
     }
-    TRY(clickhouse_take(c, STATEMENT_LIST_TOMBSTONES, &bytes, &size, e));
-    rows_open(&r, bytes, size);
-    const size_t most = size / (STORE_CENTRE_SIZE + 14); /* bytes of the smallest row */
+    TRY(clickhouse_take(c, STATEMENT_LIST_TOMBSTONES, &r, e));
+    const size_t most = (size_t)(r.end - r.at) / (STORE_CENTRE_SIZE + 14); /* bytes of the smallest row */
     struct store_tombstone *list = ARENA_ARRAY(a, most + 1, struct store_tombstone);
     enum profd_status status = list ? PROFD_OK : profd_no_memory(e);
     for (; !status && rows_more(&r) && n < most; n++) {

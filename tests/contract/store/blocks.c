@@ -37,19 +37,6 @@ static void put_late(struct fixture *f, unsigned sequence, int64_t end)
     put_counted(f, &m);
 }
 
-static int64_t count(struct fixture *f, const char *sql)
-{
-    sqlite3 *db;
-    sqlite3_stmt *q;
-    cr_assert_eq(sqlite3_open(f->path, &db), SQLITE_OK);
-    cr_assert_eq(sqlite3_prepare_v2(db, sql, -1, &q, NULL), SQLITE_OK, "%s", sqlite3_errmsg(db));
-    cr_assert_eq(sqlite3_step(q), SQLITE_ROW);
-    const int64_t n = sqlite3_column_int64(q, 0);
-    sqlite3_finalize(q);
-    sqlite3_close(db);
-    return n;
-}
-
 static uint64_t bytes_of(struct fixture *f, uint32_t uid)
 {
     struct store_use use;
@@ -80,14 +67,14 @@ STORE_TEST(block_of_each_day)
     const uint64_t bytes[] = {bytes_of(f, 1), bytes_of(f, 2)};
     const struct seen all = look_window(f, 0, 0), some = look_window(f, MIDNIGHT + 5 * HOUR, MIDNIGHT + 60 * HOUR);
     cr_assert_eq(all.uploads, 12 * DAYS);
-    cr_assert_eq(count(f, "SELECT count(*) FROM rollup WHERE level=2"), 0, "a tier needs no sums of all time");
+    cr_assert_eq(fixture_count(f, "SELECT count(*) FROM rollup WHERE level=2"), 0, "a tier needs no sums of all time");
     memory_tier_seal(&tier, f->w, MIDNIGHT + 2 * DAY, NOW);
     expect_clean(f);
-    cr_assert_eq(count(f, "SELECT count(*) FROM rollup WHERE level=1"), 2, "the third day is too young");
+    cr_assert_eq(fixture_count(f, "SELECT count(*) FROM rollup WHERE level=1"), 2, "the third day is too young");
     memory_tier_seal(&tier, f->w, MIDNIGHT + DAYS * DAY, NOW);
     expect_clean(f);
-    cr_assert_eq(count(f, "SELECT count(*) FROM rollup"), 0);
-    cr_assert_eq(count(f, "SELECT count(*) FROM sealed"), 2 * 7 * DAYS);
+    cr_assert_eq(fixture_count(f, "SELECT count(*) FROM rollup"), 0);
+    cr_assert_eq(fixture_count(f, "SELECT count(*) FROM sealed"), 2 * 7 * DAYS);
     cr_assert(bytes_of(f, 1) == bytes[0] && bytes_of(f, 2) == bytes[1], "sealing frees nothing of a user's share");
     cr_assert_eq(tier.fetched, 0);
     const struct seen then = look_window(f, 0, 0);
@@ -177,7 +164,7 @@ STORE_TEST(block_freezes_its_day)
     put_late(f, 1, MIDNIGHT + 3 * HOUR);
     put_late(f, 2, MIDNIGHT + 30 * HOUR);
     compact_all(f, HOUR, 0, NOW);
-    cr_assert_eq(count(f, "SELECT count(*) FROM upload"), 1, "the other day goes on");
+    cr_assert_eq(fixture_count(f, "SELECT count(*) FROM upload"), 1, "the other day goes on");
     expect_clean(f);
     tier.block = first;
     tier.step = MEMORY_TIER_READING;
@@ -196,14 +183,14 @@ STORE_TEST(block_freezes_its_day)
     const struct seen then = look_window(f, 0, 0);
     cr_assert_eq(then.uploads, 12 * DAYS + 2);
     compact_all(f, HOUR, 0, NOW);
-    cr_assert_eq(count(f, "SELECT count(*) FROM upload"), 0);
+    cr_assert_eq(fixture_count(f, "SELECT count(*) FROM upload"), 0);
     expect_clean(f);
     tier.step = MEMORY_TIER_IDLE;
     memory_tier_seal(&tier, f->w, NOW - DAY, NOW - DAY);
-    cr_assert_eq(count(f, "SELECT count(DISTINCT block) FROM sealed"), DAYS, "seal-after has not passed");
+    cr_assert_eq(fixture_count(f, "SELECT count(DISTINCT block) FROM sealed"), DAYS, "seal-after has not passed");
     memory_tier_seal(&tier, f->w, NOW, NOW);
-    cr_assert_eq(count(f, "SELECT count(DISTINCT block) FROM sealed"), DAYS + 1);
-    cr_assert_eq(count(f, "SELECT count(*) FROM rollup"), 0);
+    cr_assert_eq(fixture_count(f, "SELECT count(DISTINCT block) FROM sealed"), DAYS + 1);
+    cr_assert_eq(fixture_count(f, "SELECT count(*) FROM rollup"), 0);
     expect_clean(f);
     const struct seen last = look_window(f, 0, 0);
     same(&then, &last);
@@ -229,16 +216,16 @@ STORE_TEST(block_freezes_its_day_for_hosts)
         deliver(f, &s->list[i]);
     }
     compact_all(f, HOUR, UINT64_MAX, NOW);
-    cr_assert_eq(count(f, "SELECT count(*) FROM rollup WHERE level=0"), 4);
-    cr_assert_eq(count(f, "SELECT count(*) FROM rollup WHERE level>2"), 4);
+    cr_assert_eq(fixture_count(f, "SELECT count(*) FROM rollup WHERE level=0"), 4);
+    cr_assert_eq(fixture_count(f, "SELECT count(*) FROM rollup WHERE level>2"), 4);
     const struct seen before = look_window(f, 0, 0);
     cr_assert_eq(before.uploads, 24);
     centre_of(f);
     memory_tier_seal(&tier, f->w, NOW, NOW); /* the next attempt */
     compact_all(f, HOUR, UINT64_MAX, NOW);
-    cr_assert_eq(count(f, "SELECT count(*) FROM rollup WHERE level=0"), 4);
-    cr_assert_eq(count(f, "SELECT count(*) FROM rollup WHERE level>2"), 0);
-    cr_assert_eq(count(f, "SELECT count(*) FROM sealed WHERE level=0"), 4);
+    cr_assert_eq(fixture_count(f, "SELECT count(*) FROM rollup WHERE level=0"), 4);
+    cr_assert_eq(fixture_count(f, "SELECT count(*) FROM rollup WHERE level>2"), 0);
+    cr_assert_eq(fixture_count(f, "SELECT count(*) FROM sealed WHERE level=0"), 4);
     const struct seen then = look_window(f, 0, 0);
     same(&before, &then);
     centre_of(f);
@@ -305,7 +292,7 @@ STORE_TEST(block_keys_are_those_of_its_opening)
     memory_tier_seal(&tier, f->w, NOW, NOW);
     compact_all(f, HOUR, UINT64_MAX, NOW);
     OK(f, store_remove_ids(f->w, NOW + 30 * DAY, &f->e));
-    cr_assert_eq(count(f, "SELECT count(*) FROM arrival"), 0);
+    cr_assert_eq(fixture_count(f, "SELECT count(*) FROM arrival"), 0);
     OK(f, store_block_begin(f->w, NOW + DAY, &b, &found, &f->e));
     cr_assert(found && b.number > next.number);
     k = keys_of(f, &b, s);
@@ -330,7 +317,7 @@ STORE_TEST(block_of_removed_data)
     FAILS(f, PROFD_CONFLICT, store_block_written(f->w, &b, NOW, &f->e));
     OK(f, store_block_begin(f->w, NOW, &next, &found, &f->e));
     cr_assert(found && next.number > b.number && next.day == b.day + 1, "nothing of the first day is left");
-    cr_assert_eq(count(f, "SELECT state FROM block ORDER BY number LIMIT 1"), STORE_BLOCK_GONE);
+    cr_assert_eq(fixture_count(f, "SELECT state FROM block ORDER BY number LIMIT 1"), STORE_BLOCK_GONE);
     OK(f, store_block_begin(f->w, NOW, &b, &found, &f->e));
     cr_assert(b.number == next.number && b.attempt == 2);
     OK(f, store_delete_build(f->w, &(struct store_scope){.uid = 2}, full_id("aa01"), &uploads, &f->e));
@@ -344,10 +331,10 @@ STORE_TEST(block_of_removed_data)
     expect_clean(f);
     OK(f, store_delete_build(f->w, &everybody, full_id("aa01"), &uploads, &f->e));
     compact_all(f, HOUR, UINT64_MAX, NOW);
-    cr_assert_eq(count(f, "SELECT count(*) FROM sealed"), 0);
-    cr_assert_eq(count(f, "SELECT sum(state=4) FROM block"), DAYS);
+    cr_assert_eq(fixture_count(f, "SELECT count(*) FROM sealed"), 0);
+    cr_assert_eq(fixture_count(f, "SELECT sum(state=4) FROM block"), DAYS);
     OK(f, store_block_forget(f->w, b.number, &f->e));
-    cr_assert_eq(count(f, "SELECT count(*) FROM block"), DAYS - 1);
+    cr_assert_eq(fixture_count(f, "SELECT count(*) FROM block"), DAYS - 1);
     expect_clean(f);
     memory_tier_done(&tier);
 }
@@ -444,7 +431,7 @@ STORE_TEST(block_tombstones_cover_what_hosts_hold)
     FAILS(f, PROFD_CONFLICT, store_block_written(f->w, &b, NOW, &f->e));
     compact_all(f, HOUR, UINT64_MAX, NOW);
     OK(f, store_block_begin(f->w, NOW, &next, &found, &f->e));
-    cr_assert(!found && count(f, "SELECT state FROM block") == STORE_BLOCK_GONE);
+    cr_assert(!found && fixture_count(f, "SELECT state FROM block") == STORE_BLOCK_GONE);
     for (size_t i = 4; i < 8; i++) {
         deliver(f, &s->list[i]);
     }
@@ -461,16 +448,16 @@ STORE_TEST(block_bytes_count_for_keep_bytes)
     fill(f);
     memory_tier_seal(&tier, f->w, NOW, NOW);
     compact_all(f, HOUR, UINT64_MAX, NOW);
-    const int64_t content = count(f, "SELECT (page_count-freelist_count)*page_size FROM pragma_page_count, "
-                                     "pragma_page_size, pragma_freelist_count"),
-                  released = count(f, "SELECT sum(bytes) FROM block");
+    const int64_t content = fixture_count(f, "SELECT (page_count-freelist_count)*page_size FROM pragma_page_count, "
+                                             "pragma_page_size, pragma_freelist_count"),
+                  released = fixture_count(f, "SELECT sum(bytes) FROM block");
     retire_all(f, 0, (uint64_t)(content + released), NOW);
     cr_assert_eq(look_window(f, 0, 0).uploads, 12 * DAYS);
     retire_all(f, 0, (uint64_t)(content + released - 1), NOW);
     cr_assert_eq(look_window(f, 0, 0).uploads, 12 * (DAYS - 1), "%llu",
                  (unsigned long long)look_window(f, 0, 0).uploads);
     cr_assert_eq(look_window(f, MIDNIGHT + DAY, 0).uploads, 12 * (DAYS - 1), "the oldest day went");
-    cr_assert_eq(count(f, "SELECT state FROM block WHERE number=1"), STORE_BLOCK_GONE);
+    cr_assert_eq(fixture_count(f, "SELECT state FROM block WHERE number=1"), STORE_BLOCK_GONE);
     expect_clean(f);
     memory_tier_done(&tier);
 }
@@ -511,7 +498,7 @@ STORE_TEST(block_arcs_are_verified)
     cr_assert_eq(sqlite3_prepare_v2(db, "UPDATE sealed SET arcs=?1 WHERE id=(SELECT min(id) FROM sealed WHERE level=1)",
                                     -1, &q, NULL),
                  0);
-    const uint32_t builds = (uint32_t)count(f, "SELECT length(builds)/4 FROM build_set LIMIT 1");
+    const uint32_t builds = (uint32_t)fixture_count(f, "SELECT length(builds)/4 FROM build_set LIMIT 1");
     memcpy(kept, bytes, n);
     for (size_t i = 0; i <= n; i++) { /* the last: none is wrong */
         bytes[i] ^= i < n ? 0x11 : 0;

@@ -2,6 +2,7 @@
 #include "tests/contract/store/fixture.h"
 
 #include <ftw.h>
+#include <sqlite3.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -185,4 +186,17 @@ const char *get_content(struct fixture *f, const char *build_id, size_t n, const
         *variants = v.variants;
     }
     return text;
+}
+
+int64_t fixture_count(const struct fixture *f, const char *sql)
+{
+    sqlite3 *db;
+    sqlite3_stmt *q;
+    cr_assert_eq(sqlite3_open(f->path, &db), SQLITE_OK);
+    cr_assert_eq(sqlite3_prepare_v2(db, sql, -1, &q, NULL), SQLITE_OK, "%s", sqlite3_errmsg(db));
+    cr_assert_eq(sqlite3_step(q), SQLITE_ROW);
+    const int64_t n = sqlite3_column_int64(q, 0);
+    sqlite3_finalize(q);
+    sqlite3_close(db);
+    return n;
 }

@@ -19,6 +19,8 @@ void fixture_open(struct fixture *f);
 /* Closes and opens again. */
 void fixture_reopen(struct fixture *f);
 void fixture_close(struct fixture *f);
+/* The number that a query of one row and column gives, from the file. */
+int64_t fixture_count(const struct fixture *f, const char *sql);
 
 #define STORE_TEST(name)                                                                                               \
     static void name##_body(struct fixture *f);                                                                        \

@@ -124,19 +124,6 @@ static void done(struct fixture *truth)
     fixture_close(truth);
 }
 
-static int64_t count(struct fixture *f, const char *sql)
-{
-    sqlite3 *db;
-    sqlite3_stmt *q;
-    cr_assert_eq(sqlite3_open(f->path, &db), SQLITE_OK);
-    cr_assert_eq(sqlite3_prepare_v2(db, sql, -1, &q, NULL), SQLITE_OK, "%s", sqlite3_errmsg(db));
-    cr_assert_eq(sqlite3_step(q), SQLITE_ROW);
-    const int64_t n = sqlite3_column_int64(q, 0);
-    sqlite3_finalize(q);
-    sqlite3_close(db);
-    return n;
-}
-
 static void same(const struct seen *a, const struct seen *b)
 {
     cr_assert(a->uploads == b->uploads && a->processes == b->processes && a->ticks == b->ticks && a->calls == b->calls,
@@ -249,8 +236,8 @@ STORE_TEST(mirror_is_whole_or_absent)
     cr_assert_eq(look_window(f, 0, 0).uploads, 0);
     expect_clean(f);
     clean(f);
-    cr_assert_eq(count(f, "SELECT (SELECT count(*) FROM sealed)+(SELECT count(*) FROM block)+"
-                          "(SELECT count(*) FROM series)+(SELECT count(*) FROM build_user)"),
+    cr_assert_eq(fixture_count(f, "SELECT (SELECT count(*) FROM sealed)+(SELECT count(*) FROM block)+"
+                                  "(SELECT count(*) FROM series)+(SELECT count(*) FROM build_user)"),
                  0);
     expect_clean(f);
     done(&truth);
@@ -279,7 +266,7 @@ STORE_TEST(mirror_of_the_next_attempt)
     const struct seen now = look_window(f, 0, 0);
     same(&all, &now);
     clean(f);
-    cr_assert_eq(count(f, "SELECT count(*) FROM sealed"), (int64_t)other.n);
+    cr_assert_eq(fixture_count(f, "SELECT count(*) FROM sealed"), (int64_t)other.n);
     expect_clean(f);
     done(&truth);
 }
@@ -304,7 +291,7 @@ STORE_TEST(mirror_of_a_deleted_program)
     OK(f, store_delete_build(f->w, &(struct store_scope){.uid = STORE_TENANT}, full_id("aa01"), &uploads, &f->e));
     cr_assert_eq(uploads, 24);
     compact_all(f, HOUR, UINT64_MAX, NOW);
-    cr_assert_eq(count(f, "SELECT (SELECT count(*) FROM sealed)+(SELECT count(*) FROM series)"), 0);
+    cr_assert_eq(fixture_count(f, "SELECT (SELECT count(*) FROM sealed)+(SELECT count(*) FROM series)"), 0);
     expect_clean(f);
     done(&truth);
 }
@@ -394,7 +381,8 @@ STORE_TEST(mirror_refuses_what_breaks_a_rule)
         spoil(&pair[1], how);
         FAILS(f, PROFD_PROTOCOL, store_mirror_put(f->w, row, pair, 2, &f->e));
         cr_assert(strstr(f->e.sentence, "is not mirrored: ") != NULL, "%d: %s", how, f->e.sentence);
-        cr_assert_eq(count(f, "SELECT (SELECT count(*) FROM sealed)+(SELECT count(*) FROM series WHERE mirror)"), 0);
+        cr_assert_eq(
+            fixture_count(f, "SELECT (SELECT count(*) FROM sealed)+(SELECT count(*) FROM series WHERE mirror)"), 0);
     }
     for (size_t i = 0; i < other.n; i++) { /* a day without one of its hours, and hours without their day */
         if (other.sums[i].stub.level == 1) {
@@ -513,7 +501,7 @@ STORE_TEST(mirror_of_own_days_after_a_restore)
     OK(own, store_each_block(own->r, take_gone, &b, &own->e));
     cr_assert(b.number == other.block.number && b.state == STORE_BLOCK_GONE, "the tier may drop it");
     OK(own, store_block_forget(own->w, b.number, &own->e));
-    cr_assert_eq(count(own, "SELECT count(*) FROM block WHERE state=4 AND tier_number<>0"), 0);
+    cr_assert_eq(fixture_count(own, "SELECT count(*) FROM block WHERE state=4 AND tier_number<>0"), 0);
     expect_clean(own);
     buffer_done(&keys);
     memory_tier_done(&tier);

@@ -33,11 +33,10 @@ static enum profd_status take_one(const char *reply, size_t n, struct profd_erro
     struct server s = {.settings = ALL_SETTINGS, .replies = &reply, .sizes = &n, .count = 1};
     server_start(&s);
     struct clickhouse *c = open_server(&s, &limits);
-    uint8_t *bytes = NULL;
-    size_t size;
+    struct row_reader rows = {.bytes = NULL};
     e->sentence[0] = 0;
-    const enum profd_status status = clickhouse_take(c, "SELECT 1 FORMAT RowBinary", &bytes, &size, e);
-    free(bytes);
+    const enum profd_status status = clickhouse_take(c, "SELECT 1 FORMAT RowBinary", &rows, e);
+    rows_close(&rows);
     clickhouse_close(c);
     server_stop(&s);
     return status;
@@ -122,11 +121,10 @@ Test(clickhouse, a_reply_without_end)
     const char *reply = OK_HEAD "Content-Length: 99999999999\r\n\r\nx";
     struct server s = {.settings = ALL_SETTINGS, .replies = &reply, .count = 1, .endless = true};
     struct profd_error e;
-    uint8_t *bytes;
-    size_t size;
+    struct row_reader rows;
     server_start(&s);
     struct clickhouse *c = open_server(&s, &limits);
-    cr_assert_eq(clickhouse_take(c, "SELECT 1", &bytes, &size, &e), PROFD_TOO_LARGE, "%s", e.sentence);
+    cr_assert_eq(clickhouse_take(c, "SELECT 1", &rows, &e), PROFD_TOO_LARGE, "%s", e.sentence);
     cr_assert(strstr(e.sentence, "more than the 65536 bytes") != NULL, "%s", e.sentence);
     clickhouse_close(c);
     server_stop(&s);
