@@ -229,6 +229,11 @@ static enum profd_status bury(struct store *s, struct store_tombstone *t, uint64
         *uploads += (uint64_t)beyond;
         return PROFD_OK;
     }
+    /* A deletion that failed may have left tombstones, which become visible after one that was applied since. */
+    TRY(sqlite_find(s, SQL_TOMBSTONE_LATER, key, 5, &beyond, &found, e));
+    if (found) {
+        return PROFD_OK;
+    }
     TRY(sqlite_run(s, SQL_MIRROR_ARRIVING, NULL, 0, e)); /* a page that was read before may have some of it */
     TRY(find_owner(s, t, &scope, &found, e));
     if (!found) {

@@ -30,9 +30,9 @@ struct store_tombstone {
 };
 
 /* Writing handle, one transaction. Deletes, for each tombstone that this database has not had yet, all data of the
- * program and tenant, as store_delete_build does. "uid N" names a user here only if the centre is this one. *uploads:
- * how many the tombstones deleted, now or when they were applied. A program or tenant that is not known here is no
- * error. */
+ * program and tenant, as store_delete_build does, unless a later deletion that covers the same was applied before. "uid
+ * N" names a user here only if the centre is this one. *uploads: how many the tombstones deleted, now or when they were
+ * applied. A program or tenant that is not known here is no error. */
 enum profd_status store_bury(struct store *s, struct store_tombstone *list, size_t n, uint64_t *uploads,
                              struct profd_error *e);
 /* Any handle. Sums of this tenant and program in a block of a centre were deleted. Of t, deleted is ignored. */

@@ -388,6 +388,10 @@ STORE_TEST(block_tombstones_are_applied_once)
     OK(f, store_bury(f->w, &t, 1, &uploads, &f->e));
     cr_assert_eq(uploads, 6 * DAYS, "what it deleted then");
     cr_assert_eq(look_window(f, 0, 0).uploads, 6 * DAYS + 1, "later uploads count");
+    other = t; /* of an attempt that failed before, and becomes visible now */
+    other.deleted--;
+    OK(f, store_bury(f->w, &other, 1, &uploads, &f->e));
+    cr_assert_eq(look_window(f, 0, 0).uploads, 6 * DAYS + 1, "what a later deletion covers is not deleted again");
     OK(f, store_is_buried(f->r, &t, &buried, &f->e));
     cr_assert(buried);
     t.block++;
