@@ -284,7 +284,7 @@ static enum profd_status is_deleted(struct arriving *a, const struct incoming *i
     return PROFD_OK;
 }
 
-/* Is it in a block that was adopted? */
+/* Sets *adopted: a block that was adopted may contain the upload already. */
 static enum profd_status is_adopted(struct arriving *a, const struct store_delivery *d, const struct origin *o,
                                     const struct incoming *in, bool *adopted, struct profd_error *e)
 {

@@ -609,8 +609,8 @@ static bool mirror_is_local(const char *tenant)
     return strncmp(tenant, "uid ", 4) == 0;
 }
 
-/* *kept: the sum belongs into the database. Sums of local users of another centre do not, because user 0 of two
- * machines is not one user; and none that were deleted. */
+/* Sets *kept: the sum belongs into the database. Two kinds of sums do not. Those of local users of another centre stay
+ * out, because user 0 of two machines is not one user. Those that a tombstone covers were deleted. */
 static enum profd_status mirror_judge(const struct mirror *m, const struct store_block_sum *of, bool *kept,
                                       struct profd_error *e)
 {
@@ -906,7 +906,7 @@ static void mirror_on_timer(void *context)
     }
 }
 
-/* Could the same step succeed later, whatever the block is? */
+/* True if the same step could succeed later, whatever the block is. */
 static bool mirror_is_passing(enum profd_status status)
 {
     return status == PROFD_UNAVAILABLE || status == PROFD_TIMEOUT || status == PROFD_BUSY || status == PROFD_FULL ||
