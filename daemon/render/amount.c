@@ -95,8 +95,16 @@ static char *duration_put(char *text, double seconds)
     return end + n;
 }
 
+/* Sums of the same ticks in another order differ in their last bits. What lies on a limit, but for these bits, is above
+ * it, so that every report shows the same digits. */
+static double amount_nudge(double value)
+{
+    return value * (1 + 1e-9);
+}
+
 int amount_digits(double ticks)
 {
+    ticks = amount_nudge(ticks);
     return ticks < 10 ? 1 : ticks < 1000 ? 2 : DIGITS_MOST;
 }
 
@@ -110,6 +118,7 @@ static double round_to(double value, int digits)
 {
     const double high = digits == 1 ? 10 : 100;
     double scale = 1;
+    value = amount_nudge(value);
     while (value * scale >= high) {
         scale /= 10;
     }

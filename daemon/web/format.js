@@ -46,16 +46,20 @@ export const rate = (n) => (n > 0 && n < 0.005 ? "<0.01" : n > 0 && n < 9.995 ? 
 /** Calls in each call: exact where they divide, else two places. */
 export const ratio = (n) => (Number.isNaN(n) ? "" : Number.isInteger(n) ? count(n) : rate(n));
 
+/** Sums of the same ticks in another order differ in their last bits. What lies on a limit, but for these bits, is
+ * above it, so that every view shows the same digits; the rule of amount_nudge() in render/amount.c. */
+const nudged = (value) => value * (1 + 1e-9);
+
 /** The significant digits of a time of that number of ticks; the rule of amount_digits() in render/amount.c. */
-const digits = (ticks) => (ticks < 10 ? 1 : ticks < 1000 ? 2 : 3);
+const digits = (ticks) => (nudged(ticks) < 10 ? 1 : nudged(ticks) < 1000 ? 2 : 3);
 
 /** ticks: that the time comes from, where it is no exact one. */
 export function seconds(value, ticks = Infinity) {
   if (!Number.isFinite(value)) return "";
-  if (digits(ticks) < 3 && Math.abs(value) < 3600) return rough(Number(value.toPrecision(digits(ticks))));
-  const n = Math.abs(value);
+  if (digits(ticks) < 3 && Math.abs(value) < 3600) return rough(Number(nudged(value).toPrecision(digits(ticks))));
+  const n = nudged(Math.abs(value));
   if (n === 0) return "0";
-  if (n >= 3600) return `${(value / 3600).toFixed(2)} h`;
+  if (n >= 3600) return `${(nudged(value) / 3600).toFixed(2)} h`;
   const [size, unit] = fitting(TIMES, n);
   const sign = value < 0 ? "-" : "";
   if (n / size < 0.005) return `${sign}<0.01 ${unit}`;
@@ -91,13 +95,13 @@ export const selfRange = (amount, least, most) =>
   Number.isFinite(least) ? `estimated: ${amount(least)} to ${amount(most)}` : "";
 
 /** As percent() shows it; the rule of amount_round_percent() in render/amount.c. */
-export const shownPercent = (value, ticks) => (digits(ticks) < 3 && value > 0 ? Number(value.toPrecision(2)) : value);
+export const shownPercent = (value, ticks) => (digits(ticks) < 3 && value > 0 ? Number(nudged(value).toPrecision(2)) : value);
 export const percent = (value, ticks = Infinity) => {
   if (!Number.isFinite(value)) return "";
   if (digits(ticks) < 3 && value >= 0.005) return `${shownPercent(value, ticks)} %`;
-  const n = Math.abs(value);
+  const n = nudged(Math.abs(value));
   if (n === 0) return "0 %";
-  return n < 0.0005 ? "<0.001 %" : `${value.toFixed(n > 0 && n < 0.0995 ? 3 : 2)} %`;
+  return n < 0.0005 ? "<0.001 %" : `${nudged(value).toFixed(n < 0.0995 ? 3 : 2)} %`;
 };
 /** A share of a whole that has that number of ticks. */
 export const share = (value, ticks) => percent(value, (value * ticks) / 100);
