@@ -5,7 +5,7 @@
 -- in exactly one row of table upload or in exactly one hour row of table rollup. In addition a day row holds the sum
 -- of its folded hours, and the row of level 2 holds the sum of the folded days.
 --
--- A later version is a file of its own, 002_NAME.sql, that changes these tables: daemon/store/sqlite_schema.c.
+-- A later version is a file of its own, 002_NAME.sql, that changes these tables: daemon/store/open.c.
 
 -- One row: the last numbers that were given, and the totals that /metrics shows.
 CREATE TABLE state (
@@ -331,7 +331,7 @@ CREATE TABLE rollup_processes (
 ) STRICT, WITHOUT ROWID;
 
 -- How many bytes each user stores: counts of uploads, sums, snapshots of live processes, symbols that no other user
--- has sent, and the rows that name and list them (daemon/store/sqlite_users.c).
+-- has sent, and the rows that name and list them (daemon/store/quota.c).
 CREATE TABLE user_bytes (
     uid INTEGER PRIMARY KEY,
     bytes INTEGER NOT NULL

@@ -97,7 +97,7 @@ $(B)/tests/crash-fault.so: $(B)/tests/crash/fault.o
 TESTS += $(if $(SANITIZE),,$(B)/tests/crash-campaign $(B)/tests/crash-fault.so)
 
 # Tests that change a database by SQL load the layer that gives each page its checksum.
-$(B)/tests/sealed.so: daemon/store/sqlite_seal.c daemon/store/sqlite.h $(call archives_of,proto)
+$(B)/tests/sealed.so: daemon/store/sqlite_seal.c daemon/store/store_internal.h $(call archives_of,proto)
 	$(FOLDER)
 	$(Q)$(CC) $(filter-out -fvisibility=hidden,$(CFLAGS_ALL)) $(LDFLAGS_ALL) -shared -o $@ $< $(call archives_of,proto) -lsqlite3
 TESTS += $(if $(SANITIZE),,$(B)/tests/sealed.so)

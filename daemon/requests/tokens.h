@@ -1,4 +1,4 @@
-/* The tokens of the HTTP API (store/tokens.h) in memory: those that requests contain, and those that a proxy names.
+/* The tokens of the HTTP API (store/store.h) in memory: those that requests contain, and those that a proxy names.
  * Changes of the database are made here, too, so that they apply to the next request. On the loop's thread. */
 #ifndef PROFD_REQUESTS_TOKENS_H
 #define PROFD_REQUESTS_TOKENS_H

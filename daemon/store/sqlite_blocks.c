@@ -3,9 +3,7 @@
 
 #include "proto/sum.h"
 #include "store/block_keys.h"
-#include "store/sqlite_centre.h"
-#include "store/sqlite_host_total.h"
-#include "store/sqlite_select.h"
+#include "store/store_internal.h"
 
 #define SERIES_AT_ONCE 16 /* that one transaction releases */
 

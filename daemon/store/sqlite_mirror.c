@@ -7,10 +7,8 @@
 #include "proto/sum.h"
 #include "proto/hex.h"
 #include "proto/label.h"
-#include "store/arrivals.h"
+#include "store/store_internal.h"
 #include "store/block_keys.h"
-#include "store/sqlite_centre.h"
-#include "store/sqlite_select.h"
 
 #define COUNT_MOST (INT64_C(1) << 53) /* uploads of a sum; times and numbers may be larger */
 

@@ -4,11 +4,7 @@
 #include <string.h>
 
 #include "proto/sum.h"
-#include "store/sqlite_centre.h"
-#include "store/sqlite_interval.h"
-#include "store/sqlite_rollup.h"
-#include "store/sqlite_segment.h"
-#include "store/sqlite_users.h"
+#include "store/store_internal.h"
 
 /* A build as one user sees it. */
 struct part_key {

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "store/sqlite.h"
+#include "store/store_internal.h"
 
 #define HEADER_SIZE 100
 #define HEADER_PAGE_SIZE 16 /* offset, 2 bytes; 1 means 65536 */

@@ -22,9 +22,7 @@
 #include "store/mirror.h"
 #include "store/offers.h"
 #include "store/segments.h"
-#include "store/tokens.h"
 #include "store/tombstones.h"
-#include "store/watches.h"
 
 struct store;
 struct store_filter;
@@ -35,11 +33,20 @@ struct store_scope {
     uint32_t uid; /* if not all: the data of this user */
 };
 /* True if the scope contains the data of this user. */
-bool store_scope_has(const struct store_scope *scope, uint32_t uid);
+static inline bool store_scope_has(const struct store_scope *scope, uint32_t uid)
+{
+    return scope->all || scope->uid == uid;
+}
 /* True if it contains the data of all tenants, or of one. */
-bool store_scope_has_tenants(const struct store_scope *scope);
+static inline bool store_scope_has_tenants(const struct store_scope *scope)
+{
+    return scope->all || store_is_tenant(scope->uid);
+}
 /* True if both contain the same users. */
-bool store_scope_equal(const struct store_scope *a, const struct store_scope *b);
+static inline bool store_scope_equal(const struct store_scope *a, const struct store_scope *b)
+{
+    return a->all == b->all && (a->all || a->uid == b->uid);
+}
 
 struct store_label {
     const char *name, *value;
@@ -500,7 +507,10 @@ enum profd_status store_get_greeting(struct store *s, struct store_centre *out, 
 enum profd_status store_each_host(struct store *s, bool (*each)(void *context, const struct store_fleet_host *host),
                                   void *context, struct profd_error *e);
 /* Returns the origin of what this user has counted. */
-enum store_origin store_origin_of(uint32_t uid);
+static inline enum store_origin store_origin_of(uint32_t uid)
+{
+    return store_is_tenant(uid) ? STORE_OF_HOSTS : STORE_OF_LOCAL_USERS;
+}
 /* Reads the reasons of the marked hours of the filter, as bits of enum message_inexact, for a sum of these origins.
  * Only hosts that the filter's matchers of the label `host` select are considered. On any handle. */
 enum profd_status store_get_marks(struct store *s, const struct store_scope *scope, const struct store_filter *filter,
@@ -510,6 +520,57 @@ enum profd_status store_get_marks(struct store *s, const struct store_scope *sco
 enum profd_status store_each_mark(struct store *s, const struct store_scope *scope, const struct store_filter *filter,
                                   bool (*each)(void *context, const struct store_mark *mark), void *context,
                                   struct profd_error *e);
+
+/* --- Tokens of the HTTP API, and their tenants --- */
+
+#define STORE_NAME_MOST 64u /* bytes of the name of a token or tenant, and of a pattern of names */
+#define STORE_TOKENS_MOST 65536u
+#define STORE_TOKEN_HASH 32u
+
+/* Rights. STORE_MAY_ADMIN includes sending symbols that name functions for the tenant. */
+enum { STORE_MAY_READ = 1, STORE_MAY_WRITE = 2, STORE_MAY_ADMIN = 4 };
+
+struct store_token {
+    uint64_t id; /* never used again */
+    char name[STORE_NAME_MOST + 1];
+    unsigned rights;                  /* sum */
+    bool all;                         /* for all users and tenants: uid is UINT32_MAX, tenant is "all" */
+    uint32_t uid;                     /* of the tenant */
+    char tenant[STORE_NAME_MOST + 1]; /* name */
+    char hosts[STORE_NAME_MOST + 1];  /* pattern of the names of hosts; "": the host is name */
+    bool has_hash;                    /* false: a proxy names the token */
+    uint8_t hash[STORE_TOKEN_HASH];   /* SHA-256 of the token */
+    int64_t expires, created;         /* ns; expires 0: never */
+};
+
+/* Adds a token, and its tenant if it does not exist. Sets id and uid. REFUSED: a token has this name. LIMIT: there are
+ * STORE_TOKENS_MOST tokens, or too many tenants. On the writing handle, one transaction, like store_remove_token. */
+enum profd_status store_add_token(struct store *s, struct store_token *token, struct profd_error *e);
+/* Removes a token; *id is its number. NOT_FOUND: no token has this name. */
+enum profd_status store_remove_token(struct store *s, const char *name, uint64_t *id, struct profd_error *e);
+/* Calls each with every token, in the order of their addition. each returns false to stop. On any handle. */
+enum profd_status store_each_token(struct store *s, bool (*each)(void *context, const struct store_token *t),
+                                   void *context, struct profd_error *e);
+
+/* --- Counts of the watch list --- */
+
+#define STORE_WATCH_DOCUMENT 8192u /* bytes */
+
+/* The store does not interpret keys and documents. */
+struct store_watch_row {
+    const char *key;
+    int64_t changed;      /* ns */
+    const char *document; /* JSON; NULL, to store_put_watch_rows only: the row is removed */
+};
+
+/* Stores or replaces n rows by key, in one transaction. A document has at most STORE_WATCH_DOCUMENT bytes.
+ * Neither deletes nor retention remove rows. On the writing handle. */
+enum profd_status store_put_watch_rows(struct store *s, const struct store_watch_row *rows, size_t n,
+                                       struct profd_error *e);
+/* On any handle: calls each with every row, by ascending key; what it is given is borrowed until it
+ * returns. each returns false to stop. */
+enum profd_status store_each_watch_row(struct store *s, bool (*each)(void *context, const struct store_watch_row *row),
+                                       void *context, struct profd_error *e);
 
 /* Backup, on the writing handle: a copy that is consistent as of the last step, while uploads continue. */
 struct store_backup;

@@ -8,7 +8,7 @@
 #include <time.h>
 
 #include "proto/counts.h"
-#include "store/sqlite.h"
+#include "store/store_internal.h"
 
 #define DAY INT64_C(86400000000000)
 

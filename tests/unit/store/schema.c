@@ -4,7 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "store/sqlite.h"
+#include "store/store_internal.h"
 #include "store/store.h"
 #include "tests/unit/store/faults.h"
 

@@ -10,7 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "store/sqlite.h"
+#include "store/store_internal.h"
 #include "tests/unit/store/faults.h"
 
 static char directory[64], path[96];

@@ -7,16 +7,12 @@
 #include <string.h>
 #include <time.h>
 
-#include "proto/sum.h"
 #include "proto/counts_tree.h"
 #include "proto/hex.h"
 #include "proto/limits.h"
 #include "proto/message.h"
-#include "store/outgoing.h"
-#include "store/sqlite_centre.h"
-#include "store/sqlite_interval.h"
-#include "store/sqlite_segment.h"
-#include "store/sqlite_users.h"
+#include "proto/sum.h"
+#include "store/store_internal.h"
 
 #define SLICE_NANOSECONDS 100000000
 #define PAGES_A_STEP 256

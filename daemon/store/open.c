@@ -3,16 +3,91 @@
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "store/sqlite.h"
-#include "store/sqlite_users.h"
-#include "store/store.h"
+#include "store/labels.h"
+#include "store/store_internal.h"
+
+extern const unsigned char embed_schema_001_initial_sql[];
+
+static const char *const steps[] = {(const char *)embed_schema_001_initial_sql};
+_Static_assert(sizeof steps / sizeof steps[0] == SQLITE_SCHEMA_VERSION, "each version has one file in schema/");
+
+const struct sqlite_schema sqlite_schema_newest = {.steps = steps, .version = SQLITE_SCHEMA_VERSION};
+
+enum profd_status sqlite_judge_schema(sqlite3 *db, const char *path, int64_t *version, struct profd_error *e)
+{
+    int64_t application = 0, has = 0;
+    enum profd_status status = sqlite_direct_integer(db, "PRAGMA application_id", &application, e);
+    if (status == PROFD_OK) {
+        status = sqlite_direct_integer(db, "PRAGMA user_version", &has, e);
+    }
+    if (status != PROFD_OK) {
+        return profd_error_wrap(e, status, "database \"%s\"", path);
+    }
+    if (application != SQLITE_APPLICATION_ID) {
+        return profd_error_set(e, PROFD_DAMAGED, "\"%s\" is not a profd database: its application id is 0x%08llx", path,
+                               (unsigned long long)application);
+    }
+    if (has < 1) {
+        return profd_error_set(e, PROFD_DAMAGED, "\"%s\" has schema version %lld; the first is 1", path,
+                               (long long)has);
+    }
+    if (has > SQLITE_SCHEMA_VERSION) {
+        return profd_error_set(e, PROFD_NEWER,
+                               "\"%s\" has schema version %lld, from a newer profd; this one knows up to %d", path,
+                               (long long)has, SQLITE_SCHEMA_VERSION);
+    }
+    *version = has;
+    return PROFD_OK;
+}
+
+enum profd_status sqlite_schema_make(sqlite3 *db, const struct sqlite_schema *schema, int64_t from, int64_t to,
+                                     struct profd_error *e)
+{
+    for (int64_t i = from; i < to; i++) {
+        TRY(sqlite_direct_run(db, schema->steps[i], "cannot make the schema", e));
+    }
+    return PROFD_OK;
+}
+
+enum profd_status sqlite_schema_extend(sqlite3 *db, const struct sqlite_schema *schema, int64_t version,
+                                       struct profd_error *e)
+{
+    char mark[128];
+    snprintf(mark, sizeof mark, "PRAGMA application_id=%d; PRAGMA user_version=%lld", SQLITE_APPLICATION_ID,
+             (long long)schema->version);
+    (void)sqlite_seal_reserve(db, SQLITE_SEAL_SIZE);
+    /* auto_vacuum allows free pages to be returned. It cannot be enabled once there is a table. */
+    enum profd_status status =
+        sqlite_direct_run(db, "PRAGMA auto_vacuum=INCREMENTAL; BEGIN IMMEDIATE", "cannot begin the schema", e);
+    if (status == PROFD_OK) {
+        status = sqlite_schema_make(db, schema, version, schema->version, e);
+    }
+    if (status == PROFD_OK && version == 0) {
+        status = sqlite_salt_draw(db, e);
+    }
+    if (status == PROFD_OK) {
+        status = sqlite_direct_run(db, mark, "cannot mark the schema", e);
+    }
+    if (status == PROFD_OK) {
+        status = sqlite_direct_run(db, "COMMIT", "cannot commit the schema", e);
+    }
+    if (status != PROFD_OK && !sqlite3_get_autocommit(db)) {
+        (void)sqlite3_exec(db, "ROLLBACK", NULL, NULL, NULL);
+    }
+    return status == PROFD_OK || version == 0
+               ? status
+               : profd_error_wrap(e, status, "cannot bring the database from schema version %lld to %lld",
+                                  (long long)version, (long long)schema->version);
+}
 
 /* Checks that the tables of a database are those of the schema version that it claims, by the texts of their statements
  * without white space and comments. They are compared with those of a new database in memory, which the steps to that
@@ -670,4 +745,55 @@ void store_set_run(struct store *s, uint64_t run)
 void store_set_salt(struct store *s, uint64_t salt)
 {
     s->salt = salt;
+}
+
+enum profd_status sqlite_salt_draw(sqlite3 *db, struct profd_error *e)
+{
+    int64_t salt;
+    char sql[64];
+    if (getrandom(&salt, sizeof salt, 0) != (ssize_t)sizeof salt) {
+        return profd_error_set(e, PROFD_IO, "no random bytes for the salt of ETags");
+    }
+    sqlite3_snprintf((int)sizeof sql, sql, "UPDATE state SET salt=%lld", (long long)salt);
+    return sqlite_direct_run(db, sql, "cannot set the salt of ETags", e);
+}
+
+enum profd_status store_sqlite_resalt(struct store *s, struct profd_error *e)
+{
+    return sqlite_salt_draw(s->db, e);
+}
+
+enum profd_status store_sqlite_renew(struct store *s, struct profd_error *e)
+{
+    uint64_t incarnation[2];
+    char sql[160];
+    if (getrandom(incarnation, sizeof incarnation, 0) != (ssize_t)sizeof incarnation) {
+        return profd_error_set(e, PROFD_IO, "no random bytes for the incarnation of a centre");
+    }
+    sqlite3_snprintf((int)sizeof sql, sql,
+                     "UPDATE centre SET restored=(SELECT number>0 FROM state), incarnation=x'%016llx%016llx'",
+                     (unsigned long long)incarnation[0], (unsigned long long)incarnation[1]);
+    TRY(sqlite_direct_run(s->db, sql, "cannot set the incarnation of a centre", e));
+    TRY(sqlite_relay_mark_gap(s, e));
+    TRY(sqlite_mark_gap(s, e));
+    return store_sqlite_resalt(s, e);
+}
+
+enum profd_status store_sqlite_touch(struct store *s, struct profd_error *e)
+{
+    return sqlite_direct_run(s->db, "UPDATE state SET salt=salt", "cannot begin the log", e);
+}
+
+enum profd_status store_sqlite_describe(struct store *s, struct store_sqlite_state *out, struct profd_error *e)
+{
+    struct sqlite_state t;
+    TRY(s->broken == PROFD_OK || s->saved ? sqlite_load_state(s, &t, e)
+                                          : profd_error_set(e, s->broken, "%s", s->health.error.sentence));
+    out->salt = t.salt;
+    out->number = t.number;
+    (void)snprintf(out->text, sizeof out->text,
+                   "%" PRId64 ",%" PRId64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64,
+                   t.list_epoch, t.version, t.uploads, t.calls, t.retired_uploads, t.raw_bytes, t.rollups,
+                   t.live_bytes);
+    return PROFD_OK;
 }

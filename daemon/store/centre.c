@@ -1,13 +1,13 @@
-/* The state of a centre: its row, the hosts, and how hours are marked. */
-#include "store/sqlite_centre.h"
-
+/* A centre: its row, tenants and tokens, the hosts, marked hours, and the digests of arrivals. */
+#include <stdio.h>
 #include <string.h>
 #include <time.h>
 
-#include "store/outgoing.h"
-#include "store/sqlite_host_total.h"
-#include "store/sqlite_rollup.h"
-#include "store/sqlite_segment.h"
+#include "core/buffer.h"
+#include "proto/message.h"
+#include "proto/sum.h"
+#include "proto/varint.h"
+#include "store/store_internal.h"
 
 #define RESTORED_HOURS_MOST (366 * 24) /* a clock that was wrong must not fill the database */
 
@@ -37,8 +37,6 @@ enum profd_status sqlite_centre_load(struct store *s, struct sqlite_centre *out,
     }
     return status;
 }
-
-#define AMOUNT(a) INTEGER((a).uploads), INTEGER((a).ticks), INTEGER((a).calls)
 
 enum profd_status sqlite_centre_save(struct store *s, const struct sqlite_centre *c, struct profd_error *e)
 {
@@ -280,4 +278,207 @@ enum profd_status store_get_centre(struct store *s, struct store_centre *out, st
         out->detail = !totals;
     }
     return sqlite_read_end(s, began, status, e);
+}
+
+#define EVERY_TENANT 0 /* in table token */
+
+enum profd_status sqlite_find_tenant(struct store *s, const char *name, int64_t *id, struct profd_error *e)
+{
+    bool found = false;
+    TRY(sqlite_find(s, SQL_TENANT_FIND, VALUES(TEXT(name)), id, &found, e));
+    if (!found) { /* a row that exists would use up a number, too */
+        TRY(sqlite_run(s, SQL_TENANT_ADD, VALUES(TEXT(name)), e));
+        *id = sqlite3_last_insert_rowid(s->db);
+    }
+    if (store_tenant_uid(*id) < STORE_TENANT_LAST) {
+        return profd_error_set(e, PROFD_LIMIT, "there are %u tenants, the limit", STORE_TENANT - STORE_TENANT_LAST + 1);
+    }
+    return PROFD_OK;
+}
+
+static enum profd_status add_token(struct store *s, struct store_token *t, struct profd_error *e)
+{
+    int64_t id = 0, tenant = EVERY_TENANT, tokens = 0;
+    bool found = false;
+    TRY(sqlite_find(s, SQL_TOKEN_FIND, VALUES(TEXT(t->name)), &id, &found, e));
+    if (found) {
+        return profd_error_set(e, PROFD_REFUSED, "there is a token \"%s\"; remove it first to make another", t->name);
+    }
+    TRY(sqlite_find(s, SQL_TOKEN_COUNT, NULL, 0, &tokens, &found, e));
+    if (tokens >= (int64_t)STORE_TOKENS_MOST) {
+        return profd_error_set(e, PROFD_LIMIT, "there are %u tokens, the limit", STORE_TOKENS_MOST);
+    }
+    if (!t->all) {
+        TRY(sqlite_find_tenant(s, t->tenant, &tenant, e));
+    }
+    TRY(sqlite_find(s, SQL_TOKEN_ADD,
+                    VALUES(TEXT(t->name), INTEGER(t->rights), INTEGER(tenant), TEXT(t->hosts),
+                           t->has_hash ? BLOB(t->hash, sizeof t->hash) : NOTHING, INTEGER(t->expires),
+                           INTEGER(t->created)),
+                    &id, &found, e));
+    t->id = (uint64_t)id;
+    t->uid = t->all ? UINT32_MAX : store_tenant_uid(tenant);
+    return PROFD_OK;
+}
+
+enum profd_status store_add_token(struct store *s, struct store_token *token, struct profd_error *e)
+{
+    TRY(sqlite_store_begin(s, e));
+    return sqlite_write_end(s, add_token(s, token, e), e);
+}
+
+enum profd_status store_remove_token(struct store *s, const char *name, uint64_t *id, struct profd_error *e)
+{
+    int64_t removed = 0;
+    bool found = false;
+    TRY(sqlite_write_begin(s, e));
+    enum profd_status status = sqlite_find(s, SQL_TOKEN_REMOVE, VALUES(TEXT(name)), &removed, &found, e);
+    if (status == PROFD_OK && !found) {
+        status = profd_error_set(e, PROFD_NOT_FOUND, "there is no token \"%s\"; see profctl token list", name);
+    }
+    TRY(sqlite_write_end(s, status, e));
+    *id = (uint64_t)removed;
+    return PROFD_OK;
+}
+
+enum profd_status store_each_token(struct store *s, bool (*each)(void *context, const struct store_token *t),
+                                   void *context, struct profd_error *e)
+{
+    enum profd_status status = PROFD_OK;
+    sqlite3_stmt *q;
+    bool goes_on = true;
+    TRY(sqlite_start(s, SQL_TOKEN_EACH, NULL, 0, &q, e));
+    while (goes_on && sqlite_row(s, q, &status, e)) {
+        const int64_t tenant = sqlite3_column_int64(q, 3);
+        struct store_token t = {.id = (uint64_t)sqlite3_column_int64(q, 0),
+                                .rights = (unsigned)sqlite3_column_int(q, 2),
+                                .all = tenant == EVERY_TENANT,
+                                .uid = tenant == EVERY_TENANT ? UINT32_MAX : store_tenant_uid(tenant),
+                                .expires = sqlite3_column_int64(q, 7),
+                                .created = sqlite3_column_int64(q, 8)};
+        size_t n = 0;
+        const uint8_t *hash = sqlite_blob(q, 6, &n);
+        snprintf(t.name, sizeof t.name, "%s", sqlite_text(q, 1));
+        snprintf(t.tenant, sizeof t.tenant, "%s", sqlite_text(q, 4));
+        snprintf(t.hosts, sizeof t.hosts, "%s", sqlite_text(q, 5));
+        t.has_hash = n == sizeof t.hash;
+        if (t.has_hash) {
+            memcpy(t.hash, hash, n);
+        }
+        goes_on = each(context, &t);
+    }
+    if (status == PROFD_OK && !goes_on) {
+        sqlite_finish(q);
+    }
+    return status;
+}
+
+#define ROWS_AT_ONCE 2000
+
+/* The mark of one epoch. */
+struct forgetting {
+    int64_t epoch;
+    uint64_t mark, number, rows;
+    struct store_amount gone;
+};
+
+/* The row above the mark, if it is old and was counted. */
+static enum profd_status take_next(struct store *s, struct forgetting *f, int64_t before, bool *found,
+                                   struct profd_error *e)
+{
+    sqlite3_stmt *q;
+    TRY(sqlite_first(s, SQL_ARRIVAL_OLD,
+                     VALUES(INTEGER(f->epoch), INTEGER(f->mark + 1), INTEGER(before / SQLITE_SECOND)), &q, found, e));
+    if (!*found) {
+        return PROFD_OK;
+    }
+    const uint64_t number = (uint64_t)sqlite3_column_int64(q, 0);
+    const bool counted = sqlite3_column_int64(q, 1) == STORE_SEGMENT_COUNTED;
+    const struct store_amount amount = sqlite_amount(q, 2);
+    sqlite_finish(q);
+    f->mark++;
+    f->rows++;
+    if (!counted) { /* what became of it stays known */
+        return PROFD_OK;
+    }
+    f->number = number > f->number ? number : f->number;
+    outgoing_amount_add(&f->gone, &amount);
+    return sqlite_run(s, SQL_ARRIVAL_REMOVE, VALUES(INTEGER(f->epoch), INTEGER(f->mark)), e);
+}
+
+enum profd_status sqlite_centre_forget(struct store *s, int64_t before, struct profd_error *e)
+{
+    struct forgetting f = {.epoch = 0};
+    bool found = true;
+    while (f.rows < ROWS_AT_ONCE) {
+        /* The next epoch with such a row. */
+        sqlite3_stmt *q;
+        TRY(sqlite_first(s, SQL_EPOCH_OLD, VALUES(INTEGER(f.epoch), INTEGER(before / SQLITE_SECOND)), &q, &found, e));
+        if (!found) {
+            return PROFD_OK;
+        }
+        f.epoch = sqlite3_column_int64(q, 0);
+        f.mark = (uint64_t)sqlite3_column_int64(q, 1);
+        f.number = (uint64_t)sqlite3_column_int64(q, 2);
+        f.gone = sqlite_amount(q, 3);
+        sqlite_finish(q);
+        for (bool more = true; more && f.rows < ROWS_AT_ONCE;) {
+            TRY(take_next(s, &f, before, &more, e));
+        }
+        TRY(sqlite_run(s, SQL_EPOCH_MARK,
+                       VALUES(INTEGER(f.epoch), INTEGER(f.mark), INTEGER(f.number), INTEGER(f.gone.uploads),
+                              INTEGER(f.gone.ticks), INTEGER(f.gone.calls)),
+                       e));
+    }
+    return PROFD_OK;
+}
+
+static int64_t monotonic_seconds(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return t.tv_sec;
+}
+
+/* Of the tenants from first to last. O(series and hosts of the two hours): 12 ms for 200,000. */
+static enum profd_status count_series(struct store *s, struct sqlite_tenant_series *t, int64_t hour, uint32_t first,
+                                      uint32_t last, struct profd_error *e)
+{
+    int64_t n = 0;
+    bool found;
+    TRY(sqlite_find(s, SQL_TENANT_SERIES, VALUES(INTEGER(hour), INTEGER(first), INTEGER(last)), &n, &found, e));
+    *t = (struct sqlite_tenant_series){.hour = hour, .counted = (uint64_t)n, .since = monotonic_seconds()};
+    return PROFD_OK;
+}
+
+enum profd_status sqlite_tenant_series(struct store *s, int64_t hour, uint64_t *out, struct profd_error *e)
+{
+    struct sqlite_tenant_series *t = &s->all_series;
+    const bool fresh = t->hour == hour && (t->added == 0 || t->since == monotonic_seconds());
+    TRY(fresh ? PROFD_OK : count_series(s, t, hour, STORE_TENANT_LAST, STORE_TENANT, e));
+    *out = t->counted;
+    return PROFD_OK;
+}
+
+enum profd_status sqlite_host_detail(struct store *s, uint32_t uid, int64_t hour, uint64_t number, size_t segments,
+                                     bool *detail, struct profd_error *e)
+{
+    const uint64_t most = s->detail.most > 0 ? s->detail.most : STORE_DETAIL_MOST;
+    struct sqlite_tenant_series *t = hashmap_find(&s->tenant_series, &uid, sizeof uid);
+    *detail = s->detail.when == STORE_DETAIL_ALWAYS;
+    if (s->detail.when != STORE_DETAIL_AUTO) {
+        return PROFD_OK;
+    }
+    t = t ? t : hashmap_put(&s->tenant_series, &uid, sizeof uid, &(struct sqlite_tenant_series){0}, sizeof *t);
+    if (!t) {
+        return profd_no_memory(e);
+    }
+    if (t->hour != hour || t->number != number) {
+        const bool near = t->counted < most && t->counted + t->added >= most;
+        TRY(near || t->hour != hour ? count_series(s, t, hour, uid, uid, e) : PROFD_OK);
+        t->number = number;
+        t->added += segments;
+    }
+    *detail = t->counted < most;
+    return PROFD_OK;
 }

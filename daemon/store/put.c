@@ -3,17 +3,12 @@
 #include <string.h>
 
 #include "core/rollup.h"
-#include "proto/sum.h"
 #include "proto/limits.h"
 #include "proto/message.h"
+#include "proto/sum.h"
 #include "store/labels.h"
 #include "store/sequence.h"
-#include "store/sqlite.h"
-#include "store/sqlite_batch.h"
-#include "store/sqlite_centre.h"
-#include "store/sqlite_segment.h"
-#include "store/sqlite_slice.h"
-#include "store/sqlite_users.h"
+#include "store/store_internal.h"
 
 /* --- Row ids of hosts, builds and series. The writer caches them, so that an upload of a known series needs no query.
  */
@@ -173,8 +168,6 @@ enum profd_status sqlite_intern_series(struct store *s, const struct store_uploa
     return status;
 }
 
-#define SECOND INT64_C(1000000000)
-
 struct hour_key {
     int64_t series, hour;
 };
@@ -259,7 +252,7 @@ static void sum_up(const struct store_upload *u, size_t builds, struct sqlite_su
     one->last = u->end;
     one->inexact = u->inexact;
     one->raw_bytes = u->counts_size;
-    one->raw_since = u->received / SECOND;
+    one->raw_since = u->received / SQLITE_SECOND;
     for (size_t i = 0; i < builds; i++) {
         one->shares[i] = (struct share){.nanoseconds = u->builds[i].nanoseconds, .calls = u->builds[i].calls};
     }
@@ -762,7 +755,7 @@ static enum profd_status sqlite_take_id(struct store *s, const struct store_uplo
 {
     struct sequence_set set;
     uint8_t above[SEQUENCE_BYTES];
-    int64_t seen, now = u->received / SECOND;
+    int64_t seen, now = u->received / SQLITE_SECOND;
     TRY(load_set(s, u, host, &set, &seen, e));
     enum sequence_outcome taken = sequence_add(&set, u->sequence);
     *outcome = taken == SEQUENCE_NEW ? STORE_STORED : taken == SEQUENCE_SEEN ? STORE_DUPLICATE : STORE_TOO_MANY_GAPS;
@@ -826,7 +819,7 @@ enum profd_status store_remove_ids(struct store *s, int64_t before, struct profd
         status = sqlite_run(s, SQL_SENDER_REMOVE,
                             VALUES(INTEGER(s->forget.host), INTEGER(s->forget.uid),
                                    BLOB(s->forget.sender, sizeof s->forget.sender), INTEGER(to.host), INTEGER(to.uid),
-                                   BLOB(to.sender, sizeof to.sender), INTEGER(before / SECOND)),
+                                   BLOB(to.sender, sizeof to.sender), INTEGER(before / SQLITE_SECOND)),
                             e);
     }
     if (status == PROFD_OK) {

@@ -5,9 +5,9 @@
  * live process are noted under their number and find their user when the transaction ends. Symbols count for a user
  * that alone has sent them. */
 #define SQLITE_ENABLE_PREUPDATE_HOOK /* declares what the library must have */
-#include "store/sqlite_users.h"
-
 #include <string.h>
+
+#include "store/store_internal.h"
 
 /* What the bytes are noted under. GONE: not bytes, but the user of a row that the transaction has removed. */
 enum owner { OWNER_USER, OWNER_SERIES, OWNER_INSTANCE, OWNER_SERIES_GONE, OWNER_INSTANCE_GONE };

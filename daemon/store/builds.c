@@ -1,13 +1,13 @@
-/* Finds builds by name, and lists them with their sums. */
+/* Finds and lists builds, their labels and companions; totals and epochs. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
-#include "proto/sum.h"
 #include "proto/message.h"
-#include "store/sqlite_sums.h"
-#include "store/sqlite_users.h"
+#include "proto/sum.h"
+#include "store/labels.h"
+#include "store/store_internal.h"
 
 /* The first two visible builds, ascending, with an id that begins with the prefix (or equals it, if exact). */
 static enum profd_status find_builds(struct store *s, const struct store_scope *scope, const char *prefix, bool exact,
@@ -357,5 +357,172 @@ enum profd_status store_get_totals(struct store *s, struct store_totals *out, st
     snprintf(log, sizeof log, "%s-wal", s->path);
     t.wal_bytes = stat(log, &st) == 0 ? (uint64_t)st.st_size : 0;
     *out = t;
+    return PROFD_OK;
+}
+
+static enum profd_status tally_labels(struct store *s, const struct store_scope *scope, const char *build_id,
+                                      struct label_tally *tally, struct profd_error *e)
+{
+    sqlite3_stmt *q;
+    TRY(build_id ? sqlite_start(s, SQL_LABELS_BUILD, VALUES(INTEGER(scope->all), SCOPE(scope), TEXT(build_id)), &q, e)
+                 : sqlite_start(s, SQL_LABELS_ALL, VALUES(INTEGER(scope->all), SCOPE(scope)), &q, e));
+    enum profd_status status = PROFD_OK;
+    while (sqlite_row(s, q, &status, e)) {
+        size_t n;
+        const uint8_t *labels = sqlite_blob(q, 0, &n);
+        status = label_tally_add(tally, (const char *)labels, n, (uint64_t)sqlite3_column_int64(q, 1), e);
+    }
+    return status;
+}
+
+enum profd_status store_each_label(struct store *s, const struct store_scope *scope, const char *build_id,
+                                   bool (*each)(void *context, const struct label_row *row), void *context,
+                                   struct profd_error *e)
+{
+    struct label_tally tally;
+    label_tally_init(&tally);
+    enum profd_status status = tally_labels(s, scope, build_id, &tally, e);
+    if (status == PROFD_OK) {
+        status = label_tally_each(&tally, each, context, e);
+    }
+    label_tally_done(&tally);
+    return status;
+}
+
+struct companion {
+    char *id, *name;
+};
+
+static int compare_companions(const void *a, const void *b)
+{
+    return strcmp(((const struct companion *)a)->id, ((const struct companion *)b)->id);
+}
+
+/* Row ids of all builds that share a set with this one, as keys. */
+static enum profd_status collect_rows(struct store *s, const struct store_scope *scope, int64_t build,
+                                      struct hashmap *rows, struct profd_error *e)
+{
+    sqlite3_stmt *q;
+    TRY(sqlite_start(s, SQL_COMPANION_SETS, VALUES(INTEGER(scope->all), SCOPE(scope), INTEGER(build)), &q, e));
+    enum profd_status status = PROFD_OK;
+    while (sqlite_row(s, q, &status, e)) {
+        size_t n;
+        const uint8_t *set = sqlite_blob(q, 0, &n);
+        for (size_t i = 0; status == PROFD_OK && i + 4 <= n; i += 4) {
+            uint32_t id =
+                (uint32_t)set[i] | (uint32_t)set[i + 1] << 8 | (uint32_t)set[i + 2] << 16 | (uint32_t)set[i + 3] << 24;
+            if (id != build && !hashmap_find(rows, &id, sizeof id) && !hashmap_put(rows, &id, sizeof id, NULL, 0)) {
+                status = profd_error_set(e, PROFD_NO_MEMORY, "no memory for the list of companions");
+            }
+        }
+    }
+    return status;
+}
+
+static enum profd_status read_companion(struct store *s, const struct store_scope *scope, uint32_t build,
+                                        struct companion *c, struct profd_error *e)
+{
+    sqlite3_stmt *q;
+    bool row = false;
+    TRY(sqlite_first(s, SQL_BUILD_NAME, VALUES(INTEGER(build), INTEGER(scope->all), SCOPE(scope)), &q, &row, e));
+    if (!row) {
+        return profd_error_set(e, PROFD_DAMAGED, "database %s: a build's row is missing", s->path);
+    }
+    c->id = strdup(sqlite_text(q, 0));
+    c->name = strdup(sqlite_text(q, 1));
+    sqlite_finish(q);
+    return c->id && c->name ? PROFD_OK : profd_error_set(e, PROFD_NO_MEMORY, "no memory for the list of companions");
+}
+
+static enum profd_status list_companions(struct store *s, const struct store_scope *scope, int64_t build,
+                                         struct companion **list, size_t *count, struct profd_error *e)
+{
+    struct hashmap rows;
+    hashmap_init(&rows, 0);
+    enum profd_status status = collect_rows(s, scope, build, &rows, e);
+    if (status == PROFD_OK) {
+        *list = calloc(rows.count + 1, sizeof **list);
+        if (!*list) {
+            status = profd_error_set(e, PROFD_NO_MEMORY, "no memory for the list of companions");
+        }
+    }
+    size_t position = 0;
+    const void *key;
+    while (status == PROFD_OK && hashmap_next(&rows, &position, &key)) {
+        uint32_t id;
+        memcpy(&id, key, sizeof id);
+        status = read_companion(s, scope, id, &(*list)[(*count)++], e);
+    }
+    hashmap_clear(&rows);
+    return status;
+}
+
+enum profd_status store_each_companion(struct store *s, const struct store_scope *scope, const char *build_id,
+                                       bool (*each)(void *context, const char *companion, const char *name),
+                                       void *context, struct profd_error *e)
+{
+    struct companion *list = NULL;
+    size_t count = 0;
+    int64_t build = 0;
+    bool began, found = false;
+    enum profd_status status = sqlite_read_begin(s, &began, e);
+    if (status != PROFD_OK) {
+        return status;
+    }
+    status = sqlite_find(s, SQL_BUILD_FIND, VALUES(TEXT(build_id)), &build, &found, e);
+    if (status == PROFD_OK && found) {
+        status = list_companions(s, scope, build, &list, &count, e);
+    }
+    status = sqlite_read_end(s, began, status, e);
+    if (status == PROFD_OK && count > 0) {
+        qsort(list, count, sizeof *list, compare_companions);
+    }
+    bool more = status == PROFD_OK;
+    for (size_t i = 0; i < count; i++) {
+        more = more && each(context, list[i].id, list[i].name);
+        free(list[i].id);
+        free(list[i].name);
+    }
+    free(list);
+    return status;
+}
+
+static enum profd_status put_rows(struct store *s, const struct store_watch_row *rows, size_t n, struct profd_error *e)
+{
+    for (size_t i = 0; i < n; i++) {
+        const struct store_watch_row *r = &rows[i];
+        if (r->document == NULL) {
+            TRY(sqlite_run(s, SQL_WATCH_REMOVE, VALUES(TEXT(r->key)), e));
+        } else {
+            TRY(sqlite_run(s, SQL_WATCH_PUT, VALUES(TEXT(r->key), INTEGER(r->changed), TEXT(r->document)), e));
+        }
+    }
+    return PROFD_OK;
+}
+
+enum profd_status store_put_watch_rows(struct store *s, const struct store_watch_row *rows, size_t n,
+                                       struct profd_error *e)
+{
+    TRY(sqlite_store_begin(s, e));
+    return sqlite_write_end(s, put_rows(s, rows, n, e), e);
+}
+
+enum profd_status store_each_watch_row(struct store *s, bool (*each)(void *context, const struct store_watch_row *row),
+                                       void *context, struct profd_error *e)
+{
+    sqlite3_stmt *q;
+    bool row = true, more = true;
+    TRY(sqlite_start(s, SQL_WATCH_EACH, NULL, 0, &q, e));
+    while (row && more) {
+        TRY(sqlite_next(s, q, &row, e));
+        if (row) {
+            const struct store_watch_row out = {
+                .key = sqlite_text(q, 0), .changed = sqlite3_column_int64(q, 1), .document = sqlite_text(q, 2)};
+            more = each(context, &out);
+        }
+    }
+    if (row) {
+        sqlite_finish(q);
+    }
     return PROFD_OK;
 }

@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "store/sqlite_centre.h"
+#include "store/store_internal.h"
 
 struct store_backup {
     struct store *s;

@@ -5,13 +5,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
+#include <time.h>
 
-#include "store/sqlite.h"
-#include "store/sqlite_rollup.h"
-#include "store/sqlite_users.h"
+#include "store/store_internal.h"
 
 /* The files of an open database, and that they keep their names and what was committed to them. SQLite goes on with a
  * file that was removed, renamed or truncated: what is committed then cannot be found again, and another process that

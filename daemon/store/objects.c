@@ -1,8 +1,327 @@
+/* The symbols of builds: which of several contents names functions, and what hosts offer (offers.h). */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "proto/deflate.h"
-#include "store/sqlite_users.h"
+#include "store/labels.h"
+#include "store/store_internal.h"
+
+enum profd_status sqlite_take_content(struct store *s, sqlite3_stmt *q, uint8_t **bytes, size_t *size,
+                                      struct profd_error *e)
+{
+    size_t n, raw = (size_t)sqlite3_column_int64(q, 0);
+    const uint8_t *stored = sqlite_blob(q, 1, &n);
+    uint8_t *block = malloc(raw > 0 ? raw : 1);
+    if (!block) {
+        return profd_no_memory(e);
+    }
+    enum profd_status status = deflate_unpack(stored, n, block, raw, e);
+    if (status != PROFD_OK) {
+        free(block);
+        return profd_error_wrap(e, status == PROFD_NO_MEMORY ? status : PROFD_DAMAGED,
+                                "database %s: the stored symbols of a build", s->path);
+    }
+    *bytes = block;
+    *size = raw;
+    return PROFD_OK;
+}
+
+/* One object with a summary of its senders. */
+struct candidate {
+    int64_t object;
+    bool readable, has_names, trusted;
+    size_t users, operators; /* numbers of the users that accept it, and of these the tenants with operators that did */
+    int64_t delivered;       /* latest delivery by a trusted sender or one of the users */
+    char *note;              /* of that delivery */
+};
+
+/* Is the candidate, which may name functions, to be preferred? */
+static bool is_better(const struct candidate *c, const struct candidate *best, size_t uid_count)
+{
+    const bool ruled = c->operators == uid_count, best_ruled = best->operators == uid_count;
+    return best->object == 0                 ? true
+           : c->has_names != best->has_names ? c->has_names
+           : ruled != best_ruled             ? ruled
+           : c->trusted != best->trusted     ? c->trusted
+                                             : c->delivered > best->delivered;
+}
+
+/* When all senders of an object were read: keeps the better of it and the best so far. */
+static void judge_candidate(struct candidate *c, size_t uid_count, struct candidate *best, struct candidate *failure)
+{
+    struct candidate *target = NULL;
+    if (c->readable && (c->trusted || (uid_count > 0 && c->users == uid_count))) {
+        target = is_better(c, best, uid_count) ? best : NULL;
+    } else if (!c->readable && c->delivered > failure->delivered) {
+        target = failure;
+    }
+    if (target) {
+        free(target->note);
+        *target = *c;
+        c->note = NULL;
+    }
+    free(c->note);
+    c->note = NULL;
+}
+
+static bool is_member(const uint32_t *uids, size_t n, uint32_t uid)
+{
+    size_t low = 0, high = n;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (uids[middle] < uid) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return low < n && uids[low] == uid;
+}
+
+/* Adds a row of SQL_OBJECT_EACH to its object. */
+static enum profd_status fold_sender(struct candidate *c, sqlite3_stmt *q, const struct store_senders *of, bool *apart,
+                                     struct profd_error *e)
+{
+    const uint32_t uid = (uint32_t)sqlite3_column_int64(q, 3);
+    const bool trusted = sqlite3_column_int(q, 4) != 0, member = is_member(of->uids, of->uid_count, uid);
+    const int64_t delivered = sqlite3_column_int64(q, 5);
+    c->readable = sqlite3_column_int(q, 1) != 0;
+    c->has_names = sqlite3_column_int(q, 2) != 0;
+    c->trusted |= trusted;
+    c->users += member && sqlite3_column_int(q, 8) != 0;
+    c->operators += member && sqlite3_column_int(q, 7) != 0;
+    *apart |= member && c->readable && store_is_tenant(uid);
+    if ((!trusted && !member) || delivered <= c->delivered) {
+        return PROFD_OK;
+    }
+    c->delivered = delivered;
+    free(c->note);
+    c->note = strdup(sqlite_text(q, 6));
+    return c->note ? PROFD_OK : profd_error_set(e, PROFD_NO_MEMORY, "no memory for a sentence about an executable");
+}
+
+enum profd_status sqlite_choose_object(struct store *s, int64_t build, const struct store_senders *of,
+                                       struct sqlite_choice *choice, struct profd_error *e)
+{
+    sqlite3_stmt *q;
+    struct candidate current = {.object = 0}, best = {.object = 0}, failure = {.object = 0};
+    bool apart = false;
+    TRY(sqlite_start(s, SQL_OBJECT_EACH, VALUES(INTEGER(build)), &q, e));
+    enum profd_status status = PROFD_OK;
+    while (sqlite_row(s, q, &status, e)) {
+        if (sqlite3_column_int64(q, 0) != current.object) {
+            judge_candidate(&current, of->uid_count, &best, &failure);
+            current = (struct candidate){.object = sqlite3_column_int64(q, 0)};
+        }
+        status = fold_sender(&current, q, of, &apart, e);
+    }
+    if (status == PROFD_OK) {
+        judge_candidate(&current, of->uid_count, &best, &failure);
+        choice->object = best.object;
+        choice->has_names = best.has_names;
+        choice->trusted = best.trusted;
+        choice->by_operators = best.operators > 0 && best.operators == of->uid_count;
+        choice->apart = apart && best.object == 0;
+        choice->note = best.object != 0 ? best.note : failure.note;
+        *(best.object != 0 ? &best.note : &failure.note) = NULL;
+    }
+    free(current.note);
+    free(best.note);
+    free(failure.note);
+    return status;
+}
+
+enum profd_status sqlite_touch_object(struct store *s, int64_t build, uint32_t from, uint32_t to, struct profd_error *e)
+{
+    static const enum sqlite_sql touches[] = {SQL_TOUCH_BUILD_USERS, SQL_TOUCH_BUILDS, SQL_TOUCH_USERS};
+    enum profd_status status = PROFD_OK;
+    int users = 0;
+    for (size_t i = 0; status == PROFD_OK && i < sizeof touches / sizeof touches[0]; i++) {
+        status =
+            sqlite_run(s, touches[i], VALUES(INTEGER(build), INTEGER(from), INTEGER(to), INTEGER(s->state.number)), e);
+        users = sqlite3_changes(s->db);
+    }
+    struct sqlite_state *t = &s->state;
+    if (users > 0) {
+        t->list_epoch = t->number;
+    }
+    return status == PROFD_OK ? sqlite_save_state(s, e) : status;
+}
+
+enum profd_status sqlite_await_objects(struct store *s, int64_t series, int64_t host, struct profd_error *e)
+{
+    return sqlite_run(s, SQL_HOST_BUILD_AWAIT, VALUES(INTEGER(series), INTEGER(host)), e);
+}
+
+enum profd_status sqlite_host_build_find(struct store *s, const uint8_t identity[STORE_HOST_SIZE], const char *build_id,
+                                         struct sqlite_host_build *out, bool *found, struct profd_error *e)
+{
+    sqlite3_stmt *q;
+    TRY(sqlite_first(s, SQL_HOST_BUILD_FIND,
+                     VALUES(BLOB(identity, STORE_HOST_SIZE), TEXT(build_id), INTEGER(STORE_TENANT)), &q, found, e));
+    if (*found) {
+        *out = (struct sqlite_host_build){.build = sqlite3_column_int64(q, 0),
+                                          .host = sqlite3_column_int64(q, 1),
+                                          .uid = (uint32_t)sqlite3_column_int64(q, 2),
+                                          .differs = sqlite3_column_int(q, 3) != 0};
+        sqlite_finish(q);
+    }
+    return PROFD_OK;
+}
+
+enum profd_status sqlite_host_build_limit(struct store *s, const struct sqlite_host_build *h, uint64_t size,
+                                          struct store_offered *out, struct profd_error *e)
+{
+    sqlite3_stmt *q;
+    bool row;
+    out->verdict = size < 1 || size > LIMIT_PARSED_OBJECT ? STORE_OFFER_TOO_LARGE : STORE_OFFER_TAKEN;
+    TRY(sqlite_first(s, SQL_HOST_BUILD_USE, VALUES(INTEGER(h->host), INTEGER(h->build)), &q, &row, e));
+    if (row) {
+        if (sqlite3_column_int64(q, 0) >= STORE_OFFER_MOST) {
+            out->verdict = STORE_OFFER_TOO_MANY;
+        } else if (size > STORE_OFFER_BYTES || (uint64_t)sqlite3_column_int64(q, 1) > STORE_OFFER_BYTES - size) {
+            out->verdict = STORE_OFFER_TOO_LARGE;
+        }
+        sqlite_finish(q);
+    }
+    return PROFD_OK;
+}
+
+enum profd_status sqlite_host_build_judge(struct store *s, struct sqlite_host_build *h, const uint8_t *hash,
+                                          bool has_names, struct profd_error *e)
+{
+    sqlite3_stmt *q;
+    bool row;
+    TRY(sqlite_first(
+        s, SQL_HOST_BUILD_JUDGE,
+        VALUES(INTEGER(h->build), INTEGER(h->uid), BLOB(hash, STORE_HASH_SIZE), INTEGER(h->host), INTEGER(has_names)),
+        &q, &row, e));
+    if (row) {
+        h->stored = sqlite3_column_int(q, 0) != 0;
+        h->kept_out = !h->stored && sqlite3_column_int(q, 1) != 0;
+        sqlite_finish(q);
+    }
+    return PROFD_OK;
+}
+
+enum profd_status sqlite_host_build_set(struct store *s, const struct sqlite_host_build *h, const uint8_t *hash,
+                                        uint64_t size, int64_t due, struct profd_error *e)
+{
+    TRY(sqlite_run(s, SQL_HOST_BUILD_SET,
+                   VALUES(INTEGER(h->build), INTEGER(h->host), hash ? BLOB(hash, STORE_HASH_SIZE) : NOTHING,
+                          INTEGER(size), INTEGER(due)),
+                   e));
+    if (hash ? h->differs || !h->kept_out : !h->differs) {
+        return PROFD_OK;
+    }
+    s->state.number++; /* a dispute has begun or ended */
+    return sqlite_touch_object(s, h->build, h->uid, h->uid, e);
+}
+
+static enum profd_status offer_one(struct store *s, const struct store_offer *o, struct store_offered *out,
+                                   struct profd_error *e)
+{
+    struct sqlite_host_build h;
+    bool found = false;
+    *out = (struct store_offered){.verdict = STORE_OFFER_UNASKED};
+    TRY(sqlite_host_build_find(s, o->host, o->build_id, &h, &found, e));
+    if (!found) {
+        return PROFD_OK;
+    }
+    out->verdict = STORE_OFFER_TAKEN;
+    if (o->has) {
+        TRY(sqlite_host_build_limit(s, &h, o->size, out, e));
+        TRY(sqlite_host_build_judge(s, &h, o->hash, true, e));
+    }
+    const bool has = o->has && out->verdict == STORE_OFFER_TAKEN;
+    out->wanted = has && !h.stored && !h.kept_out;
+    const int64_t wait = out->wanted                                              ? STORE_OFFER_AWAITED
+                         : has || o->refused || out->verdict != STORE_OFFER_TAKEN ? STORE_OFFER_AGAIN
+                                                                                  : STORE_OFFER_ABSENT;
+    return sqlite_host_build_set(s, &h, has && !h.stored ? o->hash : NULL, has ? o->size : 0, o->now + wait, e);
+}
+
+enum profd_status store_offer(struct store *s, const struct store_offer *list, size_t n, struct store_offered *out,
+                              struct profd_error *e)
+{
+    TRY(sqlite_store_begin(s, e));
+    enum profd_status status = PROFD_OK;
+    for (size_t i = 0; i < n && status == PROFD_OK; i++) {
+        status = offer_one(s, &list[i], &out[i], e);
+    }
+    return sqlite_store_end(s, status, e);
+}
+
+enum profd_status store_wanted(struct store *s, const uint8_t host[STORE_HOST_SIZE], int64_t now, struct buildid *out,
+                               size_t most, size_t *count, struct profd_error *e)
+{
+    sqlite3_stmt *q;
+    *count = 0;
+    TRY(sqlite_start(s, SQL_HOST_BUILD_DUE, VALUES(BLOB(host, STORE_HOST_SIZE), INTEGER(now), INTEGER(most)), &q, e));
+    enum profd_status status = PROFD_OK;
+    while (sqlite_row(s, q, &status, e)) {
+        struct buildid *id = &out[(*count)++];
+        snprintf(id->text, sizeof id->text, "%s", sqlite_text(q, 0));
+    }
+    return status;
+}
+
+enum profd_status sqlite_host_build_stored(struct store *s, const struct sqlite_host_build *h, int64_t object,
+                                           const struct store_object *o, struct profd_error *e)
+{
+    const int64_t due = o->received + STORE_OFFER_AGAIN;
+    /* Removes what this host sent before as the first object of the build. */
+    int64_t old = 0;
+    bool found = true;
+    while (found) {
+        TRY(sqlite_find(s, SQL_HOST_BUILD_OLD,
+                        VALUES(INTEGER(h->build), INTEGER(h->uid), INTEGER(h->host), INTEGER(object)), &old, &found,
+                        e));
+        if (found) {
+            TRY(sqlite_count_object(s, old, -1, e));
+            TRY(sqlite_run(s, SQL_OBJECT_SENDER_DROP, VALUES(INTEGER(old), INTEGER(h->uid)), e));
+            TRY(sqlite_run(s, SQL_OBJECT_DROP_UNSENT, VALUES(INTEGER(old)), e));
+            TRY(sqlite_count_object(s, old, 1, e));
+        }
+    }
+    TRY(sqlite_run(
+        s, SQL_HOST_BUILD_AGREE,
+        VALUES(INTEGER(h->build), BLOB(o->hash, STORE_HASH_SIZE), INTEGER(store_tenant_id(h->uid)), INTEGER(due)), e));
+    return sqlite_host_build_set(s, h, NULL, o->encoded_size, due, e);
+}
+
+enum profd_status sqlite_find_dispute(struct store *s, int64_t object, const struct store_senders *of, char *text,
+                                      size_t size, struct profd_error *e)
+{
+    sqlite3_stmt *q;
+    *text = '\0';
+    TRY(sqlite_start(s, SQL_HOST_BUILD_DISPUTE, VALUES(INTEGER(object)), &q, e));
+    enum profd_status status = PROFD_OK;
+    while (sqlite_row(s, q, &status, e)) {
+        const uint32_t uid = (uint32_t)sqlite3_column_int64(q, 0);
+        bool member = false;
+        for (size_t i = 0; i < of->uid_count && !member; i++) {
+            member = of->uids[i] == uid;
+        }
+        if (!member || *text) {
+            continue;
+        }
+        const char *mine = sqlite_text(q, 2), *other = sqlite_text(q, 4);
+        const int64_t more = sqlite3_column_int64(q, 5);
+        int n = snprintf(text, size, "its names are those of host %s, which sent them first; host %s",
+                         sqlite_text(q, 1), sqlite_text(q, 3));
+        if (more > 0) {
+            n += snprintf(text + n, size - (size_t)n, " (and %lld more)", (long long)more);
+        }
+        n += snprintf(text + n, size - (size_t)n, " has another content under this build-id");
+        if (strcmp(mine, other) != 0 && *mine && *other && strlen(mine) < 32 && strlen(other) < 32) {
+            snprintf(text + n, size - (size_t)n, "; they run profd %s and %s, which may read one file differently",
+                     mine, other);
+        }
+    }
+    return status;
+}
 
 #define OBJECT_SHRINKS 4 /* estimated compression of symbols */
 

@@ -1,0 +1,918 @@
+/* Reads stored data: the rows that a filter selects are found by index and sorted, then read one after the other. */
+#include <inttypes.h>
+#include <nettle/sha2.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include "store/labels.h"
+#include "store/store_internal.h"
+
+static void *grow(void *array, size_t count, size_t *capacity, size_t size)
+{
+    if (count < *capacity) {
+        return array;
+    }
+    size_t wanted = *capacity == 0 ? 64 : 2 * *capacity;
+    void *grown = reallocarray(array, wanted, size);
+    if (grown) {
+        *capacity = wanted;
+    }
+    return grown;
+}
+
+/* Reads the set of builds in the current row of q; names are read later. */
+static enum profd_status take_set(struct reading *r, sqlite3_stmt *q, struct series_info *info, struct profd_error *e)
+{
+    size_t n;
+    const uint8_t *set = sqlite_blob(q, 4, &n);
+    uint32_t *rows = ARENA_ARRAY(r->arena, n / 4 + 1, uint32_t);
+    info->build_count = n / 4;
+    info->builds = ARENA_ARRAY(r->arena, n / 4 + 1, struct store_build);
+    info->rows = rows;
+    if (!rows || !info->builds) {
+        return profd_no_memory(e);
+    }
+    for (size_t i = 0; i < info->build_count; i++) {
+        rows[i] = sqlite_set_build(set, i);
+    }
+    return PROFD_OK;
+}
+
+static enum profd_status take_labels(struct reading *r, const uint8_t *text, size_t n, struct series_info *info,
+                                     struct profd_error *e)
+{
+    struct store_label pair;
+    size_t count = 0;
+    char *copy = arena_copy(r->arena, (const char *)text, n);
+    if (!copy) {
+        return profd_no_memory(e);
+    }
+    for (const char *p = copy; labels_next(&p, copy + n, &pair);) {
+        count++;
+    }
+    struct store_label *labels = ARENA_ARRAY(r->arena, count + 1, struct store_label);
+    if (!labels) {
+        return profd_no_memory(e);
+    }
+    count = 0;
+    for (const char *p = copy; labels_next(&p, copy + n, &labels[count]);) {
+        count++;
+    }
+    info->labels = labels;
+    info->label_count = count;
+    return PROFD_OK;
+}
+
+/* Is it of hosts, and has no label `host`? */
+static bool is_apart(uint32_t uid, const uint8_t *labels, size_t n)
+{
+    struct store_label pair;
+    bool named = false;
+    for (const char *p = (const char *)labels, *end = p + n; store_is_tenant(uid) && labels_next(&p, end, &pair);) {
+        named |= strcmp(pair.name, "host") == 0;
+    }
+    return store_is_tenant(uid) && !named;
+}
+
+/* Selects the series in the current row of q if its labels match; totals are selected later, each by its host. */
+static enum profd_status take_series(struct reading *r, sqlite3_stmt *q, struct profd_error *e)
+{
+    size_t n;
+    const uint8_t *labels = sqlite_blob(q, 3, &n);
+    const bool apart = is_apart((uint32_t)sqlite3_column_int64(q, 1), labels, n), totals = apart && r->filter->by_host;
+    if ((apart && !totals && labels_are_asked(r->filter, "host")) ||
+        (!totals && !labels_match((const char *)labels, n, r->filter->matchers, r->filter->matcher_count))) {
+        return PROFD_OK;
+    }
+    struct series_info *grown = grow(r->series, r->series_count, &r->series_capacity, sizeof *grown);
+    if (!grown) {
+        return profd_no_memory(e);
+    }
+    r->series = grown;
+    struct series_info *info = &r->series[r->series_count];
+    *info = (struct series_info){.id = sqlite3_column_int64(q, 0),
+                                 .set = sqlite3_column_int64(q, 5),
+                                 .uid = (uint32_t)sqlite3_column_int64(q, 1),
+                                 .totals = totals};
+    TRY(take_labels(r, labels, n, info, e));
+    const struct series_info *before = r->series_count > 0 ? info - 1 : NULL;
+    if (before && before->set == info->set && before->uid == info->uid) {
+        info->build_count = before->build_count;
+        info->rows = before->rows;
+        info->builds = before->builds;
+    } else {
+        TRY(take_set(r, q, info, e));
+    }
+    while (info->program < info->build_count && info->rows[info->program] != sqlite3_column_int64(q, 2)) {
+        info->program++;
+    }
+    r->series_count++;
+    return PROFD_OK;
+}
+
+static enum profd_status name_build(struct reading *r, uint32_t id, uint32_t uid, struct store_build *build,
+                                    struct profd_error *e)
+{
+    sqlite3_stmt *q;
+    bool row = false;
+    TRY(sqlite_first(r->s, SQL_BUILD_NAME, VALUES(INTEGER(id), INTEGER(0), INTEGER(uid)), &q, &row, e));
+    if (!row) {
+        return profd_error_set(e, PROFD_DAMAGED, "database %s: a build's row is missing", r->s->path);
+    }
+    const char *text = sqlite_text(q, 0), *name = sqlite_text(q, 1);
+    if (strlen(text) < sizeof build->id.text) {
+        memcpy(build->id.text, text, strlen(text) + 1);
+    }
+    build->name = arena_copy(r->arena, name, strlen(name));
+    sqlite_finish(q);
+    return build->name ? PROFD_OK : profd_no_memory(e);
+}
+
+static enum profd_status name_series(struct reading *r, const struct series_info *info, struct profd_error *e)
+{
+    for (size_t i = 0; i < info->build_count && !info->builds[i].name; i++) {
+        TRY(name_build(r, info->rows[i], info->uid, &info->builds[i], e));
+    }
+    return PROFD_OK;
+}
+
+/* Has a series a slice of a live process, or a sum of what hosts have sent, of that width there? */
+static enum profd_status has_slice(struct reading *r, int64_t series, int width, int64_t at, bool live, bool *found,
+                                   struct profd_error *e)
+{
+    int64_t one;
+    *found = false;
+    if (live) {
+        TRY(sqlite_find(r->s, SQL_SLICE_EXISTS, VALUES(INTEGER(series), INTEGER(width), INTEGER(at)), &one, found, e));
+    }
+    return !*found && width < SQLITE_SLICE_WIDE
+               ? sqlite_find(r->s, SQL_ROLLUP_EXISTS,
+                             VALUES(INTEGER(series), INTEGER(sqlite_level_of(width)), INTEGER(at)), &one, found, e)
+               : PROFD_OK;
+}
+
+/* Moves a limit outward to the border of the widest slice that contains it in a matching series. */
+static enum profd_status settle_slice(struct reading *r, int64_t *edge, bool up, struct profd_error *e)
+{
+    int64_t one;
+    for (size_t w = SQLITE_SLICE_WIDTHS; w > 0; w--) {
+        int width = sqlite_slice_widths[w - 1];
+        int64_t at = sqlite_slice_at(width, *edge), minutes = (at + up) * width;
+        bool found = false;
+        if (at * width * SQLITE_MINUTE == *edge) { /* not inside it */
+            continue;
+        }
+        TRY(sqlite_find(r->s, SQL_SLICE_ANY, VALUES(INTEGER(width), INTEGER(at)), &one, &found, e));
+        const bool live = found;
+        found = false;
+        for (size_t i = 0; !found && i < r->series_count; i++) {
+            if (r->series[i].totals) {
+                continue;
+            }
+            TRY(has_slice(r, r->series[i].id, width, at, live, &found, e));
+        }
+        if (found) {
+            *edge = minutes > INT64_MAX / SQLITE_MINUTE ? INT64_MAX : minutes * SQLITE_MINUTE;
+            return PROFD_OK;
+        }
+    }
+    return PROFD_OK;
+}
+
+/* Moves a limit outward if the hour that contains it is a sum in a matching series. */
+static enum profd_status settle_edge(struct reading *r, int64_t *edge, bool up, struct profd_error *e)
+{
+    int64_t one, hour = *edge / SQLITE_HOUR;
+    bool found = false;
+    if (*edge <= 0 || *edge % SQLITE_HOUR == 0) {
+        return PROFD_OK;
+    }
+    for (size_t i = 0; !found && i < r->series_count; i++) {
+        TRY(sqlite_find(r->s, r->series[i].totals ? SQL_HOST_TOTAL_IS_HOUR : SQL_ROLLUP_IS_HOUR,
+                        VALUES(INTEGER(r->series[i].id), INTEGER(hour)), &one, &found, e));
+    }
+    if (found) {
+        *edge = (hour + up) > INT64_MAX / SQLITE_HOUR ? INT64_MAX : (hour + up) * SQLITE_HOUR;
+    }
+    return !found ? settle_slice(r, edge, up, e) : PROFD_OK;
+}
+
+enum profd_status sqlite_select_series(struct reading *r, const struct store_scope *scope, struct profd_error *e)
+{
+    int64_t build = 0;
+    bool found = false;
+    r->since = r->filter->since;
+    r->until = r->filter->until;
+    TRY(sqlite_find(r->s, SQL_BUILD_FIND, VALUES(TEXT(r->filter->build_id)), &build, &found, e));
+    if (found) {
+        sqlite3_stmt *q;
+        TRY(sqlite_start(r->s, SQL_SERIES_OF_BUILD,
+                         VALUES(INTEGER(build), INTEGER(scope->all), SCOPE(scope), INTEGER(r->filter->as_program)), &q,
+                         e));
+        enum profd_status status = PROFD_OK;
+        while (sqlite_row(r->s, q, &status, e)) {
+            status = take_series(r, q, e);
+        }
+        TRY(status);
+    }
+    if (r->series_count > UINT32_MAX) {
+        return profd_error_set(e, PROFD_LIMIT, "more than 2^32 series");
+    }
+    TRY(settle_edge(r, &r->since, false, e));
+    return settle_edge(r, &r->until, true, e);
+}
+
+enum profd_status sqlite_select_one(struct reading *r, int64_t series, bool *found, struct profd_error *e)
+{
+    sqlite3_stmt *q;
+    r->series_count = 0;
+    arena_reset(r->arena);
+    TRY(sqlite_first(r->s, SQL_SERIES_ONE, VALUES(INTEGER(series)), &q, found, e));
+    if (!*found) {
+        return PROFD_OK;
+    }
+    enum profd_status status = take_series(r, q, e);
+    sqlite_finish(q);
+    return status == PROFD_OK ? sqlite_select_names(r, e) : status;
+}
+
+enum profd_status sqlite_select_names(struct reading *r, struct profd_error *e)
+{
+    for (size_t i = 0; i < r->series_count; i++) {
+        TRY(name_series(r, &r->series[i], e));
+    }
+    return PROFD_OK;
+}
+
+/* Records the rows that a statement finds: number, and id if they are sums. */
+static enum profd_status take_refs(struct reading *r, uint32_t series, enum sqlite_sql which,
+                                   const struct sqlite_value *values, size_t count, struct profd_error *e)
+{
+    const bool sums = which != SQL_UPLOAD_NUMBERS, sealed = which == SQL_SEALED_IDS;
+    sqlite3_stmt *q;
+    TRY(sqlite_start(r->s, which, values, count, &q, e));
+    enum profd_status status = PROFD_OK;
+    while (sqlite_row(r->s, q, &status, e)) {
+        struct row_ref *grown = grow(r->refs, r->ref_count, &r->ref_capacity, sizeof *grown);
+        if (!grown) {
+            sqlite_finish(q);
+            return profd_no_memory(e);
+        }
+        r->refs = grown;
+        r->refs[r->ref_count++] = (struct row_ref){.number = sqlite3_column_int64(q, 0),
+                                                   .id = sums ? sqlite3_column_int64(q, 1) : 0,
+                                                   .sealed = sealed,
+                                                   .series = series};
+        r->sealed_count += sealed;
+    }
+    return status;
+}
+
+static enum profd_status take_sums(struct reading *r, uint32_t series, int level, bool open_only, int64_t from,
+                                   int64_t to, struct profd_error *e)
+{
+    const bool totals = r->series[series].totals;
+    if (from > to || (totals && open_only)) {
+        return PROFD_OK;
+    }
+    const struct sqlite_value which[] = {INTEGER(r->series[series].id), INTEGER(level), INTEGER(from), INTEGER(to)};
+    const size_t n = sizeof which / sizeof which[0];
+    if (!totals) {
+        TRY(take_refs(r, series, open_only ? SQL_ROLLUP_IDS_OPEN : SQL_ROLLUP_IDS, which, n, e));
+    }
+    /* An hour that is sealed is in its day, and a day that is sealed in no other sum. */
+    return level == SQLITE_LEVEL_DAY || (level == SQLITE_LEVEL_HOUR && !open_only)
+               ? take_refs(r, series, SQL_SEALED_IDS, which, n, e)
+               : PROFD_OK;
+}
+
+/* The sums of slices in [since, until); no slice contains one of these limits. */
+static enum profd_status take_slices(struct reading *r, uint32_t series, int64_t since, int64_t until,
+                                     struct profd_error *e)
+{
+    for (int level = SQLITE_LEVEL_SLICE; level < SQLITE_LEVEL_SLICES; level++) {
+        const int64_t width = sqlite_level_minutes(level) * SQLITE_MINUTE;
+        TRY(take_sums(r, series, level, true, since / width + (since % width != 0), (until - 1) / width, e));
+    }
+    return PROFD_OK;
+}
+
+/* All uploads of a series: the sum of all time, the days and hours that it does not contain, and single uploads. */
+static enum profd_status select_all(struct reading *r, uint32_t series, struct profd_error *e)
+{
+    TRY(take_sums(r, series, SQLITE_LEVEL_ALL, false, 0, 0, e));
+    TRY(take_sums(r, series, SQLITE_LEVEL_DAY, true, INT64_MIN, INT64_MAX, e));
+    TRY(take_sums(r, series, SQLITE_LEVEL_HOUR, true, INT64_MIN, INT64_MAX, e));
+    TRY(take_slices(r, series, 0, INT64_MAX, e));
+    return take_refs(r, series, SQL_UPLOAD_NUMBERS,
+                     VALUES(INTEGER(r->series[series].id), INTEGER(INT64_MIN), INTEGER(INT64_MAX)), e);
+}
+
+/* Days that are completely inside the window, and the hours that they do not contain; hours at the limits; single
+ * uploads. Of totals what is sealed: days are exact for each step, because steps divide a day or are whole days. */
+static enum profd_status select_window(struct reading *r, uint32_t series, struct profd_error *e)
+{
+    int64_t since = r->since > 0 ? r->since : 0;
+    int64_t first = since / SQLITE_HOUR, last = r->until > 0 ? (r->until - 1) / SQLITE_HOUR : INT64_MAX;
+    int64_t from = since / SQLITE_DAY + (since % SQLITE_DAY != 0),
+            to = r->until > 0 ? r->until / SQLITE_DAY : INT64_MAX / 24;
+    if (r->until > 0 && r->until <= since) {
+        return PROFD_OK;
+    }
+    if (from < to && (r->filter->widest == 0 || r->filter->widest >= SQLITE_DAY)) {
+        TRY(take_sums(r, series, SQLITE_LEVEL_DAY, false, from, to - 1, e));
+        TRY(take_sums(r, series, SQLITE_LEVEL_HOUR, true, 24 * from, 24 * to - 1, e));
+        TRY(take_sums(r, series, SQLITE_LEVEL_HOUR, false, first, 24 * from - 1, e));
+        if (r->until > 0) {
+            TRY(take_sums(r, series, SQLITE_LEVEL_HOUR, false, 24 * to, last, e));
+        }
+    } else {
+        TRY(take_sums(r, series, SQLITE_LEVEL_HOUR, false, first, last, e));
+    }
+    if (r->series[series].totals) {
+        return PROFD_OK;
+    }
+    TRY(take_slices(r, series, since, r->until > 0 ? r->until : INT64_MAX, e));
+    return take_refs(r, series, SQL_UPLOAD_NUMBERS,
+                     VALUES(INTEGER(r->series[series].id), INTEGER(first), INTEGER(last)), e);
+}
+
+static int compare_refs(const void *a, const void *b)
+{
+    const struct row_ref *x = a, *y = b;
+    return (x->number > y->number) - (x->number < y->number);
+}
+
+enum profd_status sqlite_select_rows(struct reading *r, struct profd_error *e)
+{
+    for (size_t i = 0; i < r->series_count; i++) {
+        const bool totals = r->series[i].totals;
+        if (totals || !r->totals_only) {
+            TRY(r->since <= 0 && r->until <= 0 && !totals ? select_all(r, (uint32_t)i, e)
+                                                          : select_window(r, (uint32_t)i, e));
+        }
+    }
+    if (r->ref_count > 1) {
+        qsort(r->refs, r->ref_count, sizeof *r->refs, compare_refs);
+    }
+    return PROFD_OK;
+}
+
+void sqlite_block_take(sqlite3_stmt *q, int column, struct store_block *out)
+{
+    size_t n;
+    const uint8_t *centre = sqlite_blob(q, column + 1, &n);
+    *out = (struct store_block){.number = (uint64_t)sqlite3_column_int64(q, column + 8),
+                                .attempt = (uint32_t)sqlite3_column_int64(q, column + 2),
+                                .day = sqlite3_column_int64(q, column + 3),
+                                .state = (enum store_block_state)sqlite3_column_int(q, column + 4),
+                                .sums = (uint64_t)sqlite3_column_int64(q, column + 5),
+                                .bytes = (uint64_t)sqlite3_column_int64(q, column + 6),
+                                .sealed = sqlite3_column_int64(q, column + 7),
+                                .row = (uint64_t)sqlite3_column_int64(q, column)};
+    memcpy(out->centre, centre, n < sizeof out->centre ? n : sizeof out->centre);
+}
+
+static void hash_number(struct sha256_ctx *hash, uint64_t n)
+{
+    uint8_t bytes[8];
+    for (size_t i = 0; i < sizeof bytes; i++) {
+        bytes[i] = (uint8_t)(n >> 8 * i);
+    }
+    sha256_update(hash, sizeof bytes, bytes);
+}
+
+static void hash_text(struct sha256_ctx *hash, const char *text)
+{
+    hash_number(hash, strlen(text));
+    sha256_update(hash, strlen(text), (const uint8_t *)text);
+}
+
+void sqlite_series_key_make(const struct store_block_sum *sum, uint8_t key[STORE_SERIES_KEY_SIZE])
+{
+    struct sha256_ctx hash;
+    sha256_init(&hash);
+    hash_text(&hash, sum->tenant);
+    hash_text(&hash, sum->stub.program);
+    hash_number(&hash, sum->build_count);
+    for (size_t i = 0; i < sum->build_count; i++) {
+        hash_text(&hash, sum->builds[i].id.text);
+    }
+    hash_number(&hash, sum->label_count);
+    for (size_t i = 0; i < sum->label_count; i++) {
+        hash_text(&hash, sum->labels[i].name);
+        hash_text(&hash, sum->labels[i].value);
+    }
+    sha256_digest(&hash, STORE_SERIES_KEY_SIZE, key);
+}
+
+enum profd_status sqlite_series_key(struct reading *r, const struct series_info *info, const char **name,
+                                    uint8_t key[STORE_SERIES_KEY_SIZE], struct profd_error *e)
+{
+    char local[32];
+    sqlite3_stmt *q = NULL;
+    bool tenant = false;
+    if (store_is_tenant(info->uid)) {
+        TRY(sqlite_first(r->s, SQL_TENANT_NAME, VALUES(INTEGER(store_tenant_id(info->uid))), &q, &tenant, e));
+    }
+    snprintf(local, sizeof local, "uid %u", info->uid);
+    const char *text = tenant ? sqlite_text(q, 0) : local;
+    *name = arena_copy(r->arena, text, strlen(text));
+    sqlite_finish(tenant ? q : NULL);
+    TRY(*name ? PROFD_OK : profd_no_memory(e));
+    const struct store_block_sum sum = {.stub = {.program = info->builds[info->program].id.text},
+                                        .tenant = *name,
+                                        .build_count = info->build_count,
+                                        .builds = info->builds,
+                                        .label_count = info->label_count,
+                                        .labels = info->labels};
+    sqlite_series_key_make(&sum, key);
+    return PROFD_OK;
+}
+
+enum profd_status sqlite_reading_init(struct reading *r, struct store *s, const struct store_filter *filter,
+                                      struct profd_error *e)
+{
+    *r = (struct reading){.s = s, .filter = filter, .arena = arena_new(0)};
+    hashmap_init(&r->hosts, 0);
+    return r->arena ? PROFD_OK : profd_no_memory(e);
+}
+
+void sqlite_reading_done(struct reading *r)
+{
+    hashmap_clear(&r->hosts);
+    free(r->refs);
+    free(r->series);
+    arena_free(r->arena);
+}
+
+#define TOTAL_BYTES 64                /* about, of a host's total as the tier gives it */
+#define SEALED_ID (UINT64_C(1) << 62) /* set in the ids of sums that are in blocks: others are not so great */
+
+static enum profd_status find_host(struct reading *r, int64_t id, const char **host, struct profd_error *e)
+{
+    const char *cached = hashmap_find(&r->hosts, &id, sizeof id);
+    if (!cached) {
+        sqlite3_stmt *q;
+        bool row = false;
+        TRY(sqlite_first(r->s, SQL_HOST_GET, VALUES(INTEGER(id)), &q, &row, e));
+        const char *text = row ? sqlite_text(q, 0) : "";
+        cached = hashmap_put(&r->hosts, &id, sizeof id, text, strlen(text) + 1);
+        if (row) {
+            sqlite_finish(q);
+        }
+        if (!cached) {
+            return profd_no_memory(e);
+        }
+    }
+    *host = cached;
+    return PROFD_OK;
+}
+
+typedef enum profd_status upload_sink(void *context, const struct store_row *row, struct profd_error *e);
+
+/* Data that all rows of a series share; builds and labels belong to the reading's arena. */
+static struct store_row begin_row(struct series_info *info, const struct row_ref *ref)
+{
+    info->begun = true;
+    return (struct store_row){.commit = (uint64_t)ref->number,
+                              .id = (uint64_t)(ref->id != 0 ? ref->id : ref->number),
+                              .uid = info->uid,
+                              .label_count = info->label_count,
+                              .labels = info->labels,
+                              .program = info->program,
+                              .build_count = info->build_count,
+                              .builds = info->builds,
+                              .series = (uint64_t)info->id};
+}
+
+/* A single upload, selected by its exact time. */
+static enum profd_status give_upload(struct reading *r, const struct row_ref *ref, sqlite3_stmt *q, upload_sink *each,
+                                     void *context, struct profd_error *e)
+{
+    const int64_t start = sqlite3_column_int64(q, 1), end = start + sqlite3_column_int64(q, 2);
+    if ((r->since > 0 && end < r->since) || (r->until > 0 && end >= r->until)) {
+        return PROFD_OK;
+    }
+    struct store_row row = begin_row(&r->series[ref->series], ref);
+    row.uploads = (uint64_t)sqlite3_column_int64(q, 6);
+    row.width = sqlite3_column_int(q, 7) * INT64_C(60000000000);
+    row.start = start;
+    row.end = end;
+    row.inexact = (uint32_t)sqlite3_column_int64(q, 3);
+    row.processes_started = (uint32_t)sqlite3_column_int64(q, 4);
+    row.group = (uint32_t)sqlite3_column_int(q, 8) & (RANDOM_GROUPS - 1);
+    row.groups.of[row.group] = row.processes_started;
+    TRY(find_host(r, sqlite3_column_int64(q, 0), &row.host, e));
+    row.counts = sqlite_blob(q, 5, &row.counts_size);
+    return each(context, &row, e);
+}
+
+enum profd_status sqlite_select_hosts(struct reading *r, struct arena *a, const uint8_t *bytes, size_t n,
+                                      const char *const **hosts, size_t *count, struct profd_error *e)
+{
+    const int64_t *ids;
+    TRY(folded_decode_hosts(a, bytes, n, &ids, count, e));
+    const char **names = ARENA_ARRAY(a, *count + 1, const char *);
+    TRY(names ? PROFD_OK : profd_no_memory(e));
+    for (size_t i = 0; i < *count; i++) {
+        TRY(find_host(r, ids[i], &names[i], e));
+    }
+    *hosts = names;
+    return PROFD_OK;
+}
+
+static int64_t width_of(int level)
+{
+    return level == SQLITE_LEVEL_DAY   ? SQLITE_DAY
+           : level == SQLITE_LEVEL_ALL ? 0
+                                       : sqlite_level_minutes(level) * INT64_C(60000000000);
+}
+
+/* A sum with its spread, which other readers of sums do not need. */
+static enum profd_status give_spread(struct reading *r, struct store_row *row, upload_sink *each, void *context,
+                                     struct profd_error *e)
+{
+    sqlite3_stmt *q;
+    bool found = false;
+    enum profd_status status =
+        sqlite_first(r->s, SQL_ROLLUP_READ_SPREAD, VALUES(INTEGER((int64_t)row->id)), &q, &found, e);
+    if (found) {
+        row->spread = sqlite_blob(q, 0, &row->spread_size);
+        status = each(context, row, e);
+        sqlite_finish(q);
+    }
+    return status;
+}
+
+static enum profd_status give_sum(struct reading *r, const struct row_ref *ref, sqlite3_stmt *q, upload_sink *each,
+                                  void *context, struct profd_error *e)
+{
+    struct store_row row = begin_row(&r->series[ref->series], ref);
+    size_t hosts_size;
+    row.rolled = true;
+    row.uploads = (uint64_t)sqlite3_column_int64(q, ROLLUP_UPLOADS);
+    row.processes_started = (uint64_t)sqlite3_column_int64(q, ROLLUP_PROCESSES);
+    row.start = sqlite3_column_int64(q, ROLLUP_FIRST);
+    row.end = sqlite3_column_int64(q, ROLLUP_LAST);
+    row.inexact = (uint32_t)sqlite3_column_int64(q, ROLLUP_INEXACT);
+    row.version = (uint64_t)sqlite3_column_int64(q, ROLLUP_AFTER);
+    row.width = width_of(sqlite3_column_int(q, ROLLUP_AFTER + 1));
+    row.counts = sqlite_blob(q, ROLLUP_COUNTS, &row.counts_size);
+    const uint8_t *hosts = sqlite_blob(q, ROLLUP_HOSTS, &hosts_size);
+    struct arena *a = arena_new(0);
+    enum profd_status status =
+        a ? sqlite_select_hosts(r, a, hosts, hosts_size, &row.hosts, &row.host_count, e) : profd_no_memory(e);
+    if (status == PROFD_OK) {
+        status = sqlite_processes_decode(r->s, q, ROLLUP_AFTER + 2, row.processes_started, &row.groups, e);
+    }
+    if (status == PROFD_OK) {
+        status = r->filter->spread ? give_spread(r, &row, each, context, e) : each(context, &row, e);
+    }
+    arena_free(a);
+    return status;
+}
+
+/* Notes what is known of a sum that is in a block, and announces its series if this is the first row; or gives the row
+ * if its counts are not wanted. */
+static enum profd_status take_sealed(struct reading *r, const struct row_ref *ref, sqlite3_stmt *q, upload_sink *each,
+                                     void *context, struct profd_error *e)
+{
+    enum {
+        LEVEL = SQLITE_BLOCK_COLUMNS,
+        AT,
+        UPLOADS,
+        PROCESSES,
+        FIRST,
+        LAST,
+        INEXACT,
+        GROUPS,
+        BYTES,
+        ARCS,
+        TOTAL_HOSTS
+    };
+    struct series_info *info = &r->series[ref->series];
+    const bool begun = info->begun;
+    struct store_row row = begin_row(info, ref);
+    struct store_stub stub = {.program = info->builds[info->program].id.text,
+                              .level = sqlite3_column_int(q, LEVEL),
+                              .at = sqlite3_column_int64(q, AT),
+                              .bytes = (uint64_t)sqlite3_column_int64(q, BYTES)};
+    struct fetch_list *list = info->totals ? &r->totals : &r->sums;
+    const char *name;
+    sqlite_block_take(q, 0, &stub.block);
+    if (info->totals) {
+        stub.bytes = TOTAL_BYTES * (uint64_t)sqlite3_column_int64(q, TOTAL_HOSTS);
+    } else if (r->filter->arcs_only) {
+        row.counts = sqlite_blob(q, ARCS, &row.counts_size);
+    }
+    const bool whole = !info->totals && (r->filter->metadata || row.counts_size > 0);
+    if (!begun && !whole && !info->totals) {
+        TRY(each(context, &row, e));
+    }
+    row.rolled = true;
+    row.id = (uint64_t)ref->id | SEALED_ID;
+    row.version = stub.block.attempt;
+    row.uploads = (uint64_t)sqlite3_column_int64(q, UPLOADS);
+    row.processes_started = (uint64_t)sqlite3_column_int64(q, PROCESSES);
+    row.start = sqlite3_column_int64(q, FIRST);
+    row.end = sqlite3_column_int64(q, LAST);
+    row.inexact = (uint32_t)sqlite3_column_int64(q, INEXACT);
+    row.width = width_of(stub.level);
+    TRY(sqlite_processes_decode(r->s, q, GROUPS, row.processes_started, &row.groups, e));
+    if (whole) {
+        return each(context, &row, e);
+    }
+    if (info->totals && stub.bytes == 0) { /* none of it was kept without its host */
+        return PROFD_OK;
+    }
+    TRY(sqlite_series_key(r, info, &name, stub.series, e));
+    list->rows[list->count] = row;
+    list->stubs[list->count++] = stub;
+    return PROFD_OK;
+}
+
+static enum profd_status fetch_list_init(const struct reading *r, struct fetch_list *list, struct profd_error *e)
+{
+    list->rows = ARENA_ARRAY(r->arena, r->sealed_count + 1, struct store_row);
+    list->stubs = ARENA_ARRAY(r->arena, r->sealed_count + 1, struct store_stub);
+    return list->rows && list->stubs ? PROFD_OK : profd_no_memory(e);
+}
+
+static enum profd_status read_rows(struct reading *r, upload_sink *each, void *context, struct profd_error *e)
+{
+    TRY(fetch_list_init(r, &r->sums, e));
+    TRY(fetch_list_init(r, &r->totals, e));
+    for (size_t i = 0; i < r->ref_count; i++) {
+        const struct row_ref *ref = &r->refs[i];
+        sqlite3_stmt *q;
+        bool row = false;
+        const enum sqlite_sql which = ref->sealed ? SQL_SEALED_READ : ref->id ? SQL_ROLLUP_READ : SQL_UPLOAD_GET;
+        TRY(sqlite_first(r->s, which, VALUES(INTEGER(ref->id ? ref->id : ref->number)), &q, &row, e));
+        if (row) {
+            enum profd_status status = ref->sealed ? take_sealed(r, ref, q, each, context, e)
+                                       : ref->id   ? give_sum(r, ref, q, each, context, e)
+                                                   : give_upload(r, ref, q, each, context, e);
+            sqlite_finish(q);
+            TRY(status);
+        }
+    }
+    return PROFD_OK;
+}
+
+/* Totals by host that are being given. any: whether there is one is all that is asked. */
+struct giving {
+    struct reading *r;
+    struct store_row row; /* what those of one sum share */
+    upload_sink *each;
+    void *context;
+    bool *any;
+};
+
+static enum profd_status give_total(void *context, const struct sqlite_host_total *x, struct profd_error *e)
+{
+    const struct giving *g = context;
+    const struct store_filter *filter = g->r->filter;
+    struct store_row row = g->row;
+    struct store_label labels[LIMIT_LABELS + 1];
+    row.label_count = labels_add_host(g->row.labels, g->row.label_count, x->name, labels);
+    row.labels = labels;
+    if (filter->matcher_count > 0) {
+        struct buffer text;
+        buffer_init(&text, 65536);
+        labels_encode(labels, row.label_count, &text);
+        const bool failed = text.failed,
+                   wanted = !failed && labels_match(text.data, text.size, filter->matchers, filter->matcher_count);
+        buffer_done(&text);
+        if (!wanted) {
+            return failed ? profd_no_memory(e) : PROFD_OK;
+        }
+    }
+    if (g->any) {
+        *g->any = true;
+        return PROFD_OK;
+    }
+    row.uploads = x->sums.uploads;
+    row.processes_started = x->sums.processes;
+    row.start = x->sums.first;
+    row.end = x->sums.last;
+    row.inexact = x->sums.inexact;
+    row.host_count = 1;
+    row.hosts = &x->identity;
+    row.shares = x->sums.shares;
+    row.calls = x->sums.calls;
+    return g->each(g->context, &row, e);
+}
+
+/* The totals that are not in blocks. */
+static enum profd_status give_totals(struct reading *r, upload_sink *each, void *context, bool *any,
+                                     struct profd_error *e)
+{
+    const int64_t from = r->since > 0 ? r->since / SQLITE_HOUR : 0,
+                  to = r->until > 0 ? (r->until - 1) / SQLITE_HOUR : INT64_MAX;
+    for (size_t i = 0; i < r->series_count; i++) {
+        struct series_info *info = &r->series[i];
+        struct giving g = {.r = r, .each = each, .context = context, .any = any};
+        if (info->totals) {
+            g.row = begin_row(info, &(struct row_ref){.number = 0});
+            g.row.rolled = true;
+            g.row.width = SQLITE_HOUR;
+            TRY(sqlite_host_totals_each(r->s, info->id, info->build_count, from, to, INT64_MAX, give_total, &g, e));
+        }
+    }
+    return PROFD_OK;
+}
+
+/* Sums of blocks that are being fetched. */
+struct fetching {
+    struct reading *r;
+    struct fetch_list *list;
+    upload_sink *each;
+    void *context;
+    bool *any; /* as in struct giving */
+    size_t given;
+};
+
+static enum profd_status give_sealed(void *context, size_t i, const struct store_bulk *bulk, struct profd_error *e)
+{
+    struct fetching *f = context;
+    struct store_row row = i < f->list->count ? f->list->rows[i] : (struct store_row){.uploads = 0};
+    if (row.uploads == 0) {
+        return profd_error_set(e, PROFD_DAMAGED, "the tier gave a sum twice, or one that it was not asked for");
+    }
+    f->list->rows[i].uploads = 0;
+    f->given++;
+    if (f->list == &f->r->totals) {
+        struct giving g = {.r = f->r, .row = row, .each = f->each, .context = f->context, .any = f->any};
+        return sqlite_host_totals_decode(f->r->s, bulk->totals, bulk->totals_size, row.build_count, give_total, &g, e);
+    }
+    row.counts = bulk->counts;
+    row.counts_size = bulk->counts_size;
+    row.spread = f->r->filter->spread ? bulk->spread : NULL;
+    row.spread_size = f->r->filter->spread ? bulk->spread_size : 0;
+    row.hosts = bulk->hosts;
+    row.host_count = bulk->host_count;
+    return f->each(f->context, &row, e);
+}
+
+/* Fetches the sums that are in blocks. No transaction is open. */
+static enum profd_status read_sealed(struct reading *r, struct fetch_list *list, upload_sink *each, void *context,
+                                     bool *any, struct profd_error *e)
+{
+    const struct store_archive *archive = r->s->archive;
+    const enum store_archive_part part = list == &r->totals  ? STORE_ARCHIVE_TOTALS
+                                         : r->filter->spread ? STORE_ARCHIVE_SPREAD
+                                                             : STORE_ARCHIVE_COUNTS;
+    struct fetching f = {.r = r, .list = list, .each = each, .context = context, .any = any};
+    if (list->count == 0) {
+        return PROFD_OK;
+    }
+    if (!archive) {
+        return profd_error_set(e, PROFD_UNAVAILABLE, "past days were moved to the tier, and no tier is configured");
+    }
+    TRY(archive->fetch(archive->context, list->stubs, list->count, part, give_sealed, &f, e));
+    return f.given == list->count
+               ? PROFD_OK
+               : profd_error_set(e, PROFD_UNAVAILABLE, "the tier gave %zu of %zu sums", f.given, list->count);
+}
+
+/* Begins to read what the filter selects. sqlite_read_end and sqlite_reading_done must follow in every case. */
+static enum profd_status reading_begin(struct reading *r, struct store *s, const struct store_scope *scope,
+                                       const struct store_filter *filter, bool *began, struct profd_error *e)
+{
+    *began = false;
+    TRY(sqlite_reading_init(r, s, filter, e));
+    TRY(sqlite_read_begin(r->s, began, e));
+    return sqlite_select_series(r, scope, e);
+}
+
+enum profd_status store_each_upload(struct store *s, const struct store_scope *scope, const struct store_filter *filter,
+                                    upload_sink *each, void *context, struct profd_error *e)
+{
+    struct reading r;
+    bool began;
+    enum profd_status status = reading_begin(&r, s, scope, filter, &began, e);
+    if (status == PROFD_OK) {
+        status = sqlite_select_names(&r, e);
+    }
+    if (status == PROFD_OK) {
+        status = sqlite_select_rows(&r, e);
+    }
+    if (status == PROFD_OK) {
+        status = read_rows(&r, each, context, e);
+    }
+    if (status == PROFD_OK) {
+        status = give_totals(&r, each, context, NULL, e);
+    }
+    status = sqlite_read_end(r.s, began, status, e);
+    if (status == PROFD_OK) {
+        status = read_sealed(&r, &r.sums, each, context, NULL, e);
+    }
+    if (status == PROFD_OK) {
+        status = read_sealed(&r, &r.totals, each, context, NULL, e);
+    }
+    sqlite_reading_done(&r);
+    return status;
+}
+
+enum profd_status store_get_range(struct store *s, const struct store_scope *scope, const struct store_filter *filter,
+                                  int64_t *since, int64_t *until, struct profd_error *e)
+{
+    struct reading r;
+    bool began;
+    enum profd_status status = reading_begin(&r, s, scope, filter, &began, e);
+    status = sqlite_read_end(r.s, began, status, e);
+    if (status == PROFD_OK) {
+        *since = r.since;
+        *until = r.until;
+    }
+    sqlite_reading_done(&r);
+    return status;
+}
+
+enum profd_status sqlite_has_totals(struct store *s, const struct store_scope *scope, const struct store_filter *filter,
+                                    bool *any, struct profd_error *e)
+{
+    struct reading r;
+    bool began;
+    struct store_filter by_host = *filter;
+    by_host.by_host = true;
+    *any = false;
+    enum profd_status status = reading_begin(&r, s, scope, &by_host, &began, e);
+    if (status == PROFD_OK) {
+        status = give_totals(&r, NULL, NULL, any, e);
+    }
+    r.totals_only = true;
+    if (status == PROFD_OK && !*any) {
+        status = sqlite_select_names(&r, e);
+    }
+    if (status == PROFD_OK && !*any) {
+        status = sqlite_select_rows(&r, e);
+    }
+    if (status == PROFD_OK && !*any) {
+        status = read_rows(&r, NULL, NULL, e);
+    }
+    status = sqlite_read_end(s, began, status, e);
+    if (status == PROFD_OK) {
+        status = read_sealed(&r, &r.totals, NULL, NULL, any, e);
+    }
+    sqlite_reading_done(&r);
+    return status;
+}
+
+enum profd_status store_each_mark(struct store *s, const struct store_scope *scope, const struct store_filter *filter,
+                                  bool (*each)(void *context, const struct store_mark *mark), void *context,
+                                  struct profd_error *e)
+{
+    sqlite3_stmt *q;
+    bool fine = true;
+    const int64_t from = filter->since > 0 ? filter->since / SQLITE_HOUR : 0,
+                  to = filter->until > 0 ? (filter->until - 1) / SQLITE_HOUR : INT64_MAX,
+                  first = scope->all || !store_is_tenant(scope->uid) ? SQLITE_MARK_LOCAL : SQLITE_MARK_HOSTS,
+                  last = store_scope_has_tenants(scope) ? INT64_MAX : SQLITE_MARK_LOCAL;
+    enum profd_status status = sqlite_start(s, SQL_HOUR_MARKS,
+                                            VALUES(INTEGER(from), INTEGER(to), INTEGER(scope->all), SCOPE(scope),
+                                                   INTEGER(STORE_TENANT), INTEGER(first), INTEGER(last)),
+                                            &q, e);
+    while (fine && sqlite_row(s, q, &status, e)) {
+        const struct store_mark m = {.of = sqlite3_column_int64(q, 3) == SQLITE_MARK_LOCAL ? STORE_OF_LOCAL_USERS
+                                                                                           : STORE_OF_HOSTS,
+                                     .host = sqlite3_column_type(q, 1) == SQLITE_NULL ? NULL : sqlite_text(q, 1),
+                                     .hour = sqlite3_column_int64(q, 2),
+                                     .reasons = (uint32_t)sqlite3_column_int64(q, 0)};
+        fine = (m.host && !labels_match_host(filter, m.host)) || each(context, &m);
+    }
+    if (!fine) {
+        sqlite_finish(q);
+        return profd_no_memory(e);
+    }
+    return status;
+}
+
+struct reasons {
+    enum store_origin of;
+    uint32_t bits;
+};
+
+static bool add_reasons(void *context, const struct store_mark *mark)
+{
+    struct reasons *r = context;
+    r->bits |= r->of & mark->of ? mark->reasons : 0;
+    return true;
+}
+
+enum profd_status store_get_marks(struct store *s, const struct store_scope *scope, const struct store_filter *filter,
+                                  enum store_origin of, uint32_t *reasons, struct profd_error *e)
+{
+    struct reasons found = {.of = of};
+    bool apart = false;
+    if (of & STORE_OF_HOSTS && store_scope_has_tenants(scope) && filter->build_id && !filter->by_host &&
+        labels_are_asked(filter, "host")) {
+        TRY(sqlite_has_totals(s, scope, filter, &apart, e));
+    }
+    TRY(store_each_mark(s, scope, filter, add_reasons, &found, e));
+    *reasons = found.bits | (apart ? (uint32_t)INEXACT_HOST_TOTALS : 0);
+    return PROFD_OK;
+}
