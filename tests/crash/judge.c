@@ -66,7 +66,7 @@ uint8_t *judge_note(const struct stream *s)
 }
 
 /* What the sums say of each upload. */
-struct shares {
+struct sum_shares {
     uint32_t limit; /* uploads begun are below */
     uint64_t everybody, strange;
     uint64_t first[STREAM_IDS], second[STREAM_IDS], ticks[STREAM_IDS];
@@ -82,7 +82,7 @@ static uint32_t limit_of(const struct stream *s)
     return most * STREAM_LANES < STREAM_IDS ? most * STREAM_LANES : STREAM_IDS;
 }
 
-static void share_one(struct shares *h, uint64_t *column, uint64_t n, uint64_t count)
+static void share_one(struct sum_shares *h, uint64_t *column, uint64_t n, uint64_t count)
 {
     if (n < h->limit) {
         column[n] += count;
@@ -91,7 +91,7 @@ static void share_one(struct shares *h, uint64_t *column, uint64_t n, uint64_t c
     }
 }
 
-static void share_arc(struct shares *h, uint64_t to, uint64_t calls)
+static void share_arc(struct sum_shares *h, uint64_t to, uint64_t calls)
 {
     if (to == STREAM_SHARED_CALLEE) {
         h->everybody += calls;
@@ -102,7 +102,7 @@ static void share_arc(struct shares *h, uint64_t to, uint64_t calls)
     }
 }
 
-static bool read_shares(const struct answer *a, struct shares *h, char why[512])
+static bool read_shares(const struct answer *a, struct sum_shares *h, char why[512])
 {
     struct counts c;
     struct profd_error e = {""};
@@ -142,7 +142,7 @@ static bool may_be_retired(const struct stream *s, uint32_t n)
     return s->keep && over + s->keep <= now.tv_sec * INT64_C(1000000000);
 }
 
-static void judge_upload(const struct stream *s, const struct shares *h, uint32_t n, uint8_t acked, bool whole,
+static void judge_upload(const struct stream *s, const struct sum_shares *h, uint32_t n, uint8_t acked, bool whole,
                          struct verdict *v)
 {
     const uint8_t now = s->state[n];
@@ -171,7 +171,7 @@ static void judge_upload(const struct stream *s, const struct shares *h, uint32_
 bool judge_sums(const struct daemon *d, const struct stream *s, const uint8_t *acked, bool whole, struct verdict *v,
                 char why[512])
 {
-    struct shares *h = calloc(1, sizeof *h);
+    struct sum_shares *h = calloc(1, sizeof *h);
     struct answer a = {.status = 0};
     bool ok;
 
