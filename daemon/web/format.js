@@ -95,7 +95,8 @@ export const selfRange = (amount, least, most) =>
   Number.isFinite(least) ? `estimated: ${amount(least)} to ${amount(most)}` : "";
 
 /** As percent() shows it; the rule of amount_round_percent() in render/amount.c. */
-export const shownPercent = (value, ticks) => (digits(ticks) < 3 && value > 0 ? Number(nudged(value).toPrecision(2)) : value);
+export const shownPercent = (value, ticks) =>
+  digits(ticks) < 3 && value > 0 ? Number(nudged(value).toPrecision(2)) : value;
 export const percent = (value, ticks = Infinity) => {
   if (!Number.isFinite(value)) return "";
   if (digits(ticks) < 3 && value >= 0.005) return `${shownPercent(value, ticks)} %`;

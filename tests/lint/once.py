@@ -8,8 +8,8 @@ import sys
 sys.dont_write_bytecode = True
 from tree import Tree, point  # noqa: E402
 
-HEAD = re.compile(r"^(?!typedef|struct \w+ *\{|enum|union \w+ *\{|#)([A-Za-z_][\w \*\n]*?[ \*\n])(\w+)\(([^;{}]*?)\)\s*\n\{\n",
-                  re.M)
+HEAD = re.compile(r"^(?!typedef|struct \w+ *\{|enum|union \w+ *\{|#)([A-Za-z_][\w \*\n]*?[ \*\n])(\w+)"
+                  r"\(([^;{}]*?)\)\s*\n\{\n", re.M)
 MOST = 0.20  # of all functions
 
 
