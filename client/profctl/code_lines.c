@@ -24,12 +24,12 @@ struct code_lines {
     int fd;
     struct code_range *ranges; /* ascending */
     size_t count, capacity;
-    Dwarf_Die unit; /* that is being read */
+    Dwarf_Die unit; /* the one that is being read */
     bool failed;    /* no memory */
     void *paths;    /* tree of struct code_path */
 };
 
-/* A path as libdw gives it, which is that of the command line of the compiler, and the whole one. */
+/* A path as libdw gives it, which is the one on the compiler's command line, and the whole path. */
 struct code_path {
     const char *given; /* libdw's, which is one pointer for each file of a line table */
     char whole[];
@@ -47,22 +47,18 @@ static int add_function(Dwarf_Die *function, void *context)
     Dwarf_Addr base, low, high;
     ptrdiff_t next = 0;
     while ((next = dwarf_ranges(function, next, &base, &low, &high)) > 0) {
-        if (l->count == l->capacity) {
-            size_t more = l->capacity ? 2 * l->capacity : 256;
-            struct code_range *grown = reallocarray(l->ranges, more, sizeof *grown);
-            if (!grown) {
-                l->failed = true;
-                return DWARF_CB_ABORT;
-            }
-            l->ranges = grown;
-            l->capacity = more;
+        struct code_range *ranges = list_grow(l->ranges, l->count, &l->capacity, sizeof *ranges);
+        if (!ranges) {
+            l->failed = true;
+            return DWARF_CB_ABORT;
         }
+        l->ranges = ranges;
         l->ranges[l->count++] = (struct code_range){low, high, *function, l->unit};
     }
     return DWARF_CB_OK;
 }
 
-/* Not a NULL dwarf only if the file has functions with code. */
+/* Reads the functions with code of a file; dwarf stays NULL if there are none. */
 static void read_file(struct code_lines *l, const char *path)
 {
     l->fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -157,14 +153,6 @@ static unsigned read_number(Dwarf_Die *die, unsigned attribute)
                : 0;
 }
 
-static void describe_function(Dwarf_Die *die, struct code_frame *f)
-{
-    bool certain;
-    const char *name = elf_dwarf_name(die, &certain);
-    f->function = name ? name : "";
-    f->first_line = read_number(die, DW_AT_decl_line);
-}
-
 static int compare_paths(const void *left, const void *right)
 {
     const struct code_path *a = left, *b = right;
@@ -198,17 +186,6 @@ static const char *find_path(struct code_lines *l, Dwarf_Die *unit, const char *
     return path->whole;
 }
 
-/* Where the call stood that an inlined copy replaced. */
-static void describe_call(struct code_lines *l, Dwarf_Die *copy, Dwarf_Die *unit, struct code_frame *f)
-{
-    Dwarf_Files *files = NULL;
-    const unsigned number = read_number(copy, DW_AT_call_file);
-    const char *file = dwarf_getsrcfiles(unit, &files, NULL) == 0 ? dwarf_filesrc(files, number, NULL, NULL) : NULL;
-    f->file = find_path(l, unit, file);
-    f->line = read_number(copy, DW_AT_call_line);
-    f->discriminator = read_number(copy, DW_AT_GNU_discriminator);
-}
-
 /* The child of a block that holds the address: an inlined copy, or a block that may hold some. */
 static bool find_inner(Dwarf_Die *block, uint64_t address, Dwarf_Die *out)
 {
@@ -239,7 +216,10 @@ size_t code_lines_find(struct code_lines *l, uint64_t address, struct code_frame
         }
     }
     for (size_t i = 0; i < n; i++) {
-        describe_function(&chain[n - 1 - i], &frames[i]);
+        bool certain;
+        const char *name = elf_dwarf_name(&chain[n - 1 - i], &certain);
+        frames[i].function = name ? name : "";
+        frames[i].first_line = read_number(&chain[n - 1 - i], DW_AT_decl_line);
         if (i == 0) {
             Dwarf_Line *line = dwarf_getsrc_die(&unit, address);
             const char *file = line ? dwarf_linesrc(line, NULL, NULL) : NULL;
@@ -249,7 +229,15 @@ size_t code_lines_find(struct code_lines *l, uint64_t address, struct code_frame
             frames[i].line = line && dwarf_lineno(line, &number) == 0 && number > 0 ? (unsigned)number : 0;
             frames[i].discriminator = line && dwarf_linediscriminator(line, &discriminator) == 0 ? discriminator : 0;
         } else {
-            describe_call(l, &chain[n - i], &unit, &frames[i]);
+            /* Where the call stood that the inlined copy replaced. */
+            Dwarf_Die *copy = &chain[n - i];
+            Dwarf_Files *files = NULL;
+            const unsigned number = read_number(copy, DW_AT_call_file);
+            frames[i].file = find_path(
+                l, &unit,
+                dwarf_getsrcfiles(&unit, &files, NULL) == 0 ? dwarf_filesrc(files, number, NULL, NULL) : NULL);
+            frames[i].line = read_number(copy, DW_AT_call_line);
+            frames[i].discriminator = read_number(copy, DW_AT_GNU_discriminator);
         }
     }
     return n;

@@ -25,7 +25,7 @@ static struct export_object *export_objects_take(struct export_objects *o, uint6
     return &o->list[number];
 }
 
-/* Its lines; *lines NULL: there is no file of that build here, or it has no lines. NO_MEMORY. */
+/* The lines of an object. *lines is NULL if there is no file of that build here, or it has no lines. NO_MEMORY. */
 static enum profd_status export_objects_find(struct export_objects *o, uint64_t number, struct code_lines **lines,
                                              struct profd_error *e)
 {
@@ -83,7 +83,12 @@ static enum profd_status find_frames(struct costs *f, uint64_t object, uint64_t 
     return status;
 }
 
-/* "KEY=(NUMBER)" or "KEY=(NUMBER) TEXT". NULL: other text. */
+static bool begins(const char *line, const char *with)
+{
+    return strncmp(line, with, strlen(with)) == 0;
+}
+
+/* The text of "KEY=(NUMBER)" or "KEY=(NUMBER) TEXT"; NULL if the line has another form. */
 static char *parse_name(char *line, uint64_t *number)
 {
     char *at = strchr(line, '='), *end;
@@ -94,39 +99,34 @@ static char *parse_name(char *line, uint64_t *number)
     return *end == ')' ? end + 1 + (end[1] == ' ') : NULL;
 }
 
-static bool define_file(struct costs *f, uint64_t number, const char *text)
-{
-    if (number >= UINT32_MAX) {
-        return false;
-    }
-    if (number >= f->file_count) {
-        size_t more = number + number / 2 + 64;
-        char **files = reallocarray(f->files, more, sizeof *files);
-        if (!files) {
-            return false;
-        }
-        memset(files + f->file_count, 0, (more - f->file_count) * sizeof *files);
-        f->files = files;
-        f->file_count = more;
-    }
-    free(f->files[number]);
-    f->files[number] = strdup(text);
-    return f->files[number] != NULL;
-}
-
-/* Writes the held lines. file: that of the function, as debug information has it; "" if unknown. */
-static bool release(struct costs *f, const char *file)
+/* Writes the held lines. file is the file of the function, as debug information has it; "" if unknown. NO_MEMORY. */
+static enum profd_status release(struct costs *f, const char *file, struct profd_error *e)
 {
     uint64_t number = 0;
-    bool done = true;
     if (!f->held_file) {
-        return true;
+        return PROFD_OK;
     }
-    char *text = parse_name(f->held_file, &number);
-    const bool own = f->held_file[0] == 'f';
+    const char *text = parse_name(f->held_file, &number);
     if (text && text[0] != '\0') {
         const char *name = file[0] ? file : text;
-        done = define_file(f, number, name);
+        if (number >= f->file_count && number < UINT32_MAX) {
+            const size_t more = number + number / 2 + 64;
+            char **files = reallocarray(f->files, more, sizeof *files);
+            if (!files) {
+                return profd_no_memory(e);
+            }
+            memset(files + f->file_count, 0, (more - f->file_count) * sizeof *files);
+            f->files = files;
+            f->file_count = more;
+        }
+        if (number >= f->file_count) {
+            return profd_no_memory(e);
+        }
+        free(f->files[number]);
+        f->files[number] = strdup(name);
+        if (!f->files[number]) {
+            return profd_no_memory(e);
+        }
         fprintf(f->out, "%.*s%s\n", (int)(text - f->held_file), f->held_file, name);
     } else {
         fprintf(f->out, "%s\n", f->held_file);
@@ -134,104 +134,69 @@ static bool release(struct costs *f, const char *file)
     if (f->held_function) {
         fprintf(f->out, "%s\n", f->held_function);
     }
-    if (own) {
+    if (f->held_file[0] == 'f') {
         free(f->current);
         f->own = text && number < f->file_count && f->files[number] ? f->files[number] : "";
         f->current = strdup(f->own);
-        done = done && f->current;
     }
     f->held_file = f->held_function = NULL;
-    return done;
+    return f->current ? PROFD_OK : profd_no_memory(e);
 }
 
-/* "0xADDRESS LINE COST" */
-static enum profd_status take_cost(struct costs *f, char *line, struct profd_error *e)
+/* Takes a line of the file, which the daemon wrote. NO_MEMORY; MALFORMED. */
+static enum profd_status take_line(struct costs *f, char *line, struct profd_error *e)
 {
     struct code_frame frames[CODE_LINES_DEPTH];
     size_t n = 0;
     char *end;
-    const uint64_t address = strtoull(line, &end, 16);
-    char *cost = *end == ' ' ? strchr(end + 1, ' ') : NULL;
-    TRY(cost ? find_frames(f, f->object, address, frames, &n, e)
-             : profd_error_set(e, PROFD_MALFORMED, "\"%.60s\" is no cost line", line));
-    if (!release(f, n > 0 ? frames[n - 1].file : "")) {
-        return profd_no_memory(e);
+    if (begins(line, "0x")) { /* "0xADDRESS LINE COST" */
+        const uint64_t address = strtoull(line, &end, 16);
+        const char *cost = *end == ' ' ? strchr(end + 1, ' ') : NULL;
+        TRY(cost ? find_frames(f, f->object, address, frames, &n, e)
+                 : profd_error_set(e, PROFD_MALFORMED, "\"%.60s\" is no cost line", line));
+        TRY(release(f, n > 0 ? frames[n - 1].file : "", e));
+        if (n == 0 || frames[0].line == 0 || !frames[0].file[0]) {
+            fprintf(f->out, "%s\n", line);
+            return PROFD_OK;
+        }
+        if (strcmp(frames[0].file, f->current) != 0) {
+            free(f->current);
+            f->current = strdup(frames[0].file);
+            fprintf(f->out, "%s=%s\n", strcmp(frames[0].file, f->own) == 0 ? "fe" : "fi", frames[0].file);
+        }
+        fprintf(f->out, "0x%" PRIx64 " %u%s\n", address, frames[0].line, cost);
+        return f->current ? PROFD_OK : profd_no_memory(e);
     }
-    if (n == 0 || frames[0].line == 0 || !frames[0].file[0]) {
-        fprintf(f->out, "%s\n", line);
+    if (begins(line, "calls=")) { /* "calls=COUNT 0xADDRESS LINE" */
+        const char *target = strchr(line, ' ');
+        const uint64_t address = target ? strtoull(target, NULL, 16) : 0;
+        TRY(find_frames(f, f->called_object, address, frames, &n, e));
+        TRY(release(f, n > 0 ? frames[n - 1].file : "", e));
+        if (n > 0 && frames[n - 1].line > 0) {
+            fprintf(f->out, "%.*s 0x%" PRIx64 " %u\n", (int)(target - line), line, address, frames[n - 1].line);
+        } else {
+            fprintf(f->out, "%s\n", line);
+        }
         return PROFD_OK;
-    }
-    if (strcmp(frames[0].file, f->current) != 0) {
-        free(f->current);
-        f->current = strdup(frames[0].file);
-        fprintf(f->out, "%s=%s\n", strcmp(frames[0].file, f->own) == 0 ? "fe" : "fi", frames[0].file);
-    }
-    fprintf(f->out, "0x%" PRIx64 " %u%s\n", address, frames[0].line, cost);
-    return f->current ? PROFD_OK : profd_no_memory(e);
-}
-
-/* "calls=COUNT 0xADDRESS LINE" */
-static enum profd_status take_calls(struct costs *f, char *line, struct profd_error *e)
-{
-    struct code_frame frames[CODE_LINES_DEPTH];
-    size_t n = 0;
-    char *target = strchr(line, ' ');
-    const uint64_t address = target ? strtoull(target, NULL, 16) : 0;
-    TRY(find_frames(f, f->called_object, address, frames, &n, e));
-    if (!release(f, n > 0 ? frames[n - 1].file : "")) {
-        return profd_no_memory(e);
-    }
-    if (n > 0 && frames[n - 1].line > 0) {
-        fprintf(f->out, "%.*s 0x%" PRIx64 " %u\n", (int)(target - line), line, address, frames[n - 1].line);
-    } else {
-        fprintf(f->out, "%s\n", line);
-    }
-    return PROFD_OK;
-}
-
-static enum profd_status take_object(struct costs *f, char *line, uint64_t *number, struct profd_error *e)
-{
-    char *path = parse_name(line, number);
-    struct export_object *x = path && path[0] ? export_objects_take(f->objects, *number) : NULL;
-    if (!release(f, "")) {
-        return profd_no_memory(e);
-    }
-    if (x && !x->path) {
-        x->path = strdup(path);
-    }
-    fprintf(f->out, "%s\n", line);
-    return PROFD_OK;
-}
-
-static bool begins(const char *line, const char *with)
-{
-    return strncmp(line, with, strlen(with)) == 0;
-}
-
-static enum profd_status take_line(struct costs *f, char *line, struct profd_error *e)
-{
-    if (begins(line, "0x")) {
-        return take_cost(f, line, e);
-    }
-    if (begins(line, "calls=")) {
-        return take_calls(f, line, e);
-    }
-    if (begins(line, "ob=") || begins(line, "cob=")) {
-        return take_object(f, line, line[0] == 'o' ? &f->object : &f->called_object, e);
     }
     if ((begins(line, "fn=") || begins(line, "cfn=")) && f->held_file) {
         f->held_function = line;
         return PROFD_OK;
     }
-    if (!release(f, "")) {
-        return profd_no_memory(e);
-    }
+    TRY(release(f, "", e));
     if (begins(line, "fl=") || begins(line, "cfi=")) {
         f->held_file = line;
         return PROFD_OK;
     }
+    if (begins(line, "ob=") || begins(line, "cob=")) {
+        uint64_t *number = line[0] == 'o' ? &f->object : &f->called_object;
+        const char *path = parse_name(line, number);
+        struct export_object *x = path && path[0] ? export_objects_take(f->objects, *number) : NULL;
+        if (x && !x->path) {
+            x->path = strdup(path);
+        }
+    }
     if (begins(line, BUILD_OF)) {
-        char *end;
         const uint64_t number = strtoull(line + strlen(BUILD_OF), &end, 10);
         struct export_object *x = strncmp(end, "): ", 3) == 0 ? export_objects_take(f->objects, number) : NULL;
         if (x && !x->build_id) {
@@ -253,9 +218,7 @@ enum profd_status export_callgrind_fill(struct export_objects *o, char *body, FI
         }
         status = take_line(&f, line, e);
     }
-    if (status == PROFD_OK && !release(&f, "")) {
-        status = profd_no_memory(e);
-    }
+    status = status ? status : release(&f, "", e);
     for (size_t i = 0; i < f.file_count; i++) {
         free(f.files[i]);
     }
@@ -340,11 +303,6 @@ static void put_bytes(FILE *out, unsigned field, const void *bytes, size_t n)
     (void)fwrite(bytes, 1, n, out);
 }
 
-static void put_string(struct filling *f, const char *text, size_t n)
-{
-    put_bytes(f->out, PPROF_STRING, text, n);
-}
-
 /* Closes a message in memory and writes it as a field. */
 static bool put_message(FILE *out, unsigned field, FILE *message, char **bytes, const size_t *n)
 {
@@ -375,7 +333,7 @@ static char *copy_string(const struct filling *f, uint64_t number)
     return c ? strndup((const char *)c->at, (size_t)(c->end - c->at)) : NULL;
 }
 
-/* Reads the strings, and which functions there are. */
+/* Reads the strings, which functions there are, and the objects of the mappings. */
 static enum profd_status read_tables(struct filling *f, struct profd_error *e)
 {
     struct pprof_cursor c = {f->body, f->body + f->size, f->body};
@@ -404,15 +362,10 @@ static enum profd_status read_tables(struct filling *f, struct profd_error *e)
     }
     f->next_string = f->string_count;
     f->next_function = f->function_count;
-    return broken ? profd_error_set(e, PROFD_MALFORMED, "the daemon's answer is no pprof profile") : PROFD_OK;
-}
-
-static enum profd_status read_mappings(struct filling *f, struct profd_error *e)
-{
-    struct pprof_cursor c = {f->body, f->body + f->size, f->body};
-    struct pprof_field field;
-    bool broken = false;
-    while (pprof_field_next(&c, &field, &broken)) {
+    if (broken) {
+        return profd_error_set(e, PROFD_MALFORMED, "the daemon's answer is no pprof profile");
+    }
+    for (c.at = f->body; pprof_field_next(&c, &field, &broken);) {
         struct export_object *x =
             field.number == PPROF_MAPPING ? export_objects_take(f->objects, number_of(field.inside, 1)) : NULL;
         if (x && !x->path) {
@@ -433,7 +386,7 @@ static bool take_text(struct filling *f, const char *text, uint64_t *number)
     struct named *row =
         intern(&f->texts, &(struct named){.text = text, .number = f->next_string}, compare_texts, &fresh);
     if (row && fresh) {
-        put_string(f, text, strlen(text));
+        put_bytes(f->out, PPROF_STRING, text, strlen(text));
         f->next_string++;
     }
     *number = row ? row->number : 0;
@@ -475,38 +428,41 @@ static bool take_function(struct filling *f, const struct code_frame *frame, uin
     return put_message(f->out, PPROF_FUNCTION, message, &bytes, &n);
 }
 
-/* The daemon's function of a location; 0 if it is not known. */
-static uint64_t function_of(const struct filling *f, struct pprof_cursor location)
+/* Writes a location with the lines of its address. */
+static enum profd_status put_location(struct filling *f, struct pprof_cursor location, struct profd_error *e)
 {
+    struct code_frame frames[CODE_LINES_DEPTH];
+    struct code_lines *lines;
     struct pprof_field field;
+    uint64_t numbers[CODE_LINES_DEPTH], function = 0;
+    const uint64_t mapping = number_of(location, LOCATION_MAPPING), address = number_of(location, LOCATION_ADDRESS);
+    char *bytes = NULL, *inner = NULL;
+    size_t size = 0, inner_size = 0;
     bool broken = false;
-    uint64_t function = 0;
-    while (pprof_field_next(&location, &field, &broken)) {
+    for (struct pprof_cursor c = location; pprof_field_next(&c, &field, &broken);) {
         if (field.number == LOCATION_LINE && field.wire == PPROF_WIRE_BYTES) {
             function = number_of(field.inside, 1);
         }
     }
-    return function < f->function_count && f->functions[function].number == PPROF_FUNCTION ? function : 0;
-}
-
-static bool put_location(struct filling *f, struct pprof_cursor location, uint64_t mapping, uint64_t function,
-                         const struct code_frame *frames, size_t n)
-{
-    uint64_t numbers[CODE_LINES_DEPTH];
-    char *bytes = NULL, *inner = NULL;
-    size_t size = 0, inner_size = 0;
+    const bool known = function > 0 && function < f->function_count && f->functions[function].number == PPROF_FUNCTION;
+    TRY(export_objects_find(f->objects, mapping, &lines, e));
+    const size_t n = lines && known ? code_lines_find(lines, address, frames) : 0;
+    if (n == 0) { /* as the daemon wrote it */
+        put_bytes(f->out, PPROF_LOCATION, location.at, (size_t)(location.end - location.at));
+        return PROFD_OK;
+    }
     for (size_t i = 0; i < n; i++) {
         if (!take_function(f, &frames[i], i + 1 == n ? function : 0, &numbers[i])) {
-            return false;
+            return profd_no_memory(e);
         }
     }
     FILE *message = open_memstream(&bytes, &size);
     if (!message) {
-        return false;
+        return profd_no_memory(e);
     }
     put_field(message, 1, number_of(location, 1));
     put_field(message, LOCATION_MAPPING, mapping);
-    put_field(message, LOCATION_ADDRESS, number_of(location, LOCATION_ADDRESS));
+    put_field(message, LOCATION_ADDRESS, address);
     for (size_t i = 0; i < n; i++) {
         FILE *line = open_memstream(&inner, &inner_size);
         if (line) {
@@ -516,88 +472,62 @@ static bool put_location(struct filling *f, struct pprof_cursor location, uint64
         if (!line || !put_message(message, LOCATION_LINE, line, &inner, &inner_size)) {
             (void)fclose(message);
             free(bytes);
-            return false;
+            return profd_no_memory(e);
         }
     }
-    return put_message(f->out, PPROF_LOCATION, message, &bytes, &size);
+    return put_message(f->out, PPROF_LOCATION, message, &bytes, &size) ? PROFD_OK : profd_no_memory(e);
 }
 
-static enum profd_status fill_location(struct filling *f, const struct pprof_field *field, struct profd_error *e)
-{
-    struct code_frame frames[CODE_LINES_DEPTH];
-    struct code_lines *lines;
-    const uint64_t mapping = number_of(field->inside, LOCATION_MAPPING), function = function_of(f, field->inside);
-    TRY(export_objects_find(f->objects, mapping, &lines, e));
-    size_t n = lines && function ? code_lines_find(lines, number_of(field->inside, LOCATION_ADDRESS), frames) : 0;
-    if (n == 0) {
-        put_bytes(f->out, PPROF_LOCATION, field->inside.at, (size_t)(field->inside.end - field->inside.at));
-        return PROFD_OK;
-    }
-    return put_location(f, field->inside, mapping, function, frames, n) ? PROFD_OK : profd_no_memory(e);
-}
-
-/* has_functions, has_filenames, has_line_numbers and has_inline_frames are true where there are lines. */
-static enum profd_status fill_mapping(struct filling *f, const struct pprof_field *field, struct profd_error *e)
+/* Writes a mapping. has_functions, has_filenames, has_line_numbers and has_inline_frames are true if it has lines. */
+static enum profd_status put_mapping(struct filling *f, struct pprof_cursor mapping, struct profd_error *e)
 {
     struct code_lines *lines;
     char *bytes = NULL;
     size_t size = 0;
-    enum profd_status status = export_objects_find(f->objects, number_of(field->inside, 1), &lines, e);
-    FILE *message = status == PROFD_OK ? open_memstream(&bytes, &size) : NULL;
+    TRY(export_objects_find(f->objects, number_of(mapping, 1), &lines, e));
+    FILE *message = open_memstream(&bytes, &size);
     if (!message) {
-        return status == PROFD_OK ? profd_no_memory(e) : status;
+        return profd_no_memory(e);
     }
-    (void)fwrite(field->inside.at, 1, (size_t)(field->inside.end - field->inside.at), message);
+    (void)fwrite(mapping.at, 1, (size_t)(mapping.end - mapping.at), message);
     for (unsigned i = MAPPING_HAS_FUNCTIONS; lines && i <= MAPPING_HAS_INLINE_FRAMES; i++) {
         put_field(message, i, 1);
     }
     return put_message(f->out, PPROF_MAPPING, message, &bytes, &size) ? PROFD_OK : profd_no_memory(e);
 }
 
-/* The comment on lines says where they are from. */
-static void fill_string(struct filling *f, const struct pprof_field *field)
-{
-    const char *text = (const char *)field->inside.at, *old = PPROF_LINES_FUNCTION;
-    const size_t n = (size_t)(field->inside.end - field->inside.at), tail = strlen(old);
-    if (n <= tail || memcmp(text + n - tail, old, tail) != 0) {
-        put_string(f, text, n);
-        return;
-    }
-    put_number(f->out, (uint64_t)PPROF_STRING << 3 | PPROF_WIRE_BYTES);
-    put_number(f->out, n - tail + strlen(PPROF_LINES_DEBUG));
-    (void)fwrite(text, 1, n - tail, f->out);
-    (void)fputs(PPROF_LINES_DEBUG, f->out);
-}
-
-/* The daemon's strings come first, so that they keep their numbers. */
-static enum profd_status fill(struct filling *f, struct profd_error *e)
-{
-    struct pprof_cursor c = {f->body, f->body + f->size, f->body};
-    struct pprof_field field;
-    bool broken = false;
-    enum profd_status status = PROFD_OK;
-    for (uint64_t i = 0; i < f->string_count; i++) {
-        fill_string(f, &f->strings[i]);
-    }
-    for (const uint8_t *begin = c.at; status == PROFD_OK && pprof_field_next(&c, &field, &broken); begin = c.at) {
-        if (field.number == PPROF_MAPPING) {
-            status = fill_mapping(f, &field, e);
-        } else if (field.number == PPROF_LOCATION) {
-            status = fill_location(f, &field, e);
-        } else if (field.number != PPROF_STRING) {
-            (void)fwrite(begin, 1, (size_t)(c.at - begin), f->out);
-        }
-    }
-    return status;
-}
-
 enum profd_status export_pprof_fill(struct export_objects *o, const uint8_t *body, size_t size, FILE *out,
                                     struct profd_error *e)
 {
+    static const char old[] = PPROF_LINES_FUNCTION;
     struct filling f = {.objects = o, .out = out, .body = body, .size = size};
+    struct pprof_cursor c = {body, body + size, body};
+    struct pprof_field field;
+    bool broken = false;
     enum profd_status status = read_tables(&f, e);
-    status = status ? status : read_mappings(&f, e);
-    status = status ? status : fill(&f, e);
+
+    /* The daemon's strings come first, so that they keep their numbers. Its comment on lines is replaced. */
+    for (uint64_t i = 0; status == PROFD_OK && i < f.string_count; i++) {
+        const char *text = (const char *)f.strings[i].inside.at;
+        const size_t n = (size_t)(f.strings[i].inside.end - f.strings[i].inside.at), tail = sizeof old - 1;
+        if (n <= tail || memcmp(text + n - tail, old, tail) != 0) {
+            put_bytes(out, PPROF_STRING, text, n);
+            continue;
+        }
+        put_number(out, (uint64_t)PPROF_STRING << 3 | PPROF_WIRE_BYTES);
+        put_number(out, n - tail + strlen(PPROF_LINES_DEBUG));
+        (void)fwrite(text, 1, n - tail, out);
+        (void)fputs(PPROF_LINES_DEBUG, out);
+    }
+    for (const uint8_t *begin = c.at; status == PROFD_OK && pprof_field_next(&c, &field, &broken); begin = c.at) {
+        if (field.number == PPROF_MAPPING) {
+            status = put_mapping(&f, field.inside, e);
+        } else if (field.number == PPROF_LOCATION) {
+            status = put_location(&f, field.inside, e);
+        } else if (field.number != PPROF_STRING) {
+            (void)fwrite(begin, 1, (size_t)(c.at - begin), out);
+        }
+    }
     tdestroy(f.texts, free);
     tdestroy(f.made, free);
     free(f.strings);

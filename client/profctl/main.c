@@ -33,37 +33,6 @@ static const struct profctl_verb *verb_find(const char *name)
     return NULL;
 }
 
-static enum profd_status verb_refuse(const char *word, struct profd_error *e)
-{
-    struct nearest near = {.word = word};
-    for (size_t i = 0; i < VERB_COUNT; i++) {
-        nearest_offer(&near, verbs[i].verb->name);
-    }
-    nearest_offer(&near, "help");
-    nearest_offer(&near, "version");
-    return profd_error_set(e, PROFD_USAGE, "unknown verb \"%s\"%s%s%s; `profctl help` lists all verbs", word,
-                           near.best ? " (did you mean " : "", near.best ? near.best : "", near.best ? "?)" : "");
-}
-
-static enum profd_status verb_run(const struct profctl_verb *verb, int argc, char **argv, int *exit_status,
-                                  struct profd_error *e)
-{
-    struct profctl_call call;
-    bool help = false;
-    enum profd_status status = profctl_parse(verb, argc, argv, &call, &help, e);
-    call.verbs = verbs;
-    call.verb_count = VERB_COUNT;
-    call.exit_status = exit_status;
-    if (status == PROFD_OK && help) {
-        profctl_print_help(verb);
-    } else if (status == PROFD_OK) {
-        status = side_take(&call, e);
-        status = status ? status : verb->run(&call, e);
-    }
-    profctl_parse_done(&call);
-    return status;
-}
-
 static enum profd_status dispatch(int argc, char **argv, int *exit_status, struct profd_error *e)
 {
     const char *word = argc > 1 ? argv[1] : "";
@@ -90,13 +59,32 @@ static enum profd_status dispatch(int argc, char **argv, int *exit_status, struc
     }
     const struct profctl_verb *verb = verb_find(help ? argv[2] : word);
     if (!verb) {
-        return verb_refuse(help ? argv[2] : word, e);
+        struct nearest near = {.word = help ? argv[2] : word};
+        for (size_t i = 0; i < VERB_COUNT; i++) {
+            nearest_offer(&near, verbs[i].verb->name);
+        }
+        nearest_offer(&near, "help");
+        nearest_offer(&near, "version");
+        return profd_error_set(e, PROFD_USAGE, "unknown verb \"%s\"%s%s%s; `profctl help` lists all verbs", near.word,
+                               near.best ? " (did you mean " : "", near.best ? near.best : "", near.best ? "?)" : "");
     }
     if (help) {
         profctl_print_help(verb);
         return PROFD_OK;
     }
-    return verb_run(verb, argc - 1, argv + 1, exit_status, e);
+    struct profctl_call call;
+    enum profd_status status = profctl_parse(verb, argc - 1, argv + 1, &call, &help, e);
+    call.verbs = verbs;
+    call.verb_count = VERB_COUNT;
+    call.exit_status = exit_status;
+    if (status == PROFD_OK && help) {
+        profctl_print_help(verb);
+    } else if (status == PROFD_OK) {
+        status = side_take(&call, e);
+        status = status ? status : verb->run(&call, e);
+    }
+    profctl_parse_done(&call);
+    return status;
 }
 
 /* The verb with the name of the program, which may be called through a link; NULL if there is none. */

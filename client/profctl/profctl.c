@@ -39,6 +39,24 @@ enum profd_status labels_check(const struct profctl_call *call, struct profd_err
     return status;
 }
 
+int64_t monotonic_ms(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+void *list_grow(void *list, size_t count, size_t *capacity, size_t size)
+{
+    if (count < *capacity) {
+        return list;
+    }
+    const size_t more = *capacity ? *capacity * 2 : 64;
+    void *grown = reallocarray(list, more, size);
+    *capacity = grown ? more : *capacity;
+    return grown;
+}
+
 int profctl_alternative(const char *list, const char *word)
 {
     size_t n = strlen(word);
@@ -249,89 +267,13 @@ static const struct profctl_option common[COMMON_COUNT] = {
 };
 
 #define OPTIONS_MAX 32
+#define FIRST_LONG 256 /* getopt's value of the first option of a verb */
 #define HELP_COLUMN 29 /* where the texts of options begin */
 
 const struct profctl_option *profctl_option_at(const struct profctl_verb *v, size_t i)
 {
     const size_t at = i - v->option_count + (v->is_local ? COMMON_SOCKET : 0);
     return i < v->option_count ? &v->options[i] : v->run_alone || at >= COMMON_COUNT ? NULL : &common[at];
-}
-
-/* Builds getopt's tables; option i of the verb has the value 256 + i. */
-static void tables_fill(const struct profctl_verb *verb, struct option longs[OPTIONS_MAX + 1],
-                        char letters[3 * OPTIONS_MAX])
-{
-    const struct profctl_option *o;
-    size_t n = 0, at = 0;
-    if (verb->has_command) {
-        letters[at++] = '+';
-    }
-    letters[at++] = ':'; /* a missing argument is distinguished */
-    for (; n < OPTIONS_MAX && (o = profctl_option_at(verb, n)) != NULL; n++) {
-        longs[n] = (struct option){o->name, o->argument ? required_argument : no_argument, NULL, 256 + (int)n};
-        if (o->letter) {
-            letters[at++] = o->letter;
-            letters[at] = ':';
-            at += o->argument != NULL;
-        }
-    }
-    longs[n] = (struct option){NULL, 0, NULL, 0};
-    letters[at] = '\0';
-}
-
-/* The option for a value of getopt_long: a letter, or 256 and its number. */
-static const struct profctl_option *option_find(const struct profctl_verb *verb, int value)
-{
-    const struct profctl_option *o;
-    size_t i = 0;
-    while ((o = profctl_option_at(verb, i)) != NULL && value != 256 + (int)i && (value >= 256 || value != o->letter)) {
-        i++;
-    }
-    return o;
-}
-
-static enum profd_status server_take(struct profctl_call *call, const char *prefix, const char *value,
-                                     struct profd_error *e)
-{
-    if (call->server_text) {
-        return profd_error_set(e, PROFD_USAGE, "--socket and --server: one of them, once");
-    }
-    size_t n = strlen(prefix) + strlen(value) + 1;
-    call->server_text = malloc(n);
-    if (!call->server_text) {
-        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for the command line");
-    }
-    (void)snprintf(call->server_text, n, "%s%s", prefix, value);
-    call->server = call->server_text;
-    return PROFD_OK;
-}
-
-static enum profd_status option_take(struct profctl_call *call, const struct profctl_option *o, const char *value,
-                                     bool *help, struct profd_error *e)
-{
-    if (o < common || o >= common + COMMON_COUNT) {
-        call->given[call->given_count++] = (struct profctl_given){o, value ? value : ""};
-        return PROFD_OK;
-    }
-    switch (o - common) {
-    case COMMON_SOCKET:
-        return server_take(call, "unix:", value, e);
-    case COMMON_SERVER:
-        return server_take(call, "", value, e);
-    case COMMON_TOKEN:
-        call->token_file = value;
-        break;
-    case COMMON_CA:
-        call->ca_file = value;
-        break;
-    case COMMON_JSON:
-        call->json = true;
-        break;
-    default:
-        *help = true;
-        break;
-    }
-    return PROFD_OK;
 }
 
 /* The common option of a word "--NAME" or "--NAME=VALUE"; NULL if it is none. */
@@ -403,43 +345,76 @@ static enum profd_status option_refuse(const struct profctl_verb *verb, int valu
 enum profd_status profctl_parse(const struct profctl_verb *verb, int argc, char **argv, struct profctl_call *call,
                                 bool *help, struct profd_error *e)
 {
-    struct option longs[OPTIONS_MAX + 1];
+    struct option longs[OPTIONS_MAX + 1] = {{NULL, 0, NULL, 0}};
     char letters[3 * OPTIONS_MAX];
+    const struct profctl_option *o;
+    size_t at = 0;
     *call = (struct profctl_call){.verb = verb};
     call->given = calloc((size_t)argc + 1, sizeof *call->given); /* one may be added: side_take */
     if (!call->given) {
         return profd_error_set(e, PROFD_NO_MEMORY, "no memory for the command line");
     }
-    tables_fill(verb, longs, letters);
+    if (verb->has_command) {
+        letters[at++] = '+';
+    }
+    letters[at++] = ':'; /* a missing argument is distinguished */
+    for (size_t i = 0; i < OPTIONS_MAX && (o = profctl_option_at(verb, i)) != NULL; i++) {
+        longs[i] = (struct option){o->name, o->argument ? required_argument : no_argument, NULL, FIRST_LONG + (int)i};
+        if (o->letter) {
+            letters[at++] = o->letter;
+            letters[at] = ':';
+            at += o->argument != NULL;
+        }
+    }
+    letters[at] = '\0';
     opterr = 0;
     optind = 1;
-    for (;;) {
-        int value = getopt_long(argc, argv, letters, longs, NULL);
-        if (value == -1) {
-            break;
-        }
+    for (int value; (value = getopt_long(argc, argv, letters, longs, NULL)) != -1;) {
         if (value == '?' || value == ':') {
             return option_refuse(verb, value, argc, argv, e);
         }
-        enum profd_status status = option_take(call, option_find(verb, value), optarg, help, e);
-        if (status != PROFD_OK || *help) {
-            return status;
+        size_t i = 0;
+        while ((o = profctl_option_at(verb, i)) != NULL && value != FIRST_LONG + (int)i &&
+               (value >= FIRST_LONG || value != o->letter)) {
+            i++;
+        }
+        if (o < common || o >= common + COMMON_COUNT) {
+            call->given[call->given_count++] = (struct profctl_given){o, optarg ? optarg : ""};
+        } else if (o == &common[COMMON_SERVER] || o == &common[COMMON_SOCKET]) {
+            const char *prefix = o == &common[COMMON_SOCKET] ? "unix:" : "";
+            if (call->server) {
+                return profd_error_set(e, PROFD_USAGE, "--socket and --server: one of them, once");
+            }
+            const size_t n = strlen(prefix) + strlen(optarg) + 1;
+            call->server = malloc(n);
+            if (!call->server) {
+                return profd_error_set(e, PROFD_NO_MEMORY, "no memory for the command line");
+            }
+            (void)snprintf(call->server, n, "%s%s", prefix, optarg);
+        } else if (o == &common[COMMON_TOKEN]) {
+            call->token_file = optarg;
+        } else if (o == &common[COMMON_CA]) {
+            call->ca_file = optarg;
+        } else if (o == &common[COMMON_JSON]) {
+            call->json = true;
+        } else {
+            *help = true;
+            return PROFD_OK;
         }
     }
     call->arguments = argv + optind;
     call->argument_count = (size_t)(argc - optind);
-    const struct profctl_verb *v = call->verb;
-    if (call->argument_count < v->arguments_least) {
-        return profd_error_set(e, PROFD_USAGE, "%s: %s; usage: profctl %s [options] %s", v->name,
+    if (call->argument_count < verb->arguments_least) {
+        return profd_error_set(e, PROFD_USAGE, "%s: %s; usage: profctl %s [options] %s", verb->name,
                                call->argument_count > 0 ? "an argument is missing"
-                               : v->has_command         ? "no command given"
+                               : verb->has_command      ? "no command given"
                                                         : "no argument given",
-                               v->name, v->arguments);
+                               verb->name, verb->arguments);
     }
-    if (call->argument_count > v->arguments_most) {
+    if (call->argument_count > verb->arguments_most) {
         return profd_error_set(e, PROFD_USAGE, "%s: unexpected argument \"%s\"; usage: profctl %s [options]%s%s",
-                               v->name, call->arguments[v->arguments_most], v->name, v->arguments[0] ? " " : "",
-                               v->arguments);
+                               verb->name, call->arguments[verb->arguments_most], verb->name,
+                               verb->arguments[0] ? " " : "", verb->arguments);
     }
     return PROFD_OK;
 }
@@ -447,7 +422,7 @@ enum profd_status profctl_parse(const struct profctl_verb *verb, int argc, char 
 void profctl_parse_done(struct profctl_call *call)
 {
     free(call->given);
-    free(call->server_text);
+    free(call->server);
 }
 
 void profctl_print_help(const struct profctl_verb *verb)

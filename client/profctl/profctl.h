@@ -28,7 +28,7 @@ struct profctl_given {
 
 struct profctl_call {
     const struct profctl_verb *verb;
-    const char *server; /* NULL: the default */
+    char *server; /* owned; NULL: the default */
     const char *token_file;
     const char *ca_file; /* NULL: the system's */
     bool json;
@@ -36,7 +36,6 @@ struct profctl_call {
     size_t given_count;
     char **arguments;
     size_t argument_count;
-    char *server_text;               /* owned */
     const struct profctl_row *verbs; /* all, in the order of the help */
     size_t verb_count;
     char build_id[160]; /* of an argument PROGRAM@LABEL=VALUE */
@@ -113,6 +112,10 @@ void profctl_clean(const char *text, char *out, size_t size);
 void profctl_complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* Connection options for this call; answers may take answer_ms. */
 struct profd_options profctl_options(const struct profctl_call *call, unsigned answer_ms);
+/* Milliseconds of the monotonic clock. */
+int64_t monotonic_ms(void);
+/* The list with space for one more row of that size: it may have moved. NULL without memory, and it is as it was. */
+void *list_grow(void *list, size_t count, size_t *capacity, size_t size);
 /* Adds each given value of the option "label". USAGE, with the verb and the value, if one is not NAME=VALUE; REFUSED if
  * it breaks a rule of labels. */
 enum profd_status labels_add(const struct profctl_call *call, struct profd_upload *u, struct profd_error *e);
@@ -206,12 +209,10 @@ enum profd_status ask_by(struct profd_conn *c, ask_request request, void *what, 
 /* Runs the query. Its body goes to sink; answers from 400 on become a status and a sentence instead. */
 enum profd_status ask_run(struct profd_conn *c, const struct ask_target *t, profd_sink sink, void *context,
                           struct profd_error *e);
-/* The whole body in a new NUL-terminated block. TOO_LARGE above max bytes. */
+/* Reads the whole body into a new NUL-terminated block. *answer becomes what the answer says of itself; it may be NULL.
+ * TOO_LARGE above max bytes. */
 enum profd_status ask_read(struct profd_conn *c, const struct ask_target *t, size_t max, char **out, size_t *size,
-                           struct profd_error *e);
-/* The same, and what the answer says of itself. */
-enum profd_status ask_read_answer(struct profd_conn *c, const struct ask_target *t, size_t max, char **out,
-                                  size_t *size, struct profd_answer *answer, struct profd_error *e);
+                           struct profd_answer *answer, struct profd_error *e);
 
 /* An answer that is an object of JSON. */
 struct answer {
@@ -315,10 +316,6 @@ enum profd_status debuginfod_read_timeout(const struct profctl_call *call, unsig
 enum profd_status build_find(const struct profctl_call *call, const char *argument, char id[160],
                              struct profd_error *e);
 
-#define COMMAND_PATH_SIZE 4096
-/* The file that execvp() runs for a name. False: there is none. */
-bool command_find(const char *name, char out[COMMAND_PATH_SIZE]);
-
 /* Is the file that build? */
 bool build_is_file(const char *path, const char *id);
 
@@ -418,7 +415,7 @@ void csv_print_row(const json_t *row, const char *members);
  * with = + - @ or '. */
 void csv_print_text(const char *text);
 
-struct listing;
+struct list_view;
 /* A list that a verb shows. */
 struct list {
     const char *route;      /* with {} where the verb's first argument is a build */
@@ -433,13 +430,13 @@ struct list {
     void (*tail)(json_t *row);
     /* Each of these may be NULL: checks the options, and adds more parameters; judges the rows, and prepares them for
      * the format; prints the text in place of the table, and CSV where csv is NULL. */
-    enum profd_status (*ask)(struct listing *l, struct profd_error *e);
-    enum profd_status (*prepare)(struct listing *l, struct profd_error *e);
-    void (*print)(struct listing *l);
+    enum profd_status (*ask)(struct list_view *l, struct profd_error *e);
+    enum profd_status (*prepare)(struct list_view *l, struct profd_error *e);
+    void (*print)(struct list_view *l);
 };
 
 /* A list that is being shown. */
-struct listing {
+struct list_view {
     struct list list; /* a copy: ask and prepare may change it */
     const struct profctl_call *call;
     size_t format;
@@ -559,6 +556,10 @@ void progress_clear(void);
 
 /* A command that profctl starts: its signals and its exit status are passed on. */
 
+#define COMMAND_PATH_SIZE 4096
+/* Finds the file that execvp() runs for a name. False if there is none. */
+bool command_find(const char *name, char out[COMMAND_PATH_SIZE]);
+
 struct run_command {
     const char *verb, *name; /* for messages */
     pid_t child;
@@ -580,6 +581,11 @@ bool run_command_step(struct run_command *c, bool wait, int *status);
 int run_command_end(struct run_command *c, int status);
 /* Instead of run_command_release: the child ends without calling execvp, and the signals are restored. */
 void run_command_abandon(struct run_command *c);
+
+/* Starts the program words[0] of PATH with these words, at most 15, ended by NULL. Its standard input is the descriptor
+ * input; with -1 it is empty, and there is no standard error. *from becomes a pipe with its standard output, which the
+ * caller closes. Returns 0, or errno. */
+int program_start(const char *const *words, int input, pid_t *pid, int *from);
 
 /* Source lines of addresses, with what was inlined there, from an executable's debug information. */
 

@@ -110,25 +110,6 @@ enum profd_status ask_target_add_given(struct ask_target *t, const struct profct
     return status;
 }
 
-/* The daemon's sentences name parameters, "since=yesterday is …"; the user gave options, "--since yesterday is …". */
-static void sentence_name_options(const struct profctl_call *call, struct profd_error *e)
-{
-    for (size_t i = 0; i < call->given_count; i++) {
-        const char *name = call->given[i].option->name, *value = call->given[i].value;
-        char parameter[64];
-        size_t n = (size_t)snprintf(parameter, sizeof parameter, "%s=", name);
-        const size_t side = name[1] == '-' ? 2 : 0; /* "a-since" is the parameter since of one side of a comparison */
-        char *at = value[0] && n < sizeof parameter ? strstr(e->sentence, parameter + side) : NULL;
-        n -= side;
-        if (at && strncmp(at + n, value, strlen(value)) == 0) {
-            const struct profd_error said = *e;
-            const size_t before = (size_t)(at - e->sentence);
-            (void)snprintf(e->sentence, sizeof e->sentence, "%.*s--%s %s", (int)before, said.sentence, name,
-                           said.sentence + before + n);
-        }
-    }
-}
-
 struct ask {
     profd_sink sink;
     void *context;
@@ -219,8 +200,24 @@ enum profd_status ask_run(struct profd_conn *c, const struct ask_target *t, prof
         return profd_error_set(e, PROFD_BAD_QUERY, "the query has more than %d bytes", ASK_TARGET_SIZE - 1);
     }
     enum profd_status status = ask_by(c, target_query, &target, sink, context, e);
-    if (e && t->call && (status == PROFD_BAD_QUERY || status == PROFD_USAGE)) {
-        sentence_name_options(t->call, e);
+    if (!e || !t->call || (status != PROFD_BAD_QUERY && status != PROFD_USAGE)) {
+        return status;
+    }
+
+    /* The daemon's sentences name parameters, "since=yesterday is …"; the user gave options, "--since yesterday". */
+    for (size_t i = 0; i < t->call->given_count; i++) {
+        const char *name = t->call->given[i].option->name, *value = t->call->given[i].value;
+        char parameter[64];
+        size_t n = (size_t)snprintf(parameter, sizeof parameter, "%s=", name);
+        const size_t side = name[1] == '-' ? 2 : 0; /* "a-since" is the parameter since of one side of a comparison */
+        const char *at = value[0] && n < sizeof parameter ? strstr(e->sentence, parameter + side) : NULL;
+        n -= side;
+        if (at && strncmp(at + n, value, strlen(value)) == 0) {
+            const struct profd_error said = *e;
+            const size_t before = (size_t)(at - e->sentence);
+            (void)snprintf(e->sentence, sizeof e->sentence, "%.*s--%s %s", (int)before, said.sentence, name,
+                           said.sentence + before + n);
+        }
     }
     return status;
 }
@@ -256,8 +253,8 @@ static enum profd_status whole_take(void *context, const struct profd_answer *an
     return PROFD_OK;
 }
 
-enum profd_status ask_read_answer(struct profd_conn *c, const struct ask_target *t, size_t max, char **out,
-                                  size_t *size, struct profd_answer *answer, struct profd_error *e)
+enum profd_status ask_read(struct profd_conn *c, const struct ask_target *t, size_t max, char **out, size_t *size,
+                           struct profd_answer *answer, struct profd_error *e)
 {
     struct whole w = {.max = max};
     enum profd_status status = ask_run(c, t, whole_take, &w, e);
@@ -267,15 +264,10 @@ enum profd_status ask_read_answer(struct profd_conn *c, const struct ask_target 
     }
     *out = w.bytes;
     *size = w.size;
-    *answer = w.answer;
+    if (answer) {
+        *answer = w.answer;
+    }
     return PROFD_OK;
-}
-
-enum profd_status ask_read(struct profd_conn *c, const struct ask_target *t, size_t max, char **out, size_t *size,
-                           struct profd_error *e)
-{
-    struct profd_answer answer;
-    return ask_read_answer(c, t, max, out, size, &answer, e);
 }
 
 void answer_free(struct answer *a)
@@ -309,7 +301,7 @@ static enum profd_status ask_kind(struct profd_conn *c, const struct ask_target 
 {
     char *text = NULL;
     size_t size = 0;
-    TRY(ask_read(c, t, ANSWER_MAX, &text, &size, e));
+    TRY(ask_read(c, t, ANSWER_MAX, &text, &size, NULL, e));
     return answer_parse(text, size, kind, out, e);
 }
 
@@ -459,7 +451,7 @@ enum profd_status answer_print_json(const struct answer *a, struct profd_error *
     return status;
 }
 
-struct key {
+struct sort_key {
     json_t *row;
     size_t place;
     const char *field;
@@ -468,12 +460,12 @@ struct key {
 
 static int key_compare(const void *left, const void *right)
 {
-    const struct key *a = left, *b = right;
+    const struct sort_key *a = left, *b = right;
     json_t *x = json_object_get(a->row, a->field), *y = json_object_get(b->row, b->field);
     int order;
     if (json_is_string(x) && json_is_string(y)) {
         const char *p = json_string_value(x), *q = json_string_value(y);
-        const bool path = strcmp(a->field, "name") == 0; /* of which the last part is shown */
+        const bool path = strcmp(a->field, "name") == 0; /* its last part is shown */
         order = path ? strcmp(basename(p), basename(q)) : strcmp(p, q);
     } else {
         double p = json_number_value(x), q = json_number_value(y);
@@ -486,12 +478,12 @@ static int key_compare(const void *left, const void *right)
 enum profd_status answer_sort(struct answer *a, const char *field, bool descending, struct profd_error *e)
 {
     const size_t n = json_array_size(a->rows);
-    struct key *keys = calloc(n + 1, sizeof *keys);
+    struct sort_key *keys = calloc(n + 1, sizeof *keys);
     if (!keys) {
         return profd_error_set(e, PROFD_NO_MEMORY, "no memory for %zu rows", n);
     }
     for (size_t i = 0; i < n; i++) {
-        keys[i] = (struct key){json_incref(json_array_get(a->rows, i)), i, field, descending};
+        keys[i] = (struct sort_key){json_incref(json_array_get(a->rows, i)), i, field, descending};
     }
     qsort(keys, n, sizeof *keys, key_compare);
     for (size_t i = 0; i < n; i++) {

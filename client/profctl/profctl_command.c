@@ -2,6 +2,9 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -28,6 +31,24 @@ static void end_close(int fd)
     if (fd >= 0) {
         close(fd);
     }
+}
+
+bool command_find(const char *name, char out[COMMAND_PATH_SIZE])
+{
+    const char *folder = getenv("PATH");
+    if (strchr(name, '/')) {
+        return snprintf(out, COMMAND_PATH_SIZE, "%s", name) < COMMAND_PATH_SIZE;
+    }
+    for (folder = folder ? folder : "/bin:/usr/bin"; folder; folder = *folder == ':' ? folder + 1 : NULL) {
+        size_t n = strcspn(folder, ":");
+        int written = snprintf(out, COMMAND_PATH_SIZE, "%.*s%s%s", (int)(n < COMMAND_PATH_SIZE ? n : 0), folder,
+                               n ? "/" : "", name);
+        if (written > 0 && written < COMMAND_PATH_SIZE && access(out, X_OK) == 0) {
+            return true;
+        }
+        folder += n;
+    }
+    return false;
 }
 
 bool run_command_start(struct run_command *c, const char *verb, char **argv)
@@ -129,4 +150,31 @@ void run_command_abandon(struct run_command *c)
     }
     (void)waitpid(c->child, NULL, 0);
     signals_restore(c);
+}
+
+int program_start(const char *const *words, int input, pid_t *pid, int *from)
+{
+    posix_spawn_file_actions_t actions;
+    int ends[2], error = pipe2(ends, O_CLOEXEC) == 0 ? 0 : errno;
+    if (error == 0 && (error = posix_spawn_file_actions_init(&actions)) == 0) {
+        char *copies[16] = {NULL}; /* posix_spawn promises not to write to them, its prototype does not */
+        for (size_t i = 0; words[i] && i + 1 < COUNT(copies); i++) {
+            memcpy(&copies[i], &words[i], sizeof copies[i]);
+        }
+        if (input >= 0) {
+            error = posix_spawn_file_actions_adddup2(&actions, input, STDIN_FILENO);
+        } else {
+            error = posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+            error = error ? error : posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
+        }
+        error = error ? error : posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO);
+        error = error ? error : posix_spawnp(pid, words[0], &actions, NULL, copies, environ);
+        (void)posix_spawn_file_actions_destroy(&actions);
+        close(ends[1]);
+        if (error != 0) {
+            close(ends[0]);
+        }
+    }
+    *from = ends[0];
+    return error;
 }

@@ -26,24 +26,6 @@ static bool row_has_name(json_t *build, bool program, const char *name)
     return row_flag(build, "is_program") == program && strcmp(row_base(build, "name"), name) == 0;
 }
 
-bool command_find(const char *name, char out[COMMAND_PATH_SIZE])
-{
-    const char *folder = getenv("PATH");
-    if (strchr(name, '/')) {
-        return snprintf(out, COMMAND_PATH_SIZE, "%s", name) < COMMAND_PATH_SIZE;
-    }
-    for (folder = folder ? folder : "/bin:/usr/bin"; folder; folder = *folder == ':' ? folder + 1 : NULL) {
-        size_t n = strcspn(folder, ":");
-        int written = snprintf(out, COMMAND_PATH_SIZE, "%.*s%s%s", (int)(n < COMMAND_PATH_SIZE ? n : 0), folder,
-                               n ? "/" : "", name);
-        if (written > 0 && written < COMMAND_PATH_SIZE && access(out, X_OK) == 0) {
-            return true;
-        }
-        folder += n;
-    }
-    return false;
-}
-
 static enum profd_status list_builds(struct profd_conn *conn, json_t *builds, bool program, const char *name,
                                      size_t count, struct profd_error *e)
 {

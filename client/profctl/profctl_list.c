@@ -8,7 +8,7 @@
 
 enum profd_status list_run(const struct profctl_call *call, const struct list *list, struct profd_error *e)
 {
-    struct listing l = {.list = *list, .call = call};
+    struct list_view l = {.list = *list, .call = call};
     const bool of_build = strstr(list->route, "{}") != NULL;
     char id[160] = "";
     TRY(profctl_choose_format(call, &l.format, e));
@@ -161,33 +161,6 @@ void csv_print_text(const char *text)
     putchar('"');
 }
 
-static void csv_print_value(const json_t *value)
-{
-    if (json_is_string(value)) {
-        csv_print_text(json_string_value(value));
-    } else if (json_is_integer(value)) {
-        printf("%" JSON_INTEGER_FORMAT, json_integer_value(value));
-    } else if (json_is_real(value)) {
-        printf("%.17g", json_real_value(value));
-    } else if (json_is_boolean(value)) {
-        putchar(json_is_true(value) ? '1' : '0');
-    } else if (json_is_array(value)) {
-        for (size_t i = 0; i < json_array_size(value); i++) {
-            const char *text = json_string_value(json_array_get(value, i));
-            text = text != NULL ? text : "";
-            if (i == 0) {
-                csv_print_begin(text);
-            } else {
-                putchar(' ');
-            }
-            csv_print_inside(text);
-        }
-        if (json_array_size(value) > 0) {
-            putchar('"');
-        }
-    }
-}
-
 void csv_print_row(const json_t *row, const char *members)
 {
     for (const char *at = members; *at;) {
@@ -195,7 +168,30 @@ void csv_print_row(const json_t *row, const char *members)
         const size_t n = strcspn(at, ",");
         (void)snprintf(name, sizeof name, "%.*s", (int)n, at);
         fputs(at > members ? "," : "", stdout);
-        csv_print_value(json_object_get(row, name));
+        const json_t *value = json_object_get(row, name);
+        if (json_is_string(value)) {
+            csv_print_text(json_string_value(value));
+        } else if (json_is_integer(value)) {
+            printf("%" JSON_INTEGER_FORMAT, json_integer_value(value));
+        } else if (json_is_real(value)) {
+            printf("%.17g", json_real_value(value));
+        } else if (json_is_boolean(value)) {
+            putchar(json_is_true(value) ? '1' : '0');
+        } else if (json_is_array(value)) {
+            for (size_t k = 0; k < json_array_size(value); k++) {
+                const char *part = json_string_value(json_array_get(value, k));
+                part = part != NULL ? part : "";
+                if (k == 0) {
+                    csv_print_begin(part);
+                } else {
+                    putchar(' ');
+                }
+                csv_print_inside(part);
+            }
+            if (json_array_size(value) > 0) {
+                putchar('"');
+            }
+        }
         at += n + (at[n] == ',');
     }
 }

@@ -18,16 +18,6 @@ static const char *environment(const char *name)
     return value ? value : "";
 }
 
-static unsigned columns_of_terminal(void)
-{
-    struct winsize size;
-    if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) {
-        return size.ws_col;
-    }
-    unsigned long given = strtoul(environment("COLUMNS"), NULL, 10);
-    return given >= 20 && given <= 10000 ? (unsigned)given : 80;
-}
-
 /* The first of them that is set rules, as for setlocale. */
 static bool is_utf8(void)
 {
@@ -51,7 +41,13 @@ enum profd_status look_choose(const struct profctl_call *call, struct look *out,
     struct look look = {.terminal = isatty(STDOUT_FILENO) == 1, .dots = is_utf8() ? "…" : "..."};
     look.colour = when == AUTO ? look.terminal && capable && !environment("NO_COLOR")[0] : when == ALWAYS;
     look.shades = strstr(term, "256color") != NULL || environment("COLORTERM")[0];
-    look.columns = look.terminal && !profctl_value(call, "wide") ? columns_of_terminal() : 0;
+    if (look.terminal && !profctl_value(call, "wide")) {
+        struct winsize size;
+        const unsigned long given = strtoul(environment("COLUMNS"), NULL, 10);
+        look.columns = ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col
+                       : given >= 20 && given <= 10000                                 ? (unsigned)given
+                                                                                       : 80;
+    }
     *out = look;
     return PROFD_OK;
 }
@@ -373,31 +369,16 @@ void paint_end(struct paint *p, FILE *out)
     }
 }
 
-/* True if a folder of PATH has it. */
-static bool program_exists(const char *name)
-{
-    const char *path = getenv("PATH");
-    char file[4096];
-    while (path && *path) {
-        size_t n = strcspn(path, ":");
-        int written = snprintf(file, sizeof file, "%.*s/%s", n < 4000 ? (int)n : 4000, path, name);
-        if (n > 0 && written > 0 && (size_t)written < sizeof file && access(file, X_OK) == 0) {
-            return true;
-        }
-        path += n + (path[n] == ':');
-    }
-    return false;
-}
-
 const char *pager_choose(void)
 {
     const char *command = getenv("PROFD_PAGER"), *term = getenv("TERM");
+    char path[COMMAND_PATH_SIZE];
     if (getauxval(AT_SECURE) || !term || strcmp(term, "dumb") == 0) {
         return NULL;
     }
     command = command ? command : getenv("PAGER");
     if (!command) {
-        return program_exists("less") ? "less -FRX" : NULL;
+        return command_find("less", path) ? "less -FRX" : NULL;
     }
     return command[strspn(command, " ")] == '\0' || strcmp(command, "cat") == 0 ? NULL : command;
 }
@@ -435,44 +416,9 @@ static enum profd_status pager_start(struct pager *p, const char *command, struc
     return PROFD_OK;
 }
 
-/* Closes its input, waits for its end, and puts the signals back. USAGE where the command could not be run. */
-static enum profd_status pager_end(struct pager *p, struct profd_error *e)
-{
-    int how = 0;
-    if (p->pid == 0) {
-        return PROFD_OK;
-    }
-    (void)fclose(p->stream); /* the user left the pager before the end */
-    while (waitpid(p->pid, &how, 0) < 0 && errno == EINTR) {
-    }
-    (void)sigaction(SIGINT, &p->interrupt, NULL);
-    (void)sigaction(SIGQUIT, &p->quit, NULL);
-    (void)sigaction(SIGPIPE, &p->pipe, NULL);
-    p->pid = 0;
-    if (WIFEXITED(how) && (WEXITSTATUS(how) == 127 || WEXITSTATUS(how) == 126)) {
-        return profd_error_set(e, PROFD_USAGE, "cannot run the pager \"%s\"; use --no-pager", p->command);
-    }
-    return PROFD_OK;
-}
-
 static enum profd_status cannot(const char *path, struct profd_error *e)
 {
     return profd_error_set(e, PROFD_CANT_CREATE, "cannot write %s: %s", path, strerror(errno));
-}
-
-/* A file beside path, with the permissions that a new file gets. */
-static enum profd_status part_open(const char *path, struct output *o, struct profd_error *e)
-{
-    size_t n = strlen(path) + 32;
-    o->path = strdup(path);
-    o->part = malloc(n);
-    if (!o->path || !o->part) {
-        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for a file name");
-    }
-    (void)snprintf(o->part, n, "%s.%ld.part", path, (long)getpid());
-    int fd = open(o->part, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    o->stream = fd < 0 ? NULL : fdopen(fd, "w");
-    return o->stream ? PROFD_OK : cannot(path, e);
 }
 
 enum profd_status output_open(const char *path, struct output *out, struct profd_error *e)
@@ -486,9 +432,16 @@ enum profd_status output_open(const char *path, struct output *out, struct profd
         o.stream = fopen(path, "we");
         status = o.stream ? PROFD_OK : cannot(path, e);
     } else {
-        char *real = realpath(path, NULL); /* a symbolic link stays one */
-        status = part_open(real ? real : path, &o, e);
-        free(real);
+        /* A file beside it, with the permissions of a new file. A symbolic link stays one. */
+        o.path = realpath(path, NULL);
+        o.path = o.path ? o.path : strdup(path);
+        if (!o.path || asprintf(&o.part, "%s.%ld.part", o.path, (long)getpid()) < 0) {
+            free(o.path);
+            return profd_error_set(e, PROFD_NO_MEMORY, "no memory for a file name");
+        }
+        const int fd = open(o.part, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+        o.stream = fd < 0 ? NULL : fdopen(fd, "w");
+        status = o.stream ? PROFD_OK : cannot(o.path, e);
     }
     if (status != PROFD_OK) {
         free(o.path);
@@ -556,7 +509,17 @@ enum profd_status output_close(struct output *out, bool keep, struct profd_error
     if (out->pager.pid != 0) {
         out->left |= failed && errno == EPIPE;
         failed = false; /* it does not matter whether the reader read everything */
-        status = pager_end(&out->pager, e);
+        struct pager *p = &out->pager;
+        int how = 0;
+        (void)fclose(p->stream); /* the user may have left the pager before the end */
+        while (waitpid(p->pid, &how, 0) < 0 && errno == EINTR) {
+        }
+        (void)sigaction(SIGINT, &p->interrupt, NULL);
+        (void)sigaction(SIGQUIT, &p->quit, NULL);
+        (void)sigaction(SIGPIPE, &p->pipe, NULL);
+        if (WIFEXITED(how) && (WEXITSTATUS(how) == 127 || WEXITSTATUS(how) == 126)) {
+            status = profd_error_set(e, PROFD_USAGE, "cannot run the pager \"%s\"; use --no-pager", p->command);
+        }
     } else if (out->stream != stdout) {
         failed |= fclose(out->stream) != 0;
     }

@@ -149,42 +149,6 @@ static enum profd_status transfer_judge(struct transfer *t, CURLcode code, const
     }
 }
 
-static void transfer_set(struct transfer *t, const char *ca, struct curl_slist *headers)
-{
-    const struct profd_http_request *r = t->request;
-    const bool tls = strncmp(r->url, "https:", 6) == 0;
-    CURL *c = t->handle;
-    curl.easy_reset(c); /* connections stay */
-    curl.easy_setopt(c, CURLOPT_URL, r->url);
-    curl.easy_setopt(c, CURLOPT_PROTOCOLS_STR, tls ? "https" : "http");
-    curl.easy_setopt(c, CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
-    if (ca) {
-        curl.easy_setopt(c, CURLOPT_CAINFO, ca);
-        curl.easy_setopt(c, CURLOPT_CAPATH, NULL);
-    }
-    if (!tls) {
-        curl.easy_setopt(c, CURLOPT_PROXY, ""); /* it is a loopback address */
-    }
-    curl.easy_setopt(c, CURLOPT_NOSIGNAL, 1L);
-    curl.easy_setopt(c, CURLOPT_USERAGENT, "profctl/" PROFD_VERSION);
-    curl.easy_setopt(c, CURLOPT_ACCEPT_ENCODING, "");
-    curl.easy_setopt(c, CURLOPT_CONNECTTIMEOUT_MS, (long)r->connect_ms);
-    curl.easy_setopt(c, CURLOPT_LOW_SPEED_LIMIT, 1L);
-    curl.easy_setopt(c, CURLOPT_LOW_SPEED_TIME, (long)((r->answer_ms + 999) / 1000));
-    curl.easy_setopt(c, CURLOPT_HTTPHEADER, headers);
-    curl.easy_setopt(c, CURLOPT_ERRORBUFFER, t->why);
-    curl.easy_setopt(c, CURLOPT_HEADERFUNCTION, on_header);
-    curl.easy_setopt(c, CURLOPT_HEADERDATA, t);
-    curl.easy_setopt(c, CURLOPT_WRITEFUNCTION, on_body);
-    curl.easy_setopt(c, CURLOPT_WRITEDATA, t);
-    if (r->body >= 0) {
-        curl.easy_setopt(c, CURLOPT_UPLOAD, 1L);
-        curl.easy_setopt(c, CURLOPT_INFILESIZE_LARGE, (curl_off_t)r->body_size);
-        curl.easy_setopt(c, CURLOPT_READFUNCTION, on_read);
-        curl.easy_setopt(c, CURLOPT_READDATA, t);
-    }
-}
-
 /* A list with one more header "name: value"; NULL when out of memory. Takes over the list. */
 static struct curl_slist *header_add(struct curl_slist *list, const char *name, const char *value)
 {
@@ -203,7 +167,7 @@ enum profd_status https_ask(void *context, const struct profd_http_request *r, p
 {
     const char *ca = context;
     struct transfer t = {.request = r, .sink = sink, .sink_context = sink_context};
-    TRY(late_load("libcurl.so.4", names, sizeof names / sizeof *names, &curl, e));
+    TRY(late_load("libcurl.so.4", names, COUNT(names), &curl, e));
     struct curl_slist *headers = header_add(NULL, "Expect:", ""); /* none: profd does not answer it */
     if (headers && r->token[0]) {
         headers = header_add(headers, "Authorization: Bearer ", r->token);
@@ -219,7 +183,36 @@ enum profd_status https_ask(void *context, const struct profd_http_request *r, p
         return profd_error_set(e, PROFD_NO_MEMORY, "no memory for a request to %s", r->url);
     }
     t.handle = kept;
-    transfer_set(&t, ca, headers);
+    const bool tls = strncmp(r->url, "https:", 6) == 0;
+    curl.easy_reset(kept); /* connections stay */
+    curl.easy_setopt(kept, CURLOPT_URL, r->url);
+    curl.easy_setopt(kept, CURLOPT_PROTOCOLS_STR, tls ? "https" : "http");
+    curl.easy_setopt(kept, CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
+    if (ca) {
+        curl.easy_setopt(kept, CURLOPT_CAINFO, ca);
+        curl.easy_setopt(kept, CURLOPT_CAPATH, NULL);
+    }
+    if (!tls) {
+        curl.easy_setopt(kept, CURLOPT_PROXY, ""); /* it is a loopback address */
+    }
+    curl.easy_setopt(kept, CURLOPT_NOSIGNAL, 1L);
+    curl.easy_setopt(kept, CURLOPT_USERAGENT, "profctl/" PROFD_VERSION);
+    curl.easy_setopt(kept, CURLOPT_ACCEPT_ENCODING, "");
+    curl.easy_setopt(kept, CURLOPT_CONNECTTIMEOUT_MS, (long)r->connect_ms);
+    curl.easy_setopt(kept, CURLOPT_LOW_SPEED_LIMIT, 1L);
+    curl.easy_setopt(kept, CURLOPT_LOW_SPEED_TIME, (long)((r->answer_ms + 999) / 1000));
+    curl.easy_setopt(kept, CURLOPT_HTTPHEADER, headers);
+    curl.easy_setopt(kept, CURLOPT_ERRORBUFFER, t.why);
+    curl.easy_setopt(kept, CURLOPT_HEADERFUNCTION, on_header);
+    curl.easy_setopt(kept, CURLOPT_HEADERDATA, &t);
+    curl.easy_setopt(kept, CURLOPT_WRITEFUNCTION, on_body);
+    curl.easy_setopt(kept, CURLOPT_WRITEDATA, &t);
+    if (r->body >= 0) {
+        curl.easy_setopt(kept, CURLOPT_UPLOAD, 1L);
+        curl.easy_setopt(kept, CURLOPT_INFILESIZE_LARGE, (curl_off_t)r->body_size);
+        curl.easy_setopt(kept, CURLOPT_READFUNCTION, on_read);
+        curl.easy_setopt(kept, CURLOPT_READDATA, &t);
+    }
     const CURLcode code = curl.easy_perform(kept);
     if (code == CURLE_OK && !t.begun) {
         transfer_give(&t, "", 0);
@@ -251,49 +244,25 @@ static const char *const library_names[] = {"debuginfod_begin",           "debug
                                             "debuginfod_find_executable", "debuginfod_find_source"};
 
 struct download {
-    time_t end; /* of the monotonic clock */
+    int64_t end; /* of monotonic_ms */
     bool late, large;
 };
-
-static time_t now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return t.tv_sec;
-}
 
 /* libdebuginfod calls this at least once a second, before the server answers too. */
 static int on_progress(debuginfod_client *client, long done, long size)
 {
     struct download *t = library.get_user_data(client);
-    t->late = t->late || now() >= t->end;
+    t->late = t->late || monotonic_ms() >= t->end;
     t->large = t->large || done > (long)DEBUGINFOD_SIZE_MAX || size > (long)DEBUGINFOD_SIZE_MAX;
     return t->late || t->large;
 }
 
 static const char *const KINDS[] = {"debug file", "executable", "source file"};
 
-static enum profd_status fail(const struct download *t, int why, const struct debuginfod_file *file,
-                              struct profd_error *e)
-{
-    const char *servers = getenv("DEBUGINFOD_URLS"), *kind = KINDS[file->kind], *build_id = file->build_id;
-    if (t->large || why == EFBIG) {
-        return profd_error_set(e, PROFD_TOO_LARGE, "%s: the %s of build %.12s has more than %lu MiB", servers, kind,
-                               build_id, DEBUGINFOD_SIZE_MAX >> 20);
-    }
-    if (t->late || why == ETIME || why == ETIMEDOUT) {
-        return profd_error_set(e, PROFD_TIMEOUT,
-                               "%s: the %s of build %.12s did not arrive within %u s; --timeout allows more", servers,
-                               kind, build_id, file->seconds);
-    }
-    return why == ENOENT ? profd_error_set(e, PROFD_NOT_FOUND, "%s: has no %s of build %.12s", servers, kind, build_id)
-                         : profd_error_set(e, PROFD_UNAVAILABLE, "%s: cannot fetch the %s of build %.12s: %s", servers,
-                                           kind, build_id, strerror(why));
-}
-
 enum profd_status debuginfod_fetch(const struct debuginfod_file *file, char **path, struct profd_error *e)
 {
-    struct download t = {.end = now() + (time_t)file->seconds};
+    struct download t = {.end = monotonic_ms() + (int64_t)file->seconds * 1000};
+    const char *kind = KINDS[file->kind], *build_id = file->build_id;
     if (file->url && setenv("DEBUGINFOD_URLS", file->url, 1) != 0) {
         return profd_error_set(e, PROFD_NO_MEMORY, "no memory for %s", file->url);
     }
@@ -308,16 +277,27 @@ enum profd_status debuginfod_fetch(const struct debuginfod_file *file, char **pa
     }
     library.set_user_data(client, &t);
     library.set_progressfn(client, on_progress);
-    const unsigned char *id = (const unsigned char *)file->build_id;
+    const unsigned char *id = (const unsigned char *)build_id;
     int fd = file->kind == DEBUGINFOD_DEBUG        ? library.find_debuginfo(client, id, 0, path)
              : file->kind == DEBUGINFOD_EXECUTABLE ? library.find_executable(client, id, 0, path)
                                                    : library.find_source(client, id, 0, file->source, path);
     library.end(client);
-    if (fd < 0) {
-        return fail(&t, -fd, file, e);
+    if (fd >= 0) {
+        close(fd);
+        return PROFD_OK;
     }
-    close(fd);
-    return PROFD_OK;
+    if (t.large || fd == -EFBIG) {
+        return profd_error_set(e, PROFD_TOO_LARGE, "%s: the %s of build %.12s has more than %lu MiB", servers, kind,
+                               build_id, DEBUGINFOD_SIZE_MAX >> 20);
+    }
+    if (t.late || fd == -ETIME || fd == -ETIMEDOUT) {
+        return profd_error_set(e, PROFD_TIMEOUT,
+                               "%s: the %s of build %.12s did not arrive within %u s; --timeout allows more", servers,
+                               kind, build_id, file->seconds);
+    }
+    return fd == -ENOENT ? profd_error_set(e, PROFD_NOT_FOUND, "%s: has no %s of build %.12s", servers, kind, build_id)
+                         : profd_error_set(e, PROFD_UNAVAILABLE, "%s: cannot fetch the %s of build %.12s: %s", servers,
+                                           kind, build_id, strerror(-fd));
 }
 
 enum profd_status debuginfod_read_timeout(const struct profctl_call *call, unsigned *seconds, struct profd_error *e)

@@ -109,12 +109,6 @@ void show_change(double change, char *out, size_t size)
 
 /* ---- Text for a terminal, and progress ---- */
 
-/* Bytes of the character that begins so; 0 where none does. */
-static size_t character_size(unsigned char first)
-{
-    return first < 0x80 ? 1 : first < 0xc2 ? 0 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : first < 0xf5 ? 4 : 0;
-}
-
 /* Writes what was held: a whole character, or bytes that are none. */
 static size_t held_write(struct terminal_filter *f, char *out)
 {
@@ -147,7 +141,12 @@ size_t terminal_filter_run(struct terminal_filter *f, const void *bytes, size_t 
             written += held_write(f, out + written);
         }
         f->held[f->held_count++] = in[i];
-        size_t size = character_size(f->held[0]);
+        size_t size = (f->held[0] < 0x80   ? 1
+                       : f->held[0] < 0xc2 ? 0
+                       : f->held[0] < 0xe0 ? 2
+                       : f->held[0] < 0xf0 ? 3
+                       : f->held[0] < 0xf5 ? 4
+                                           : 0);
         if (size == 0 || f->held_count == size) {
             written += held_write(f, out + written);
         }
@@ -166,17 +165,6 @@ static double seconds_between(const struct timespec *a, const struct timespec *b
     return (double)(b->tv_sec - a->tv_sec) + (double)(b->tv_nsec - a->tv_nsec) / 1e9;
 }
 
-static void left_format(double seconds, char *out, size_t size)
-{
-    if (seconds < 1 || seconds > 360000) {
-        out[0] = '\0';
-    } else if (seconds < 100) {
-        (void)snprintf(out, size, "  %.0f s left", seconds);
-    } else {
-        (void)snprintf(out, size, "  %.0f min left", seconds / 60);
-    }
-}
-
 static void bar_write(const struct progress *p, const char *word, double share, const char *detail)
 {
     struct winsize size;
@@ -186,8 +174,10 @@ static void bar_write(const struct progress *p, const char *word, double share, 
     memset(bar, '.', BAR);
     memset(bar, '#', (size_t)full);
     bar[BAR] = '\0';
-    if (share > 0.01) {
-        left_format(spent * (1 - share) / share, left, sizeof left);
+    const double seconds = share > 0.01 ? spent * (1 - share) / share : 0;
+    if (seconds >= 1 && seconds <= 360000) {
+        (void)snprintf(left, sizeof left, seconds < 100 ? "  %.0f s left" : "  %.0f min left",
+                       seconds < 100 ? seconds : seconds / 60);
     }
     (void)snprintf(line, sizeof line, "%s [%s] %3d %%%s%s%s", word, bar, (int)(share * 100), detail[0] ? "  " : "",
                    detail, left);

@@ -25,7 +25,7 @@ static enum profd_status delete_run(const struct profctl_call *call, struct prof
     struct answer build, answer;
     char id[160], name[256];
     const char *const arguments[] = {id};
-    /* What the argument means now: what is asked about is what will be deleted. */
+    /* The id is resolved before the question, so that exactly the build that is shown is deleted. */
     TRY(build_find(call, call->arguments[0], id, e));
     ask_target_init(&target, "/api/v1/builds/{}", id);
     TRY(ask_fetch_object(call, &target, &build, e));
@@ -183,13 +183,13 @@ static const struct profctl_option pause_options[] = {
     {"rate", 0, "HZ", "ticks per second from now on, at most the original rate; 0 restores it"},
 };
 
-/* One request: a pid or instance, or all labels together. */
-struct request {
+/* A request to the daemon: a pid or instance, or all labels together. */
+struct pause_request {
     const char *words[LIMIT_ADMIN_ARGUMENTS];
     size_t count;
 };
 
-static enum profd_status word_add(struct request *r, const char *word, struct profd_error *e)
+static enum profd_status word_add(struct pause_request *r, const char *word, struct profd_error *e)
 {
     if (r->count == LIMIT_ADMIN_ARGUMENTS) {
         return profd_error_set(e, PROFD_TOO_LARGE, "more than %u labels and options: %s", LIMIT_ADMIN_ARGUMENTS, word);
@@ -199,7 +199,7 @@ static enum profd_status word_add(struct request *r, const char *word, struct pr
 }
 
 /* Sends one command, followed by the rate. */
-static enum profd_status request_send(const struct profctl_call *call, struct request *r, const char *rate,
+static enum profd_status request_send(const struct profctl_call *call, struct pause_request *r, const char *rate,
                                       struct profd_error *e)
 {
     const bool off = profctl_value(call, "off") != NULL;
@@ -228,7 +228,7 @@ static enum profd_status pause_run(const struct profctl_call *call, struct profd
     const char *text = profctl_value(call, "rate");
     unsigned long n = 0;
     char rate[32] = "";
-    struct request labels = {.count = 0};
+    struct pause_request labels = {.count = 0};
     TRY(profctl_number(call, "rate", "a number", 0, ATTACH_RATE_MAX, &n, e));
     if (text) {
         (void)snprintf(rate, sizeof rate, "rate=%lu", n);
@@ -251,7 +251,7 @@ static enum profd_status pause_run(const struct profctl_call *call, struct profd
     }
     enum profd_status first = labels.count ? request_send(call, &labels, rate, e) : PROFD_OK;
     for (size_t i = 0; i < call->argument_count; i++) { /* one that is gone does not keep the others back */
-        struct request one = {.words = {call->arguments[i]}, .count = 1};
+        struct pause_request one = {.words = {call->arguments[i]}, .count = 1};
         struct profd_error why = {""};
         enum profd_status status = strchr(call->arguments[i], '=') ? PROFD_OK : request_send(call, &one, rate, &why);
         if (status != PROFD_OK && first == PROFD_OK) {
@@ -572,24 +572,9 @@ const struct profctl_verb verb_backup = {
     .run = backup_run,
 };
 
-/* profctl tier: sums of past days in ClickHouse. */
+/* ---- tier ---- */
 
-static enum profd_status init_run(const struct profctl_call *call, struct profd_error *e)
-{
-    struct answer answer;
-    json_t *row;
-    size_t i;
-    TRY(ask_admin_text(call, "tier-init", NULL, 0, "asking ClickHouse", &answer, e));
-    json_array_foreach(answer.rows, i, row)
-    {
-        printf("ClickHouse %s at %s: the tables in database %s %s, and every statement of profd runs\n",
-               row_text(row, "version"), row_text(row, "server"), row_text(row, "database"),
-               row_flag(row, "made") ? "were made" : "were there");
-    }
-    answer_free(&answer);
-    return PROFD_OK;
-}
-
+/* What the tier holds, of this centre and of others, and its faults. */
 static void tier_print(json_t *tier)
 {
     const uint64_t sealed = row_number(tier, "days_sealed"), waiting = row_number(tier, "days_waiting"),
@@ -627,18 +612,34 @@ static void tier_print(json_t *tier)
         puts("ADOPTING what this centre had sealed before it was restored; until then uploads of hosts wait");
     }
     static const char *const faults[] = {"centres_error", "centres_refused", "centres_named_alike"};
-    for (size_t k = 0; k < sizeof faults / sizeof *faults; k++) {
+    for (size_t k = 0; k < COUNT(faults); k++) {
         if (row_text(tier, faults[k])[0]) {
             printf("CENTRES  %s\n", row_text(tier, faults[k]));
         }
     }
 }
 
-static enum profd_status status_run(const struct profctl_call *call, struct profd_error *e)
+static enum profd_status tier_run(const struct profctl_call *call, struct profd_error *e)
 {
     struct ask_target target;
     struct answer answer;
+    json_t *row;
+    size_t i;
     enum profd_status status = PROFD_OK;
+    if (strcmp(call->arguments[0], "init") == 0) {
+        TRY(ask_admin_text(call, "tier-init", NULL, 0, "asking ClickHouse", &answer, e));
+        json_array_foreach(answer.rows, i, row)
+        {
+            printf("ClickHouse %s at %s: the tables in database %s %s, and every statement of profd runs\n",
+                   row_text(row, "version"), row_text(row, "server"), row_text(row, "database"),
+                   row_flag(row, "made") ? "were made" : "were there");
+        }
+        answer_free(&answer);
+        return PROFD_OK;
+    }
+    if (strcmp(call->arguments[0], "status") != 0) {
+        return profd_error_set(e, PROFD_USAGE, "tier: \"%s\" is neither init nor status", call->arguments[0]);
+    }
     ask_target_init(&target, "/api/v1/status", NULL);
     TRY(ask_fetch_object(call, &target, &answer, e));
     json_t *tier = json_object_get(answer.whole, "tier");
@@ -651,16 +652,6 @@ static enum profd_status status_run(const struct profctl_call *call, struct prof
     }
     answer_free(&answer);
     return status;
-}
-
-static enum profd_status tier_run(const struct profctl_call *call, struct profd_error *e)
-{
-    if (strcmp(call->arguments[0], "init") == 0) {
-        return init_run(call, e);
-    }
-    return strcmp(call->arguments[0], "status") == 0
-               ? status_run(call, e)
-               : profd_error_set(e, PROFD_USAGE, "tier: \"%s\" is neither init nor status", call->arguments[0]);
 }
 
 const struct profctl_verb verb_tier = {

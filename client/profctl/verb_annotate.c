@@ -8,7 +8,6 @@
 #include <math.h>
 #include <nettle/md5.h>
 #include <signal.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,40 +20,10 @@
 #include "profctl/profctl.h"
 #include "proto/noun.h"
 
-/* ---- Programs of which profctl reads the output ---- */
-
-static enum profd_status start(const char *const *words, const char *package, pid_t *pid, int *from,
-                               struct profd_error *e)
-{
-    posix_spawn_file_actions_t actions;
-    int ends[2], error = pipe2(ends, O_CLOEXEC) == 0 ? 0 : errno;
-    if (error == 0 && (error = posix_spawn_file_actions_init(&actions)) == 0) {
-        char *copies[16] = {NULL}; /* posix_spawn promises not to write to them, its prototype does not */
-        size_t i = 0;
-        do {
-            memcpy(&copies[i], &words[i], sizeof copies[i]);
-        } while (words[++i] && i + 1 < COUNT(copies));
-        (void)setenv("LC_ALL", "C", 1);
-        error = posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-        error = error ? error : posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
-        error = error ? error : posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO);
-        error = error ? error : posix_spawnp(pid, words[0], &actions, NULL, copies, environ);
-        (void)posix_spawn_file_actions_destroy(&actions);
-        close(ends[1]);
-        if (error != 0) {
-            close(ends[0]);
-        }
-    }
-    if (error == ENOENT || error == EACCES) {
-        return profd_error_set(e, PROFD_NOT_FOUND, "%s is not in PATH; the package %s has it", words[0], package);
-    }
-    *from = ends[0];
-    return error == 0 ? PROFD_OK : profd_error_set(e, PROFD_INTERNAL, "cannot start %s: %s", words[0], strerror(error));
-}
-
 /* Starts the program words[0] of PATH with these words, ended by NULL, without a shell, with an empty standard input,
  * no standard error and LC_ALL=C. Calls each with every line of its output, without the line feed; false stops the
- * program. NOT_FOUND if it is not in PATH; INTERNAL if it fails. package: of the program, for the sentence. */
+ * program. NOT_FOUND if it is not in PATH; INTERNAL if it fails. package is the package of the program, which the
+ * sentence names. */
 static enum profd_status pipe_read_lines(const char *const *words, const char *package,
                                          bool (*each)(void *context, char *line), void *context, struct profd_error *e)
 {
@@ -67,9 +36,13 @@ static enum profd_status pipe_read_lines(const char *const *words, const char *p
     if (getauxval(AT_SECURE)) {
         return profd_error_set(e, PROFD_FORBIDDEN, "%s is not started when profctl runs set-user-ID", words[0]);
     }
-    enum profd_status status = start(words, package, &pid, &from, e);
-    if (status != PROFD_OK) {
-        return status;
+    (void)setenv("LC_ALL", "C", 1);
+    const int error = program_start(words, -1, &pid, &from);
+    if (error == ENOENT || error == EACCES) {
+        return profd_error_set(e, PROFD_NOT_FOUND, "%s is not in PATH; the package %s has it", words[0], package);
+    }
+    if (error != 0) {
+        return profd_error_set(e, PROFD_INTERNAL, "cannot start %s: %s", words[0], strerror(error));
     }
     FILE *in = fdopen(from, "r");
     while (in && goes_on && (n = getline(&line, &size, in)) >= 0) {
@@ -84,15 +57,14 @@ static enum profd_status pipe_read_lines(const char *const *words, const char *p
     } else {
         close(from);
     }
-    if (pid > 0 && (!goes_on || !in)) {
+    if (!goes_on || !in) {
         kill(pid, SIGTERM);
     }
-    while (pid > 0 && waitpid(pid, &how, 0) < 0 && errno == EINTR) {
+    while (waitpid(pid, &how, 0) < 0 && errno == EINTR) {
     }
-    if (goes_on && (!in || !WIFEXITED(how) || WEXITSTATUS(how) != 0)) {
-        status = profd_error_set(e, PROFD_INTERNAL, "%s failed", words[0]);
-    }
-    return status;
+    return goes_on && (!in || !WIFEXITED(how) || WEXITSTATUS(how) != 0)
+               ? profd_error_set(e, PROFD_INTERNAL, "%s failed", words[0])
+               : PROFD_OK;
 }
 
 /* ---- The instructions of a function, the line of each, and the calls that inlining removed above it ---- */
@@ -130,18 +102,6 @@ struct reading {
     bool failed;
 };
 
-/* The list with space for one more: it may have moved. NULL: no memory, and it is as it was. */
-static void *grow(void *list, size_t count, size_t *capacity, size_t size)
-{
-    if (count < *capacity) {
-        return list;
-    }
-    size_t more = *capacity ? *capacity * 2 : 64;
-    void *grown = reallocarray(list, more, size);
-    *capacity = grown ? more : *capacity;
-    return grown;
-}
-
 /* "PATH:LINE" or "PATH:LINE (discriminator N)". */
 static bool parse_place(const char *text, size_t *path, unsigned *line)
 {
@@ -158,24 +118,8 @@ static bool parse_place(const char *text, size_t *path, unsigned *line)
     return true;
 }
 
-/* "inlined by PATH:LINE (FUNCTION)" */
-static void add_inlined(struct reading *r, const char *text)
-{
-    const char *open = strrchr(text, '(');
-    const size_t used = strlen(r->chain);
-    char place[1024];
-    if (open && open > text) {
-        (void)snprintf(place, sizeof place, "%.*s", (int)(open - text - 1), text);
-        (void)snprintf(r->chain + used, sizeof r->chain - used, "%s at %s %s", used ? "," : "", basename(place), open);
-    }
-}
-
-static bool same_place(const struct code_place *p, const char *file, unsigned line, const char *chain)
-{
-    return p->line == line && strcmp(p->file, file) == 0 && strcmp(p->chain, chain) == 0;
-}
-
-/* objdump 2.40 confuses the files of clang's DWARF 5, so files and lines are those of libdw. */
+/* The number of the place of an instruction. objdump 2.40 confuses the files of clang's DWARF 5, so files and lines are
+ * those of libdw. */
 static bool find_place(struct reading *r, uint64_t address, size_t *out)
 {
     struct code *c = r->code;
@@ -188,12 +132,13 @@ static bool find_place(struct reading *r, uint64_t address, size_t *out)
         (void)snprintf(chain, sizeof chain, "%.200s, inlined%s", r->function ? r->function : "?", r->chain);
     }
     for (size_t i = c->place_count; i-- > 0;) {
-        if (same_place(&c->places[i], file, line, chain)) {
+        if (c->places[i].line == line && strcmp(c->places[i].file, file) == 0 &&
+            strcmp(c->places[i].chain, chain) == 0) {
             *out = i;
             return true;
         }
     }
-    struct code_place *places = grow(c->places, c->place_count, &r->place_capacity, sizeof *c->places);
+    struct code_place *places = list_grow(c->places, c->place_count, &r->place_capacity, sizeof *c->places);
     if (!places) {
         return false;
     }
@@ -208,7 +153,7 @@ static bool add_instruction(struct reading *r, uint64_t address, const char *tex
 {
     struct code *c = r->code;
     size_t place;
-    struct code_instruction *instructions = grow(c->instructions, c->count, &r->capacity, sizeof *c->instructions);
+    struct code_instruction *instructions = list_grow(c->instructions, c->count, &r->capacity, sizeof *c->instructions);
     if (!instructions) {
         return false;
     }
@@ -239,7 +184,15 @@ static bool take_line(void *context, char *line)
     if (line[0] == ' ' && end[0] == ':' && end[1] == '\t') {
         r->failed = !add_instruction(r, address, end + 2);
     } else if (strncmp(line, "inlined by ", 11) == 0) {
-        add_inlined(r, line + 11);
+        const char *by = line + 11;
+        const char *bracket = strrchr(by, '(');
+        const size_t used = strlen(r->chain);
+        char where[1024];
+        if (bracket && bracket > by) {
+            (void)snprintf(where, sizeof where, "%.*s", (int)(bracket - by - 1), by);
+            (void)snprintf(r->chain + used, sizeof r->chain - used, "%s at %s %s", used ? "," : "", basename(where),
+                           bracket);
+        }
     } else if (n > 3 && strcmp(line + n - 3, "():") == 0) {
         free(r->function);
         r->function = strndup(line, n - 3);
@@ -282,19 +235,6 @@ static enum profd_status code_read(const char *path, const char *build_id, uint6
     return status;
 }
 
-static void code_done(struct code *c)
-{
-    for (size_t i = 0; i < c->count; i++) {
-        free(c->instructions[i].text);
-    }
-    for (size_t i = 0; i < c->place_count; i++) {
-        free(c->places[i].file);
-        free(c->places[i].chain);
-    }
-    free(c->instructions);
-    free(c->places);
-}
-
 /* The number of the instruction that holds the address; count if none does. O(log n). */
 static size_t code_find(const struct code *c, uint64_t address)
 {
@@ -325,8 +265,8 @@ static bool code_is_call(const struct code_instruction *i)
     return false;
 }
 
-/* "call   18a80 <jv_free>", "bl 5d4 <f>" */
-/* Where a call goes to that names its target: false if it goes to an address in a register or in memory. */
+/* The address that a call instruction names, as in "call   18a80 <jv_free>" or "bl 5d4 <f>". False if it is none, or
+ * calls an address in a register or in memory. */
 static bool code_find_target(const struct code_instruction *i, uint64_t *target)
 {
     const char *end = strchr(i->text, '<'), *word = end;
@@ -377,27 +317,21 @@ struct checking {
     bool stated, same;
 };
 
-/* objdump may write the 16 bytes as a number, the last one first. */
-static bool same_digest(const char *hex, const char *digest)
-{
-    bool forward = true, backward = true;
-    for (size_t i = 0; i < DIGEST_TEXT; i++) {
-        forward = forward && hex[i] == digest[i];
-        backward = backward && hex[i] == digest[(DIGEST_TEXT - 2 - i / 2 * 2) + i % 2];
-    }
-    return forward || backward;
-}
-
-/* "  0\t0 0x29db2e79ae406a0bb1a954a22c626f80\t(indirect line string, offset: 0xb): t.c" */
+/* A line of objdump: "  0\t0 0x29db2e79ae406a0bb1a954a22c626f80\t(indirect line string, offset: 0xb): t.c". objdump may
+ * write the 16 bytes as one number, the last one first. */
 static bool take_entry(void *context, char *line)
 {
     struct checking *c = context;
-    char *hex = strstr(line, " 0x");
-    const char *name = strstr(line, "): ");
+    const char *hex = strstr(line, " 0x"), *name = strstr(line, "): ");
     if (hex && name && name > hex && strspn(hex + 3, "0123456789abcdef") == DIGEST_TEXT &&
         strcmp(basename(name + 3), c->base) == 0) {
+        bool forward = true, backward = true;
+        for (size_t i = 0; i < DIGEST_TEXT; i++) {
+            forward = forward && hex[3 + i] == c->digest[i];
+            backward = backward && hex[3 + i] == c->digest[(DIGEST_TEXT - 2 - i / 2 * 2) + i % 2];
+        }
         c->stated = true;
-        c->same = c->same || same_digest(hex + 3, c->digest);
+        c->same = c->same || forward || backward;
     }
     return !c->same;
 }
@@ -413,26 +347,6 @@ static char *read_file(const char *path, size_t *size)
     }
     if (in) {
         (void)fclose(in);
-    }
-    return text;
-}
-
-/* The first file there is; path is where it was. */
-static char *find_text(const struct source_finder *f, const char *name, char path[4096], size_t *size)
-{
-    char *text = NULL;
-    for (size_t i = 0; !text && i < f->folder_count; i++) {
-        const char *end = name;
-        do {
-            end += *end == '/';
-            (void)snprintf(path, 4096, "%s/%s", f->folders[i], end);
-            text = read_file(path, size);
-            end = strchr(end, '/');
-        } while (!text && end);
-    }
-    if (!text) {
-        (void)snprintf(path, 4096, "%s", name);
-        text = name[0] == '/' ? read_file(name, size) : NULL;
     }
     return text;
 }
@@ -464,40 +378,6 @@ static bool check_text(const struct source_finder *f, const char *name, const ch
     return true;
 }
 
-static bool split(struct source *s)
-{
-    size_t n = 1;
-    for (const char *p = s->text; *p; p++) {
-        n += *p == '\n';
-    }
-    s->lines = calloc(n, sizeof *s->lines);
-    for (char *at = s->text; s->lines && at; s->count++) {
-        s->lines[s->count] = at;
-        at = strchr(at, '\n');
-        if (at) {
-            *at++ = '\0';
-        }
-    }
-    return s->lines != NULL;
-}
-
-/* The text of a file from elsewhere, if it is what the compiler read. */
-static bool take_fetched(const struct source_finder *f, const char *name, struct source *s)
-{
-    char *path = f->fetch ? f->fetch(f->context, name) : NULL;
-    size_t size = 0;
-    struct source fetched = {.text = path ? read_file(path, &size) : NULL};
-    if (fetched.text && check_text(f, name, path, size, &fetched)) {
-        free(s->text);
-        *s = (struct source){.text = fetched.text};
-        free(path);
-        return true;
-    }
-    free(fetched.text);
-    free(path);
-    return false;
-}
-
 /* The text of a file as DWARF names it. A folder is tried with the whole name, then with its ends, the longest first. A
  * file that differs from the MD5 of DWARF 5 is not taken; where there is no MD5, one that is newer than the executable
  * gets a note. NO_MEMORY; any other failure is a note. */
@@ -505,30 +385,56 @@ static enum profd_status source_find(const struct source_finder *f, const char *
                                      struct profd_error *e)
 {
     char path[4096];
-    size_t size = 0;
-    *out = (struct source){.text = find_text(f, name, path, &size)};
-    bool good = out->text && check_text(f, name, path, size, out) && !out->note[0];
-    if (!good && take_fetched(f, name, out)) {
-        return split(out) ? PROFD_OK : profd_error_set(e, PROFD_NO_MEMORY, "no memory for the lines of %.200s", name);
+    size_t size = 0, n = 1;
+    *out = (struct source){.text = NULL};
+    for (size_t i = 0; !out->text && i < f->folder_count; i++) {
+        const char *end = name;
+        do {
+            end += *end == '/';
+            (void)snprintf(path, sizeof path, "%s/%s", f->folders[i], end);
+            out->text = read_file(path, &size);
+            end = strchr(end, '/');
+        } while (!out->text && end);
     }
-    if (!out->text) {
-        (void)snprintf(out->note, sizeof out->note,
-                       "%.280s is not on this machine%s; --source-path names its directory", name,
-                       f->fetch ? ", nor could it be downloaded" : "");
-        return PROFD_OK;
+    if (!out->text && name[0] == '/') {
+        (void)snprintf(path, sizeof path, "%s", name);
+        out->text = read_file(name, &size);
     }
-    if (!good && !check_text(f, name, path, size, out)) {
-        free(out->text);
-        out->text = NULL;
-        return PROFD_OK;
-    }
-    return split(out) ? PROFD_OK : profd_error_set(e, PROFD_NO_MEMORY, "no memory for the lines of %.200s", name);
-}
+    const bool same = out->text && check_text(f, name, path, size, out);
 
-static void source_done(struct source *s)
-{
-    free(s->text);
-    free(s->lines);
+    /* A download replaces what is not here, and what may differ. */
+    char *fetched = f->fetch && (!same || out->note[0]) ? f->fetch(f->context, name) : NULL;
+    struct source other = {.text = fetched ? read_file(fetched, &size) : NULL};
+    if (other.text && check_text(f, name, fetched, size, &other)) {
+        free(out->text);
+        *out = (struct source){.text = other.text};
+    } else {
+        free(other.text);
+        if (!out->text) {
+            (void)snprintf(out->note, sizeof out->note,
+                           "%.280s is not on this machine%s; --source-path names its directory", name,
+                           f->fetch ? ", nor could it be downloaded" : "");
+        } else if (!same) {
+            free(out->text);
+            out->text = NULL;
+        }
+    }
+    free(fetched);
+    if (!out->text) {
+        return PROFD_OK;
+    }
+    for (const char *p = out->text; *p; p++) {
+        n += *p == '\n';
+    }
+    out->lines = calloc(n, sizeof *out->lines);
+    for (char *at = out->text; out->lines && at; out->count++) {
+        out->lines[out->count] = at;
+        at = strchr(at, '\n');
+        if (at) {
+            *at++ = '\0';
+        }
+    }
+    return out->lines ? PROFD_OK : profd_error_set(e, PROFD_NO_MEMORY, "no memory for the lines of %.200s", name);
 }
 
 /* ---- Ticks and calls of addresses become those of instructions and of lines ---- */
@@ -553,15 +459,9 @@ struct annotate_sum {
 
 #define NORMAL 1.959963984540054 /* of 95 % */
 
-static double number(const json_t *object, const char *key)
-{
-    return json_number_value(json_object_get(object, key));
-}
-
 static uint64_t address_of(const json_t *object, const char *key)
 {
-    const char *text = json_string_value(json_object_get(object, key));
-    return text ? strtoull(text, NULL, 16) : 0;
+    return strtoull(row_raw(object, key), NULL, 16);
 }
 
 /* Bytes that an instruction has of [low, high). */
@@ -623,7 +523,7 @@ static size_t find_site(const struct code *code, uint64_t address)
     return at < code->count && code_is_call(&code->instructions[at]) ? at : code->count;
 }
 
-/* Does the call instruction name the callee of the row? Another callee was jumped to by that one. */
+/* Whether the call instruction names the callee of the row. */
 static bool is_named(const json_t *answer, const struct code_instruction *i, const json_t *row)
 {
     const char *own = json_string_value(json_object_get(json_object_get(answer, "function"), "build_id")),
@@ -631,42 +531,6 @@ static bool is_named(const json_t *answer, const struct code_instruction *i, con
     uint64_t target;
     return own && build && strcmp(own, build) == 0 && code_find_target(i, &target) &&
            target == address_of(row, "callee_address");
-}
-
-/* named: of each instruction, whether it names a callee. */
-static void add_calls(struct annotate_sum *s, const json_t *answer, const struct code *code, const bool *named)
-{
-    const json_t *row;
-    size_t k;
-    json_array_foreach(json_object_get(answer, "calls"), k, row)
-    {
-        const uint64_t calls = (uint64_t)json_integer_value(json_object_get(row, "calls"));
-        const size_t at = s->call_sites ? find_site(code, address_of(row, "address")) : code->count;
-        if (at == code->count || (named[at] && !is_named(answer, &code->instructions[at], row))) {
-            s->calls_no_site += calls;
-        } else {
-            s->instructions[at].calls += calls;
-            s->places[code->instructions[at].place].calls += calls;
-        }
-    }
-}
-
-static bool find_calls(struct annotate_sum *s, const json_t *answer, const struct code *code)
-{
-    bool *named = calloc(code->count + 1, sizeof *named);
-    const json_t *row;
-    size_t k;
-    if (!named) {
-        return false;
-    }
-    json_array_foreach(json_object_get(answer, "calls"), k, row)
-    {
-        const size_t at = find_site(code, address_of(row, "address"));
-        named[at] = named[at] || (at < code->count && is_named(answer, &code->instructions[at], row));
-    }
-    add_calls(s, answer, code, named);
-    free(named);
-    return true;
 }
 
 /* Wilson's score interval of x of n samples of which n/overdispersion are independent. */
@@ -688,31 +552,49 @@ static void find_interval(struct annotate_amount *a, double n, double overdisper
     }
 }
 
-/* answer: of /addresses. False when memory is exhausted. annotate_sum_done frees, after failure too. */
+/* Adds up an answer of /addresses. False when memory is exhausted. The caller frees the lists, after failure too. */
 static bool annotate_sum_make(const json_t *answer, const struct code *code, struct annotate_sum *out)
 {
     const json_t *row;
     size_t k;
-    const double all = number(answer, "ticks"), overdispersion = number(answer, "overdispersion");
+    const double all = row_real(answer, "ticks"), overdispersion = row_real(answer, "overdispersion");
     *out = (struct annotate_sum){.instructions = calloc(code->count + 1, sizeof *out->instructions),
                                  .span = calloc(code->count + 1, sizeof *out->span),
                                  .places = calloc(code->place_count + 1, sizeof *out->places),
-                                 .call_sites = json_is_true(json_object_get(answer, "call_sites"))};
-    if (!out->instructions || !out->span || !out->places) {
+                                 .call_sites = row_flag(answer, "call_sites")};
+    bool *named = calloc(code->count + 1, sizeof *named);
+    if (!out->instructions || !out->span || !out->places || !named) {
+        free(named);
         return false;
     }
     json_array_foreach(json_object_get(answer, "rows"), k, row)
     {
-        const uint64_t low = address_of(row, "address"), bytes = (uint64_t)number(row, "bytes");
-        if (json_is_true(json_object_get(row, "shared"))) {
-            out->shared += number(row, "ticks");
+        const uint64_t low = address_of(row, "address"), bytes = (uint64_t)row_real(row, "bytes");
+        if (row_flag(row, "shared")) {
+            out->shared += row_real(row, "ticks");
         } else {
-            add_ticks(out, code, low, low + bytes, number(row, "ticks"));
+            add_ticks(out, code, low, low + bytes, row_real(row, "ticks"));
         }
     }
-    if (!find_calls(out, answer, code)) {
-        return false;
+
+    /* A call instruction that names a callee makes no other calls: those are of functions that the callee jumped to. */
+    json_array_foreach(json_object_get(answer, "calls"), k, row)
+    {
+        const size_t at = find_site(code, address_of(row, "address"));
+        named[at] = named[at] || (at < code->count && is_named(answer, &code->instructions[at], row));
     }
+    json_array_foreach(json_object_get(answer, "calls"), k, row)
+    {
+        const uint64_t calls = row_number(row, "calls");
+        const size_t at = out->call_sites ? find_site(code, address_of(row, "address")) : code->count;
+        if (at == code->count || (named[at] && !is_named(answer, &code->instructions[at], row))) {
+            out->calls_no_site += calls;
+        } else {
+            out->instructions[at].calls += calls;
+            out->places[code->instructions[at].place].calls += calls;
+        }
+    }
+    free(named);
     for (size_t i = 0; i < code->count; i++) {
         find_interval(&out->instructions[i], all, overdispersion);
     }
@@ -720,13 +602,6 @@ static bool annotate_sum_make(const json_t *answer, const struct code *code, str
         find_interval(&out->places[i], all, overdispersion);
     }
     return true;
-}
-
-static void annotate_sum_done(struct annotate_sum *s)
-{
-    free(s->instructions);
-    free(s->span);
-    free(s->places);
 }
 
 /* ---- A function's lines or instructions with their ticks and calls ---- */
@@ -778,56 +653,25 @@ static void print_amount(const struct annotate_print *p, const struct annotate_a
     printf("%8s %5s %14s %12s ", ticks, percent, interval, calls);
 }
 
-static void print_head(const struct annotate_print *p)
-{
-    const json_t *f = json_object_get(p->answer, "function");
-    const double ticks = p->sum->ticks, all = json_number_value(json_object_get(p->answer, "ticks"));
-    profctl_print(row_raw(f, "name"), SHOWN_MOST);
-    printf(" in ");
-    profctl_print(row_raw(f, "object"), SHOWN_MOST);
-    printf(": %.0f of %.0f ticks, ", ticks, all);
-    function_print_calls(p->answer);
-    for (size_t i = 0; i < p->code->place_count; i++) {
-        bool said = p->sources[i].note[0] == '\0';
-        for (size_t k = 0; k < i; k++) {
-            said = said || strcmp(p->sources[i].note, p->sources[k].note) == 0;
-        }
-        if (!said) {
-            printf("No source: ");
-            profctl_print(p->sources[i].note, SHOWN_MOST);
-            printf("\n");
-        }
-    }
-    if (ticks > 0 && strcmp(row_raw(p->answer, "dimension"), "seconds") == 0) {
-        printf("A tick stands at the instruction that was to run next: those of a slow one stand behind it.\n");
-    }
-    printf("%8s %5s %14s %12s %s\n", "TICKS", "%", "95% INTERVAL", "CALLS", p->instructions ? "INSTRUCTION" : "LINE");
-}
-
-static void print_place(const struct code_place *place)
-{
-    if (place->file[0]) {
-        profctl_print(place->file, SHOWN_MOST);
-        printf(":%u", place->line);
-    } else {
-        printf("?");
-    }
-    if (place->chain[0]) {
-        printf(" (");
-        profctl_print(place->chain, SHOWN_MOST);
-        printf(")");
-    }
-}
-
 static void print_instructions(const struct annotate_print *p)
 {
     size_t covered = 0;
+    bool wide = false;
     for (size_t i = 0; i < p->code->count; i++) {
         const struct code_instruction *in = &p->code->instructions[i];
+        const struct code_place *place = &p->code->places[in->place];
         if (i == 0 || in->place != p->code->instructions[i - 1].place) {
-            const char *source = line_of(p, in->place, p->code->places[in->place].line);
+            const char *source = line_of(p, in->place, place->line);
             printf("%42s ", "");
-            print_place(&p->code->places[in->place]);
+            profctl_print(place->file[0] ? place->file : "?", SHOWN_MOST);
+            if (place->file[0]) {
+                printf(":%u", place->line);
+            }
+            if (place->chain[0]) {
+                printf(" (");
+                profctl_print(place->chain, SHOWN_MOST);
+                printf(")");
+            }
             printf("%s", source ? "  " : "");
             print_source(source ? source : "");
             printf("\n");
@@ -837,12 +681,10 @@ static void print_instructions(const struct annotate_print *p)
         profctl_print(in->text, SHOWN_MOST);
         printf("\n");
         covered = p->sum->span[i] > 1 ? p->sum->span[i] - 1 : covered > 0 ? covered - 1 : 0;
+        wide = wide || p->sum->span[i] > 1;
     }
-    for (size_t i = 0; i < p->code->count; i++) {
-        if (p->sum->span[i] > 1) {
-            printf("/ and +: a bin of the histogram holds several instructions; its ticks stand at the first.\n");
-            return;
-        }
+    if (wide) {
+        printf("/ and +: a bin of the histogram holds several instructions; its ticks stand at the first.\n");
     }
 }
 
@@ -852,17 +694,7 @@ static bool same_part(const struct code_place *a, const struct code_place *b)
     return strcmp(a->file, b->file) == 0 && strcmp(a->chain, b->chain) == 0;
 }
 
-static const struct annotate_amount *find_line(const struct annotate_print *p, size_t part, unsigned line)
-{
-    const struct code *c = p->code;
-    for (size_t i = part; i < c->place_count; i++) {
-        if (c->places[i].line == line && same_part(&c->places[i], &c->places[part])) {
-            return &p->sum->places[i];
-        }
-    }
-    return NULL;
-}
-
+/* The lines of one file and one chain of inlined calls, from the first to the last with ticks or calls. */
 static void print_part(const struct annotate_print *p, size_t part)
 {
     const struct code *c = p->code;
@@ -880,7 +712,10 @@ static void print_part(const struct annotate_print *p, size_t part)
     profctl_print(place->chain, SHOWN_MOST);
     printf("\n");
     for (unsigned line = first; line <= last; line++) {
-        const struct annotate_amount *a = find_line(p, part, line);
+        const struct annotate_amount *a = NULL;
+        for (size_t i = part; !a && i < c->place_count; i++) {
+            a = c->places[i].line == line && same_part(&c->places[i], place) ? &p->sum->places[i] : NULL;
+        }
         const char *source = line_of(p, part, line);
         if (a || (source && place->chain[0] == '\0')) {
             print_amount(p, a);
@@ -894,7 +729,29 @@ static void print_part(const struct annotate_print *p, size_t part)
 static void annotate_print_text(const struct annotate_print *p)
 {
     const struct code *c = p->code;
-    print_head(p);
+    const struct annotate_sum *s = p->sum;
+    const json_t *f = json_object_get(p->answer, "function");
+    profctl_print(row_raw(f, "name"), SHOWN_MOST);
+    printf(" in ");
+    profctl_print(row_raw(f, "object"), SHOWN_MOST);
+    printf(": %.0f of %.0f ticks, ", s->ticks, row_real(p->answer, "ticks"));
+    function_print_calls(p->answer);
+    for (size_t i = 0; i < c->place_count; i++) {
+        bool said = p->sources[i].note[0] == '\0';
+        for (size_t k = 0; k < i; k++) {
+            said = said || strcmp(p->sources[i].note, p->sources[k].note) == 0;
+        }
+        if (!said) {
+            printf("No source: ");
+            profctl_print(p->sources[i].note, SHOWN_MOST);
+            printf("\n");
+        }
+    }
+    if (s->ticks > 0 && strcmp(row_raw(p->answer, "dimension"), "seconds") == 0) {
+        printf("A tick stands at the instruction that was to run next: those of a slow one stand behind it.\n");
+    }
+    printf("%8s %5s %14s %12s %s\n", "TICKS", "%", "95% INTERVAL", "CALLS", p->instructions ? "INSTRUCTION" : "LINE");
+
     if (p->instructions) {
         print_instructions(p);
     }
@@ -907,7 +764,7 @@ static void annotate_print_text(const struct annotate_print *p)
             print_part(p, i);
         }
     }
-    const struct annotate_sum *s = p->sum;
+
     if (s->shared > 0) {
         printf("%.0f more ticks are in bins that other functions share.\n", s->shared);
     }
@@ -954,33 +811,28 @@ static void annotate_print_csv(const struct annotate_print *p)
     }
 }
 
-static json_t *make_row(const struct annotate_print *p, size_t i)
-{
-    const struct code_place *place;
-    const struct annotate_amount *a = row_at(p, i, &place);
-    const char *source = p->instructions ? p->code->instructions[i].text : line_of(p, i, place->line);
-    char address[24] = "";
-    json_t *row = json_pack("{sssIsssfsfsfsbsI}", "file", place->file, "line", json_count(place->line), "inlined",
-                            place->chain, "ticks", a->ticks, "low", a->low, "high", a->high, "estimated",
-                            (int)a->estimated, "calls", json_count(a->calls));
-    if (row && p->instructions) {
-        (void)snprintf(address, sizeof address, "0x%" PRIx64, p->code->instructions[i].address);
-        (void)json_object_set_new(row, "address", json_string(address));
-        (void)json_object_set_new(row, "bin_instructions", json_integer(json_count(p->sum->span[i])));
-    }
-    if (row) { /* source text may be no UTF-8 */
-        json_t *text = source ? json_string(source) : NULL;
-        (void)json_object_set_new(row, p->instructions ? "instruction" : "source", text ? text : json_null());
-    }
-    return row;
-}
-
 /* NULL when memory is exhausted. */
 static json_t *annotate_print_json(const struct annotate_print *p)
 {
     json_t *rows = json_array(), *notes = json_array();
     for (size_t i = 0; i < row_count(p); i++) {
-        (void)json_array_append_new(rows, make_row(p, i));
+        const struct code_place *place;
+        const struct annotate_amount *a = row_at(p, i, &place);
+        const char *source = p->instructions ? p->code->instructions[i].text : line_of(p, i, place->line);
+        char address[24] = "";
+        json_t *row = json_pack("{sssIsssfsfsfsbsI}", "file", place->file, "line", json_count(place->line), "inlined",
+                                place->chain, "ticks", a->ticks, "low", a->low, "high", a->high, "estimated",
+                                (int)a->estimated, "calls", json_count(a->calls));
+        if (row && p->instructions) {
+            (void)snprintf(address, sizeof address, "0x%" PRIx64, p->code->instructions[i].address);
+            (void)json_object_set_new(row, "address", json_string(address));
+            (void)json_object_set_new(row, "bin_instructions", json_integer(json_count(p->sum->span[i])));
+        }
+        if (row) { /* source text need not be UTF-8 */
+            json_t *text = source ? json_string(source) : NULL;
+            (void)json_object_set_new(row, p->instructions ? "instruction" : "source", text ? text : json_null());
+        }
+        (void)json_array_append_new(rows, row);
     }
     for (size_t i = 0; i < p->code->place_count; i++) {
         if (p->sources[i].note[0]) {
@@ -1000,20 +852,13 @@ static json_t *annotate_print_json(const struct annotate_print *p)
 struct annotate_fetch {
     const char *url; /* NULL: the servers of DEBUGINFOD_URLS */
     const char *build_id;
-    unsigned seconds;   /* for one file, and for all sources together */
-    time_t sources_end; /* of the monotonic clock; 0: none was asked for */
-    bool silent;        /* no more sources are asked for */
+    unsigned seconds;    /* for one file, and for all sources together */
+    int64_t sources_end; /* of monotonic_ms; 0 before the first source */
+    bool silent;         /* no more sources are asked for */
 };
 
 #define INFLATED_MOST (4 * (uint64_t)DEBUGINFOD_SIZE_MAX) /* bytes of compressed sections when they are read */
 #define ZDEBUG_HEADER 12                                  /* "ZLIB" and the size, the highest byte first */
-
-/* Bytes of a section with the flag SHF_COMPRESSED; 0 of others. */
-static uint64_t section_inflated(Elf_Scn *section, const GElf_Shdr *header)
-{
-    GElf_Chdr compressed;
-    return header->sh_flags & SHF_COMPRESSED && gelf_getchdr(section, &compressed) ? compressed.ch_size : 0;
-}
 
 /* Bytes of a section in GNU's older form, known by its name; 0 of others. */
 static uint64_t section_inflated_older(Elf *elf, size_t names, Elf_Scn *section, const GElf_Shdr *header)
@@ -1028,18 +873,22 @@ static uint64_t section_inflated_older(Elf *elf, size_t names, Elf_Scn *section,
     return size;
 }
 
-/* Bytes of all compressed sections, of which any is read into memory by the tools that read lines. Names are read only
- * if the sections are small, because theirs may be compressed, too. */
+/* Bytes of all compressed sections: the tools that read lines may read each of them into memory. Names of sections are
+ * read only if the sections are small, because those may be compressed, too. */
 static uint64_t file_inflated(const char *path)
 {
     uint64_t sum = 0;
     size_t names;
     GElf_Shdr header;
+    GElf_Chdr compressed;
     const int fd = open(path, O_RDONLY | O_CLOEXEC);
     (void)elf_version(EV_CURRENT);
     Elf *elf = fd >= 0 ? elf_begin(fd, ELF_C_READ_MMAP, NULL) : NULL;
     for (Elf_Scn *s = NULL; elf && sum <= INFLATED_MOST && (s = elf_nextscn(elf, s)) != NULL;) {
-        const uint64_t size = gelf_getshdr(s, &header) ? section_inflated(s, &header) : 0;
+        const uint64_t size =
+            gelf_getshdr(s, &header) && header.sh_flags & SHF_COMPRESSED && gelf_getchdr(s, &compressed)
+                ? compressed.ch_size
+                : 0;
         sum += size < INFLATED_MOST ? size : INFLATED_MOST + 1;
     }
     const bool named = elf && elf_getshdrstrndx(elf, &names) == 0;
@@ -1054,21 +903,8 @@ static uint64_t file_inflated(const char *path)
     return sum;
 }
 
-/* Is a downloaded ELF file what was asked for, and can it be read? */
-static enum profd_status check_file(const struct annotate_fetch *f, const char *path, struct profd_error *e)
-{
-    if (!build_is_file(path, f->build_id)) {
-        return profd_error_set(e, PROFD_WRONG_BUILD, "a debuginfod server sent another file than one of build %.12s",
-                               f->build_id);
-    }
-    return file_inflated(path) <= INFLATED_MOST
-               ? PROFD_OK
-               : profd_error_set(e, PROFD_TOO_LARGE,
-                                 "a debuginfod server sent a file of build %.12s of which the compressed sections have "
-                                 "more than %" PRIu64 " MiB",
-                                 f->build_id, INFLATED_MOST >> 20);
-}
-
+/* Downloads a file of the build. The caller frees *path, a file in the cache of libdebuginfod. WRONG_BUILD if an ELF
+ * file is of another build; TOO_LARGE if its compressed sections have more than 2 GiB. */
 static enum profd_status fetch(const struct annotate_fetch *f, enum debuginfod_kind kind, const char *source,
                                char **path, struct profd_error *e)
 {
@@ -1078,20 +914,21 @@ static enum profd_status fetch(const struct annotate_fetch *f, enum debuginfod_k
     if (status != PROFD_OK || kind == DEBUGINFOD_SOURCE) {
         return status;
     }
-    status = check_file(f, *path, e);
+    if (!build_is_file(*path, f->build_id)) {
+        status = profd_error_set(e, PROFD_WRONG_BUILD, "a debuginfod server sent another file than one of build %.12s",
+                                 f->build_id);
+    } else if (file_inflated(*path) > INFLATED_MOST) {
+        status = profd_error_set(e, PROFD_TOO_LARGE,
+                                 "a debuginfod server sent a file of build %.12s of which the compressed sections have "
+                                 "more than %" PRIu64 " MiB",
+                                 f->build_id, INFLATED_MOST >> 20);
+    }
     if (status != PROFD_OK) {
         (void)unlink(*path); /* or the cache would give it again */
         free(*path);
         *path = NULL;
     }
     return status;
-}
-
-/* The executable of the build. The caller frees *path, a file in the cache of libdebuginfod. TOO_LARGE: its compressed
- * sections have more than 2 GiB. */
-static enum profd_status annotate_fetch_executable(const struct annotate_fetch *f, char **path, struct profd_error *e)
-{
-    return fetch(f, DEBUGINFOD_EXECUTABLE, NULL, path, e);
 }
 
 static bool ignore(void *context, char *line)
@@ -1101,34 +938,15 @@ static bool ignore(void *context, char *line)
     return true;
 }
 
-static enum profd_status join(const char *executable, const char *debug, char **path, struct profd_error *e)
-{
-    const char *folder = getenv("TMPDIR");
-    char name[1024];
-    (void)snprintf(name, sizeof name, "%.900s/profctl-XXXXXX", folder && folder[0] ? folder : "/tmp");
-    const int fd = mkstemp(name);
-    if (fd < 0) {
-        return profd_error_set(e, PROFD_CANT_CREATE, "%s cannot be created", name);
-    }
-    close(fd);
-    const char *words[] = {"eu-unstrip", "-o", name, executable, debug, NULL};
-    enum profd_status status = pipe_read_lines(words, "elfutils", ignore, NULL, e);
-    *path = status == PROFD_OK ? strdup(name) : NULL;
-    if (!*path) {
-        (void)unlink(name);
-    }
-    return status == PROFD_OK && !*path ? profd_no_memory(e) : status;
-}
-
-/* An executable without lines, joined with its debug file. *path NULL: it has lines, or the servers have no debug file,
- * which is said. The caller removes the file and frees the string. Starts eu-unstrip of elfutils. */
+/* Joins an executable without lines with its debug file, by eu-unstrip of elfutils. *path stays NULL if it has lines,
+ * or if the servers have no debug file, which is said. The caller removes the file and frees the string. */
 static enum profd_status annotate_fetch_lines(const struct annotate_fetch *f, const char *executable, char **path,
                                               struct profd_error *e)
 {
     struct code_lines *lines = NULL;
     struct profd_error why = {""};
-    char *debug = NULL;
-    *path = NULL;
+    const char *folder = getenv("TMPDIR");
+    char *debug = NULL, name[1024];
     enum profd_status status = code_lines_open(executable, f->build_id, &lines, e);
     const bool has = lines != NULL;
     code_lines_close(lines);
@@ -1140,20 +958,29 @@ static enum profd_status annotate_fetch_lines(const struct annotate_fetch *f, co
         profctl_complain("%s", why.sentence);
         return PROFD_OK;
     }
-    status = status == PROFD_OK ? join(executable, debug, path, e) : profd_error_set(e, status, "%s", why.sentence);
+    if (status != PROFD_OK) {
+        return profd_error_set(e, status, "%s", why.sentence);
+    }
+    (void)snprintf(name, sizeof name, "%.900s/profctl-XXXXXX", folder && folder[0] ? folder : "/tmp");
+    const int fd = mkstemp(name);
+    if (fd < 0) {
+        status = profd_error_set(e, PROFD_CANT_CREATE, "%s cannot be created", name);
+    } else {
+        const char *words[] = {"eu-unstrip", "-o", name, executable, debug, NULL};
+        close(fd);
+        status = pipe_read_lines(words, "elfutils", ignore, NULL, e);
+        *path = status == PROFD_OK ? strdup(name) : NULL;
+        if (!*path) {
+            (void)unlink(name);
+            status = status ? status : profd_no_memory(e);
+        }
+    }
     free(debug);
     return status;
 }
 
-static time_t now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return t.tv_sec;
-}
-
-/* For struct source_finder; context: a struct annotate_fetch. When the servers did not answer once, or the time for
- * sources is over, none is asked for any more: a function may have lines of thousands of files. */
+/* Downloads a source, for struct source_finder; context is a struct annotate_fetch. Once the servers did not answer, or
+ * the time for sources is over, no more are asked for: a function may have lines of thousands of files. */
 static char *annotate_fetch_source(void *context, const char *name)
 {
     struct annotate_fetch *f = context;
@@ -1162,9 +989,10 @@ static char *annotate_fetch_source(void *context, const char *name)
     if (name[0] != '/' || f->silent) {
         return NULL;
     }
-    f->sources_end = f->sources_end ? f->sources_end : now() + (time_t)f->seconds;
+    const int64_t now = monotonic_ms();
+    f->sources_end = f->sources_end ? f->sources_end : now + (int64_t)f->seconds * 1000;
     struct annotate_fetch rest = *f;
-    rest.seconds = f->sources_end > now() ? (unsigned)(f->sources_end - now()) : 0;
+    rest.seconds = f->sources_end > now ? (unsigned)((f->sources_end - now + 999) / 1000) : 0;
     enum profd_status status = rest.seconds > 0
                                    ? fetch(&rest, DEBUGINFOD_SOURCE, name, &path, &why)
                                    : profd_error_set(&why, PROFD_TIMEOUT,
@@ -1201,28 +1029,6 @@ static const struct profctl_option options[] = {
     OPTION_DIMENSION,
 };
 
-/* The file with the function's code: --exe, the argument, or the path that the process had, if it is that build. */
-static enum profd_status find_executable(const struct profctl_call *call, const json_t *answer, const char **out,
-                                         struct profd_error *e)
-{
-    const json_t *f = json_object_get(answer, "function");
-    const char *id = row_raw(f, "build_id");
-    const char *candidates[] = {profctl_value(call, "exe"), call->arguments[0], row_raw(f, "object")};
-    for (size_t i = 0; i < COUNT(candidates); i++) {
-        if (candidates[i] && build_is_file(candidates[i], id)) {
-            *out = candidates[i];
-            return PROFD_OK;
-        }
-        if (i == 0 && candidates[i]) {
-            return profd_error_set(e, PROFD_NOT_FOUND, "--exe %s: not a readable file of build %.12s", candidates[i],
-                                   id);
-        }
-    }
-    return profd_error_set(e, PROFD_NOT_FOUND,
-                           "%.200s: not a readable file of build %.12s on this machine; --exe names another path",
-                           row_raw(f, "object"), id);
-}
-
 /* Files that annotate reads: the executable, where it was downloaded or joined with its debug file. */
 struct files {
     struct annotate_fetch fetch;
@@ -1230,24 +1036,37 @@ struct files {
     char *downloaded, *joined;
 };
 
+/* Finds the file with the function's code: --exe, the argument, or the path that the process had, if it is that build.
+ * With --debuginfod it is downloaded if it is not there, and joined with its debug file. */
 static enum profd_status find_files(const struct profctl_call *call, const json_t *answer, struct files *f,
                                     struct profd_error *e)
 {
-    enum profd_status status = find_executable(call, answer, &f->executable, e);
-    if (!profctl_value(call, "debuginfod")) {
-        return status;
+    const json_t *function = json_object_get(answer, "function");
+    const char *id = row_raw(function, "build_id"), *object = row_raw(function, "object"),
+               *given = profctl_value(call, "exe"), *candidates[] = {given, call->arguments[0], object};
+    const bool download = profctl_value(call, "debuginfod") != NULL;
+    for (size_t i = 0; !f->executable && i < (given ? 1 : COUNT(candidates)); i++) {
+        f->executable = candidates[i] && build_is_file(candidates[i], id) ? candidates[i] : NULL;
     }
-    f->fetch.url = profctl_value(call, "url");
-    f->fetch.build_id = row_raw(json_object_get(answer, "function"), "build_id");
-    if (status == PROFD_NOT_FOUND && !profctl_value(call, "exe")) {
-        status = annotate_fetch_executable(&f->fetch, &f->downloaded, e);
-        f->executable = f->downloaded;
+    if (!f->executable && given) {
+        return profd_error_set(e, PROFD_NOT_FOUND, "--exe %s: not a readable file of build %.12s", given, id);
     }
-    if (status == PROFD_OK) {
-        status = annotate_fetch_lines(&f->fetch, f->executable, &f->joined, e);
+    if (!f->executable && !download) {
+        return profd_error_set(e, PROFD_NOT_FOUND,
+                               "%.200s: not a readable file of build %.12s on this machine; --exe names another path",
+                               object, id);
+    }
+    if (download) {
+        f->fetch.url = profctl_value(call, "url");
+        f->fetch.build_id = id;
+        if (!f->executable) {
+            TRY(fetch(&f->fetch, DEBUGINFOD_EXECUTABLE, NULL, &f->downloaded, e));
+            f->executable = f->downloaded;
+        }
+        TRY(annotate_fetch_lines(&f->fetch, f->executable, &f->joined, e));
         f->executable = f->joined ? f->joined : f->executable;
     }
-    return status;
+    return PROFD_OK;
 }
 
 static enum profd_status find_sources(const struct profctl_call *call, struct files *files, const struct code *code,
@@ -1278,33 +1097,19 @@ static enum profd_status find_sources(const struct profctl_call *call, struct fi
     return status;
 }
 
-static enum profd_status print(size_t format, const struct annotate_print *p, struct profd_error *e)
-{
-    if (format == FORMAT_JSON) {
-        return json_print(annotate_print_json(p), e);
-    }
-    if (format == FORMAT_CSV) {
-        annotate_print_csv(p);
-    } else {
-        annotate_print_text(p);
-    }
-    return PROFD_OK;
-}
-
 static enum profd_status annotate(const struct profctl_call *call, size_t format, const json_t *answer,
                                   struct profd_error *e)
 {
     const json_t *f = json_object_get(answer, "function");
-    const uint64_t low = strtoull(row_raw(f, "address"), NULL, 16);
-    const uint64_t bytes = (uint64_t)json_integer_value(json_object_get(f, "bytes"));
+    const uint64_t low = address_of(f, "address");
     struct files files = {.executable = NULL};
     struct code code = {.count = 0};
     struct annotate_sum sum = {.span = NULL};
     struct source *sources = NULL;
     enum profd_status status = debuginfod_read_timeout(call, &files.fetch.seconds, e);
     status = status ? status : find_files(call, answer, &files, e);
-    status =
-        status == PROFD_OK ? code_read(files.executable, row_raw(f, "build_id"), low, low + bytes, &code, e) : status;
+    status = status ? status
+                    : code_read(files.executable, row_raw(f, "build_id"), low, low + row_number(f, "bytes"), &code, e);
     if (status == PROFD_OK) {
         sources = calloc(code.place_count + 1, sizeof *sources);
         if (!sources || !annotate_sum_make(answer, &code, &sum)) {
@@ -1319,20 +1124,38 @@ static enum profd_status annotate(const struct profctl_call *call, size_t format
                                          .sum = &sum,
                                          .sources = sources,
                                          .instructions = profctl_value(call, "asm") != NULL};
-        status = print(format, &p, e);
+        if (format == FORMAT_JSON) {
+            status = json_print(annotate_print_json(&p), e);
+        } else if (format == FORMAT_CSV) {
+            annotate_print_csv(&p);
+        } else {
+            annotate_print_text(&p);
+        }
     }
-    for (size_t i = 0; sources && i < code.place_count; i++) {
+
+    for (size_t i = 0; sources && i < code.place_count; i++) { /* places of one file share its text */
         for (size_t k = i + 1; k < code.place_count; k++) {
             if (sources[k].text == sources[i].text) {
                 sources[k].text = NULL;
                 sources[k].lines = NULL;
             }
         }
-        source_done(&sources[i]);
+        free(sources[i].text);
+        free(sources[i].lines);
     }
     free(sources);
-    annotate_sum_done(&sum);
-    code_done(&code);
+    free(sum.instructions);
+    free(sum.span);
+    free(sum.places);
+    for (size_t i = 0; i < code.count; i++) {
+        free(code.instructions[i].text);
+    }
+    for (size_t i = 0; i < code.place_count; i++) {
+        free(code.places[i].file);
+        free(code.places[i].chain);
+    }
+    free(code.instructions);
+    free(code.places);
     if (files.joined) {
         (void)unlink(files.joined);
     }

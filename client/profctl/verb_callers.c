@@ -21,31 +21,13 @@ static const struct profctl_option options[] = {
     OPTION_UNTIL,
 };
 
-/* What the answers of several programs become. */
-struct shown {
+/* The output of one or several answers. */
+struct callers_shown {
     const struct profctl_call *call;
     size_t format;
     size_t count;
-    json_t *list; /* of JSON, where several programs may answer; NULL: there is one */
+    json_t *list; /* the answers, if they are printed as one JSON document; otherwise NULL */
 };
-
-static void print_head(json_t *all)
-{
-    json_t *f = json_object_get(all, "function");
-    char total[40];
-    const bool stacks = strcmp(row_text(all, "method"), "stacks") == 0;
-    show_amount(row_real(f, stacks && row_has(f, "measured_total") ? "measured_total" : "total_seconds"), total,
-                sizeof total);
-    printf("%s in %s: %s %s with all that it calls, ", row_text(f, "name"), row_text(all, "name"), total,
-           row_text(all, "dimension"));
-    function_print_calls(all);
-    /* Which method was used, and why not a better one. */
-    if (row_text(all, "stacks_refused")[0]) {
-        printf("Not measured: %s.\n", row_text(all, "stacks_refused"));
-    }
-    printf(stacks ? "Times are those of ticks with the caller on the stack (stacks).\n"
-                  : "Times are divided by numbers of calls (calls), as if each call took the same time.\n");
-}
 
 /* Significant digits of a row's times: as many as its interval knows, 4 at most; without an interval 2. */
 static int digits_of(const json_t *row)
@@ -83,7 +65,7 @@ static const char *cell_interval(json_t *row, const char *field, char out[LIST_C
     return row_has(row, field) ? out : "";
 }
 
-/* Without a tick it is not known. */
+/* Unknown without ticks. */
 static const char *cell_each(json_t *row, const char *field, char out[LIST_CELL])
 {
     format_rounded(row_real(row, field), digits_of(row), out, LIST_CELL);
@@ -107,10 +89,43 @@ static const char *cell_method(json_t *row, const char *field, char out[LIST_CEL
     return row_flag(row, "inside") ? "(cycle)" : cell_text(row, field, out);
 }
 
-/* A function that ends with a jump to another leaves no return address: calls are counted for its own caller, and the
- * stack's call instruction names it. */
-static void print_jumps(json_t *rows)
+static void print_text(json_t *all, json_t *rows)
 {
+    const bool seconds = strcmp(row_text(all, "dimension"), "seconds") == 0;
+    const struct list_column columns[] = {
+        {"TIME", 10, "total_seconds", cell_time, false},
+        {"95% INTERVAL", 18, "low", cell_interval, false},
+        {"CALLS", 14, "calls", cell_counted, false},
+        {seconds ? "US/CALL" : "PER CALL", 11, "seconds_per_call", seconds ? cell_each_us : cell_each, false},
+        {"CALLS/CALL", 11, "calls_per_caller_call", cell_ratio, false},
+        {"METHOD", -10, "method", cell_method, false},
+        {"CALLER", 0, "caller", cell_text, false},
+    };
+    const uint64_t count = row_number(all, "row_count");
+    json_t *f = json_object_get(all, "function");
+    char total[40];
+    const bool stacks = strcmp(row_text(all, "method"), "stacks") == 0;
+    show_amount(row_real(f, stacks && row_has(f, "measured_total") ? "measured_total" : "total_seconds"), total,
+                sizeof total);
+    printf("%s in %s: %s %s with all that it calls, ", row_text(f, "name"), row_text(all, "name"), total,
+           row_text(all, "dimension"));
+    function_print_calls(all);
+    /* Which method was used, and why not a better one. */
+    if (row_text(all, "stacks_refused")[0]) {
+        printf("Not measured: %s.\n", row_text(all, "stacks_refused"));
+    }
+    printf(stacks ? "Times are those of ticks with the caller on the stack (stacks).\n"
+                  : "Times are divided by numbers of calls (calls), as if each call took the same time.\n");
+    if (count == 0) {
+        printf("No caller is known.\n");
+        return;
+    }
+    list_print_table(rows, columns, COUNT(columns), NULL);
+    if (count > json_array_size(rows)) {
+        printf("%" PRIu64 " more; --limit shows them\n", count - json_array_size(rows));
+    }
+    /* A function that ends with a jump to another leaves no return address: calls are counted for its own caller, and
+     * the stack's call instruction names it. */
     json_t *row, *jumps = NULL;
     bool idle = false;
     size_t i;
@@ -128,32 +143,8 @@ static void print_jumps(json_t *rows)
     }
 }
 
-static void print_text(json_t *all, json_t *rows)
-{
-    const bool seconds = strcmp(row_text(all, "dimension"), "seconds") == 0;
-    const struct list_column columns[] = {
-        {"TIME", 10, "total_seconds", cell_time, false},
-        {"95% INTERVAL", 18, "low", cell_interval, false},
-        {"CALLS", 14, "calls", cell_counted, false},
-        {seconds ? "US/CALL" : "PER CALL", 11, "seconds_per_call", seconds ? cell_each_us : cell_each, false},
-        {"CALLS/CALL", 11, "calls_per_caller_call", cell_ratio, false},
-        {"METHOD", -10, "method", cell_method, false},
-        {"CALLER", 0, "caller", cell_text, false},
-    };
-    const uint64_t count = row_number(all, "row_count");
-    print_head(all);
-    if (count == 0) {
-        printf("No caller is known.\n");
-        return;
-    }
-    list_print_table(rows, columns, COUNT(columns), NULL);
-    if (count > json_array_size(rows)) {
-        printf("%" PRIu64 " more; --limit shows them\n", count - json_array_size(rows));
-    }
-    print_jumps(rows);
-}
-
-static enum profd_status show_build(struct shown *s, const char *id, const char *function, struct profd_error *e)
+static enum profd_status show_build(struct callers_shown *s, const char *id, const char *function,
+                                    struct profd_error *e)
 {
     static const char CSV[] = "build_id,function,caller,file,address,method,total_seconds,low,high,calls,"
                               "calls_per_caller_call,seconds_per_call,seconds_by_calls,calls_sampled";
@@ -199,45 +190,40 @@ static enum profd_status show_build(struct shown *s, const char *id, const char 
     return PROFD_OK;
 }
 
-/* Every program that has the function in the selection. */
-static enum profd_status show_programs(struct shown *s, const char *function, struct profd_error *e)
+static enum profd_status callers_run(const struct profctl_call *call, struct profd_error *e)
 {
+    struct callers_shown s = {.call = call, .format = FORMAT_TEXT};
+    const char *function = call->arguments[call->argument_count - 1];
     struct ask_target target;
     struct answer builds;
     json_t *build;
-    size_t i;
-    enum profd_status status = PROFD_OK;
-    ask_target_init(&target, "/api/v1/builds", NULL);
-    ask_target_add(&target, "limit", "1000");
-    TRY(ask_fetch_rows(s->call, &target, &builds, e));
-    json_array_foreach(builds.rows, i, build)
-    {
-        if (status == PROFD_OK && row_flag(build, "is_program")) {
-            status = show_build(s, row_text(build, "build_id"), function, e);
-            status = status == PROFD_NOT_FOUND || status == PROFD_NOTHING ? PROFD_OK : status;
-        }
-    }
-    answer_free(&builds);
-    if (status == PROFD_OK && s->count == 0) {
-        status = profd_error_set(e, PROFD_NOT_FOUND,
-                                 "no program has a function with %.100s in its name in this selection", function);
-    }
-    return status;
-}
-
-static enum profd_status callers_run(const struct profctl_call *call, struct profd_error *e)
-{
-    struct shown s = {.call = call, .format = FORMAT_TEXT};
     char id[160];
-    size_t method;
+    size_t method, i;
     TRY(profctl_choose_format(call, &s.format, e));
     TRY(profctl_choose(call, "method", &method, e));
     if (call->argument_count == 2) {
         TRY(build_find(call, call->arguments[0], id, e));
-        return show_build(&s, id, call->arguments[1], e);
+        return show_build(&s, id, function, e);
     }
+
+    /* Every program that has the function in the selection. */
+    ask_target_init(&target, "/api/v1/builds", NULL);
+    ask_target_add(&target, "limit", "1000");
+    TRY(ask_fetch_rows(call, &target, &builds, e));
+    enum profd_status status = PROFD_OK;
     s.list = s.format == FORMAT_JSON ? json_array() : NULL;
-    enum profd_status status = show_programs(&s, call->arguments[0], e);
+    json_array_foreach(builds.rows, i, build)
+    {
+        if (status == PROFD_OK && row_flag(build, "is_program")) {
+            status = show_build(&s, row_text(build, "build_id"), function, e);
+            status = status == PROFD_NOT_FOUND || status == PROFD_NOTHING ? PROFD_OK : status;
+        }
+    }
+    answer_free(&builds);
+    if (status == PROFD_OK && s.count == 0) {
+        status = profd_error_set(e, PROFD_NOT_FOUND,
+                                 "no program has a function with %.100s in its name in this selection", function);
+    }
     if (s.list && status == PROFD_OK) {
         return json_print(json_pack("{so}", "rows", s.list), e);
     }

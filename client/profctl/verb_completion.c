@@ -44,7 +44,6 @@ static enum complete_kind complete_option(const struct profctl_option *o, const 
     return COMPLETE_TEXT;
 }
 
-/* What a verb's arguments are: builds, files too or not. */
 static bool complete_takes_build(const struct profctl_verb *v)
 {
     return strstr(v->arguments, "BUILD") != NULL;
@@ -61,68 +60,6 @@ static bool is_plain(const char *text)
 {
     return text[0] != '\0' &&
            text[strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._/:@%+,-")] == '\0';
-}
-
-static void builds_list(struct profd_conn *conn)
-{
-    struct answer builds = {.whole = NULL};
-    json_t *build;
-    size_t i;
-    (void)ask_builds(conn, &builds, NULL);
-    json_array_foreach(builds.rows, i, build)
-    {
-        if (is_plain(row_text(build, "build_id"))) {
-            printf("%s\t%s\n", row_text(build, "build_id"), row_text(build, "name"));
-        }
-    }
-    answer_free(&builds);
-}
-
-static void labels_list(struct profd_conn *conn)
-{
-    struct ask_target target;
-    struct answer names = {.whole = NULL}, values = {.whole = NULL};
-    json_t *row, *value;
-    size_t i, k;
-    ask_target_init(&target, "/api/v1/labels", NULL);
-    (void)ask_rows(conn, &target, &names, NULL);
-    json_array_foreach(names.rows, i, row)
-    {
-        const char *name = row_text(row, "name");
-        ask_target_init(&target, "/api/v1/labels/{}/values", name);
-        if (i >= LABELS_MOST || !is_plain(name) || ask_rows(conn, &target, &values, NULL) != PROFD_OK) {
-            continue;
-        }
-        json_array_foreach(values.rows, k, value)
-        {
-            if (is_plain(row_text(value, "value"))) {
-                printf("%s=%s\n", name, row_text(value, "value"));
-            }
-        }
-        answer_free(&values);
-    }
-    answer_free(&names);
-}
-
-/* Prints the daemon's builds (id, tab, program) or labels (NAME=VALUE), one per line, for completion. Without a daemon
- * it prints nothing. False if what is neither "builds" nor "labels". */
-static bool complete_list(const struct profctl_call *call, const char *what)
-{
-    bool builds = strcmp(what, "builds") == 0;
-    struct profd_conn *conn;
-    const struct profd_options o = profctl_options(call, ANSWER_MS);
-    if (!builds && strcmp(what, "labels") != 0) {
-        return false;
-    }
-    if (profd_conn_open(&o, &conn, NULL) == PROFD_OK) {
-        if (builds) {
-            builds_list(conn);
-        } else {
-            labels_list(conn);
-        }
-        profd_conn_close(conn);
-    }
-    return true;
 }
 
 /* Words of a list "a|b|c", with blanks between. */
@@ -156,17 +93,6 @@ static void bash_option_values(const struct profctl_verb *v)
             printf("' -- \"$word\")); return ;;\n");
         }
     }
-}
-
-static void bash_verb(const struct profctl_verb *v)
-{
-    const struct profctl_option *o;
-    printf("        %s) [[ $word == -* ]] && COMPREPLY=($(compgen -W '", v->name);
-    for (size_t i = 0; (o = profctl_option_at(v, i)) != NULL; i++) {
-        printf("%s--%s", i ? " " : "", o->name);
-    }
-    printf("' -- \"$word\"))%s ;;\n",
-           complete_takes_build(v) ? " || COMPREPLY=($(compgen -W \"$(_profctl_builds)\" -- \"$word\"))" : "");
 }
 
 static void bash_print(const struct profctl_row *verbs, size_t n)
@@ -204,7 +130,14 @@ static void bash_print(const struct profctl_row *verbs, size_t n)
     }
     printf("    esac\n    case $verb in\n");
     for (size_t i = 0; i < n; i++) {
-        bash_verb(verbs[i].verb);
+        const struct profctl_verb *v = verbs[i].verb;
+        const struct profctl_option *option;
+        printf("        %s) [[ $word == -* ]] && COMPREPLY=($(compgen -W '", v->name);
+        for (size_t k = 0; (option = profctl_option_at(v, k)) != NULL; k++) {
+            printf("%s--%s", k ? " " : "", option->name);
+        }
+        printf("' -- \"$word\"))%s ;;\n",
+               complete_takes_build(v) ? " || COMPREPLY=($(compgen -W \"$(_profctl_builds)\" -- \"$word\"))" : "");
     }
     printf("    esac\n}\ncomplete -o default -o nosort -F _profctl profctl\n");
 }
@@ -221,30 +154,6 @@ static void print_quoted(const char *text, bool zsh)
             putchar(*text);
         }
     }
-}
-
-static void zsh_option(const struct profctl_option *o)
-{
-    const char *words = "";
-    enum complete_kind kind = o->argument ? complete_option(o, &words) : COMPLETE_TEXT;
-    if (o->letter) {
-        printf("            '(-%c --%s)'{-%c,--%s}'[", o->letter, o->name, o->letter, o->name);
-    } else {
-        printf("            '--%s[", o->name);
-    }
-    print_quoted(o->help, true);
-    putchar(']');
-    if (o->argument) {
-        printf(":%s:", o->name);
-        if (kind == COMPLETE_FILES || kind == COMPLETE_LABELS) {
-            fputs(kind == COMPLETE_FILES ? "_files" : "_profctl_labels", stdout);
-        } else if (kind == COMPLETE_WORDS) {
-            putchar('(');
-            print_words(words);
-            putchar(')');
-        }
-    }
-    puts("' \\");
 }
 
 static void zsh_print(const struct profctl_row *verbs, size_t n)
@@ -271,36 +180,32 @@ static void zsh_print(const struct profctl_row *verbs, size_t n)
     for (size_t i = 0; i < n; i++) {
         printf("        %s) _arguments -s \\\n", verbs[i].verb->name);
         for (size_t k = 0; (o = profctl_option_at(verbs[i].verb, k)) != NULL; k++) {
-            zsh_option(o);
+            const char *words = "";
+            enum complete_kind kind = o->argument ? complete_option(o, &words) : COMPLETE_TEXT;
+            if (o->letter) {
+                printf("            '(-%c --%s)'{-%c,--%s}'[", o->letter, o->name, o->letter, o->name);
+            } else {
+                printf("            '--%s[", o->name);
+            }
+            print_quoted(o->help, true);
+            putchar(']');
+            if (o->argument) {
+                printf(":%s:", o->name);
+                if (kind == COMPLETE_FILES || kind == COMPLETE_LABELS) {
+                    fputs(kind == COMPLETE_FILES ? "_files" : "_profctl_labels", stdout);
+                } else if (kind == COMPLETE_WORDS) {
+                    putchar('(');
+                    print_words(words);
+                    putchar(')');
+                }
+            }
+            puts("' \\");
         }
         printf("            '*:argument:%s' ;;\n", complete_takes_build(verbs[i].verb)  ? "_profctl_builds"
                                                    : complete_takes_file(verbs[i].verb) ? "_files"
                                                                                         : "");
     }
     printf("    esac\n}\n_profctl \"$@\"\n");
-}
-
-static void fish_option(const struct profctl_verb *v, const struct profctl_option *o)
-{
-    const char *words = "";
-    enum complete_kind kind = o->argument ? complete_option(o, &words) : COMPLETE_TEXT;
-    printf("complete -c profctl -n '__fish_seen_subcommand_from %s' -l %s", v->name, o->name);
-    if (o->letter) {
-        printf(" -s %c", o->letter);
-    }
-    if (o->argument) {
-        printf(" -r%s", kind == COMPLETE_FILES ? " -F" : " -f");
-    }
-    if (kind == COMPLETE_WORDS) {
-        printf(" -a '");
-        print_words(words);
-        putchar('\'');
-    } else if (kind == COMPLETE_LABELS) {
-        printf(" -a '(profctl completion labels 2>/dev/null)'");
-    }
-    printf(" -d '");
-    print_quoted(o->help, false);
-    puts("'");
 }
 
 static void fish_print(const struct profctl_row *verbs, size_t n)
@@ -318,7 +223,25 @@ static void fish_print(const struct profctl_row *verbs, size_t n)
                    verbs[i].verb->name);
         }
         for (size_t k = 0; (o = profctl_option_at(verbs[i].verb, k)) != NULL; k++) {
-            fish_option(verbs[i].verb, o);
+            const char *words = "";
+            enum complete_kind kind = o->argument ? complete_option(o, &words) : COMPLETE_TEXT;
+            printf("complete -c profctl -n '__fish_seen_subcommand_from %s' -l %s", verbs[i].verb->name, o->name);
+            if (o->letter) {
+                printf(" -s %c", o->letter);
+            }
+            if (o->argument) {
+                printf(" -r%s", kind == COMPLETE_FILES ? " -F" : " -f");
+            }
+            if (kind == COMPLETE_WORDS) {
+                printf(" -a '");
+                print_words(words);
+                putchar('\'');
+            } else if (kind == COMPLETE_LABELS) {
+                printf(" -a '(profctl completion labels 2>/dev/null)'");
+            }
+            printf(" -d '");
+            print_quoted(o->help, false);
+            puts("'");
         }
     }
 }
@@ -329,17 +252,54 @@ static enum profd_status completion_run(const struct profctl_call *call, struct 
         const char *shell;
         void (*print)(const struct profctl_row *verbs, size_t n);
     } shells[] = {{"bash", bash_print}, {"zsh", zsh_print}, {"fish", fish_print}};
+    const char *what = call->arguments[0];
+    const bool builds = strcmp(what, "builds") == 0;
     for (size_t i = 0; i < COUNT(shells); i++) {
-        if (strcmp(shells[i].shell, call->arguments[0]) == 0) {
+        if (strcmp(shells[i].shell, what) == 0) {
             shells[i].print(call->verbs, call->verb_count);
             return PROFD_OK;
         }
     }
-    if (complete_list(call, call->arguments[0])) { /* what the scripts themselves ask for */
+    if (!builds && strcmp(what, "labels") != 0) {
+        return profd_error_set(e, PROFD_USAGE, "completion: the shell must be bash, zsh or fish, not \"%s\"", what);
+    }
+
+    /* The scripts themselves ask for builds (id, tab, program) and labels (NAME=VALUE). Without a daemon there are
+     * none. */
+    const struct profd_options o = profctl_options(call, ANSWER_MS);
+    struct profd_conn *conn = NULL;
+    struct ask_target target;
+    struct answer list = {.whole = NULL}, values = {.whole = NULL};
+    json_t *row, *value;
+    size_t i, k;
+    if (profd_conn_open(&o, &conn, NULL) != PROFD_OK) {
         return PROFD_OK;
     }
-    return profd_error_set(e, PROFD_USAGE, "completion: the shell must be bash, zsh or fish, not \"%s\"",
-                           call->arguments[0]);
+    ask_target_init(&target, "/api/v1/labels", NULL);
+    (void)(builds ? ask_builds(conn, &list, NULL) : ask_rows(conn, &target, &list, NULL));
+    json_array_foreach(list.rows, i, row)
+    {
+        const char *name = row_text(row, builds ? "build_id" : "name");
+        if (!is_plain(name) || (!builds && i >= LABELS_MOST)) {
+            continue;
+        }
+        if (builds) {
+            printf("%s\t%s\n", name, row_text(row, "name"));
+            continue;
+        }
+        ask_target_init(&target, "/api/v1/labels/{}/values", name);
+        (void)ask_rows(conn, &target, &values, NULL);
+        json_array_foreach(values.rows, k, value)
+        {
+            if (is_plain(row_text(value, "value"))) {
+                printf("%s=%s\n", name, row_text(value, "value"));
+            }
+        }
+        answer_free(&values);
+    }
+    answer_free(&list);
+    profd_conn_close(conn);
+    return PROFD_OK;
 }
 
 const struct profctl_verb verb_completion = {

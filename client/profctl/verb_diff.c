@@ -23,8 +23,8 @@ static bool is(const json_t *row, const char *verdict)
     return strcmp(row_raw(row, "verdict"), verdict) == 0;
 }
 
-/* What people call a metric, the words for more and less of it, what a function needs to have it, and how its values
- * are shown. */
+/* A metric: its title, the words for more and less of it, what a function needs to have it, and whether its values are
+ * percentages. */
 struct metric_words {
     const char *metric, *title, *more, *less, *common, *needs;
     bool percent;
@@ -124,13 +124,8 @@ static void print_overlap(const json_t *diff)
     }
 }
 
-/* Where one side lacks something. */
-static char lacking_side(const json_t *row)
-{
-    return row_real(row, "a") < row_real(row, "b") ? 'A' : 'B';
-}
-
-/* What a row says. Each interval is one of many: words that claim more than it may hold say so. */
+/* Prints the verdict of a row in words. Each interval is one of many, so the words must not claim more than the
+ * verdict. */
 static void print_verdict(const json_t *table, const struct metric_words *w, const json_t *row)
 {
     char p[32], q[32];
@@ -156,22 +151,13 @@ static void print_verdict(const json_t *table, const struct metric_words *w, con
     } else if (is(row, "uncertain") && row_has(row, "p")) {
         printf("%s%s or chance (p%s in %.0f tests, q%s)", direction, than, p, tests, q);
     } else if (is(row, "uncertain")) {
-        printf("too few ticks in %c for a test", lacking_side(row));
+        printf("too few ticks in %c for a test", (row_real(row, "a") < row_real(row, "b") ? 'A' : 'B'));
     } else if (is(row, "not-significant")) {
         printf("may be chance (p%s)", p);
     } else if (is(row, "constant")) {
         printf("exactly as before");
     } else {
         printf("too few samples or processes to tell");
-    }
-}
-
-/* A number of calls changes, too, if the compiler inlines a function in one version only. */
-static void print_inlined(const json_t *row)
-{
-    const bool a = json_is_true(json_object_get(row, "inlined_a")), b = json_is_true(json_object_get(row, "inlined_b"));
-    if (a != b) {
-        printf("; %c has inlined copies of it, and no call of these is counted", a ? 'A' : 'B');
     }
 }
 
@@ -236,7 +222,12 @@ static void print_row(const json_t *diff, const json_t *table, const char *name,
     }
     printf("  ");
     print_verdict(table, w, row);
-    print_inlined(row);
+    /* A number of calls changes, too, if the compiler inlines a function in one version only. */
+    const bool inlined_a = json_is_true(json_object_get(row, "inlined_a")),
+               inlined_b = json_is_true(json_object_get(row, "inlined_b"));
+    if (inlined_a != inlined_b) {
+        printf("; %c has inlined copies of it, and no call of these is counted", inlined_a ? 'A' : 'B');
+    }
     if (plan) {
         print_plan(diff, row);
     }
@@ -248,7 +239,7 @@ static double count_of(const json_t *table, const char *what)
     return row_real(json_object_get(table, "counts"), what);
 }
 
-/* Rows that speak of a change; they stand first. */
+/* The number of rows with a change, which stand first. */
 static double count_changes(const json_t *table)
 {
     return count_of(table, "changed") + count_of(table, "constant-changed") + count_of(table, "only-in-a") +
@@ -290,7 +281,7 @@ static void print_rest(const json_t *diff, const json_t *table, const struct met
     }
 }
 
-/* Does it compare all functions together? */
+/* Whether the table compares all functions together. */
 static bool is_of_all(const json_t *table)
 {
     return strcmp(row_raw(table, "metric"), "time-per-process") == 0 ||
@@ -330,29 +321,13 @@ static void print_table(const json_t *diff, const json_t *table, const struct di
     print_rest(diff, table, w);
 }
 
-/* Calls, where they were counted, and what is known of the function on the other side. */
-static void print_only_rest(const json_t *row, char other, bool sampled)
-{
-    const double calls = row_real(row, "calls");
-    const bool idle = json_is_true(json_object_get(row, "idle")),
-               inlined = json_is_true(json_object_get(row, "inlined"));
-    if (calls > 0) {
-        printf(", %s%.0f %s", sampled ? "~" : "", calls, noun_for((uint64_t)calls, "call", "calls"));
-    }
-    if (idle || inlined) {
-        printf("; %c %s", other, inlined ? "has inlined it" : "contains it, but it was not seen there");
-        printf("%s", idle && inlined ? ", and contains it" : "");
-    }
-    printf("\n");
-}
-
-/* What is to be said of functions of one side. */
+/* Notes that the functions of one side need. */
 struct only_notes {
     bool inlined; /* on the other side */
-    bool unnamed; /* an address is all that is known */
+    bool unnamed; /* only the address is known */
 };
 
-/* Functions of one side. */
+/* Prints the functions that only one side has. */
 static void print_only(const json_t *diff, bool first, const struct diff_print *how, struct only_notes *notes)
 {
     const json_t *only = json_object_get(diff, first ? "only_in_a" : "only_in_b"), *row;
@@ -372,8 +347,18 @@ static void print_only(const json_t *diff, bool first, const struct diff_print *
             show_share(row_real(row, "self_share"), self, sizeof self);
             show_share(row_real(row, "total_share"), total, sizeof total);
             printf("  self %s, with callees %s", self, total);
-            print_only_rest(row, other, row_is_sampled(json_object_get(diff, first ? "a" : "b")));
-            notes->inlined |= json_is_true(json_object_get(row, "inlined"));
+            const double calls = row_real(row, "calls");
+            const bool idle = row_flag(row, "idle"), inlined = row_flag(row, "inlined");
+            if (calls > 0) {
+                printf(", %s%.0f %s", row_is_sampled(json_object_get(diff, first ? "a" : "b")) ? "~" : "", calls,
+                       noun_for((uint64_t)calls, "call", "calls"));
+            }
+            if (idle || inlined) {
+                printf("; %c %s", other, inlined ? "has inlined it" : "contains it, but it was not seen there");
+                printf("%s", idle && inlined ? ", and contains it" : "");
+            }
+            printf("\n");
+            notes->inlined |= inlined;
             notes->unnamed |= strncmp(row_raw(row, "function"), "0x", 2) == 0;
         }
     }
@@ -382,42 +367,10 @@ static void print_only(const json_t *diff, bool first, const struct diff_print *
     }
 }
 
-static void print_unknown(double items)
-{
-    if (items > 0) {
-        printf("none certainly; %.0f cannot be told\n", items);
-    } else {
-        printf("cannot be told, because nothing could be compared\n");
-    }
-}
-
-static void print_judgement(const json_t *diff)
-{
-    const json_t *j = json_object_get(diff, "judgement"), *name;
-    size_t i;
-    json_array_foreach(json_object_get(diff, "watch_missing"), i, name)
-    {
-        printf("\nNeither side has a function ");
-        profctl_print(json_string_value(name), 200);
-        printf("\n");
-    }
-    if (!json_is_object(j)) {
-        return;
-    }
-    printf("\n%s by more than %.4g%%: ", row_raw(j, "metric"), 100 * row_real(j, "threshold"));
-    if (strcmp(row_raw(j, "verdict"), "above") == 0) {
-        printf("%.0f certainly\n", row_real(j, "above"));
-    } else if (strcmp(row_raw(j, "verdict"), "below") == 0) {
-        printf("none of those that could be compared\n");
-    } else {
-        print_unknown(row_real(j, "cannot_tell"));
-    }
-}
-
 /* diff: the answer of /api/v1/diff. To stdout. */
 static void diff_print_text(const json_t *diff, const struct diff_print *how)
 {
-    const json_t *table;
+    const json_t *table, *name;
     size_t i;
     print_side(diff, "a");
     print_side(diff, "b");
@@ -463,7 +416,26 @@ static void diff_print_text(const json_t *diff, const struct diff_print *how)
             print_table(diff, table, how);
         }
     }
-    print_judgement(diff);
+    json_array_foreach(json_object_get(diff, "watch_missing"), i, name)
+    {
+        printf("\nNeither side has a function ");
+        profctl_print(json_string_value(name), 200);
+        printf("\n");
+    }
+    const json_t *j = json_object_get(diff, "judgement");
+    const double unknown = row_real(j, "cannot_tell");
+    if (json_is_object(j)) {
+        printf("\n%s by more than %.4g%%: ", row_raw(j, "metric"), 100 * row_real(j, "threshold"));
+        if (strcmp(row_raw(j, "verdict"), "above") == 0) {
+            printf("%.0f certainly\n", row_real(j, "above"));
+        } else if (strcmp(row_raw(j, "verdict"), "below") == 0) {
+            printf("none of those that could be compared\n");
+        } else if (unknown > 0) {
+            printf("none certainly; %.0f cannot be told\n", unknown);
+        } else {
+            printf("cannot be told, because nothing could be compared\n");
+        }
+    }
 }
 
 static void diff_print_csv(const json_t *diff)
@@ -527,64 +499,39 @@ static const struct profctl_option options[] = {
     OPTION_UID,
 };
 
-/* --watch parse,render: one parameter for each. A name of C++ has commas of its own within its parentheses. */
-static void add_watch(struct ask_target *t, const char *list)
-{
-    char name[1024];
-    while (*list) {
-        const size_t n = name_list_end(list, strlen(list));
-        (void)snprintf(name, sizeof name, "%.*s", (int)n, list);
-        ask_target_add(t, "watch", n > 0 ? name : NULL);
-        list += n + (list[n] == ',');
-    }
-}
-
-/* The options of one side: "a-since" is the parameter a.since. */
-static enum profd_status add_side_option(const struct profctl_call *call, const struct profctl_given *g,
-                                         struct ask_target *t, struct profd_error *e)
-{
-    const char prefix[] = {g->option->name[0], '.', '\0'};
-    const char *name = g->option->name + 2;
-    char parameter[32];
-    if (strcmp(name, "label") == 0) {
-        return ask_target_add_label(t, call, prefix, g->value, e);
-    }
-    (void)snprintf(parameter, sizeof parameter, "%s%s", prefix, name);
-    if (strcmp(name, "match") == 0 || profctl_value(call, g->option->name) == g->value) {
-        ask_target_add(t, parameter, g->value);
-    }
-    return PROFD_OK;
-}
-
+/* The options of one side are parameters of it: "a-since" is a.since. Each function of --watch parse,render is a
+ * parameter of its own; a C++ name has commas of its own within its parentheses. */
 static enum profd_status make_target(const struct profctl_call *call, size_t format, struct ask_target *t,
                                      struct profd_error *e)
 {
+    const char *limit = profctl_value(call, "limit");
+    char text[1024];
     ask_target_init(t, "/api/v1/diff", NULL);
     TRY(side_add(call, call->arguments[0], "a", t, e));
     TRY(side_add(call, call->arguments[1], "b", t, e));
     for (size_t i = 0; i < call->given_count; i++) {
         const struct profctl_given *g = &call->given[i];
-        if (strncmp(g->option->name, "a-", 2) == 0 || strncmp(g->option->name, "b-", 2) == 0) {
-            TRY(add_side_option(call, g, t, e));
-        } else if (strcmp(g->option->name, "watch") == 0) {
-            add_watch(t, g->value);
+        const char *name = g->option->name;
+        if (strcmp(name, "watch") == 0) {
+            for (const char *list = g->value; *list;) {
+                const size_t n = name_list_end(list, strlen(list));
+                (void)snprintf(text, sizeof text, "%.*s", (int)n, list);
+                ask_target_add(t, "watch", n > 0 ? text : NULL);
+                list += n + (list[n] == ',');
+            }
+        } else if (name[1] == '-') {
+            const char prefix[] = {name[0], '.', '\0'};
+            (void)snprintf(text, sizeof text, "%s%s", prefix, name + 2);
+            if (strcmp(name + 2, "label") == 0) {
+                TRY(ask_target_add_label(t, call, prefix, g->value, e));
+            } else if (strcmp(name + 2, "match") == 0 || profctl_value(call, name) == g->value) {
+                ask_target_add(t, text, g->value);
+            }
         }
     }
     ask_target_add(t, "fail_on", profctl_value(call, "fail-on"));
-    const char *limit = profctl_value(call, "limit");
     ask_target_add(t, "limit", limit || format != FORMAT_TEXT ? limit : "20");
     return ask_target_add_given(t, call, "since|until|scope|dimension|uid|metric|fdr", e);
-}
-
-/* The result of --fail-on. */
-static int judge(const json_t *diff, bool strict)
-{
-    const json_t *j = json_object_get(diff, "judgement");
-    const char *verdict = json_string_value(json_object_get(j, "verdict"));
-    if (!verdict || strcmp(verdict, "below") == 0) {
-        return 0;
-    }
-    return strcmp(verdict, "above") == 0 ? RESULT_ABOVE : strict ? RESULT_UNKNOWN : 0;
 }
 
 static enum profd_status diff_run(const struct profctl_call *call, struct profd_error *e)
@@ -611,7 +558,11 @@ static enum profd_status diff_run(const struct profctl_call *call, struct profd_
     } else {
         diff_print_text(answer.whole, &how);
     }
-    *call->exit_status = judge(answer.whole, profctl_value(call, "strict") != NULL);
+    const char *verdict = row_raw(json_object_get(answer.whole, "judgement"), "verdict"); /* "" without --fail-on */
+    *call->exit_status = strcmp(verdict, "above") == 0                ? RESULT_ABOVE
+                         : strcmp(verdict, "below") == 0 || !*verdict ? 0
+                         : profctl_value(call, "strict") != NULL      ? RESULT_UNKNOWN
+                                                                      : 0;
     answer_free(&answer);
     return PROFD_OK;
 }

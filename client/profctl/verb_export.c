@@ -51,18 +51,6 @@ struct profile {
     uint64_t left_out, taken;
 };
 
-/* The list with space for one more row; NULL: no memory. */
-static void *grow(void *list, size_t count, size_t *capacity, size_t size)
-{
-    if (count < *capacity) {
-        return list;
-    }
-    const size_t more = *capacity ? 2 * *capacity : 8;
-    void *grown = reallocarray(list, more, size);
-    *capacity = grown ? more : *capacity;
-    return grown;
-}
-
 /* A component of a discriminator of clang -fdebug-info-for-profiling: the first is the one of the source, the second
  * says how many copies of the code the compiler made. */
 static unsigned component_of(unsigned d)
@@ -72,17 +60,6 @@ static unsigned component_of(unsigned d)
     }
     d >>= 1;
     return d & 0x20 ? ((d >> 1) & 0xfe0) | (d & 0x1f) : d & 0x1f;
-}
-
-static unsigned copies_of(unsigned d)
-{
-    const unsigned copies = component_of(d & 1 ? d >> 1 : d >> (d & 0x40 ? 14 : 7));
-    return copies > 0 ? copies : 1;
-}
-
-static struct position position_of(const struct code_frame *f)
-{
-    return (struct position){(f->line - f->first_line) & OFFSET_MASK, component_of(f->discriminator)};
 }
 
 static int compare_positions(const struct position *a, const struct position *b)
@@ -111,7 +88,7 @@ static struct body *take_body(struct node *n, struct position at)
             return &n->bodies[i];
         }
     }
-    struct body *bodies = grow(n->bodies, n->body_count, &n->body_capacity, sizeof *bodies);
+    struct body *bodies = list_grow(n->bodies, n->body_count, &n->body_capacity, sizeof *bodies);
     if (!bodies) {
         return NULL;
     }
@@ -127,8 +104,8 @@ static struct node *take_child(struct profile *p, struct node *n, struct positio
             return n->children[i];
         }
     }
-    struct node **children = grow(n->children, n->child_count, &n->child_capacity, sizeof(struct node *)),
-                **made = grow(p->made, p->made_count, &p->made_capacity, sizeof(struct node *));
+    struct node **children = list_grow(n->children, n->child_count, &n->child_capacity, sizeof(struct node *)),
+                **made = list_grow(p->made, p->made_count, &p->made_capacity, sizeof(struct node *));
     n->children = children ? children : n->children;
     p->made = made ? made : p->made;
     struct node *child = children && made ? calloc(1, sizeof *child) : NULL;
@@ -154,56 +131,15 @@ static bool find_body(struct profile *p, uint64_t address, struct body **out, un
     if (!known) {
         return true;
     }
-    for (size_t i = n; node && i-- > 0; at = position_of(&frames[i])) {
+    for (size_t i = n; node && i-- > 0; at = (struct position){(frames[i].line - frames[i].first_line) & OFFSET_MASK,
+                                                               component_of(frames[i].discriminator)}) {
         node = take_child(p, node, at, frames[i].function);
         *function = i + 1 == n ? node : *function;
     }
-    *copies = copies_of(frames[0].discriminator);
+    const unsigned d = frames[0].discriminator, times = component_of(d & 1 ? d >> 1 : d >> (d & 0x40 ? 14 : 7));
+    *copies = times > 0 ? times : 1;
     *out = node ? take_body(node, at) : NULL;
     return *out != NULL;
-}
-
-static bool add_ticks(struct profile *p, uint64_t address, uint64_t ticks)
-{
-    struct body *body;
-    struct node *function;
-    unsigned copies;
-    if (!find_body(p, address, &body, &copies, &function)) {
-        return false;
-    }
-    if (!body) {
-        p->left_out += ticks;
-        return true;
-    }
-    p->taken += ticks;
-    body->count = ticks * copies > body->count ? ticks * copies : body->count;
-    return true;
-}
-
-/* Lines of the function at an address without ticks have the count 0, and the function gets its head. */
-static bool add_lines(struct profile *p, uint64_t address, uint64_t *end)
-{
-    uint64_t low, high, entry;
-    struct body *body = NULL;
-    struct node *function;
-    unsigned copies;
-    if (!code_lines_range(p->lines, address, &low, &high, &entry)) {
-        *end = address + 1;
-        return true;
-    }
-    for (uint64_t at = code_lines_next(p->lines, low, high); at < high; at = code_lines_next(p->lines, at + 1, high)) {
-        if (!find_body(p, at, &body, &copies, &function)) {
-            return false;
-        }
-    }
-    if (entry == low && !find_body(p, entry, &body, &copies, &function)) {
-        return false;
-    }
-    if (entry == low && body) {
-        function->head = body->count;
-    }
-    *end = high;
-    return true;
 }
 
 static bool add_call(struct profile *p, uint64_t from, uint64_t to, uint64_t calls)
@@ -226,7 +162,7 @@ static bool add_call(struct profile *p, uint64_t from, uint64_t to, uint64_t cal
             return true;
         }
     }
-    struct target *targets = grow(body->targets, body->target_count, &body->target_capacity, sizeof *targets);
+    struct target *targets = list_grow(body->targets, body->target_count, &body->target_capacity, sizeof *targets);
     if (targets) {
         body->targets = targets;
         targets[body->target_count++] = (struct target){callee, calls};
@@ -234,11 +170,15 @@ static bool add_call(struct profile *p, uint64_t from, uint64_t to, uint64_t cal
     return targets != NULL;
 }
 
+/* Adds the ticks of the lines. Other lines of a function with ticks have the count 0, and the function gets its head.
+ */
 static enum profd_status add_histogram(struct profile *p, const struct counts *c, const struct counts_histogram *h,
                                        struct profd_error *e)
 {
-    uint64_t end = 0;
-    bool done = true;
+    uint64_t low, high, entry, end = 0;
+    struct body *body = NULL;
+    struct node *function;
+    unsigned copies;
     if (h->bins != h->high - h->low) {
         return profd_error_set(
             e, PROFD_REFUSED,
@@ -246,37 +186,47 @@ static enum profd_status add_histogram(struct profile *p, const struct counts *c
             "profctl run counts single instructions",
             (double)(h->high - h->low) / h->bins);
     }
-    for (uint32_t i = 0; done && i < h->used; i++) {
-        done = add_ticks(p, h->low + c->bin_index[h->first + i], c->bin_ticks[h->first + i]);
+    for (uint32_t i = 0; i < h->used; i++) {
+        const uint64_t ticks = c->bin_ticks[h->first + i];
+        if (!find_body(p, h->low + c->bin_index[h->first + i], &body, &copies, &function)) {
+            return profd_no_memory(e);
+        }
+        if (body) {
+            p->taken += ticks;
+            body->count = ticks * copies > body->count ? ticks * copies : body->count;
+        } else {
+            p->left_out += ticks;
+        }
     }
-    for (uint32_t i = 0; done && i < h->used; i++) { /* bins ascend */
+    for (uint32_t i = 0; i < h->used; i++) {
         const uint64_t address = h->low + c->bin_index[h->first + i];
-        done = address < end || add_lines(p, address, &end);
+        if (address < end) { /* bins ascend: its function was seen */
+            continue;
+        }
+        if (!code_lines_range(p->lines, address, &low, &high, &entry)) {
+            end = address + 1;
+            continue;
+        }
+        for (uint64_t at = code_lines_next(p->lines, low, high); at < high;
+             at = code_lines_next(p->lines, at + 1, high)) {
+            if (!find_body(p, at, &body, &copies, &function)) {
+                return profd_no_memory(e);
+            }
+        }
+        if (entry == low && !find_body(p, entry, &body, &copies, &function)) {
+            return profd_no_memory(e);
+        }
+        if (entry == low && body) {
+            function->head = body->count;
+        }
+        end = high;
     }
-    return done ? PROFD_OK : profd_no_memory(e);
+    return PROFD_OK;
 }
 
 static void print_position(FILE *out, struct position at)
 {
     fprintf(out, at.discriminator > 0 ? "%u.%u: " : "%u: ", at.offset, at.discriminator);
-}
-
-static void print_body(FILE *out, const struct body *b, int depth)
-{
-    double calls = 0;
-    fprintf(out, "%*s", depth, "");
-    print_position(out, b->at);
-    fprintf(out, "%" PRIu64, b->count);
-    for (size_t i = 0; i < b->target_count; i++) {
-        calls += (double)b->targets[i].calls;
-    }
-    for (size_t i = 0; i < b->target_count; i++) {
-        const uint64_t part = (uint64_t)((double)b->count * (double)b->targets[i].calls / calls);
-        if (part > 0) {
-            fprintf(out, " %s:%" PRIu64, b->targets[i].function, part);
-        }
-    }
-    fprintf(out, "\n");
 }
 
 /* Children behind lines, as LLVM writes them. */
@@ -312,7 +262,21 @@ static void print(struct profile *p, FILE *out)
             qsort(n->bodies, n->body_count, sizeof *n->bodies, compare_bodies);
         }
         for (size_t i = 0; i < n->body_count; i++) {
-            print_body(out, &n->bodies[i], depth);
+            double calls = 0;
+            fprintf(out, "%*s", depth, "");
+            print_position(out, n->bodies[i].at);
+            fprintf(out, "%" PRIu64, n->bodies[i].count);
+            for (size_t k = 0; k < n->bodies[i].target_count; k++) {
+                calls += (double)n->bodies[i].targets[k].calls;
+            }
+            for (size_t k = 0; k < n->bodies[i].target_count; k++) {
+                const uint64_t part =
+                    (uint64_t)((double)n->bodies[i].count * (double)n->bodies[i].targets[k].calls / calls);
+                if (part > 0) {
+                    fprintf(out, " %s:%" PRIu64, n->bodies[i].targets[k].function, part);
+                }
+            }
+            fprintf(out, "\n");
         }
     }
 }
@@ -391,25 +355,6 @@ struct export
 };
 enum { FORM_GMON, FORM_AUTOFDO };
 
-static enum profd_status check_call(const struct profctl_call *call, size_t *form, struct profd_error *e)
-{
-    const char *path = profctl_value(call, "output");
-    TRY(profctl_choose(call, "format", form, e));
-    if (!path) {
-        return profd_error_set(e, PROFD_USAGE, "export: no output file; use -o FILE (- is stdout)");
-    }
-    if (strcmp(path, "-") != 0) {
-        return PROFD_OK;
-    }
-    if (call->json) {
-        return profd_error_set(e, PROFD_USAGE, "export: --json and -o - both use stdout");
-    }
-    if (*form == FORM_GMON && isatty(STDOUT_FILENO) == 1) {
-        return profd_error_set(e, PROFD_USAGE, "export: -o -: a gmon.out cannot be written to a terminal");
-    }
-    return PROFD_OK;
-}
-
 /* Class and byte order of an ELF file, by its first bytes. */
 static bool read_format(const char *path, struct gmon_format *out)
 {
@@ -424,26 +369,6 @@ static bool read_format(const char *path, struct gmon_format *out)
         (void)fclose(f);
     }
     return good;
-}
-
-/* The daemon says it of the executable it was sent; else the file that names the build does; else it is assumed, and
- * said. */
-static enum profd_status find_format(const struct profctl_call *call, const char *id, const struct profd_answer *answer,
-                                     struct gmon_format *out, struct profd_error *e)
-{
-    const char *type = answer->content_type, *argument = call->arguments[0];
-    if (strncmp(type, COUNTS_TYPE, strlen(COUNTS_TYPE)) != 0) {
-        return profd_error_set(e, PROFD_PROTOCOL, "the daemon answered with %s instead of counts",
-                               type[0] ? type : "no type");
-    }
-    bool narrow = strstr(type, "; bits=32") != NULL, big = strstr(type, "; endian=big") != NULL;
-    if (narrow || strstr(type, "; bits=64")) {
-        *out = (struct gmon_format){.pointer_size = narrow ? 4 : 8, .big_endian = big};
-    } else if (strcmp(id, argument) == 0 || !read_format(argument, out)) {
-        *out = (struct gmon_format){.pointer_size = 8};
-        profctl_complain("the executable of build %.16s was not sent: 64-bit little-endian is assumed", id);
-    }
-    return PROFD_OK;
 }
 
 /* The executable of the build: --exe, the argument, or the path that the daemon has. The caller frees *out. */
@@ -518,10 +443,22 @@ static enum profd_status fetch(const struct profctl_call *call, const char *id, 
     char *bytes = NULL;
     size_t size = 0;
     TRY(profd_conn_open(&o, &conn, e));
-    enum profd_status status = ask_read_answer(conn, target, LIMIT_REPORT_BYTES, &bytes, &size, &answer, e);
+    enum profd_status status = ask_read(conn, target, LIMIT_REPORT_BYTES, &bytes, &size, &answer, e);
     profd_conn_close(conn);
     if (status == PROFD_OK && x->form == FORM_GMON) {
-        status = find_format(call, id, &answer, &x->format, e);
+        /* The daemon states the format of an executable that it has. Otherwise the argument may be the file. */
+        const char *type = answer.content_type;
+        const bool narrow = strstr(type, "; bits=32") != NULL;
+        if (strncmp(type, COUNTS_TYPE, strlen(COUNTS_TYPE)) != 0) {
+            status = profd_error_set(e, PROFD_PROTOCOL, "the daemon answered with %s instead of counts",
+                                     type[0] ? type : "no type");
+        } else if (narrow || strstr(type, "; bits=64")) {
+            x->format = (struct gmon_format){.pointer_size = narrow ? 4 : 8,
+                                             .big_endian = strstr(type, "; endian=big") != NULL};
+        } else if (strcmp(id, call->arguments[0]) == 0 || !read_format(call->arguments[0], &x->format)) {
+            x->format = (struct gmon_format){.pointer_size = 8};
+            profctl_complain("the executable of build %.16s was not sent: 64-bit little-endian is assumed", id);
+        }
     }
     if (status == PROFD_OK) {
         status = counts_decode((const uint8_t *)bytes, size, 1, &x->counts, e);
@@ -550,48 +487,36 @@ static void add_count(json_t *object, const char *name, uint64_t value)
     }
 }
 
-static enum profd_status print_json(const struct export *x, struct profd_error *e)
-{
-    uint64_t ticks, calls;
-    json_t *object = json_object();
-    counts_totals(&x->counts, &ticks, &calls);
-    add_count(object, "ticks", ticks);
-    add_count(object, "calls", calls);
-    json_t *rest = json_pack("{s:I,s:I,s:I,s:I,s:b,s:I}", "histograms", json_count(x->counts.histogram_count), "bins",
-                             json_count(x->counts.bin_count), "arcs", json_count(x->counts.arc_count), "bits",
-                             json_count(8 * x->format.pointer_size), "big_endian", x->format.big_endian, "bytes",
-                             json_count(x->size));
-    bool whole = rest && json_object_update(object, rest) == 0;
-    json_decref(rest);
-    if (!whole) {
-        json_decref(object);
-        object = NULL;
-    }
-    return json_print(object, e);
-}
-
-static enum profd_status write_file(const char *path, const struct export *x, struct profd_error *e)
-{
-    struct output out;
-    TRY(output_open(strcmp(path, "-") == 0 ? NULL : path, &out, e));
-    enum profd_status status = output_write(&out, x->file, x->size, e);
-    enum profd_status closed = output_close(&out, status == PROFD_OK, status == PROFD_OK ? e : NULL);
-    return status == PROFD_OK ? closed : status;
-}
-
 static enum profd_status export_run(const struct profctl_call *call, struct profd_error *e)
 {
+    const char *path = profctl_value(call, "output");
     char id[160];
     struct ask_target target;
+    struct output out;
     struct export x = {.file = NULL};
-    uint64_t most = 0;
-    TRY(check_call(call, &x.form, e));
+    uint64_t most = 0, ticks, calls;
+    TRY(profctl_choose(call, "format", &x.form, e));
+    if (!path) {
+        return profd_error_set(e, PROFD_USAGE, "export: no output file; use -o FILE (- is stdout)");
+    }
+    const bool to_stdout = strcmp(path, "-") == 0;
+    if (to_stdout && call->json) {
+        return profd_error_set(e, PROFD_USAGE, "export: --json and -o - both use stdout");
+    }
+    if (to_stdout && x.form == FORM_GMON && isatty(STDOUT_FILENO) == 1) {
+        return profd_error_set(e, PROFD_USAGE, "export: -o -: a gmon.out cannot be written to a terminal");
+    }
     TRY(build_find(call, call->arguments[0], id, e));
     ask_target_init(&target, "/api/v1/builds/{}/counts", id);
     ask_target_add(&target, "empty", "error");
     TRY(ask_target_add_given(&target, call, "since|until|scope|geometry|uid", e));
     enum profd_status status = fetch(call, id, &target, &x, e);
-    status = status ? status : write_file(profctl_value(call, "output"), &x, e);
+    status = status ? status : output_open(to_stdout ? NULL : path, &out, e);
+    if (status == PROFD_OK) {
+        status = output_write(&out, x.file, x.size, e);
+        enum profd_status closed = output_close(&out, status == PROFD_OK, status == PROFD_OK ? e : NULL);
+        status = status ? status : closed;
+    }
     for (uint32_t i = 0; x.form == FORM_GMON && i < x.counts.bin_count; i++) {
         most = x.counts.bin_ticks[i] > most ? x.counts.bin_ticks[i] : most;
     }
@@ -600,7 +525,20 @@ static enum profd_status export_run(const struct profctl_call *call, struct prof
                          most, GPROF_BIN_MAX);
     }
     if (status == PROFD_OK && call->json) {
-        status = print_json(&x, e);
+        json_t *object = json_object();
+        counts_totals(&x.counts, &ticks, &calls);
+        add_count(object, "ticks", ticks);
+        add_count(object, "calls", calls);
+        json_t *rest = json_pack("{s:I,s:I,s:I,s:I,s:b,s:I}", "histograms", json_count(x.counts.histogram_count),
+                                 "bins", json_count(x.counts.bin_count), "arcs", json_count(x.counts.arc_count), "bits",
+                                 json_count(8 * x.format.pointer_size), "big_endian", x.format.big_endian, "bytes",
+                                 json_count(x.size));
+        if (!rest || json_object_update(object, rest) != 0) {
+            json_decref(object);
+            object = NULL;
+        }
+        json_decref(rest);
+        status = json_print(object, e);
     }
     counts_done(&x.counts);
     free(x.file);

@@ -23,7 +23,7 @@ static void tail_file(json_t *row)
 }
 
 /* Tells each row whether numbers of calls of the answer are sampled: a member for CSV, and for cell_counted. */
-static void mark_sampled(struct listing *l)
+static void mark_sampled(struct list_view *l)
 {
     json_t *row;
     size_t i;
@@ -97,7 +97,7 @@ static const struct profctl_option labels_options[] = {
     {"build", 'b', "PROGRAM|BUILD|EXE", "use only labels of uploads of this build"},
 };
 
-static enum profd_status labels_ask(struct listing *l, struct profd_error *e)
+static enum profd_status labels_ask(struct list_view *l, struct profd_error *e)
 {
     const char *build = profctl_value(l->call, "build");
     char id[160];
@@ -111,7 +111,7 @@ static enum profd_status labels_ask(struct listing *l, struct profd_error *e)
     return PROFD_OK;
 }
 
-static enum profd_status labels_prepare(struct listing *l, struct profd_error *e)
+static enum profd_status labels_prepare(struct list_view *l, struct profd_error *e)
 {
     if (l->format == FORMAT_TEXT && l->call->argument_count > 0 && json_array_size(l->answer.rows) == 0) {
         return profd_error_set(e, PROFD_NOT_FOUND,
@@ -171,7 +171,7 @@ static const struct profctl_option groups_options[] = {
     OPTION_UID,
 };
 
-static void groups_print(struct listing *l)
+static void groups_print(struct list_view *l)
 {
     list_print_table(l->answer.rows, l->list.columns, l->list.column_count, NULL);
     for (size_t k = 0; k < l->list.column_count; k++) {
@@ -306,7 +306,7 @@ static struct list_column builds_columns[] = {
     {"LAST SEEN", 0, "last_seen", cell_second, false},
 };
 
-static enum profd_status builds_ask(struct listing *l, struct profd_error *e)
+static enum profd_status builds_ask(struct list_view *l, struct profd_error *e)
 {
     enum { AUTO, RELATIVE };
     size_t when = AUTO, order = 0;
@@ -335,7 +335,7 @@ static size_t builds_id_width(const json_t *by_id)
     return width;
 }
 
-static enum profd_status builds_prepare(struct listing *l, struct profd_error *e)
+static enum profd_status builds_prepare(struct list_view *l, struct profd_error *e)
 {
     static const struct {
         const char *field;
@@ -472,7 +472,7 @@ static void ps_tail(json_t *row)
     print_bracketed(row_text(row, "why"));
 }
 
-static enum profd_status ps_ask(struct listing *l, struct profd_error *e)
+static enum profd_status ps_ask(struct list_view *l, struct profd_error *e)
 {
     const char *pid = l->call->argument_count > 0 ? l->call->arguments[0] : NULL;
     if (pid && (pid[0] == '\0' || pid[strspn(pid, "0123456789")] != '\0')) {
@@ -484,7 +484,7 @@ static enum profd_status ps_ask(struct listing *l, struct profd_error *e)
 }
 
 /* The largest overhead first, then by process id. */
-static enum profd_status ps_prepare(struct listing *l, struct profd_error *e)
+static enum profd_status ps_prepare(struct list_view *l, struct profd_error *e)
 {
     if (l->format != FORMAT_TEXT || profctl_value(l->call, "pids")) {
         return PROFD_OK;
@@ -493,7 +493,7 @@ static enum profd_status ps_prepare(struct listing *l, struct profd_error *e)
     return answer_sort(&l->answer, "overhead", true, e);
 }
 
-static void ps_print_pids(struct listing *l)
+static void ps_print_pids(struct list_view *l)
 {
     const json_t *row;
     size_t i;
@@ -604,7 +604,7 @@ static void never_called_tail(json_t *row)
     }
 }
 
-static void never_called_print(struct listing *l)
+static void never_called_print(struct list_view *l)
 {
     const size_t n = json_array_size(l->answer.rows);
     never_called_print_head(l->answer.whole);
@@ -673,7 +673,7 @@ static const char *cell_short_name(json_t *row, const char *field, char out[LIST
     return name[0] ? name : row_text(row, "name");
 }
 
-static enum profd_status functions_ask(struct listing *l, struct profd_error *e)
+static enum profd_status functions_ask(struct list_view *l, struct profd_error *e)
 {
     size_t sort;
     TRY(profctl_choose(l->call, "sort", &sort, e));
@@ -683,7 +683,7 @@ static enum profd_status functions_ask(struct listing *l, struct profd_error *e)
     return PROFD_OK;
 }
 
-static enum profd_status functions_prepare(struct listing *l, struct profd_error *e)
+static enum profd_status functions_prepare(struct list_view *l, struct profd_error *e)
 {
     if (l->format != FORMAT_JSON && row_number(l->answer.whole, "uploads") == 0) {
         return profd_error_set(e, PROFD_NOTHING, "nothing matches: no upload has these labels in this time range");
@@ -694,7 +694,7 @@ static enum profd_status functions_prepare(struct listing *l, struct profd_error
     return PROFD_OK;
 }
 
-static void functions_print(struct listing *l)
+static void functions_print(struct list_view *l)
 {
     /* Time of what could not be joined by name. */
     static const struct {
@@ -850,7 +850,7 @@ static void cycles_print_csv(const json_t *rows, bool sampled)
     }
 }
 
-static void cycles_print(struct listing *l)
+static void cycles_print(struct list_view *l)
 {
     json_t *all = l->answer.whole, *cycle;
     const char *dimension = row_text(all, "dimension");

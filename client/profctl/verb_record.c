@@ -26,7 +26,7 @@ static const struct profctl_option options[] = {
     {"verbose", 'v', NULL, "print at the end what became of the samples"},
 };
 
-struct session {
+struct record_session {
     const struct profctl_call *call;
     struct record_config config;
     struct record *record;
@@ -37,7 +37,7 @@ struct session {
 
 static void outcome_note(void *context, const struct profd_outcome *o)
 {
-    struct session *s = context;
+    struct record_session *s = context;
     if (o->status == PROFD_OK && !o->spooled && o->sentence[0] != '\0') {
         profctl_complain("%s", o->sentence);
     }
@@ -53,44 +53,22 @@ static void outcome_note(void *context, const struct profd_outcome *o)
 
 static enum profd_status session_label(void *context, struct profd_upload *u, struct profd_error *e)
 {
-    const struct session *s = context;
+    const struct record_session *s = context;
     return labels_add(s->call, u, e);
 }
 
-static enum profd_status options_take(const struct profctl_call *call, struct session *s, struct profd_error *e)
+static enum profd_status session_open(struct record_session *s, struct profd_error *e)
 {
-    const bool all = profctl_value(call, "all") != NULL, command = call->argument_count > 0;
-    unsigned long rate = RECORD_RATE_DEFAULT, pid = 0;
-    s->config = (struct record_config){.daemon = profctl_options(call, 0),
-                                       .on_exec = command,
-                                       .label = session_label,
-                                       .sink = outcome_note,
-                                       .context = s};
-    s->config.cgroup = profctl_value(call, "cgroup");
-    s->config.kernel = profctl_value(call, "kernel") != NULL;
-    s->config.daemon.connect_ms = CONNECT_MS;
-    s->verbose = profctl_value(call, "verbose") != NULL;
-    s->call = call;
-    TRY(labels_check(call, e) ? PROFD_USAGE : PROFD_OK);
-    TRY(profctl_number(call, "rate", "a number", 1, RECORD_RATE_MAX, &rate, e));
-    TRY(profctl_number(call, "pid", "a number", 1, INT32_MAX, &pid, e));
-    s->config.rate = (uint32_t)rate;
-    s->config.pid = (uint32_t)pid;
-    const char *text = profctl_value(call, "unwind");
-    s->config.tables = text && strcmp(text, "table") == 0;
-    if (text && !s->config.tables && strcmp(text, "fp") != 0) {
-        return profd_error_set(e, PROFD_USAGE, "record: --unwind \"%s\" is neither fp nor table", text);
-    }
-    if (all + command + (s->config.pid != 0) + (s->config.cgroup != NULL) != 1) {
-        return profd_error_set(e, PROFD_USAGE,
-                               "record: exactly one of -a, -p PID, --cgroup G or a command must say what to sample");
-    }
-    return PROFD_OK;
+    enum profd_status status = record_open(&s->config, &s->record, e);
+    status = status ? status : record_start(s->record, e);
+    return status == PROFD_OK ? status : profd_error_wrap(e, status, "record");
 }
 
-/* Says what did not reach the daemon, and, if asked, what became of the samples. */
-static void session_report(const struct session *s)
+/* Ends sampling in every case. Says what did not reach the daemon, and, with verbose, what became of the samples. */
+static enum profd_status session_finish(struct record_session *s, enum profd_status status, struct profd_error *e)
 {
+    struct profd_error late = {""};
+    enum profd_status last = record_finish(s->record, &late);
     const struct record_counts *n = record_get_counts(s->record);
     if (s->failed) {
         profctl_complain("record: %" PRIu64 " of %" PRIu64 " uploads were not stored: %s", s->failed, n->uploads,
@@ -126,21 +104,7 @@ static void session_report(const struct session *s)
                          n->samples, n->functions, n->kernel, n->outside, n->lost, n->elsewhere, n->complete,
                          n->uploads);
     }
-}
 
-static enum profd_status session_open(struct session *s, struct profd_error *e)
-{
-    enum profd_status status = record_open(&s->config, &s->record, e);
-    status = status ? status : record_start(s->record, e);
-    return status == PROFD_OK ? status : profd_error_wrap(e, status, "record");
-}
-
-/* Ends in every case. */
-static enum profd_status session_finish(struct session *s, enum profd_status status, struct profd_error *e)
-{
-    struct profd_error late = {""};
-    enum profd_status last = record_finish(s->record, &late);
-    session_report(s);
     if (status != PROFD_OK) {
         return profd_error_wrap(e, status, "record");
     }
@@ -154,8 +118,9 @@ static enum profd_status signals_open(const sigset_t *set, int *fd, struct profd
     return *fd >= 0 ? PROFD_OK : profd_error_set(e, PROFD_IO, "record: signalfd: %s", strerror(errno));
 }
 
-/* Until the command has ended. The exit status is that of the command. */
-static enum profd_status command_record(struct session *s, const struct profctl_call *call, struct profd_error *e)
+/* Samples a command until it ends. The exit status is that of the command. */
+static enum profd_status command_record(struct record_session *s, const struct profctl_call *call,
+                                        struct profd_error *e)
 {
     struct run_command c;
     int signals = -1;
@@ -179,8 +144,8 @@ static enum profd_status command_record(struct session *s, const struct profctl_
     return status;
 }
 
-/* Until Ctrl-C, SIGTERM, or the end of the process. */
-static enum profd_status host_record(struct session *s, struct profd_error *e)
+/* Samples until Ctrl-C, SIGTERM, SIGHUP, or the end of the process. */
+static enum profd_status host_record(struct record_session *s, struct profd_error *e)
 {
     sigset_t set;
     int fds[2] = {-1, -1}, number = 0;
@@ -210,9 +175,32 @@ static enum profd_status host_record(struct session *s, struct profd_error *e)
 
 static enum profd_status record_run(const struct profctl_call *call, struct profd_error *e)
 {
-    struct session s = {.record = NULL};
-    enum profd_status status = options_take(call, &s, e);
-    status = status ? status : call->argument_count > 0 ? command_record(&s, call, e) : host_record(&s, e);
+    const bool all = profctl_value(call, "all") != NULL, command = call->argument_count > 0;
+    const char *unwind = profctl_value(call, "unwind");
+    unsigned long rate = RECORD_RATE_DEFAULT, pid = 0;
+    struct record_session s = {.call = call, .verbose = profctl_value(call, "verbose") != NULL};
+    s.config = (struct record_config){.daemon = profctl_options(call, 0),
+                                      .on_exec = command,
+                                      .cgroup = profctl_value(call, "cgroup"),
+                                      .kernel = profctl_value(call, "kernel") != NULL,
+                                      .tables = unwind && strcmp(unwind, "table") == 0,
+                                      .label = session_label,
+                                      .sink = outcome_note,
+                                      .context = &s};
+    s.config.daemon.connect_ms = CONNECT_MS;
+    TRY(labels_check(call, e) ? PROFD_USAGE : PROFD_OK);
+    TRY(profctl_number(call, "rate", "a number", 1, RECORD_RATE_MAX, &rate, e));
+    TRY(profctl_number(call, "pid", "a number", 1, INT32_MAX, &pid, e));
+    s.config.rate = (uint32_t)rate;
+    s.config.pid = (uint32_t)pid;
+    if (unwind && !s.config.tables && strcmp(unwind, "fp") != 0) {
+        return profd_error_set(e, PROFD_USAGE, "record: --unwind \"%s\" is neither fp nor table", unwind);
+    }
+    if (all + command + (s.config.pid != 0) + (s.config.cgroup != NULL) != 1) {
+        return profd_error_set(e, PROFD_USAGE,
+                               "record: exactly one of -a, -p PID, --cgroup G or a command must say what to sample");
+    }
+    enum profd_status status = command ? command_record(&s, call, e) : host_record(&s, e);
     record_close(s.record);
     return status;
 }

@@ -2,7 +2,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,78 +16,40 @@
 #include "proto/limits.h"
 #include "proto/report_format.h"
 
-/* ---- A picture of the call graph, drawn by Graphviz's dot in a process of its own ---- */
+/* ---- A picture of the call graph, drawn by Graphviz's dot ---- */
 
 #define DRAWING_FORMAT "svg"
 
-/* True for this; format may be NULL. */
 static bool drawing_is_format(const char *format)
 {
     return format && strcmp(format, DRAWING_FORMAT) == 0;
 }
 
-/* CANT_CREATE without memory for it. */
-static enum profd_status drawing_open(int *fd, struct profd_error *e)
-{
-    *fd = memfd_create("profctl-dot", MFD_CLOEXEC);
-    return *fd >= 0 ? PROFD_OK : profd_error_set(e, PROFD_CANT_CREATE, "no memory for a drawing: %s", strerror(errno));
-}
-
-static enum profd_status drawing_write(int fd, const void *bytes, size_t n, struct profd_error *e)
-{
-    const char *p = bytes;
-    while (n > 0) {
-        ssize_t put = write(fd, p, n);
-        if (put < 0 && errno != EINTR) {
-            return profd_error_set(e, PROFD_CANT_CREATE, "no memory for a drawing: %s", strerror(errno));
-        }
-        p += put > 0 ? put : 0;
-        n -= put > 0 ? (size_t)put : 0;
-    }
-    return PROFD_OK;
-}
-
-/* dot reads fd and writes into a pipe; *from is its other end. */
-static enum profd_status dot_start(int fd, pid_t *pid, int *from, struct profd_error *e)
-{
-    posix_spawn_file_actions_t actions;
-    char name[] = "dot", kind[] = "-T" DRAWING_FORMAT;
-    char *words[] = {name, kind, NULL};
-    int ends[2], error = pipe2(ends, O_CLOEXEC) == 0 ? 0 : errno;
-    if (error == 0 && (error = posix_spawn_file_actions_init(&actions)) == 0) {
-        (void)setenv("SERVER_NAME", "profctl", 0); /* to Graphviz: it must not open files named in the graph */
-        error = posix_spawn_file_actions_adddup2(&actions, fd, STDIN_FILENO);
-        error = error ? error : posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO);
-        error = error ? error : posix_spawnp(pid, "dot", &actions, NULL, words, environ);
-        (void)posix_spawn_file_actions_destroy(&actions);
-        close(ends[1]);
-        if (error != 0) {
-            close(ends[0]);
-        }
-    }
-    if (error == ENOENT || error == EACCES) {
-        return profd_error_set(e, PROFD_NOT_FOUND,
-                               "-f " DRAWING_FORMAT " requires the program \"dot\" of Graphviz, which is not in PATH");
-    }
-    *from = ends[0];
-    return error == 0 ? PROFD_OK : profd_error_set(e, PROFD_INTERNAL, "cannot start dot: %s", strerror(error));
-}
-
-/* Draws what was written into out. NOT_FOUND when there is no dot, INTERNAL when it fails. */
+/* Lets dot draw what was written to fd, into out. NOT_FOUND without dot; INTERNAL if it fails. */
 static enum profd_status drawing_run(int fd, struct output *out, struct profd_error *e)
 {
+    const char *const words[] = {"dot", "-T" DRAWING_FORMAT, NULL};
     char piece[65536];
-    pid_t pid;
+    pid_t pid = 0;
     int from = -1, how = 0;
+    enum profd_status status = PROFD_OK;
     if (getauxval(AT_SECURE)) {
         return profd_error_set(e, PROFD_FORBIDDEN,
                                "-f " DRAWING_FORMAT
                                " starts another program, which is refused when profctl runs set-user-ID");
     }
-    enum profd_status status = lseek(fd, 0, SEEK_SET) == 0
-                                   ? dot_start(fd, &pid, &from, e)
-                                   : profd_error_set(e, PROFD_INTERNAL, "cannot read the drawing");
-    TRY(status);
+    if (lseek(fd, 0, SEEK_SET) != 0) {
+        return profd_error_set(e, PROFD_INTERNAL, "cannot read the drawing");
+    }
+    (void)setenv("SERVER_NAME", "profctl", 0); /* to Graphviz: it must not open files named in the graph */
+    const int error = program_start(words, fd, &pid, &from);
+    if (error == ENOENT || error == EACCES) {
+        return profd_error_set(e, PROFD_NOT_FOUND,
+                               "-f " DRAWING_FORMAT " requires the program \"dot\" of Graphviz, which is not in PATH");
+    }
+    if (error != 0) {
+        return profd_error_set(e, PROFD_INTERNAL, "cannot start dot: %s", strerror(error));
+    }
     for (;;) {
         ssize_t n = read(from, piece, sizeof piece);
         if (n == 0 || (n < 0 && errno != EINTR)) {
@@ -177,16 +138,25 @@ struct shown {
     struct output out;
     struct look look;
     struct paint paint;
-    bool picture; /* an svg is drawn; else the answer itself is shown */
-    int dot;      /* an unnamed file of its text, on the way to Graphviz's dot */
+    bool picture; /* an svg is drawn; otherwise the answer itself is shown */
+    int dot;      /* an unnamed file with the graph, which Graphviz's dot reads */
 };
 
 static enum profd_status piece_write(void *context, const struct profd_answer *answer, const void *bytes, size_t n,
                                      struct profd_error *e)
 {
     struct shown *s = context;
+    const char *p = bytes;
     (void)answer;
-    return s->picture ? drawing_write(s->dot, bytes, n, e) : output_write(&s->out, bytes, n, e);
+    while (s->picture && n > 0) {
+        ssize_t put = write(s->dot, p, n);
+        if (put < 0 && errno != EINTR) {
+            return profd_error_set(e, PROFD_CANT_CREATE, "no memory for a drawing: %s", strerror(errno));
+        }
+        p += put > 0 ? put : 0;
+        n -= put > 0 ? (size_t)put : 0;
+    }
+    return s->picture ? PROFD_OK : output_write(&s->out, bytes, n, e);
 }
 
 /* Colour, shortened names and a pager only for text on a terminal; a file and every other format is exactly the
@@ -199,7 +169,10 @@ static enum profd_status shown_open(const struct profctl_call *call, struct show
         return profd_error_set(e, PROFD_USAGE, "report: -f %s is not printed to a terminal; use -o FILE", format);
     }
     s->picture = drawing_is_format(format);
-    TRY(s->picture ? drawing_open(&s->dot, e) : PROFD_OK);
+    s->dot = s->picture ? memfd_create("profctl-dot", MFD_CLOEXEC) : -1;
+    if (s->picture && s->dot < 0) {
+        return profd_error_set(e, PROFD_CANT_CREATE, "no memory for a drawing: %s", strerror(errno));
+    }
     enum profd_status status = output_open(path, &s->out, e);
     if (status == PROFD_OK && !path) {
         bool text = !format || strcmp(format, "text") == 0;
@@ -212,13 +185,13 @@ static enum profd_status shown_open(const struct profctl_call *call, struct show
     return status;
 }
 
-/* An export of which the addresses get their lines here. */
+/* Writes an export, with the lines of its addresses, which are found on this machine. */
 static enum profd_status write_with_lines(const struct profctl_call *call, struct shown *s, struct profd_conn *conn,
                                           const struct ask_target *target, struct profd_error *e)
 {
     char *body = NULL, *text = NULL;
     size_t size = 0, n = 0;
-    enum profd_status status = ask_read(conn, target, LIMIT_REPORT_BYTES, &body, &size, e);
+    enum profd_status status = ask_read(conn, target, LIMIT_REPORT_BYTES, &body, &size, NULL, e);
     FILE *out = status == PROFD_OK ? open_memstream(&text, &n) : NULL;
     if (out) {
         status = export_lines_fill(profctl_value(call, "format"), call->arguments[0], body, size, out, e);
@@ -235,42 +208,37 @@ static enum profd_status write_with_lines(const struct profctl_call *call, struc
     return status;
 }
 
-static enum profd_status shown_fill(const struct profctl_call *call, struct shown *s, struct profd_conn *conn,
-                                    const struct ask_target *target, struct profd_error *e)
-{
-    enum profd_status status = export_lines_has(profctl_value(call, "format"))
-                                   ? write_with_lines(call, s, conn, target, e)
-                                   : ask_run(conn, target, piece_write, s, e);
-    if (status == PROFD_OK && s->picture) {
-        status = drawing_run(s->dot, &s->out, e);
-    }
-    struct profd_error end = {""};
-    enum profd_status closed = output_close(&s->out, status == PROFD_OK, &end);
-    if (s->picture) {
-        close(s->dot);
-    }
-    if (closed != PROFD_OK && (status == PROFD_OK || s->out.left)) {
-        return profd_error_set(e, closed, "%s", end.sentence);
-    }
-    return s->out.left ? PROFD_OK : status; /* a pager that was left early has shown what was wanted */
-}
-
 static enum profd_status report_run(const struct profctl_call *call, struct profd_error *e)
 {
+    const char *format = profctl_value(call, "format");
+    const struct profd_options o = profctl_options(call, ASK_ANSWER_MS);
     struct ask_target target;
     struct profd_conn *conn = NULL;
+    struct profd_error end = {""};
     TRY(target_build(call, &target, e));
     struct shown *s = calloc(1, sizeof *s);
     if (!s) {
         return profd_error_set(e, PROFD_NO_MEMORY, "no memory for a report");
     }
-    const struct profd_options o = profctl_options(call, ASK_ANSWER_MS);
     enum profd_status status = profd_conn_open(&o, &conn, e);
+    status = status ? status : shown_open(call, s, e);
     if (status == PROFD_OK) {
-        status = shown_open(call, s, e);
-        status = status ? status : shown_fill(call, s, conn, &target, e);
-        profd_conn_close(conn);
+        status = export_lines_has(format) ? write_with_lines(call, s, conn, &target, e)
+                                          : ask_run(conn, &target, piece_write, s, e);
+        if (status == PROFD_OK && s->picture) {
+            status = drawing_run(s->dot, &s->out, e);
+        }
+        enum profd_status closed = output_close(&s->out, status == PROFD_OK, &end);
+        if (s->picture) {
+            close(s->dot);
+        }
+        if (closed != PROFD_OK && (status == PROFD_OK || s->out.left)) {
+            status = profd_error_set(e, closed, "%s", end.sentence);
+        } else if (s->out.left) { /* a pager that was left early has shown what was wanted */
+            status = PROFD_OK;
+        }
     }
+    profd_conn_close(conn);
     free(s);
     return status;
 }
@@ -362,7 +330,7 @@ static enum profd_status top_fetch(struct top *t, bool *changed, struct profd_er
     size_t n = 0;
     TRY(profd_conn_open(&o, &conn, e));
     t->target.if_none_match = t->text ? t->shown.etag : NULL;
-    enum profd_status status = ask_read_answer(conn, &t->target, TOP_ANSWER_MAX, &text, &n, &answer, e);
+    enum profd_status status = ask_read(conn, &t->target, TOP_ANSWER_MAX, &text, &n, &answer, e);
     profd_conn_close(conn);
     *changed = status == PROFD_OK && answer.http_status != 304;
     if (*changed) {
@@ -401,44 +369,38 @@ static enum profd_status show(struct top *t, struct profd_error *e)
     return fflush(stdout) == 0 ? PROFD_OK : profd_error_set(e, PROFD_IO, "cannot write to stdout");
 }
 
-static enum profd_status looks(struct top *t, struct profd_error *e)
-{
-    struct sigaction action = {.sa_handler = on_signal};
-    sigaction(SIGINT, &action, NULL);
-    sigaction(SIGTERM, &action, NULL);
-    for (unsigned long updates = 0; !interrupted;) {
-        bool changed = false;
-        enum profd_status status = top_fetch(t, &changed, e);
-        const bool update = status == PROFD_OK && (changed || t->interval > 0);
-        if (status == PROFD_OK && (update || t->terminal)) {
-            status = show(t, e);
-        }
-        updates += update;
-        if (status != PROFD_OK && t->text && t->terminal && !interrupted) {
-            profctl_complain("%s", e->sentence); /* it may come back */
-        } else if (status != PROFD_OK) {
-            return interrupted ? PROFD_OK : status;
-        }
-        if (t->count > 0 && updates >= t->count) {
-            break;
-        }
-        const struct timespec pause = {.tv_sec = t->interval > 0 ? (time_t)t->interval : LOOK_SECONDS};
-        (void)nanosleep(&pause, NULL);
-    }
-    return PROFD_OK;
-}
-
 static enum profd_status top_run(const struct profctl_call *call, struct profd_error *e)
 {
+    const struct sigaction action = {.sa_handler = on_signal};
     struct top t = {.call = call, .terminal = !call->json && isatty(STDOUT_FILENO) == 1};
+    enum profd_status status = PROFD_OK;
     t.count = t.terminal ? 0 : 1;
     TRY(look_choose(call, &t.look, e));
     TRY(profctl_number(call, "interval", "a number", 1, 1000000, &t.interval, e));
     TRY(profctl_number(call, "count", "a number", 1, 1000000, &t.count, e));
     TRY(make_target(&t, e));
-    enum profd_status status = looks(&t, e);
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
+    for (unsigned long updates = 0; !interrupted;) {
+        bool changed = false;
+        status = top_fetch(&t, &changed, e);
+        const bool update = status == PROFD_OK && (changed || t.interval > 0);
+        if (status == PROFD_OK && (update || t.terminal)) {
+            status = show(&t, e);
+        }
+        updates += update;
+        if (status != PROFD_OK && t.text && t.terminal && !interrupted) {
+            profctl_complain("%s", e->sentence); /* it may come back */
+            status = PROFD_OK;
+        }
+        if (status != PROFD_OK || (t.count > 0 && updates >= t.count)) {
+            break;
+        }
+        const struct timespec pause = {.tv_sec = t.interval > 0 ? (time_t)t.interval : LOOK_SECONDS};
+        (void)nanosleep(&pause, NULL);
+    }
     free(t.text);
-    return status;
+    return interrupted ? PROFD_OK : status;
 }
 
 const struct profctl_verb verb_top = {

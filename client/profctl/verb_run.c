@@ -126,22 +126,6 @@ static void program_close(struct program *p)
     }
 }
 
-/* The program's interpreter; "" for a static program. A longer path is cut. */
-static void read_interpreter(const struct program *p, char path[INTERPRETER_SIZE])
-{
-    GElf_Phdr header;
-    size_t count = 0;
-    path[0] = '\0';
-    (void)elf_getphdrnum(p->elf, &count);
-    for (size_t i = 0; i < count && gelf_getphdr(p->elf, (int)i, &header) != NULL; i++) {
-        if (header.p_type == PT_INTERP && header.p_offset <= INT64_MAX) {
-            size_t n = header.p_filesz < INTERPRETER_SIZE ? header.p_filesz : INTERPRETER_SIZE - 1;
-            path[pread(p->fd, path, n, (off_t)header.p_offset) == (ssize_t)n ? n : 0] = '\0';
-            return;
-        }
-    }
-}
-
 static bool has_section(const struct program *p, const char *wanted)
 {
     GElf_Shdr header;
@@ -158,17 +142,25 @@ static bool has_section(const struct program *p, const char *wanted)
     return false;
 }
 
-/* By what libraries it was linked with: glibc's start-up code has the section .note.ABI-tag, stripped or not. */
+/* The reason why the collector cannot be loaded into a program with these libraries, as the end of a sentence; NULL if
+ * there is none. glibc's start-up code has the section .note.ABI-tag, stripped or not. */
 static const char *judge_libraries(const struct program *p)
 {
-    char interpreter[INTERPRETER_SIZE];
-    size_t sections = 0;
-    read_interpreter(p, interpreter);
+    char interpreter[INTERPRETER_SIZE] = ""; /* of a static program; a longer path is cut */
+    GElf_Phdr header;
+    size_t segments = 0, sections = 0;
+    (void)elf_getphdrnum(p->elf, &segments);
+    for (size_t i = 0; i < segments && gelf_getphdr(p->elf, (int)i, &header) != NULL; i++) {
+        if (header.p_type == PT_INTERP && header.p_offset <= INT64_MAX) {
+            size_t n = header.p_filesz < INTERPRETER_SIZE ? header.p_filesz : INTERPRETER_SIZE - 1;
+            interpreter[pread(p->fd, interpreter, n, (off_t)header.p_offset) == (ssize_t)n ? n : 0] = '\0';
+            break;
+        }
+    }
     if (strstr(interpreter, "/ld-musl-") != NULL) {
         return "it is linked with musl, but the collector requires glibc; link it with glibc";
     }
-    if (interpreter[0] != '\0' ||
-        has_section(p, "profd_collect_text")) { /* the collector's code, where it is linked in */
+    if (interpreter[0] != '\0' || has_section(p, "profd_collect_text")) { /* the collector is linked in */
         return NULL;
     }
     if (has_section(p, ".go.buildinfo")) {
@@ -205,29 +197,25 @@ static const char *run_judge_program(const char *path)
     return why;
 }
 
-/* Below limit, as a command will find them: close-on-exec ones are free by then. Counts no further than is of interest.
- */
-static int count_free_descriptors(rlim_t limit)
-{
-    int count = 0;
-    for (int fd = 0; (rlim_t)fd < limit && count < DESCRIPTORS_WANTED; fd++) {
-        int flags = fcntl(fd, F_GETFD);
-        count += flags < 0 || (flags & FD_CLOEXEC) != 0;
-    }
-    return count;
-}
-
 /* The same for the limits that a command inherits: writes the end of a sentence to out. False, and out unchanged, if
  * there is no reason. */
 static bool run_judge_limits(char *out, size_t size)
 {
     struct rlimit limit;
+    int free_count = 0;
     if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur < ATTACH_SIZE_MIN) {
         (void)snprintf(out, size, "its files are limited to %" PRIuMAX " bytes (ulimit -f); the collector requires %u",
                        (uintmax_t)limit.rlim_cur, ATTACH_SIZE_MIN);
         return true;
     }
-    if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && count_free_descriptors(limit.rlim_cur) < DESCRIPTORS_WANTED) {
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0) {
+        return false;
+    }
+    for (int fd = 0; (rlim_t)fd < limit.rlim_cur && free_count < DESCRIPTORS_WANTED; fd++) {
+        int flags = fcntl(fd, F_GETFD);
+        free_count += flags < 0 || (flags & FD_CLOEXEC) != 0; /* execve will have closed it */
+    }
+    if (free_count < DESCRIPTORS_WANTED) {
         (void)snprintf(out, size,
                        "it is limited to %" PRIuMAX " descriptors (ulimit -n); the collector requires %d free ones",
                        (uintmax_t)limit.rlim_cur, DESCRIPTORS_WANTED);
@@ -286,44 +274,41 @@ static void program_take(struct run_uncounted *u, char kind, int file)
     u->rows[u->count++].times = 1;
 }
 
-/* One message; its descriptors are closed. False: it was the last one. Messages of other users are passed over. */
-static bool message_take(struct run_uncounted *u)
+/* The thread: takes messages until profctl sends its own. Messages of other users are ignored; the descriptors that
+ * came with a message are closed. */
+static void *messages_take(void *context)
 {
+    struct run_uncounted *u = context;
     union {
         struct cmsghdr header;
         char bytes[CMSG_SPACE(sizeof(int) * 8) + CMSG_SPACE(sizeof(struct ucred))];
     } control;
-    struct ucred peer = {0, (uid_t)-1, 0};
-    int files[8];
-    size_t count = 0;
-    char kind = 0;
-    struct iovec text = {&kind, 1};
-    struct msghdr message = {
-        .msg_iov = &text, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
-    if (recvmsg(u->fd, &message, MSG_CMSG_CLOEXEC) < 0) {
-        return true;
-    }
-    for (struct cmsghdr *c = CMSG_FIRSTHDR(&message); c; c = CMSG_NXTHDR(&message, c)) {
-        if (c->cmsg_type == SCM_RIGHTS) {
-            count = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-            memcpy(files, CMSG_DATA(c), count * sizeof(int));
-        } else if (c->cmsg_type == SCM_CREDENTIALS) {
-            memcpy(&peer, CMSG_DATA(c), sizeof peer);
+    for (bool ended = false; !ended;) {
+        struct ucred peer = {0, (uid_t)-1, 0};
+        int files[8];
+        size_t count = 0;
+        char kind = 0;
+        struct iovec text = {&kind, 1};
+        struct msghdr message = {
+            .msg_iov = &text, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
+        if (recvmsg(u->fd, &message, MSG_CMSG_CLOEXEC) < 0) {
+            continue;
         }
-    }
-    const bool ours = peer.uid == geteuid() || peer.uid == 0;
-    if (ours && count == 1 && kind != END) {
-        program_take(u, kind, files[0]);
-    }
-    while (count > 0) {
-        close(files[--count]);
-    }
-    return !(peer.pid == getpid() && kind == END);
-}
-
-static void *messages_take(void *context)
-{
-    while (message_take(context)) {
+        for (struct cmsghdr *c = CMSG_FIRSTHDR(&message); c; c = CMSG_NXTHDR(&message, c)) {
+            if (c->cmsg_type == SCM_RIGHTS) {
+                count = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+                memcpy(files, CMSG_DATA(c), count * sizeof(int));
+            } else if (c->cmsg_type == SCM_CREDENTIALS) {
+                memcpy(&peer, CMSG_DATA(c), sizeof peer);
+            }
+        }
+        if ((peer.uid == geteuid() || peer.uid == 0) && count == 1 && kind != END) {
+            program_take(u, kind, files[0]);
+        }
+        while (count > 0) {
+            close(files[--count]);
+        }
+        ended = peer.pid == getpid() && kind == END;
     }
     return NULL;
 }
@@ -388,33 +373,17 @@ static size_t run_uncounted_finish(struct run_uncounted *u)
     return all;
 }
 
-/* The labels that the collector reads in the environment, and the host's name as it states it. */
-static enum profd_status add_environment_labels(struct profd_upload *u, struct profd_error *e)
-{
-    static const char prefix[] = "PROFD_LABEL_";
-    char name[256];
-    struct utsname machine;
-    for (char **v = environ; *v; v++) {
-        const char *rest = strncmp(*v, prefix, sizeof prefix - 1) == 0 ? *v + sizeof prefix - 1 : NULL;
-        const char *equals = rest ? strchr(rest, '=') : NULL;
-        if (equals && (size_t)(equals - rest) < sizeof name) {
-            (void)snprintf(name, sizeof name, "%.*s", (int)(equals - rest), rest);
-            TRY(profd_upload_add_label(u, name, equals + 1, e));
-        }
-    }
-    return profd_upload_has_label(u, "host") || uname(&machine) != 0
-               ? PROFD_OK
-               : profd_upload_add_label(u, "host", machine.nodename, e);
-}
-
-/* The counter alone, of a process that is not counted again. */
+/* Fills the upload with the counter alone, for a process that was counted before, with the labels that the collector
+ * reads in the environment, and the name of the host. */
 static enum profd_status upload_fill(struct profd_upload *u, size_t programs, const char *path, struct profd_error *e)
 {
-    char build[160];
+    static const char prefix[] = "PROFD_LABEL_";
+    char build[160], name[256];
     uint32_t bin = COLLECTOR_NOT_COUNTED;
     uint64_t ticks = programs;
     struct counts_histogram h;
     struct timespec now;
+    struct utsname machine;
     collector_make_histogram(&h, 0);
     h.used = 1;
     const struct counts counts = {
@@ -425,12 +394,22 @@ static enum profd_status upload_fill(struct profd_upload *u, size_t programs, co
     profd_upload_set_processes_started(u, 0);
     TRY(profd_executable_read_id(path, build, sizeof build, e));
     TRY(profd_upload_add_build(u, build, path, NULL, e));
-    TRY(add_environment_labels(u, e));
+    for (char **v = environ; *v; v++) {
+        const char *rest = strncmp(*v, prefix, sizeof prefix - 1) == 0 ? *v + sizeof prefix - 1 : NULL;
+        const char *equals = rest ? strchr(rest, '=') : NULL;
+        if (equals && (size_t)(equals - rest) < sizeof name) {
+            (void)snprintf(name, sizeof name, "%.*s", (int)(equals - rest), rest);
+            TRY(profd_upload_add_label(u, name, equals + 1, e));
+        }
+    }
+    if (!profd_upload_has_label(u, "host") && uname(&machine) == 0) {
+        TRY(profd_upload_add_label(u, "host", machine.nodename, e));
+    }
     return upload_add_counts(u, &counts, e);
 }
 
-/* Uploads that number as a counter of the collector, for the build of the command in this file, with the labels of its
- * processes. No process is counted by it. The upload is sent once; a failure is said on standard error. */
+/* Uploads the number of programs that were not counted, as a counter of the collector, for the build of the command in
+ * this file. It counts no process. The upload is sent once; a failure is said on standard error. */
 static void run_uncounted_send(size_t programs, const char *path, struct profd_conn *conn)
 {
     struct profd_error e = {""};
@@ -466,21 +445,12 @@ struct run_delivery {
 #define NAMELESS_MAX 256 /* builds: their files are examined after one command */
 #define CLOCKS_APART 5   /* seconds: the times that processes report are their own clock's */
 
-/* Milliseconds of the monotonic clock. */
-static int64_t ms_now(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
-
 static uint32_t ms_left(int64_t deadline)
 {
-    int64_t left = deadline - ms_now();
+    int64_t left = deadline - monotonic_ms();
     return left > 0 ? (uint32_t)left : 0;
 }
 
-/* Closes. */
 static void run_delivery_close(struct run_delivery *d)
 {
     profd_conn_close(d->conn);
@@ -514,20 +484,7 @@ static enum profd_status run_delivery_open(struct run_delivery *d, struct profd_
     return status;
 }
 
-/* True if the daemon says that it has names for the build; it is not asked long. */
-static bool has_names(struct run_delivery *d, const char *id)
-{
-    struct ask_target target;
-    struct answer build = {.whole = NULL};
-    uint32_t patience = profd_conn_set_answer_ms(d->conn, QUESTION_MS);
-    ask_target_init(&target, "/api/v1/builds/{}", id);
-    bool known = ask_object(d->conn, &target, &build, NULL) == PROFD_OK && row_flag(build.whole, "symbols");
-    (void)profd_conn_set_answer_ms(d->conn, patience);
-    answer_free(&build);
-    return known;
-}
-
-/* Queues the file as an executable that was not requested. False: it has no function names. */
+/* Queues the file as an executable that was not requested. False if it has no function names. */
 static bool file_queue(struct run_delivery *d, const char *path)
 {
     struct profd_executable *x;
@@ -540,18 +497,7 @@ static bool file_queue(struct run_delivery *d, const char *path)
     return queued;
 }
 
-/* Sends this executable, unless the daemon has its names already; does not wait for it to be
- * parsed. Scripts, files without names and what cannot be read are passed over: run_delivery_finish looks again. */
-static void run_delivery_send_command(struct run_delivery *d, const char *path)
-{
-    char id[ID_SIZE];
-    if (d->conn && profd_executable_read_id(path, id, sizeof id, NULL) == PROFD_OK && !has_names(d, id) &&
-        file_queue(d, path)) {
-        (void)profd_conn_flush(d->conn, NULL);
-    }
-}
-
-/* Waits for all that was sent. A connection that is no more is made anew, once. */
+/* Waits for all that was sent. A connection that was closed is made anew, once. */
 static enum profd_status delivery_sync(struct run_delivery *d, int64_t deadline, struct profd_error *e)
 {
     enum profd_status status = d->conn ? profd_conn_sync(d->conn, ms_left(deadline), e) : PROFD_UNAVAILABLE;
@@ -568,15 +514,19 @@ static enum profd_status delivery_sync(struct run_delivery *d, int64_t deadline,
     return status == PROFD_OK ? profd_conn_sync(d->conn, ms_left(deadline), e) : status;
 }
 
-/* Builds without names that were counted in since the command began: programs that it started, and the libraries of
- * all. */
-static size_t nameless_send(struct run_delivery *d, json_t *builds)
+/* Sends the executables of builds that were counted in without names since the command began, and waits for them: these
+ * are programs that it started, and the libraries of all. */
+static enum profd_status names_finish(struct run_delivery *d, int64_t deadline, struct profd_error *e)
 {
+    struct answer builds = {.whole = NULL};
+    uint32_t left = ms_left(deadline);
     json_t *build;
     size_t sent = 0, tried = 0, i;
     char id[ID_SIZE];
+    (void)profd_conn_set_answer_ms(d->conn, left ? left : 1);
+    TRY(ask_builds(d->conn, &builds, e));
     d->refused = 0; /* what is still without names is sent again */
-    json_array_foreach(builds, i, build)
+    json_array_foreach(builds.rows, i, build)
     {
         const char *path = row_text(build, "name");
         if (tried == NAMELESS_MAX || row_flag(build, "symbols") || path[0] != '/' ||
@@ -589,45 +539,8 @@ static size_t nameless_send(struct run_delivery *d, json_t *builds)
             sent += file_queue(d, path);
         }
     }
-    return sent;
-}
-
-/* What was seen without names, and can be named: sent, and waited for. */
-static enum profd_status names_finish(struct run_delivery *d, int64_t deadline, struct profd_error *e)
-{
-    struct answer builds = {.whole = NULL};
-    uint32_t left = ms_left(deadline);
-    (void)profd_conn_set_answer_ms(d->conn, left ? left : 1);
-    enum profd_status status = ask_builds(d->conn, &builds, e);
-    if (status == PROFD_OK && nameless_send(d, builds.rows)) {
-        status = profd_conn_sync(d->conn, ms_left(deadline), e);
-    }
     answer_free(&builds);
-    return status;
-}
-
-/* An ACK of SYNC covers the processes that this run of the daemon has accepted. Checks whether there were others. */
-static enum profd_status delivery_judge(const struct run_delivery *d, struct profd_error *e)
-{
-    uint64_t run, refused;
-    profd_conn_get_refused(d->conn, &run, &refused);
-    if (run == 0) {
-        return profd_error_set(e, PROFD_UNAVAILABLE,
-                               "%s is older than this profctl and does not say whether it accepted every process",
-                               profd_conn_daemon(d->conn));
-    }
-    if (run != d->run) {
-        return profd_error_set(e, PROFD_UNAVAILABLE,
-                               "profd was restarted while the command ran, and does not know which processes ran "
-                               "meanwhile");
-    }
-    if (refused != d->refused_before) {
-        return profd_error_set(e, PROFD_UNAVAILABLE,
-                               "profd refused %llu processes or connections of this user while the command ran; its "
-                               "log says why",
-                               (unsigned long long)(refused - d->refused_before));
-    }
-    return PROFD_OK;
+    return sent > 0 ? profd_conn_sync(d->conn, ms_left(deadline), e) : PROFD_OK;
 }
 
 /* After the command: waits at most wait_ms until all counts of ended processes are durable, and until the names of the
@@ -637,13 +550,26 @@ static enum profd_status delivery_judge(const struct run_delivery *d, struct pro
  * connection of this user. OK does not cover a process that found the daemon's queue of new connections full. */
 static enum profd_status run_delivery_finish(struct run_delivery *d, uint32_t wait_ms, struct profd_error *e)
 {
-    int64_t deadline = ms_now() + wait_ms;
+    int64_t deadline = monotonic_ms() + wait_ms;
     struct profd_error why = {""};
     enum profd_status status = delivery_sync(d, deadline, e);
     if (status != PROFD_OK) {
         return profd_error_wrap(e, status, "it is unknown whether all counts are stored");
     }
-    enum profd_status judged = delivery_judge(d, &why);
+    /* The answer covers the processes that this run of the daemon has accepted: there may be others. */
+    enum profd_status judged = PROFD_OK;
+    uint64_t run, refused;
+    profd_conn_get_refused(d->conn, &run, &refused);
+    if (run != d->run) {
+        judged = profd_error_set(&why, PROFD_UNAVAILABLE,
+                                 "profd was restarted while the command ran, and does not know which processes ran "
+                                 "meanwhile");
+    } else if (refused != d->refused_before) {
+        judged = profd_error_set(&why, PROFD_UNAVAILABLE,
+                                 "profd refused %llu processes or connections of this user while the command ran; its "
+                                 "log says why",
+                                 (unsigned long long)(refused - d->refused_before));
+    }
     status = names_finish(d, deadline, e);
     if (judged != PROFD_OK) {
         *e = why;
@@ -676,20 +602,6 @@ static enum profd_status env_set(const char *name, const char *value, struct pro
     return setenv(name, value, 1) == 0 ? PROFD_OK : profd_error_set(e, PROFD_NO_MEMORY, "run: no memory for %s", name);
 }
 
-/* Timers of CPU time end at the scheduler's ticks. The coarse clock tells their rate. */
-static void rate_judge(const char *value)
-{
-    struct timespec tick;
-    const unsigned long asked = strtoul(value, NULL, 10);
-    if (clock_getres(CLOCK_MONOTONIC_COARSE, &tick) == 0 && tick.tv_nsec > 0 && asked <= ATTACH_RATE_MAX &&
-        asked > 1000000000ul / (unsigned long)tick.tv_nsec) {
-        profctl_complain(
-            "run: this kernel takes at most %lu samples a second of a thread; each stands for several of the "
-            "%lu ticks of --rate %s",
-            1000000000ul / (unsigned long)tick.tv_nsec, asked, value);
-    }
-}
-
 /* What the collector of the command reads in its environment. */
 static enum profd_status environment_set(const struct profctl_call *call, struct profd_error *e)
 {
@@ -717,8 +629,16 @@ static enum profd_status environment_set(const struct profctl_call *call, struct
         TRY(profctl_number(call, NUMBERS[i].option, "a number", NUMBERS[i].least, NUMBERS[i].most, &n, e));
         TRY(given ? env_set(NUMBERS[i].variable, given, e) : PROFD_OK);
     }
-    if (profctl_value(call, "rate")) {
-        rate_judge(profctl_value(call, "rate"));
+    /* Timers of CPU time end at the scheduler's ticks. The coarse clock tells their rate. */
+    const char *rate = profctl_value(call, "rate");
+    const unsigned long asked = rate ? strtoul(rate, NULL, 10) : 0;
+    struct timespec tick;
+    if (clock_getres(CLOCK_MONOTONIC_COARSE, &tick) == 0 && tick.tv_nsec > 0 &&
+        asked > 1000000000ul / (unsigned long)tick.tv_nsec) {
+        profctl_complain(
+            "run: this kernel takes at most %lu samples a second of a thread; each stands for several of the "
+            "%lu ticks of --rate %s",
+            1000000000ul / (unsigned long)tick.tv_nsec, asked, rate);
     }
     if (clock && strcmp(clock, "wall") == 0) {
         return profd_error_set(e, PROFD_USAGE,
@@ -750,25 +670,36 @@ static enum profd_status environment_set(const struct profctl_call *call, struct
     return n < sizeof text ? env_set("ASAN_OPTIONS", text, e) : PROFD_OK;
 }
 
-/* Runs it to its end; its name goes to the daemon meanwhile. The exit status. */
-static int command_run(char **argv, const char *path, struct run_delivery *delivery, bool *ran)
+/* Runs the command to its end, and returns its exit status. Meanwhile its executable is sent to the daemon, unless it
+ * has the function names already; what has none, or cannot be read, is left to run_delivery_finish. */
+static int command_run(char **argv, const char *path, struct run_delivery *d, bool *ran)
 {
     struct run_command c;
+    struct ask_target target;
+    struct answer build = {.whole = NULL};
+    char id[ID_SIZE];
     int status = 0;
     if (!run_command_start(&c, "run", argv)) {
         *ran = false;
         return profd_status_exit(PROFD_INTERNAL);
     }
     *ran = run_command_release(&c);
-    if (*ran) {
-        run_delivery_send_command(delivery, path);
+    if (*ran && d->conn && profd_executable_read_id(path, id, sizeof id, NULL) == PROFD_OK) {
+        const uint32_t patience = profd_conn_set_answer_ms(d->conn, QUESTION_MS);
+        ask_target_init(&target, "/api/v1/builds/{}", id);
+        const bool known = ask_object(d->conn, &target, &build, NULL) == PROFD_OK && row_flag(build.whole, "symbols");
+        (void)profd_conn_set_answer_ms(d->conn, patience);
+        answer_free(&build);
+        if (!known && file_queue(d, path)) {
+            (void)profd_conn_flush(d->conn, NULL);
+        }
     }
     while (!run_command_step(&c, true, &status)) {
     }
     return run_command_end(&c, status);
 }
 
-/* Waits for the daemon, and says what there is to say. */
+/* Waits for the daemon, and says what is missing, or, with verbose, that all is stored. */
 static void delivery_finish(struct run_delivery *d, uint32_t wait_ms, bool verbose)
 {
     struct profd_error e = {""};
@@ -786,21 +717,6 @@ static void delivery_finish(struct run_delivery *d, uint32_t wait_ms, bool verbo
     } else if (d->refused) {
         profctl_complain("run: %s", d->why.sentence);
     }
-}
-
-/* --check: path is the command's file, or "", and why the reason that it cannot be counted, or "". */
-static enum profd_status command_check(const char *command, const char *path, const char *why, struct profd_error *e)
-{
-    if (!path[0]) {
-        return profd_error_set(e, PROFD_NO_INPUT, "run: %s: there is no such program", command);
-    }
-    printf("%s will %sbe counted%s%s\n", path, why[0] ? "not " : "", why[0] ? ": " : "", why);
-    if (!why[0]) {
-        puts("Of the programs that it starts, those are not counted that are static, set-user-id, of another C "
-             "library or\nmachine, or started with another root directory or without LD_PRELOAD; profctl run lists "
-             "them at its end.");
-    }
-    return why[0] ? PROFD_REFUSED : PROFD_OK;
 }
 
 static enum profd_status run_run(const struct profctl_call *call, struct profd_error *e)
@@ -822,7 +738,16 @@ static enum profd_status run_run(const struct profctl_call *call, struct profd_e
     }
     TRY(environment_set(call, e));
     if (profctl_value(call, "check")) {
-        return command_check(argv[0], path, why, e);
+        if (!path[0]) {
+            return profd_error_set(e, PROFD_NO_INPUT, "run: %s: there is no such program", argv[0]);
+        }
+        printf("%s will %sbe counted%s%s\n", path, why[0] ? "not " : "", why[0] ? ": " : "", why);
+        if (!why[0]) {
+            puts("Of the programs that it starts, those are not counted that are static, set-user-id, of another C "
+                 "library or\nmachine, or started with another root directory or without LD_PRELOAD; profctl run "
+                 "lists them at its end.");
+        }
+        return why[0] ? PROFD_REFUSED : PROFD_OK;
     }
     enum profd_status status = run_delivery_open(&delivery, &absent);
     const bool required = profctl_value(call, "require-daemon") != NULL;

@@ -1,4 +1,4 @@
-/* profctl status: is the daemon there, what does it hold, what waits in the spool. */
+/* profctl status: the daemon, its stored data, and the spool. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -25,29 +25,9 @@ struct totals {
     uint64_t uploads, processes;
 };
 
-static enum profd_status totals_read(struct profd_conn *conn, struct totals *t, struct profd_error *e)
+static void state_print(json_t *r)
 {
-    struct answer builds;
-    json_t *build;
-    size_t i;
-    TRY(ask_builds(conn, &builds, e));
-    json_array_foreach(builds.rows, i, build)
-    {
-        t->builds++;
-        t->unnamed += !row_flag(build, "symbols");
-        if (row_flag(build, "is_program")) { /* each upload has one program */
-            t->programs++;
-            t->uploads += row_number(build, "uploads");
-            t->processes += row_number(build, "processes_started");
-        }
-    }
-    answer_free(&builds);
-    return PROFD_OK;
-}
-
-/* How the uploads are kept, and on how much space. */
-static void kept_print(json_t *r)
-{
+    char age[32];
     char raw[32], file[32], idle[32];
     show_bytes(row_number(r, "raw_bytes"), raw, sizeof raw);
     show_bytes(row_number(r, "file_bytes") + row_number(r, "wal_bytes"), file, sizeof file);
@@ -64,12 +44,6 @@ static void kept_print(json_t *r)
     show_bytes(row_number(r, "user_bytes"), raw, sizeof raw);
     printf("users    %" PRIu64 " %s %s; --json lists the largest\n", users,
            noun_for(users, "user stores", "users store"), raw);
-}
-
-static void state_print(json_t *r)
-{
-    char raw[32], age[32];
-    kept_print(r);
     if (row_text(r, "http_url")[0]) {
         printf("page     %s%s\n", row_text(r, "http_url"), row_flag(r, "http_token") ? " with token" : "");
     }
@@ -127,7 +101,7 @@ static uint64_t amount_uploads(const json_t *relay, const char *name)
     return row_number(json_object_get(relay, name), "uploads");
 }
 
-/* What is forwarded to a centre. */
+/* The uploads that this host forwards to its centre. */
 static void relay_print(json_t *r)
 {
     const int64_t now = (int64_t)time(NULL);
@@ -157,7 +131,7 @@ static void relay_print(json_t *r)
     }
 }
 
-/* What hosts have sent to this centre. */
+/* The uploads that hosts have sent to this centre. */
 static void centre_print(json_t *c)
 {
     const char *last = row_text(c, "last_time");
@@ -217,26 +191,15 @@ static void text_print(const struct profd_conn *conn, const struct totals *t, co
            noun_for(s->count, "upload waits", "uploads wait"), size, age, directory);
 }
 
-static enum profd_status state_print_json(const char *daemon, bool reachable, const struct totals *t,
-                                          const struct answer *state, const struct spooled *s, struct profd_error *e)
-{
-    json_t *name = json_string(daemon), *store = state->whole ? json_incref(state->whole) : json_null();
-    return json_print(json_pack("{s:o,s:b,s:I,s:I,s:I,s:I,s:I,s:o,s:{s:I,s:I}}", "daemon",
-                                name ? name : json_string(""), "reachable", reachable, "uploads",
-                                json_count(t->uploads), "processes_started", json_count(t->processes), "programs",
-                                json_count(t->programs), "builds", json_count(t->builds), "builds_without_names",
-                                json_count(t->unnamed), "store", store, "spool", "uploads", json_count(s->count),
-                                "bytes", json_count(s->bytes)),
-                      e);
-}
-
 static enum profd_status status_run(const struct profctl_call *call, struct profd_error *e)
 {
     struct profd_conn *conn = NULL;
-    struct totals totals = {.builds = 0};
-    struct answer state = {.whole = NULL};
+    struct totals t = {.builds = 0};
+    struct answer state = {.whole = NULL}, builds = {.whole = NULL};
     struct ask_target target;
     struct spooled spooled = {.count = 0};
+    json_t *build;
+    size_t i;
     char directory[4096] = "";
     const struct profd_options o = profctl_options(call, ASK_ANSWER_MS);
     struct profd_error spool_error = {""};
@@ -245,17 +208,35 @@ static enum profd_status status_run(const struct profctl_call *call, struct prof
         profctl_complain("%s", spool_error.sentence);
     }
     enum profd_status status = profd_conn_open(&o, &conn, e);
-    status = status ? status : totals_read(conn, &totals, e);
+    status = status ? status : ask_builds(conn, &builds, e);
+    json_array_foreach(builds.rows, i, build)
+    {
+        t.builds++;
+        t.unnamed += !row_flag(build, "symbols");
+        if (row_flag(build, "is_program")) { /* each upload has one program */
+            t.programs++;
+            t.uploads += row_number(build, "uploads");
+            t.processes += row_number(build, "processes_started");
+        }
+    }
+    answer_free(&builds);
     if (status == PROFD_OK) { /* only users who may read everything get it */
         ask_target_init(&target, "/api/v1/status", NULL);
         (void)ask_object(conn, &target, &state, NULL);
     }
     if (call->json) {
-        enum profd_status printed =
-            state_print_json(conn ? profd_conn_daemon(conn) : "", status == PROFD_OK, &totals, &state, &spooled, e);
+        json_t *name = json_string(conn ? profd_conn_daemon(conn) : ""),
+               *store = state.whole ? json_incref(state.whole) : json_null();
+        enum profd_status printed = json_print(
+            json_pack("{s:o,s:b,s:I,s:I,s:I,s:I,s:I,s:o,s:{s:I,s:I}}", "daemon", name ? name : json_string(""),
+                      "reachable", status == PROFD_OK, "uploads", json_count(t.uploads), "processes_started",
+                      json_count(t.processes), "programs", json_count(t.programs), "builds", json_count(t.builds),
+                      "builds_without_names", json_count(t.unnamed), "store", store, "spool", "uploads",
+                      json_count(spooled.count), "bytes", json_count(spooled.bytes)),
+            e);
         status = status ? status : printed;
     } else {
-        text_print(status == PROFD_OK ? conn : NULL, &totals, &state, &spooled, directory);
+        text_print(status == PROFD_OK ? conn : NULL, &t, &state, &spooled, directory);
     }
     answer_free(&state);
     profd_conn_close(conn);

@@ -14,13 +14,11 @@
 
 /* ---- Executables that a gmon.out fits as well as the one that was named ---- */
 
-/* It says only where code is, not of which file. */
-
 #define FILES_MAX 64     /* that are read */
 #define ENTRIES_MAX 4096 /* of a directory */
 #define ID_SIZE 129
 
-struct search {
+struct twin_search {
     const struct profd_executable *executable;
     const char *gmon;
     off_t size;           /* of the executable's file */
@@ -28,8 +26,9 @@ struct search {
     size_t count;
 };
 
-/* id: NULL, or the build-id that the file must still have. */
-static void file_try(struct search *s, const char *path, const char *id)
+/* Warns if the file is another executable that fits the gmon.out, which states addresses of code, but not the file. id
+ * is NULL, or the build-id that the file must still have. */
+static void file_try(struct twin_search *s, const char *path, const char *id)
 {
     struct profd_executable *other = NULL;
     struct profd_upload *upload = NULL;
@@ -56,8 +55,8 @@ static void file_try(struct search *s, const char *path, const char *id)
     profd_executable_free(other);
 }
 
-/* The directory of a file. */
-static void directory_try(struct search *s, const char *beside)
+/* Tries every file in the directory of a file. */
+static void directory_try(struct twin_search *s, const char *beside)
 {
     char folder[4096], path[4096 + 256];
     const char *slash = strrchr(beside, '/');
@@ -78,32 +77,18 @@ static void directory_try(struct search *s, const char *beside)
     }
 }
 
-static void stored_try(struct search *s, const struct profd_options *server)
-{
-    struct answer builds = {.whole = NULL};
-    struct profd_conn *conn = NULL;
-    json_t *build;
-    size_t i;
-    if (profd_conn_open(server, &conn, NULL) == PROFD_OK) {
-        (void)ask_builds(conn, &builds, NULL);
-        profd_conn_close(conn);
-    }
-    json_array_foreach(builds.rows, i, build)
-    {
-        if (row_text(build, "name")[0] == '/') {
-            file_try(s, row_text(build, "name"), row_text(build, "build_id"));
-        }
-    }
-    answer_free(&builds);
-}
-
 /* Warns of each other executable that could have written the gmon.out: of the regular files in the directories of both,
  * and of the programs that the daemon has, if their files are still in place. Reads 64 files at most,
  * which have between half and twice the size of the executable's. */
-static void upload_twins_warn(const struct profd_executable *x, const char *gmon, const struct profd_options *server)
+static void upload_twins_warn(const struct profd_executable *x, const char *gmon, const struct profctl_call *call)
 {
-    struct search s = {.executable = x, .gmon = gmon, .ids = calloc(FILES_MAX + 1, ID_SIZE)};
+    const struct profd_options o = profctl_options(call, 1000);
+    struct twin_search s = {.executable = x, .gmon = gmon, .ids = calloc(FILES_MAX + 1, ID_SIZE)};
+    struct answer builds = {.whole = NULL};
+    struct profd_conn *conn = NULL;
     struct stat st;
+    json_t *build;
+    size_t i;
     if (!s.ids || stat(profd_executable_path(x), &st) != 0) {
         free(s.ids);
         return;
@@ -112,7 +97,17 @@ static void upload_twins_warn(const struct profd_executable *x, const char *gmon
     (void)snprintf(s.ids[s.count++], ID_SIZE, "%s", profd_executable_build_id(x));
     directory_try(&s, gmon);
     directory_try(&s, profd_executable_path(x));
-    stored_try(&s, server);
+    if (profd_conn_open(&o, &conn, NULL) == PROFD_OK) {
+        (void)ask_builds(conn, &builds, NULL);
+        profd_conn_close(conn);
+    }
+    json_array_foreach(builds.rows, i, build)
+    {
+        if (row_text(build, "name")[0] == '/') {
+            file_try(&s, row_text(build, "name"), row_text(build, "build_id"));
+        }
+    }
+    answer_free(&builds);
     free(s.ids);
 }
 
@@ -126,7 +121,7 @@ static const struct profctl_option upload_options[] = {
     {"label", 'l', "K=V", "attach a label to these uploads; may be repeated"},
 };
 
-struct tally {
+struct upload_tally {
     size_t stored, spooled, refused, earlier_stored, executables_refused;
     enum profd_status first; /* of what was refused */
     char why_spooled[sizeof(struct profd_error)];
@@ -146,23 +141,22 @@ struct upload_run {
     bool compared;                       /* other executables were tried with a gmon.out */
     enum import_format format;
     const char **executables;
-    size_t executable_count;
     struct import_shelf shelf;
-    struct tally tally;
+    struct upload_tally tally;
     const char *file;  /* that is imported now */
     size_t said_count; /* sentences about objects that were said already */
     bool said_more;
     char said[64][sizeof(struct profd_error)];
 };
 
-static void refuse(struct tally *t, enum profd_status status, const char *sentence)
+static void refuse(struct upload_tally *t, enum profd_status status, const char *sentence)
 {
     t->refused++;
     t->first = t->first == PROFD_OK ? status : t->first;
     profctl_complain("%s", sentence);
 }
 
-static void tally_show(struct tally *t)
+static void tally_show(struct upload_tally *t)
 {
     char detail[64];
     size_t done = t->stored + t->spooled + t->refused;
@@ -172,7 +166,7 @@ static void tally_show(struct tally *t)
 
 static void outcome_take(void *context, const struct profd_outcome *o)
 {
-    struct tally *t = context;
+    struct upload_tally *t = context;
     tally_show(t);
     if (o->status != PROFD_OK && o->executable) {
         profctl_complain("%s: executable not stored: %s. Its profiles show addresses until you run: profctl symbols %s",
@@ -203,69 +197,32 @@ static void outcome_take(void *context, const struct profd_outcome *o)
     }
 }
 
-/* Those of the command line, and the name of this host where none is given. */
-static enum profd_status upload_label(const struct profctl_call *call, struct profd_upload *u, struct profd_error *e)
-{
-    char host[256] = "";
-    enum profd_status status = labels_add(call, u, e);
-    if (status != PROFD_OK || profd_upload_has_label(u, "host") || gethostname(host, sizeof host - 1) != 0 ||
-        host[0] == '\0') {
-        return status;
-    }
-    return profd_upload_add_label(u, "host", host, e);
-}
-
-static void program_note(struct tally *t, const char *build_id, const char *path)
-{
-    if (t->build_id[0] == '\0') {
-        (void)snprintf(t->build_id, sizeof t->build_id, "%s", build_id);
-        profctl_clean(basename(path), t->name, sizeof t->name);
-    } else if (strcmp(t->build_id, build_id) != 0) {
-        t->several = true;
-    }
-}
-
-/* Labels u and sends it. Frees it. */
+/* Adds the labels of the command line to an upload, and the name of this host if no host is given, and sends it. Frees
+ * it. */
 static enum profd_status upload_send(struct upload_run *r, struct profd_upload *u, const char *name,
                                      struct profd_error *e)
 {
-    enum profd_status status = upload_label(r->call, u, e);
+    struct upload_tally *t = &r->tally;
+    char host[256] = "";
+    enum profd_status status = labels_add(r->call, u, e);
+    if (status == PROFD_OK && !profd_upload_has_label(u, "host") && gethostname(host, sizeof host - 1) == 0 &&
+        host[0] != '\0') {
+        status = profd_upload_add_label(u, "host", host, e);
+    }
     if (status == PROFD_OK) {
-        program_note(&r->tally, profd_upload_build_id(u, 0), profd_upload_build_name(u, 0));
+        const char *id = profd_upload_build_id(u, 0);
+        if (t->build_id[0] == '\0') {
+            (void)snprintf(t->build_id, sizeof t->build_id, "%s", id);
+            profctl_clean(basename(profd_upload_build_name(u, 0)), t->name, sizeof t->name);
+        } else if (strcmp(t->build_id, id) != 0) {
+            t->several = true;
+        }
         status = profd_delivery_upload(r->delivery, u, name, e);
-        r->tally.sent++;
-        tally_show(&r->tally);
+        t->sent++;
+        tally_show(t);
     }
     profd_upload_free(u);
     return status;
-}
-
-static enum profd_status gmon_send(struct upload_run *r, const char *path, struct profd_error *e)
-{
-    struct profd_upload *u = NULL;
-    TRY(profd_executable_import(r->executable, path, &u, e));
-    if (!r->compared) { /* with the first file: the others are of the same executable */
-        const struct profd_options o = profctl_options(r->call, 1000);
-        upload_twins_warn(r->executable, path, &o);
-        r->compared = true;
-    }
-    return upload_send(r, u, path, e);
-}
-
-/* The executable of gmon.out files, once. */
-static enum profd_status gmon_prepare(struct upload_run *r, struct profd_error *e)
-{
-    const char *exe = profctl_value(r->call, "exe");
-    if (r->executable) {
-        return PROFD_OK;
-    }
-    enum profd_status status = profd_executable_open(exe ? exe : "./a.out", &r->executable, e);
-    if (status == PROFD_NO_INPUT && !exe) {
-        return profd_error_set(e, status,
-                               "upload: no executable named; use -e EXE for the program that wrote the gmon.out "
-                               "(./a.out, the default, cannot be opened)");
-    }
-    return status == PROFD_OK ? profd_delivery_offer(r->delivery, r->executable, e) : status;
 }
 
 static enum profd_status import_take(void *context, struct profd_upload *u, const char *process, struct profd_error *e)
@@ -300,7 +257,7 @@ static void note_say(void *context, const char *sentence)
     }
 }
 
-/* One argument. Fails only where the others cannot be sent either. */
+/* Sends the profiles of one argument. Fails only if the others cannot be sent either. */
 static enum profd_status file_send(struct upload_run *r, const char *path, struct profd_error *e)
 {
     struct profd_error why = {""};
@@ -310,8 +267,24 @@ static enum profd_status file_send(struct upload_run *r, const char *path, struc
         status = import_any_detect(path, &format, &why);
     }
     if (status == PROFD_OK && format == IMPORT_GMON) {
-        TRY(gmon_prepare(r, e));
-        status = gmon_send(r, path, &why);
+        const char *exe = profctl_value(r->call, "exe");
+        struct profd_upload *u = NULL;
+        if (!r->executable) { /* one for all gmon.out files */
+            status = profd_executable_open(exe ? exe : "./a.out", &r->executable, e);
+            if (status == PROFD_NO_INPUT && !exe) {
+                return profd_error_set(e, status,
+                                       "upload: no executable named; use -e EXE for the program that wrote the "
+                                       "gmon.out (./a.out, the default, cannot be opened)");
+            }
+            TRY(status);
+            TRY(profd_delivery_offer(r->delivery, r->executable, e));
+        }
+        status = profd_executable_import(r->executable, path, &u, &why);
+        if (status == PROFD_OK && !r->compared) { /* with the first file: the others are of the same executable */
+            upload_twins_warn(r->executable, path, r->call);
+            r->compared = true;
+        }
+        status = status ? status : upload_send(r, u, path, &why);
         if (status == PROFD_WRONG_BUILD) {
             const struct profd_error cause = why;
             profd_error_set(&why, status, "%s; name the executable that ran with -e", cause.sentence);
@@ -333,26 +306,7 @@ static enum profd_status file_send(struct upload_run *r, const char *path, struc
     return PROFD_OK;
 }
 
-static enum profd_status summary_json(const struct tally *t, struct profd_error *e)
-{
-    const struct import_notes *n = &t->notes;
-    json_t *object =
-        json_pack("{s:s,s:I,s:I,s:I,s:I,s:I}", "build_id", t->build_id, "stored", json_count(t->stored), "spooled",
-                  json_count(t->spooled), "refused", json_count(t->refused), "executables_refused",
-                  json_count(t->executables_refused), "stored_from_spool", json_count(t->earlier_stored));
-    json_t *notes = json_pack("{s:I,s:I,s:I,s:I,s:I,s:I,s:I}", "ticks", json_count(n->ticks), "ticks_outside",
-                              json_count(n->outside_ticks), "calls", json_count(n->calls), "calls_outside",
-                              json_count(n->outside_calls), "ambiguous", json_count(n->ambiguous), "nameless",
-                              json_count(n->nameless), "left_out", json_count(n->left_out));
-    if (t->imported && json_object_update(object, notes) != 0) {
-        json_decref(object);
-        object = NULL;
-    }
-    json_decref(notes);
-    return json_print(object, e);
-}
-
-/* What of other tools' files did not find its place. */
+/* Prints the ticks and calls of other tools' files that are in no known build or function. */
 static void notes_print(const struct import_notes *n)
 {
     if (n->outside_ticks || n->outside_calls) {
@@ -378,7 +332,7 @@ static void notes_print(const struct import_notes *n)
 
 static enum profd_status summary_print(const struct upload_run *r, struct profd_error *e)
 {
-    const struct tally *t = &r->tally;
+    const struct upload_tally *t = &r->tally;
     char what[600];
     if (t->build_id[0] == '\0') {
         (void)snprintf(what, sizeof what, "nothing");
@@ -389,7 +343,21 @@ static enum profd_status summary_print(const struct upload_run *r, struct profd_
     }
     enum profd_status status = PROFD_OK;
     if (r->call->json) {
-        status = summary_json(t, e);
+        const struct import_notes *n = &t->notes;
+        json_t *object =
+            json_pack("{s:s,s:I,s:I,s:I,s:I,s:I}", "build_id", t->build_id, "stored", json_count(t->stored), "spooled",
+                      json_count(t->spooled), "refused", json_count(t->refused), "executables_refused",
+                      json_count(t->executables_refused), "stored_from_spool", json_count(t->earlier_stored));
+        json_t *notes = json_pack("{s:I,s:I,s:I,s:I,s:I,s:I,s:I}", "ticks", json_count(n->ticks), "ticks_outside",
+                                  json_count(n->outside_ticks), "calls", json_count(n->calls), "calls_outside",
+                                  json_count(n->outside_calls), "ambiguous", json_count(n->ambiguous), "nameless",
+                                  json_count(n->nameless), "left_out", json_count(n->left_out));
+        if (t->imported && json_object_update(object, notes) != 0) {
+            json_decref(object);
+            object = NULL;
+        }
+        json_decref(notes);
+        status = json_print(object, e);
     } else if (t->stored == 0 && t->earlier_stored == 0 && t->spooled == 0 && t->refused > 0) {
         printf("Nothing stored: %zu %s refused.\n", t->refused, noun_for(t->refused, "file", "files"));
     } else if (t->stored || t->spooled == 0) {
@@ -413,40 +381,32 @@ static enum profd_status summary_print(const struct upload_run *r, struct profd_
     return status;
 }
 
-static enum profd_status run_prepare(struct upload_run *r, struct profd_error *e)
-{
-    const struct profctl_call *call = r->call;
-    size_t format = IMPORT_AUTO;
-    TRY(profctl_choose(call, "format", &format, e));
-    r->format = (enum import_format)format;
-    r->executables = calloc(call->given_count + 1, sizeof *r->executables);
-    if (!r->executables) {
-        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for the command line");
-    }
-    for (size_t i = 0; i < call->given_count; i++) {
-        if (strcmp(call->given[i].option->name, "exe") == 0) {
-            r->executables[r->executable_count++] = call->given[i].value;
-        }
-    }
-    r->shelf = (struct import_shelf){.root = profctl_value(call, "root"),
-                                     .executables = r->executables,
-                                     .executable_count = r->executable_count,
-                                     .found = executable_found,
-                                     .context = r};
-    r->tally.notes.say = note_say;
-    r->tally.notes.context = r;
-    return labels_check(call, e) ? PROFD_USAGE : PROFD_OK;
-}
-
 static enum profd_status upload_run(const struct profctl_call *call, struct profd_error *e)
 {
     struct upload_run *r = calloc(1, sizeof *r);
     const struct profd_options o = profctl_options(call, 30000);
-    if (!r) {
+    size_t format = IMPORT_AUTO;
+    if (!r || !(r->executables = calloc(call->given_count + 1, sizeof *r->executables))) {
+        free(r);
         return profd_error_set(e, PROFD_NO_MEMORY, "no memory for uploads");
     }
     r->call = call;
-    enum profd_status status = run_prepare(r, e);
+    for (size_t i = 0; i < call->given_count; i++) {
+        if (strcmp(call->given[i].option->name, "exe") == 0) {
+            r->executables[r->shelf.executable_count++] = call->given[i].value;
+        }
+    }
+    r->shelf.root = profctl_value(call, "root");
+    r->shelf.executables = r->executables;
+    r->shelf.found = executable_found;
+    r->shelf.context = r;
+    r->tally.notes.say = note_say;
+    r->tally.notes.context = r;
+    enum profd_status status = profctl_choose(call, "format", &format, e);
+    r->format = (enum import_format)format;
+    if (status == PROFD_OK && labels_check(call, e) != PROFD_OK) {
+        status = PROFD_USAGE;
+    }
     status = status ? status : profd_delivery_open(&o, outcome_take, &r->tally, &r->delivery, e);
     if (status == PROFD_OK) {
         for (size_t i = 0; i < call->argument_count && status == PROFD_OK; i++) {
@@ -491,20 +451,6 @@ static const struct profctl_option symbols_options[] = {
     {"timeout", 0, "SECONDS", "time for one file, 1 to 86400 (default 120)"},
 };
 
-/* Where function names may come from. Servers know build-ids only, not our hashes of code. */
-static void symbols_advise(const char *path, const char *id)
-{
-    char download[256] = "";
-    if (strncmp(id, "sha256-", 7) != 0) {
-        (void)snprintf(download, sizeof download,
-                       ", or download it: profctl symbols \"$(debuginfod-find debuginfo %.128s)\"", id);
-    }
-    profctl_complain("%s (build %.12s) is stored, but it has no function names and its debug file is not installed. "
-                     "Install that (on Debian the package with -dbgsym at the end of its name) and repeat this "
-                     "command%s",
-                     path, id, download);
-}
-
 static enum profd_status answer_ignore(void *context, const struct profd_answer *answer, const void *bytes, size_t n,
                                        struct profd_error *e)
 {
@@ -522,11 +468,11 @@ static enum profd_status executable_put(struct profd_conn *conn, void *executabl
     return profd_put_executable(conn, executable, sink, context, e);
 }
 
+/* Sends the names of a file, which must be of the build if one is given. */
 static enum profd_status symbols_send(struct profd_conn *conn, const struct profctl_call *call, const char *path,
                                       const char *build_id, struct profd_error *e)
 {
     struct profd_executable *x;
-    /* Opens a file, which must be of the build if one is given. */
     enum profd_status status = profd_executable_open(path, &x, e);
     if (status == PROFD_OK && build_id && strcmp(profd_executable_build_id(x), build_id) != 0) {
         status = profd_error_set(e, PROFD_WRONG_BUILD, "%s: the server sent a file of build %.12s for build %.12s",
@@ -550,47 +496,25 @@ static enum profd_status symbols_send(struct profd_conn *conn, const struct prof
         profctl_clean(path, name, sizeof name);
         printf("names of %s (build %.12s) stored\n", name, profd_executable_build_id(x));
     } else {
-        symbols_advise(path, profd_executable_build_id(x));
+        /* Servers know build-ids only, not our hashes of code. */
+        const char *id = profd_executable_build_id(x);
+        char download[256] = "";
+        if (strncmp(id, "sha256-", 7) != 0) {
+            (void)snprintf(download, sizeof download,
+                           ", or download it: profctl symbols \"$(debuginfod-find debuginfo %.128s)\"", id);
+        }
+        profctl_complain(
+            "%s (build %.12s) is stored, but it has no function names and its debug file is not installed. "
+            "Install that (on Debian the package with -dbgsym at the end of its name) and repeat this "
+            "command%s",
+            path, id, download);
     }
     profd_executable_free(x);
     return status;
 }
 
-/* Downloads and sends the names of one build. */
-static enum profd_status build_fetch(struct profd_conn *conn, const struct profctl_call *call, const char *build_id,
-                                     unsigned seconds, struct profd_error *e)
-{
-    char *path = NULL;
-    const struct debuginfod_file file = {
-        .url = profctl_value(call, "url"), .build_id = build_id, .kind = DEBUGINFOD_DEBUG, .seconds = seconds};
-    enum profd_status status = debuginfod_fetch(&file, &path, e);
-    if (status == PROFD_OK) {
-        status = symbols_send(conn, call, path, build_id, e);
-        if (status == PROFD_WRONG_BUILD || status == PROFD_MALFORMED) {
-            (void)unlink(path); /* or the cache would give it again */
-        }
-    }
-    free(path);
-    return status;
-}
-
-/* Is it one of the builds asked for? Without arguments: does it lack names, and can a server know it? */
-static bool build_is_wanted(json_t *build, const char *prefix)
-{
-    const char *id = row_text(build, "build_id");
-    if (prefix) {
-        return strncmp(id, prefix, strlen(prefix)) == 0;
-    }
-    return strncmp(id, "sha256-", 7) != 0 &&
-           (!row_flag(build, "symbols") || strstr(row_text(build, "note"), OBJECT_NOTE_EXPORTED) != NULL);
-}
-
-/* A server that does not answer is not asked again. */
-static bool is_end(enum profd_status status)
-{
-    return status == PROFD_TIMEOUT || status == PROFD_UNAVAILABLE || status == PROFD_USAGE;
-}
-
+/* Downloads and sends the names of the builds whose ids begin with prefix; with NULL of those that lack names and that
+ * a server can know. A server that does not answer is not asked again. Returns the first failure. */
 static enum profd_status builds_fetch(struct profd_conn *conn, const struct profctl_call *call, json_t *builds,
                                       const char *prefix, unsigned seconds)
 {
@@ -599,12 +523,29 @@ static enum profd_status builds_fetch(struct profd_conn *conn, const struct prof
     json_t *build;
     json_array_foreach(builds, i, build)
     {
+        const char *id = row_text(build, "build_id");
         struct profd_error why = {""};
-        if (is_end(status) || !build_is_wanted(build, prefix)) {
+        char *path = NULL;
+        const bool lacks_names =
+                       !row_flag(build, "symbols") || strstr(row_text(build, "note"), OBJECT_NOTE_EXPORTED) != NULL,
+                   hashed = strncmp(id, "sha256-", 7) == 0;
+        if (status == PROFD_TIMEOUT || status == PROFD_UNAVAILABLE || status == PROFD_USAGE) {
+            break;
+        }
+        if (prefix ? strncmp(id, prefix, strlen(prefix)) != 0 : hashed || !lacks_names) {
             continue;
         }
         wanted++;
-        status = build_fetch(conn, call, row_text(build, "build_id"), seconds, &why);
+        const struct debuginfod_file file = {
+            .url = profctl_value(call, "url"), .build_id = id, .kind = DEBUGINFOD_DEBUG, .seconds = seconds};
+        status = debuginfod_fetch(&file, &path, &why);
+        if (status == PROFD_OK) {
+            status = symbols_send(conn, call, path, id, &why);
+            if (status == PROFD_WRONG_BUILD || status == PROFD_MALFORMED) {
+                (void)unlink(path); /* or the cache would give it again */
+            }
+        }
+        free(path);
         if (status != PROFD_OK) {
             profctl_complain("%s", why.sentence);
             bool lacks = status == PROFD_NOT_FOUND && !prefix; /* of many builds a server has some */
@@ -619,37 +560,15 @@ static enum profd_status builds_fetch(struct profd_conn *conn, const struct prof
     return first;
 }
 
-static enum profd_status debuginfod_run(struct profd_conn *conn, const struct profctl_call *call, struct profd_error *e)
-{
-    char id[160];
-    unsigned seconds = 0;
-    struct ask_target target;
-    struct answer builds;
-    TRY(debuginfod_read_timeout(call, &seconds, e));
-    ask_target_init(&target, "/api/v1/builds", NULL);
-    TRY(ask_rows(conn, &target, &builds, e));
-    enum profd_status first =
-        call->argument_count == 0 ? builds_fetch(conn, call, builds.rows, NULL, seconds) : PROFD_OK;
-    for (size_t i = 0; i < call->argument_count; i++) {
-        struct profd_error why = {""};
-        enum profd_status status = build_find(call, call->arguments[i], id, &why);
-        if (status != PROFD_OK) {
-            profctl_complain("%s", why.sentence);
-        } else {
-            status = builds_fetch(conn, call, builds.rows, id, seconds);
-        }
-        first = first == PROFD_OK ? status : first;
-    }
-    answer_free(&builds);
-    return first;
-}
-
 static enum profd_status symbols_run(const struct profctl_call *call, struct profd_error *e)
 {
-    struct profd_conn *conn;
     const struct profd_options o = profctl_options(call, ASK_ANSWER_MS);
-    bool download = profctl_value(call, "debuginfod") != NULL;
-    if (download ? false : call->argument_count == 0 || profctl_value(call, "url") || profctl_value(call, "timeout")) {
+    struct profd_conn *conn;
+    struct answer builds = {.whole = NULL};
+    char id[160];
+    unsigned seconds = 0;
+    const bool download = profctl_value(call, "debuginfod") != NULL;
+    if (!download && (call->argument_count == 0 || profctl_value(call, "url") || profctl_value(call, "timeout"))) {
         return profd_error_set(e, PROFD_USAGE,
                                call->argument_count == 0 ? "symbols: no file given; see profctl symbols --help"
                                                          : "symbols: --url and --timeout are for --debuginfod");
@@ -659,16 +578,29 @@ static enum profd_status symbols_run(const struct profctl_call *call, struct pro
                                "symbols: --code needs the executable; --debuginfod downloads debug "
                                "files, which have no code");
     }
+    TRY(debuginfod_read_timeout(call, &seconds, e));
     TRY(profd_conn_open(&o, &conn, e));
-    enum profd_status first = download ? debuginfod_run(conn, call, e) : PROFD_OK;
-    for (size_t i = 0; !download && i < call->argument_count; i++) { /* one bad file does not keep the others back */
+    enum profd_status first = download ? ask_builds(conn, &builds, e) : PROFD_OK;
+    if (first != PROFD_OK) {
+        profd_conn_close(conn);
+        return first;
+    }
+    if (download && call->argument_count == 0) {
+        first = builds_fetch(conn, call, builds.rows, NULL, seconds);
+    }
+    for (size_t i = 0; i < call->argument_count; i++) { /* one bad argument does not keep the others back */
+        const char *argument = call->arguments[i];
         struct profd_error why = {""};
-        enum profd_status status = symbols_send(conn, call, call->arguments[i], NULL, &why);
+        enum profd_status status =
+            download ? build_find(call, argument, id, &why) : symbols_send(conn, call, argument, NULL, &why);
         if (status != PROFD_OK) {
             profctl_complain("%s", why.sentence);
-            first = first == PROFD_OK ? status : first;
+        } else if (download) {
+            status = builds_fetch(conn, call, builds.rows, id, seconds);
         }
+        first = first == PROFD_OK ? status : first;
     }
+    answer_free(&builds);
     profd_conn_close(conn);
     return first;
 }
