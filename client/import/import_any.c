@@ -39,20 +39,12 @@ static bool looks_like_callgrind(const char *text, size_t n)
     return false;
 }
 
-/* True if the bytes have no control characters; the last character may be cut. */
-static bool looks_like_text(const uint8_t *bytes, size_t n)
-{
-    n = n < 4096 ? n : 4096;
-    for (size_t i = 0; i < n; i++) {
-        if (bytes[i] < ' ' && bytes[i] != '\n' && bytes[i] != '\t' && bytes[i] != '\r') {
-            return false;
-        }
-    }
-    return true;
-}
-
 enum profd_status import_format_detect(const uint8_t *bytes, size_t n, enum import_format *out, struct profd_error *e)
 {
+    bool text = true; /* without control characters */
+    for (size_t i = 0; i < n && i < 4096; i++) {
+        text = text && (bytes[i] >= ' ' || bytes[i] == '\n' || bytes[i] == '\t' || bytes[i] == '\r');
+    }
     if (n == 0) {
         return profd_error_set(e, PROFD_MALFORMED, "it is empty");
     }
@@ -66,15 +58,13 @@ enum profd_status import_format_detect(const uint8_t *bytes, size_t n, enum impo
                                "an executable, not a profile; name the executable with -e and the profile as the file");
     } else if (n >= 2 && bytes[0] == 0x1f && bytes[1] == 0x8b) {
         *out = IMPORT_PPROF;
-    } else if (!looks_like_text(bytes, n)) {
-        /* The first field of message Profile has a number below 16 and a known wire type. */
-        if ((bytes[0] & 7) > 2 || (bytes[0] & 7) == 1 || bytes[0] >> 3 == 0 || bytes[0] >> 3 > 15) {
-            return profd_error_set(e, PROFD_MALFORMED,
-                                   "not a profile: neither gmon.out, pprof, callgrind.out nor text of perf script");
-        }
-        *out = IMPORT_PPROF;
-    } else {
+    } else if (text) {
         *out = looks_like_callgrind((const char *)bytes, n) ? IMPORT_CALLGRIND : IMPORT_PERF;
+    } else if ((bytes[0] & 7) <= 2 && (bytes[0] & 7) != 1 && bytes[0] >> 3 >= 1 && bytes[0] >> 3 <= 15) {
+        *out = IMPORT_PPROF; /* the first field of message Profile has a number below 16 and a known wire type */
+    } else {
+        return profd_error_set(e, PROFD_MALFORMED,
+                               "not a profile: neither gmon.out, pprof, callgrind.out nor text of perf script");
     }
     return PROFD_OK;
 }
@@ -111,34 +101,6 @@ static enum profd_status callgrind_each(void *context, const char *line, size_t 
                                         struct profd_error *e)
 {
     return import_callgrind_line(context, line, n, number, e);
-}
-
-static enum profd_status take_callgrind(const struct import_request *r, struct import_input *in, struct arena *a,
-                                        struct profd_error *e)
-{
-    struct import_callgrind *c;
-    struct import_profile *p;
-    TRY(import_callgrind_new(a, r->event, &c, e));
-    TRY(import_input_each_line(in, callgrind_each, c, e));
-    TRY(import_callgrind_finish(c, &p, e));
-    p->end = in->time;
-    return deliver(r, p, false, e);
-}
-
-static enum profd_status take_pprof(const struct import_request *r, struct import_input *in, struct arena *a,
-                                    struct profd_error *e)
-{
-    uint8_t *bytes = NULL;
-    size_t n;
-    struct import_profile *p;
-    enum profd_status status = import_input_take_all(in, LIMIT_COUNTS_RAW, &bytes, &n, e);
-    status = status ? status : import_pprof_parse(bytes, n, r->event, a, &p, e);
-    if (status == PROFD_OK) {
-        p->end = p->end > 0 ? p->end : in->time;
-        status = deliver(r, p, true, e);
-    }
-    free(bytes);
-    return status;
 }
 
 static enum profd_status perf_each(void *context, const char *line, size_t n, uint64_t number, struct profd_error *e)
@@ -189,20 +151,32 @@ static enum profd_status take_input(const struct import_request *r, struct impor
                                     struct profd_error *e)
 {
     enum import_format format = r->format;
-    const uint8_t *bytes;
+    const uint8_t *begin;
+    uint8_t *bytes = NULL;
     size_t n;
-    enum profd_status status = import_input_peek(in, &bytes, &n, e);
-    if (status == PROFD_OK && format == IMPORT_AUTO) {
-        status = import_format_detect(bytes, n, &format, e);
-    }
-    if (status != PROFD_OK) {
-        return status;
+    struct import_callgrind *c;
+    struct import_profile *p;
+    enum profd_status status;
+    TRY(import_input_peek(in, &begin, &n, e));
+    if (format == IMPORT_AUTO) {
+        TRY(import_format_detect(begin, n, &format, e));
     }
     switch (format) {
     case IMPORT_CALLGRIND:
-        return take_callgrind(r, in, a, e);
+        TRY(import_callgrind_new(a, r->event, &c, e));
+        TRY(import_input_each_line(in, callgrind_each, c, e));
+        TRY(import_callgrind_finish(c, &p, e));
+        p->end = in->time;
+        return deliver(r, p, false, e);
     case IMPORT_PPROF:
-        return take_pprof(r, in, a, e);
+        TRY(import_input_take_all(in, LIMIT_COUNTS_RAW, &bytes, &n, e));
+        status = import_pprof_parse(bytes, n, r->event, a, &p, e);
+        if (status == PROFD_OK) {
+            p->end = p->end > 0 ? p->end : in->time;
+            status = deliver(r, p, true, e);
+        }
+        free(bytes);
+        return status;
     case IMPORT_PERF:
         return take_perf(r, in, a, e);
     default:

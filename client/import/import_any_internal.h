@@ -1,4 +1,4 @@
-/* What the readers of the formats share: text and input, the profile that each makes, and its place in builds. Private
+/* Shared by the readers of the formats: text and input, the profile that each makes, and its place in builds. Private
  * to client/import. */
 #ifndef PROFD_CLIENT_IMPORT_ANY_INTERNAL_H
 #define PROFD_CLIENT_IMPORT_ANY_INTERNAL_H
@@ -13,7 +13,6 @@
 #include "core/table.h"
 #include "import/import_any.h"
 #include "lib/executable.h"
-#include "proto/pprof.h"
 #include "proto/status.h"
 
 /* Reads words and numbers from one line of text with any bytes. Pure. */
@@ -40,7 +39,7 @@ static inline void import_scan_blanks(struct import_scan *s)
     }
 }
 
-/* Blanks at both ends go. */
+/* Removes blanks at both ends. */
 static inline void import_scan_trim(struct import_scan *s)
 {
     import_scan_blanks(s);
@@ -248,9 +247,10 @@ struct import_profile {
     uint64_t start, end; /* ns since 1970, 0 if unknown */
 };
 
-/* An export of profd names its reasons; a process that was live then had later counts that are not in it. */
+/* Sets the reasons for inexact counts that an export of profd names. A process that was live at the export had later
+ * counts, which are not in it. */
 void import_profile_set_reasons(struct import_profile *p, const char *text, size_t n);
-/* How many processes the file says that its counts are of; at most 2^32-1. */
+/* Sets the number of processes that the file states, at most 2^32-1. */
 void import_profile_set_processes(struct import_profile *p, uint64_t n);
 void import_texts_init(struct import_texts *t, struct arena *a);
 /* Returns the text of n bytes, which may contain any byte but NUL; NULL if memory is exhausted. Expected O(n). */
@@ -302,50 +302,6 @@ enum profd_status import_callgrind_line(struct import_callgrind *c, const char *
  * "events:". O(frames + pairs). */
 enum profd_status import_callgrind_finish(struct import_callgrind *c, struct import_profile **out,
                                           struct profd_error *e);
-
-/* State of the parser of callgrind.out. Private to import_callgrind*.c. */
-
-enum callgrind_names { CALLGRIND_OBJECT, CALLGRIND_FILE, CALLGRIND_FUNCTION };
-enum callgrind_pending { CALLGRIND_NOTHING, CALLGRIND_CALL, CALLGRIND_JUMP };
-
-/* "(12) name": the meaning of a number in one kind of names. */
-struct callgrind_id {
-    enum callgrind_names kind;
-    uint64_t number;
-    const char *text;
-};
-
-struct import_callgrind {
-    struct import_profile profile;
-    struct import_texts texts;
-    struct callgrind_id *ids;
-    uint32_t id_count, id_capacity;
-    struct table id_table;
-    const char *wanted;       /* event, or NULL */
-    const char *event;        /* the imported event; NULL before "events:" */
-    uint32_t column;          /* of its cost */
-    bool instructions, lines; /* subpositions at the beginning of lines */
-    uint64_t instruction;     /* of the last cost line; "+n" and "*" refer to it */
-    uint64_t line;
-    const char *object, *file, *function; /* NULL before the first; file: source of the code, also of inlined code */
-    const char *function_file;            /* where the function is */
-    const char *called_object, *called_file, *called_function; /* NULL: as the caller's */
-    enum callgrind_pending pending;                            /* to which the next cost line belongs */
-    uint64_t calls, target;
-    uint64_t pid, part, thread; /* of the current header; 0: not stated */
-    uint64_t *pids;             /* processes with a first part, each once */
-    uint32_t pid_count, pid_capacity;
-    struct table pid_table;
-    bool part_seen;
-    bool counted;            /* the file states how many processes it is of */
-    bool waiting;            /* time is elapsed time */
-    uint32_t tick_rate;      /* ticks a second that every part so far says its ns are made of; 0: not stated */
-    uint32_t part_tick_rate; /* of the current header */
-};
-
-/* A line "key: value". */
-enum profd_status callgrind_take_header(struct import_callgrind *c, const struct import_scan *key,
-                                        struct import_scan *value, uint64_t number, struct profd_error *e);
 
 /* Parses the text of perf script, line by line: its default output, with or without call chains, and every -F that
  * includes ip. Pure. The samples of one event become ticks, and their chains stacks. Clock events (cpu-clock,
@@ -406,76 +362,6 @@ struct import_scan perf_event_name(struct import_scan event);
 enum profd_status import_pprof_parse(const uint8_t *in, size_t n, const char *event, struct arena *a,
                                      struct import_profile **out, struct profd_error *e);
 
-/* State of the parser of profile.proto. Private to import_pprof*.c. */
-
-#define PPROF_TYPES 64 /* limit of sample types of one profile */
-
-struct pprof_string {
-    const char *text;
-    size_t size;
-};
-
-struct pprof_type {
-    uint64_t type, unit; /* strings */
-};
-
-struct pprof_mapping {
-    uint64_t id, start, limit, offset, filename, build_id;
-    uint64_t lowest, highest; /* addresses of its locations; 0: there are none */
-    uint32_t inside, outside; /* locations with addresses inside and outside [start, limit) */
-};
-
-struct pprof_location {
-    uint64_t id, mapping, address;
-    uint32_t frame; /* of the profile */
-};
-
-/* Rows by id; ids may be any numbers. */
-struct pprof_ids {
-    struct table table;
-    const void *rows; /* each begins with its id */
-    size_t size;      /* of a row */
-};
-
-struct pprof {
-    struct arena *arena;
-    const uint8_t *file, *profile_end;
-    struct import_profile profile;
-    struct import_texts texts;
-    struct pprof_string *strings;
-    struct pprof_mapping *mappings;
-    struct pprof_location *locations;
-    uint64_t *comments; /* strings */
-    uint32_t string_count, string_capacity, mapping_count, mapping_capacity, location_count, location_capacity,
-        comment_count, comment_capacity;
-    struct pprof_ids mapping_ids, location_ids;
-    struct pprof_type types[PPROF_TYPES], period_type;
-    uint32_t type_count;
-    uint64_t period, time, duration, default_type;
-    uint32_t sample_count;
-    uint32_t *chain, chain_capacity; /* frames of the sample that is being read, the leaf first */
-    /* Columns of a sample's values that are imported; PPROF_TYPES: none. */
-    uint32_t ticks, calls;
-    bool own;     /* an export of profd: calls are exact */
-    bool derived; /* its stacks were never observed */
-};
-
-/* Rows of every kind but samples. */
-enum profd_status pprof_tables_read(struct pprof *p, const uint8_t *in, size_t n, struct profd_error *e);
-/* Returns the row of an id; NULL if there is none. */
-const void *pprof_ids_find(const struct pprof_ids *ids, uint64_t id);
-
-/* Converts mappings to objects and locations to frames. */
-enum profd_status pprof_places_make(struct pprof *p, struct profd_error *e);
-
-/* Returns the string of that index, or "" if it does not exist. */
-struct pprof_string pprof_string_at(const struct pprof *p, uint64_t index);
-bool pprof_string_is(const struct pprof *p, uint64_t index, const char *text);
-
-enum profd_status pprof_broken(const struct pprof *p, const uint8_t *at, const char *what, struct profd_error *e);
-
-/* Executables and libraries of imported profiles: opened once, kept until the last upload has been sent. */
-
 /* Function names and addresses of an executable or library that is available. */
 
 struct import_binary;
@@ -529,51 +415,5 @@ enum profd_status import_place_profile(struct import_shelf *shelf, const struct 
 /* Returns the object that is the program: the one that the file names, the one with the program's name, or the one that
  * contains main. IMPORT_NONE if all are outside. */
 uint32_t import_place_program(const struct import_profile *p);
-
-/* State of placing a profile. Private to import_place*.c. */
-
-/* An object of the profile. */
-struct place_object {
-    const struct import_binary *binary; /* NULL: not available */
-    uint32_t build;                     /* of the upload; PROFD_NOWHERE if outside */
-    bool used;                          /* a frame is in it */
-    bool has_bias;                      /* of IMPORT_MOVED: offset to subtract from addresses */
-    uint64_t bias;
-    bool in_file; /* of IMPORT_MOVED: addresses are offsets in the file */
-    uint32_t frames, placed;
-};
-
-/* Place of a frame. entry: first address of its function. */
-struct place_frame {
-    uint32_t build;
-    uint64_t at, entry;
-};
-
-struct place {
-    const struct import_profile *profile;
-    struct import_notes *notes;
-    struct arena *arena;
-    struct place_object *objects;
-    struct place_frame *frames;
-    struct profd_upload *upload;
-    struct place_span *spans; /* of the upload's builds: range of their histograms */
-    uint32_t build_count;
-    bool saturated; /* a sum reached its end */
-    bool ambiguous; /* a frame was placed at the first of several functions of its name */
-    bool lost;      /* a frame of a build could not be placed */
-    bool outside;   /* ticks in no build were left out */
-};
-
-/* Addresses of a build: [low, high). */
-struct place_span {
-    uint64_t low, high;
-};
-
-/* Adds ticks and pairs to the upload. All frames must be placed. */
-enum profd_status place_counts_add(struct place *w, struct profd_error *e);
-
-/* Adds the stacks, except those that end in no build: their ticks are in no histogram. All frames must be placed.
- * O(stacks · depth). */
-enum profd_status place_stacks_add(struct place *w, struct profd_error *e);
 
 #endif

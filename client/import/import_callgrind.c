@@ -4,6 +4,44 @@
 #include "proto/sum.h"
 #include "import/import_any_internal.h"
 
+enum callgrind_names { CALLGRIND_OBJECT, CALLGRIND_FILE, CALLGRIND_FUNCTION };
+enum callgrind_pending { CALLGRIND_NOTHING, CALLGRIND_CALL, CALLGRIND_JUMP };
+
+/* "(12) name": the meaning of a number in one kind of names. */
+struct callgrind_id {
+    enum callgrind_names kind;
+    uint64_t number;
+    const char *text;
+};
+
+struct import_callgrind {
+    struct import_profile profile;
+    struct import_texts texts;
+    struct callgrind_id *ids;
+    uint32_t id_count, id_capacity;
+    struct table id_table;
+    const char *wanted;       /* event, or NULL */
+    const char *event;        /* the imported event; NULL before "events:" */
+    uint32_t column;          /* of its cost */
+    bool instructions, lines; /* subpositions at the beginning of lines */
+    uint64_t instruction;     /* of the last cost line; "+n" and "*" refer to it */
+    uint64_t line;
+    const char *object, *file, *function; /* NULL before the first; file: source of the code, also of inlined code */
+    const char *function_file;            /* where the function is */
+    const char *called_object, *called_file, *called_function; /* NULL: as the caller's */
+    enum callgrind_pending pending;                            /* to which the next cost line belongs */
+    uint64_t calls, target;
+    uint64_t pid, part, thread; /* of the current header; 0: not stated */
+    uint64_t *pids;             /* processes with a first part, each once */
+    uint32_t pid_count, pid_capacity;
+    struct table pid_table;
+    bool part_seen;
+    bool counted;            /* the file states how many processes it is of */
+    bool waiting;            /* time is elapsed time */
+    uint32_t tick_rate;      /* ticks a second that every part so far says its ns are made of; 0: not stated */
+    uint32_t part_tick_rate; /* of the current header */
+};
+
 /* A function without an object: slots of .plt.got and .plt.sec look like this. */
 struct slot {
     const char *name;
@@ -105,23 +143,6 @@ static bool find_ticks(uint64_t ns, uint32_t rate, uint64_t *ticks)
     return (over < SECOND - over ? over : SECOND - over) <= rate;
 }
 
-/* An export of profd says what ticks its ns are made of. They are restored unless some are not whole, because ticks
- * were shared between functions: a sum must not claim a precision that nothing was measured with. */
-static void restore_ticks(struct import_callgrind *c)
-{
-    struct import_profile *p = &c->profile;
-    const uint32_t rate = c->tick_rate;
-    uint64_t ticks;
-    bool whole = rate > 0 && rate < SECOND / 4 && p->rate == SECOND;
-    for (uint32_t i = 0; i < p->frame_count && whole; i++) {
-        whole = find_ticks(p->frames[i].ticks, rate, &ticks);
-    }
-    for (uint32_t i = 0; i < p->frame_count && whole; i++) {
-        (void)find_ticks(p->frames[i].ticks, rate, &p->frames[i].ticks);
-    }
-    p->rate = whole ? rate : p->rate;
-}
-
 enum profd_status import_callgrind_finish(struct import_callgrind *c, struct import_profile **out,
                                           struct profd_error *e)
 {
@@ -152,7 +173,19 @@ enum profd_status import_callgrind_finish(struct import_callgrind *c, struct imp
             pair->to = to->target;
         }
     }
-    restore_ticks(c);
+
+    /* An export of profd says what ticks its ns are made of. They are restored unless some are not whole, because ticks
+     * were shared between functions: a sum must not claim a precision that nothing was measured with. */
+    const uint32_t rate = c->tick_rate;
+    uint64_t ticks;
+    bool whole = rate > 0 && rate < SECOND / 4 && p->rate == SECOND;
+    for (uint32_t i = 0; i < p->frame_count && whole; i++) {
+        whole = find_ticks(p->frames[i].ticks, rate, &ticks);
+    }
+    for (uint32_t i = 0; i < p->frame_count && whole; i++) {
+        (void)find_ticks(p->frames[i].ticks, rate, &p->frames[i].ticks);
+    }
+    p->rate = whole ? rate : p->rate;
     *out = p;
     return PROFD_OK;
 }
@@ -226,48 +259,25 @@ static bool take_frame(struct import_callgrind *c, const char *object, const cha
     return import_profile_take_frame(&c->profile, &f, out);
 }
 
-static enum profd_status take_call(struct import_callgrind *c, uint64_t instruction, struct profd_error *e)
-{
-    const char *object = c->called_object ? c->called_object : c->object,
-               *file = c->called_file ? c->called_file : c->file;
-    uint32_t from, to;
-    if (!take_frame(c, c->object, c->function_file, c->function, instruction, &from) ||
-        !take_frame(c, object, file, c->called_function, c->target, &to) ||
-        (c->calls > 0 && !import_profile_add_pair(&c->profile, from, to, c->calls))) {
-        return no_place(c, e);
-    }
-    c->called_object = c->called_file = c->called_function = NULL;
-    return PROFD_OK;
-}
-
-/* Missing costs are 0. */
-static bool take_cost(const struct import_callgrind *c, struct import_scan *s, uint64_t *cost)
-{
-    *cost = 0;
-    for (uint32_t i = 0;; i++) {
-        uint64_t value;
-        import_scan_blanks(s);
-        if (s->at == s->end) {
-            return true;
-        }
-        if (!import_scan_any_number(s, &value)) {
-            return false;
-        }
-        *cost = i == c->column ? value : *cost;
-    }
-}
-
 static enum profd_status take_cost_line(struct import_callgrind *c, struct import_scan *s, uint64_t number,
                                         struct profd_error *e)
 {
-    uint64_t instruction, line = c->line, cost;
+    uint64_t instruction, line = c->line, cost = 0; /* missing costs are 0 */
     enum callgrind_pending pending = c->pending;
     if (!c->event || !c->function) {
         return profd_error_set(e, PROFD_MALFORMED, "line %" PRIu64 ": a cost line must follow \"events:\" and \"fn=\"",
                                number);
     }
     struct import_scan whole = *s;
-    if (!take_place(c, s, &instruction, &line) || !take_cost(c, s, &cost)) {
+    bool good = take_place(c, s, &instruction, &line);
+    import_scan_blanks(s);
+    for (uint32_t i = 0; good && s->at < s->end; i++) {
+        uint64_t value;
+        good = import_scan_any_number(s, &value);
+        cost = good && i == c->column ? value : cost;
+        import_scan_blanks(s);
+    }
+    if (!good) {
         return profd_error_set(e, PROFD_MALFORMED,
                                "line %" PRIu64 ": \"%.*s\" is not a position and its costs, numbers up to 2^64", number,
                                import_scan_shown(&whole), whole.at);
@@ -276,7 +286,16 @@ static enum profd_status take_cost_line(struct import_callgrind *c, struct impor
     c->line = line;
     c->pending = CALLGRIND_NOTHING;
     if (pending == CALLGRIND_CALL) {
-        return take_call(c, instruction, e);
+        const char *object = c->called_object ? c->called_object : c->object,
+                   *file = c->called_file ? c->called_file : c->file;
+        uint32_t from, to;
+        if (!take_frame(c, c->object, c->function_file, c->function, instruction, &from) ||
+            !take_frame(c, object, file, c->called_function, c->target, &to) ||
+            (c->calls > 0 && !import_profile_add_pair(&c->profile, from, to, c->calls))) {
+            return no_place(c, e);
+        }
+        c->called_object = c->called_file = c->called_function = NULL;
+        return PROFD_OK;
     }
     uint32_t frame;
     if (pending == CALLGRIND_JUMP || cost == 0) {
@@ -364,110 +383,6 @@ static enum profd_status take_name(struct import_callgrind *c, enum callgrind_na
     *out = text;
     return PROFD_OK;
 }
-
-static enum profd_status take_calls(struct import_callgrind *c, struct import_scan *value, uint64_t number,
-                                    struct profd_error *e)
-{
-    struct import_scan all = *value;
-    uint64_t target_line = c->line;
-    if (!c->function || !c->called_function) {
-        return profd_error_set(e, PROFD_MALFORMED, "line %" PRIu64 ": \"calls=\" must follow \"fn=\" and \"cfn=\"",
-                               number);
-    }
-    if (!import_scan_any_number(value, &c->calls)) {
-        return profd_error_set(e, PROFD_MALFORMED, "line %" PRIu64 ": \"%.*s\" is not a number of calls", number,
-                               import_scan_shown(&all), all.at);
-    }
-    c->target = 0;
-    if (!take_place(c, value, &c->target, &target_line)) {
-        return profd_error_set(e, PROFD_MALFORMED, "line %" PRIu64 ": \"%.*s\" does not state the called position",
-                               number, import_scan_shown(&all), all.at);
-    }
-    c->pending = CALLGRIND_CALL;
-    return PROFD_OK;
-}
-
-/* Reads a line "key=value": the position of costs, or the called function. */
-static enum profd_status take_position(struct import_callgrind *c, const struct import_scan *key,
-                                       struct import_scan *value, uint64_t number, struct profd_error *e)
-{
-    const char *ignored;
-    if (import_scan_is(key, "fn")) {
-        c->function_file = c->file;
-        return take_name(c, CALLGRIND_FUNCTION, value, number, &c->function, e);
-    }
-    if (import_scan_is(key, "fl") || import_scan_is(key, "fi") || import_scan_is(key, "fe")) {
-        enum profd_status status = take_name(c, CALLGRIND_FILE, value, number, &ignored, e);
-        if (status == PROFD_OK) {
-            c->file = ignored;
-        }
-        return status;
-    }
-    if (import_scan_is(key, "ob")) {
-        return take_name(c, CALLGRIND_OBJECT, value, number, &c->object, e);
-    }
-    if (import_scan_is(key, "cob")) {
-        return take_name(c, CALLGRIND_OBJECT, value, number, &c->called_object, e);
-    }
-    if (import_scan_is(key, "cfi") || import_scan_is(key, "cfl")) {
-        return take_name(c, CALLGRIND_FILE, value, number, &c->called_file, e);
-    }
-    if (import_scan_is(key, "cfn")) {
-        return take_name(c, CALLGRIND_FUNCTION, value, number, &c->called_function, e);
-    }
-    if (import_scan_is(key, "calls")) {
-        return take_calls(c, value, number, e);
-    }
-    if (import_scan_is(key, "jump") || import_scan_is(key, "jcnd")) {
-        c->pending = CALLGRIND_JUMP;
-        return PROFD_OK;
-    }
-    if (import_scan_is(key, "jfi") || import_scan_is(key, "jfl")) {
-        return take_name(c, CALLGRIND_FILE, value, number, &ignored, e);
-    }
-    if (import_scan_is(key, "jfn")) {
-        return take_name(c, CALLGRIND_FUNCTION, value, number, &ignored, e);
-    }
-    return profd_error_set(e, PROFD_MALFORMED, "line %" PRIu64 ": \"%.*s=\" is not a key of callgrind's format", number,
-                           import_scan_shown(key), key->at);
-}
-
-enum profd_status import_callgrind_line(struct import_callgrind *c, const char *line, size_t n, uint64_t number,
-                                        struct profd_error *e)
-{
-    struct import_scan s = import_scan_of(line, n);
-    import_scan_trim(&s);
-    if (s.at == s.end || *s.at == '#') {
-        return PROFD_OK;
-    }
-    if (memchr(line, '\0', n)) {
-        return profd_error_set(e, PROFD_MALFORMED, "line %" PRIu64 " contains a NUL", number);
-    }
-    if ((*s.at >= '0' && *s.at <= '9') || *s.at == '+' || *s.at == '-' || *s.at == '*') {
-        return take_cost_line(c, &s, number, e);
-    }
-    struct import_scan key = {s.at, s.at};
-    while (key.end < s.end && *key.end != ':' && *key.end != '=') {
-        key.end++;
-    }
-    if (key.end == s.end) {
-        return profd_error_set(e, PROFD_MALFORMED,
-                               "line %" PRIu64 ": \"%.*s\" is neither a position, a cost nor \"key: value\"", number,
-                               import_scan_shown(&s), s.at);
-    }
-    struct import_scan value = {key.end + 1, s.end};
-    import_scan_trim(&value);
-    if (*key.end == ':') {
-        return callgrind_take_header(c, &key, &value, number, e);
-    }
-    if (c->pending != CALLGRIND_NOTHING) {
-        return profd_error_set(e, PROFD_MALFORMED, "line %" PRIu64 ": a cost line must follow \"calls=\" and \"jump=\"",
-                               number);
-    }
-    return take_position(c, &key, &value, number, e);
-}
-
-/* Reads the lines "key: value" of callgrind.out. */
 
 /* Of profd's own exports. */
 #define CALLGRIND_PROCESSES "Processes: "
@@ -564,35 +479,9 @@ static enum profd_status take_events(struct import_callgrind *c, struct import_s
     return PROFD_OK;
 }
 
-static enum profd_status take_positions(struct import_callgrind *c, struct import_scan *value, uint64_t number,
-                                        struct profd_error *e)
-{
-    struct import_scan all = *value;
-    c->instructions = c->lines = false;
-    for (;;) {
-        struct import_scan word = import_scan_word(value);
-        if (word.at == word.end) {
-            break;
-        }
-        bool *which = import_scan_is(&word, "instr")  ? &c->instructions
-                      : import_scan_is(&word, "line") ? &c->lines
-                                                      : NULL;
-        if (!which || *which || (which == &c->instructions && c->lines)) {
-            return profd_error_set(e, PROFD_MALFORMED,
-                                   "line %" PRIu64
-                                   ": positions are \"instr\", \"line\" or \"instr line\", not \"%.*s\"",
-                                   number, import_scan_shown(&all), all.at);
-        }
-        *which = true;
-    }
-    if (!c->instructions && !c->lines) {
-        return profd_error_set(e, PROFD_MALFORMED, "line %" PRIu64 ": \"positions:\" is empty", number);
-    }
-    return PROFD_OK;
-}
-
-enum profd_status callgrind_take_header(struct import_callgrind *c, const struct import_scan *key,
-                                        struct import_scan *value, uint64_t number, struct profd_error *e)
+/* Takes a line "key: value". */
+static enum profd_status take_header(struct import_callgrind *c, const struct import_scan *key,
+                                     struct import_scan *value, uint64_t number, struct profd_error *e)
 {
     const char *text = "";
     if (import_scan_is(key, "version")) {
@@ -607,7 +496,28 @@ enum profd_status callgrind_take_header(struct import_callgrind *c, const struct
         return take_events(c, value, number, e);
     }
     if (import_scan_is(key, "positions")) {
-        return take_positions(c, value, number, e);
+        struct import_scan all = *value;
+        c->instructions = c->lines = false;
+        for (;;) {
+            struct import_scan position = import_scan_word(value);
+            if (position.at == position.end) {
+                break;
+            }
+            bool *which = import_scan_is(&position, "instr")  ? &c->instructions
+                          : import_scan_is(&position, "line") ? &c->lines
+                                                              : NULL;
+            if (!which || *which || (which == &c->instructions && c->lines)) {
+                return profd_error_set(e, PROFD_MALFORMED,
+                                       "line %" PRIu64
+                                       ": positions are \"instr\", \"line\" or \"instr line\", not \"%.*s\"",
+                                       number, import_scan_shown(&all), all.at);
+            }
+            *which = true;
+        }
+        if (!c->instructions && !c->lines) {
+            return profd_error_set(e, PROFD_MALFORMED, "line %" PRIu64 ": \"positions:\" is empty", number);
+        }
+        return PROFD_OK;
     }
     if (import_scan_is(key, "part")) {
         (void)import_scan_number(value, 10, &c->part);
@@ -640,4 +550,93 @@ enum profd_status callgrind_take_header(struct import_callgrind *c, const struct
         text = c->profile.program_id = import_texts_take(&c->texts, word.at, import_scan_left(&word));
     }
     return text ? PROFD_OK : import_profile_exhausted(c->profile.arena, e);
+}
+
+enum profd_status import_callgrind_line(struct import_callgrind *c, const char *line, size_t n, uint64_t number,
+                                        struct profd_error *e)
+{
+    struct import_scan s = import_scan_of(line, n);
+    import_scan_trim(&s);
+    if (s.at == s.end || *s.at == '#') {
+        return PROFD_OK;
+    }
+    if (memchr(line, '\0', n)) {
+        return profd_error_set(e, PROFD_MALFORMED, "line %" PRIu64 " contains a NUL", number);
+    }
+    if ((*s.at >= '0' && *s.at <= '9') || *s.at == '+' || *s.at == '-' || *s.at == '*') {
+        return take_cost_line(c, &s, number, e);
+    }
+    struct import_scan key = {s.at, s.at};
+    while (key.end < s.end && *key.end != ':' && *key.end != '=') {
+        key.end++;
+    }
+    if (key.end == s.end) {
+        return profd_error_set(e, PROFD_MALFORMED,
+                               "line %" PRIu64 ": \"%.*s\" is neither a position, a cost nor \"key: value\"", number,
+                               import_scan_shown(&s), s.at);
+    }
+    struct import_scan value = {key.end + 1, s.end};
+    import_scan_trim(&value);
+    if (*key.end == ':') {
+        return take_header(c, &key, &value, number, e);
+    }
+    if (c->pending != CALLGRIND_NOTHING) {
+        return profd_error_set(e, PROFD_MALFORMED, "line %" PRIu64 ": a cost line must follow \"calls=\" and \"jump=\"",
+                               number);
+    }
+    const char *ignored;
+    if (import_scan_is(&key, "fn")) {
+        c->function_file = c->file;
+        return take_name(c, CALLGRIND_FUNCTION, &value, number, &c->function, e);
+    }
+    if (import_scan_is(&key, "fl") || import_scan_is(&key, "fi") || import_scan_is(&key, "fe")) {
+        enum profd_status status = take_name(c, CALLGRIND_FILE, &value, number, &ignored, e);
+        if (status == PROFD_OK) {
+            c->file = ignored;
+        }
+        return status;
+    }
+    if (import_scan_is(&key, "ob")) {
+        return take_name(c, CALLGRIND_OBJECT, &value, number, &c->object, e);
+    }
+    if (import_scan_is(&key, "cob")) {
+        return take_name(c, CALLGRIND_OBJECT, &value, number, &c->called_object, e);
+    }
+    if (import_scan_is(&key, "cfi") || import_scan_is(&key, "cfl")) {
+        return take_name(c, CALLGRIND_FILE, &value, number, &c->called_file, e);
+    }
+    if (import_scan_is(&key, "cfn")) {
+        return take_name(c, CALLGRIND_FUNCTION, &value, number, &c->called_function, e);
+    }
+    if (import_scan_is(&key, "calls")) {
+        struct import_scan all = value;
+        uint64_t target_line = c->line;
+        if (!c->function || !c->called_function) {
+            return profd_error_set(e, PROFD_MALFORMED, "line %" PRIu64 ": \"calls=\" must follow \"fn=\" and \"cfn=\"",
+                                   number);
+        }
+        if (!import_scan_any_number(&value, &c->calls)) {
+            return profd_error_set(e, PROFD_MALFORMED, "line %" PRIu64 ": \"%.*s\" is not a number of calls", number,
+                                   import_scan_shown(&all), all.at);
+        }
+        c->target = 0;
+        if (!take_place(c, &value, &c->target, &target_line)) {
+            return profd_error_set(e, PROFD_MALFORMED, "line %" PRIu64 ": \"%.*s\" does not state the called position",
+                                   number, import_scan_shown(&all), all.at);
+        }
+        c->pending = CALLGRIND_CALL;
+        return PROFD_OK;
+    }
+    if (import_scan_is(&key, "jump") || import_scan_is(&key, "jcnd")) {
+        c->pending = CALLGRIND_JUMP;
+        return PROFD_OK;
+    }
+    if (import_scan_is(&key, "jfi") || import_scan_is(&key, "jfl")) {
+        return take_name(c, CALLGRIND_FILE, &value, number, &ignored, e);
+    }
+    if (import_scan_is(&key, "jfn")) {
+        return take_name(c, CALLGRIND_FUNCTION, &value, number, &ignored, e);
+    }
+    return profd_error_set(e, PROFD_MALFORMED, "line %" PRIu64 ": \"%.*s=\" is not a key of callgrind's format", number,
+                           import_scan_shown(&key), key.at);
 }

@@ -10,36 +10,29 @@
 
 #include "import/import_any_internal.h"
 
-static enum profd_status input_judge(struct import_input *in, bool is_standard, struct profd_error *e)
-{
-    struct stat s;
-    if (fstat(in->fd, &s) != 0) {
-        return profd_error_set(e, PROFD_IO, "cannot stat: %s", strerror(errno));
-    }
-    if (S_ISREG(s.st_mode)) {
-        in->size = (uint64_t)s.st_size;
-        in->ended = s.st_size == 0; /* files that the kernel generates on reading are no profiles */
-        in->time = s.st_mtim.tv_sec > 0 ? (uint64_t)s.st_mtim.tv_sec * 1000000000u + (uint64_t)s.st_mtim.tv_nsec : 0;
-        return PROFD_OK;
-    }
-    if (!is_standard) {
-        return profd_error_set(e, PROFD_REFUSED, "not a regular file (- is standard input)");
-    }
-    struct timespec t;
-    clock_gettime(CLOCK_REALTIME, &t);
-    in->time = (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-    return PROFD_OK;
-}
-
 enum profd_status import_input_open(const char *path, struct import_input *in, struct profd_error *e)
 {
-    bool is_standard = strcmp(path, "-") == 0;
+    const bool is_standard = strcmp(path, "-") == 0;
+    struct stat s;
+    struct timespec t = {.tv_sec = 0};
+    enum profd_status status = PROFD_OK;
     *in = (struct import_input){.fd = is_standard ? STDIN_FILENO
                                                   : open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK)};
     if (in->fd < 0) {
         return profd_error_set(e, PROFD_NO_INPUT, "cannot open: %s", strerror(errno));
     }
-    enum profd_status status = input_judge(in, is_standard, e);
+    if (fstat(in->fd, &s) != 0) {
+        status = profd_error_set(e, PROFD_IO, "cannot stat: %s", strerror(errno));
+    } else if (S_ISREG(s.st_mode)) {
+        in->size = (uint64_t)s.st_size;
+        in->ended = s.st_size == 0; /* files that the kernel generates on reading are no profiles */
+        t = s.st_mtim;
+    } else if (!is_standard) {
+        status = profd_error_set(e, PROFD_REFUSED, "not a regular file (- is standard input)");
+    } else {
+        clock_gettime(CLOCK_REALTIME, &t);
+    }
+    in->time = t.tv_sec > 0 ? (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec : 0;
     in->capacity = IMPORT_INPUT_PEEK;
     in->buffer = status == PROFD_OK ? malloc(in->capacity) : NULL;
     if (status == PROFD_OK && !in->buffer) {
@@ -168,65 +161,39 @@ enum profd_status import_input_take_all(struct import_input *in, size_t max, uin
 
 #define INFLATE_BEGIN ((size_t)64 << 10)
 
-struct inflating {
-    struct libdeflate_decompressor *by;
-    uint8_t *out;
-    size_t size, capacity, max;
-};
-
-/* Doubles the buffer, up to max bytes; false if it cannot grow. */
-static bool inflating_widen(struct inflating *i)
-{
-    size_t capacity = i->capacity == 0 ? INFLATE_BEGIN : i->capacity * 2;
-    capacity = capacity < i->max ? capacity : i->max;
-    uint8_t *out = capacity > i->capacity ? realloc(i->out, capacity) : NULL;
-    if (!out) {
-        return false;
-    }
-    i->out = out;
-    i->capacity = capacity;
-    return true;
-}
-
 /* Decompresses one member after the other. If a member does not fit, it is started again with a larger buffer. */
-static enum profd_status inflating_run(struct inflating *i, const uint8_t *in, size_t n, struct profd_error *e)
-{
-    for (size_t fed = 0; fed < n;) {
-        size_t took = 0, gave = 0;
-        enum libdeflate_result answer = libdeflate_gzip_decompress_ex(i->by, in + fed, n - fed, i->out + i->size,
-                                                                      i->capacity - i->size, &took, &gave);
-        if (answer == LIBDEFLATE_INSUFFICIENT_SPACE) {
-            if (!inflating_widen(i)) {
-                return i->capacity >= i->max
-                           ? profd_error_set(e, PROFD_TOO_LARGE, "more than %zu bytes when decompressed, the limit",
-                                             i->max)
-                           : profd_error_set(e, PROFD_NO_MEMORY, "no memory to inflate it");
-            }
-            continue;
-        }
-        if (answer != LIBDEFLATE_SUCCESS) {
-            return profd_error_set(e, PROFD_MALFORMED, "damaged or truncated gzip in the member at byte %zu of %zu",
-                                   fed, n);
-        }
-        fed += took;
-        i->size += gave;
-    }
-    return PROFD_OK;
-}
-
 enum profd_status import_inflate(const uint8_t *in, size_t n, size_t max, uint8_t **out, size_t *size,
                                  struct profd_error *e)
 {
-    struct inflating i = {.max = max, .by = libdeflate_alloc_decompressor()};
-    enum profd_status status = i.by && inflating_widen(&i)
-                                   ? inflating_run(&i, in, n, e)
-                                   : profd_error_set(e, PROFD_NO_MEMORY, "no memory to inflate it");
-    libdeflate_free_decompressor(i.by);
+    struct libdeflate_decompressor *by = libdeflate_alloc_decompressor();
+    size_t capacity = INFLATE_BEGIN < max ? INFLATE_BEGIN : max, given = 0;
+    uint8_t *bytes = by ? malloc(capacity) : NULL;
+    enum profd_status status = bytes ? PROFD_OK : profd_error_set(e, PROFD_NO_MEMORY, "no memory to inflate it");
+    for (size_t fed = 0; status == PROFD_OK && fed < n;) {
+        size_t took = 0, gave = 0;
+        enum libdeflate_result answer =
+            libdeflate_gzip_decompress_ex(by, in + fed, n - fed, bytes + given, capacity - given, &took, &gave);
+        if (answer == LIBDEFLATE_SUCCESS) {
+            fed += took;
+            given += gave;
+        } else if (answer != LIBDEFLATE_INSUFFICIENT_SPACE) {
+            status = profd_error_set(e, PROFD_MALFORMED, "damaged or truncated gzip in the member at byte %zu of %zu",
+                                     fed, n);
+        } else if (capacity >= max) {
+            status = profd_error_set(e, PROFD_TOO_LARGE, "more than %zu bytes when decompressed, the limit", max);
+        } else {
+            capacity = capacity * 2 < max ? capacity * 2 : max;
+            uint8_t *larger = realloc(bytes, capacity);
+            status = larger ? PROFD_OK : profd_error_set(e, PROFD_NO_MEMORY, "no memory to inflate it");
+            bytes = larger ? larger : bytes;
+        }
+    }
+    libdeflate_free_decompressor(by);
     if (status != PROFD_OK) {
-        free(i.out);
+        free(bytes);
         return status;
     }
-    *out = i.out;
-    *size = i.size;
+    *out = bytes;
+    *size = given;
     return PROFD_OK;
 }

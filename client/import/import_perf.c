@@ -80,31 +80,6 @@ static bool take_process(struct import_perf *f, uint64_t number, uint32_t *out)
     return true;
 }
 
-/* The first sample of the event determines what its ticks are. */
-static bool choose_event(struct import_perf *f, const struct import_scan *name, bool has_period, uint64_t period)
-{
-    f->event = import_texts_take(&f->texts, name->at, import_scan_left(name));
-    f->is_clock = import_scan_is(name, "cpu-clock") || import_scan_is(name, "task-clock");
-    f->has_period = has_period;
-    f->period = period;
-    return f->event != NULL;
-}
-
-/* comm is the file name of the program, if it is not longer. */
-static bool is_program(const char *comm, const char *path)
-{
-    const char *base = basename(path);
-    size_t n = strlen(comm);
-    return n > 0 && (n < COMM_MAX ? strcmp(base, comm) == 0 : strncmp(base, comm, n) == 0);
-}
-
-/* True if the map has the name that perf gives to generated code. */
-static bool is_generated(const struct import_scan *object)
-{
-    return import_scan_begins(object, "/tmp/perf-") && import_scan_left(object) > 4 &&
-           memcmp(object->end - 4, ".map", 4) == 0;
-}
-
 /* Reads one frame of the current sample: first the leaf, then its callers. The address of a caller is its return
  * address. */
 static enum profd_status take_place(struct import_perf *f, const struct perf_place *place, uint64_t number,
@@ -139,11 +114,16 @@ static enum profd_status take_place(struct import_perf *f, const struct perf_pla
     }
     struct import_object *o = &p->objects[frame.object];
     o->addressing = IMPORT_MOVED;
-    o->outside |= is_generated(&place->object);
+    o->outside |= import_scan_begins(&place->object, "/tmp/perf-") && import_scan_left(&place->object) > 4 &&
+                  memcmp(place->object.end - 4, ".map", 4) == 0;
     if (o->outside) { /* neither the name nor the address is known */
         frame = (struct import_frame){.object = frame.object, .offset = IMPORT_NO_OFFSET};
-    } else if (is_program(f->comm_text, path)) {
-        p->program_object = frame.object;
+    } else { /* comm is the file name of the program, if it is not longer */
+        const size_t n = strlen(f->comm_text);
+        if (n > 0 && (n < COMM_MAX ? strcmp(basename(path), f->comm_text) == 0
+                                   : strncmp(basename(path), f->comm_text, n) == 0)) {
+            p->program_object = frame.object;
+        }
     }
     uint32_t *chain = arena_extend(f->arena, f->chain, f->depth, &f->chain_capacity, sizeof *chain);
     if (!chain || !import_profile_take_frame(p, &frame, &index)) {
@@ -183,8 +163,13 @@ static enum profd_status take_heading(struct import_perf *f, const struct perf_h
     }
     f->without_pids |= !h->has_pid;
     f->comm_text = import_texts_take(&f->texts, h->comm.at, import_scan_left(&h->comm));
-    if (!f->comm_text || (!f->event && !choose_event(f, &name, h->has_period, h->period)) ||
-        !take_process(f, h->pid, &f->process)) {
+    if (!f->event) { /* the first sample determines what ticks are */
+        f->event = import_texts_take(&f->texts, name.at, import_scan_left(&name));
+        f->is_clock = import_scan_is(&name, "cpu-clock") || import_scan_is(&name, "task-clock");
+        f->has_period = h->has_period;
+        f->period = h->period;
+    }
+    if (!f->comm_text || !f->event || !take_process(f, h->pid, &f->process)) {
         return import_profile_exhausted(f->arena, e);
     }
     struct perf_process *p = &f->processes[f->process];
@@ -198,15 +183,6 @@ static enum profd_status take_heading(struct import_perf *f, const struct perf_h
     }
     f->ticks = h->has_period && f->has_period ? h->period : 1;
     return perf_place_parse(h->place, &place) ? take_place(f, &place, number, e) : PROFD_OK;
-}
-
-/* "file.c:12" of -F +srcline. */
-static bool is_source_line(struct import_scan s)
-{
-    while (s.end > s.at && s.end[-1] >= '0' && s.end[-1] <= '9') {
-        s.end--;
-    }
-    return s.end > s.at + 1 && s.end[-1] == ':';
 }
 
 enum profd_status import_perf_line(struct import_perf *f, const char *line, size_t n, uint64_t number,
@@ -234,7 +210,11 @@ enum profd_status import_perf_line(struct import_perf *f, const char *line, size
         f->has_chain = true;
         return f->taken ? take_place(f, &place, number, e) : PROFD_OK;
     }
-    if ((f->inside && line[0] == ' ' && is_source_line(s)) ||
+    struct import_scan source = s; /* "file.c:12" of -F +srcline */
+    while (source.end > source.at && source.end[-1] >= '0' && source.end[-1] <= '9') {
+        source.end--;
+    }
+    if ((f->inside && line[0] == ' ' && source.end > source.at + 1 && source.end[-1] == ':') ||
         (memmem(s.at, import_scan_left(&s), "PERF_RECORD_", 12) && !indented)) {
         return PROFD_OK;
     }
@@ -250,29 +230,6 @@ enum profd_status import_perf_line(struct import_perf *f, const char *line, size
                            number, import_scan_shown(&s), s.at);
 }
 
-/* If all periods of a clock are equal, its ticks are counted, not their nanoseconds. */
-static void count_ticks(const struct import_perf *f, struct import_profile *p)
-{
-    uint64_t rate = f->period > 0 && f->period <= 1000000000u ? (1000000000u + f->period / 2) / f->period : 0;
-    if (!f->has_period) {
-        import_profile_set_dimension(p, "samples", 7, 1);
-    } else if (f->is_clock) {
-        import_profile_set_dimension(p, "seconds", 7, 1000000000u);
-    } else {
-        import_profile_set_dimension(p, f->event[0] ? f->event : "samples", f->event[0] ? strlen(f->event) : 7, 1);
-    }
-    if (!f->is_clock || !f->has_period || rate == 0 || 1000000000u / rate != f->period) {
-        return;
-    }
-    p->rate = (uint32_t)rate;
-    for (uint32_t i = 0; i < p->frame_count; i++) {
-        p->frames[i].ticks /= f->period;
-    }
-    for (uint32_t i = 0; i < p->node_count; i++) {
-        p->nodes[i].ticks /= f->period;
-    }
-}
-
 enum profd_status import_perf_finish(struct import_perf *f, uint64_t end, uint32_t *count, struct profd_error *e)
 {
     TRY(end_sample(f, e));
@@ -280,12 +237,28 @@ enum profd_status import_perf_finish(struct import_perf *f, uint64_t end, uint32
         return f->other_events > 0 ? profd_error_set(e, PROFD_REFUSED, "it has no samples of event %s", f->wanted)
                                    : profd_error_set(e, PROFD_MALFORMED, "it has no samples");
     }
+    /* If all periods of a clock are equal, its ticks are counted, not their nanoseconds. */
+    const uint64_t rate = f->period > 0 && f->period <= 1000000000u ? (1000000000u + f->period / 2) / f->period : 0;
+    const bool whole = f->is_clock && f->has_period && rate > 0 && 1000000000u / rate == f->period;
     for (uint32_t i = 0; i < f->process_count; i++) {
         struct perf_process *p = &f->processes[i];
         const char *process = arena_format(f->arena, "%s (%" PRIu64 ")", p->profile.program, p->number);
         p->profile.process = process && f->process_count > 1 ? process : "";
         p->profile.end = end;
-        count_ticks(f, &p->profile);
+        struct import_profile *q = &p->profile;
+        if (!f->has_period || (!f->is_clock && !f->event[0])) {
+            import_profile_set_dimension(q, "samples", 7, 1);
+        } else if (!f->is_clock) {
+            import_profile_set_dimension(q, f->event, strlen(f->event), 1);
+        } else {
+            import_profile_set_dimension(q, "seconds", 7, whole ? (uint32_t)rate : 1000000000u);
+        }
+        for (uint32_t k = 0; whole && k < q->frame_count; k++) {
+            q->frames[k].ticks /= f->period;
+        }
+        for (uint32_t k = 0; whole && k < q->node_count; k++) {
+            q->nodes[k].ticks /= f->period;
+        }
         if (f->timed && p->first <= p->last && end > f->last - p->first) {
             p->profile.end = end - (f->last - p->last);
             p->profile.start = end - (f->last - p->first);
@@ -316,12 +289,6 @@ const struct import_profile *import_perf_process(const struct import_perf *f, ui
 const char *import_perf_words(const struct import_perf *f)
 {
     return f->words;
-}
-
-static bool digits_only(const struct import_scan *word, uint64_t *value)
-{
-    struct import_scan s = *word;
-    return import_scan_number(&s, 10, value) && s.at == s.end;
 }
 
 /* "123" or "123/124" */
@@ -390,7 +357,9 @@ static bool heading_finish(struct import_scan rest, struct perf_heading *h)
     struct import_scan behind = rest;
     skip_word(&behind);
     struct import_scan second = next_word(&behind);
-    if (digits_only(&word, &h->period) && import_scan_left(&second) > 1 && second.end[-1] == ':') {
+    struct import_scan digits = word;
+    if (import_scan_number(&digits, 10, &h->period) && digits.at == digits.end && import_scan_left(&second) > 1 &&
+        second.end[-1] == ':') {
         h->has_period = true;
         skip_word(&rest);
         word = second;
@@ -424,7 +393,7 @@ bool perf_heading_parse(struct import_scan line, struct perf_heading *out)
     return false;
 }
 
-/* The object is the text in the last matching pair of brackets. */
+/* Takes the object, the text in the last matching pair of brackets. */
 static bool take_object(struct import_scan *rest, struct import_scan *object)
 {
     size_t depth = 0;
@@ -443,7 +412,7 @@ static bool take_object(struct import_scan *rest, struct import_scan *object)
     return false;
 }
 
-/* "+0x1f" at the end goes. */
+/* Removes "+0x1f" at the end. */
 static bool take_offset(struct import_scan *name, uint64_t *offset)
 {
     const char *plus = name->end;

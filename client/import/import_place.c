@@ -7,6 +7,43 @@
 #include "lib/upload.h"
 #include "proto/limits.h"
 
+/* An object of the profile. */
+struct place_object {
+    const struct import_binary *binary; /* NULL: not available */
+    uint32_t build;                     /* of the upload; PROFD_NOWHERE if outside */
+    bool used;                          /* a frame is in it */
+    bool has_bias;                      /* of IMPORT_MOVED: offset to subtract from addresses */
+    uint64_t bias;
+    bool in_file; /* of IMPORT_MOVED: addresses are offsets in the file */
+    uint32_t frames, placed;
+};
+
+/* Place of a frame. entry: first address of its function. */
+struct place_frame {
+    uint32_t build;
+    uint64_t at, entry;
+};
+
+struct place {
+    const struct import_profile *profile;
+    struct import_notes *notes;
+    struct arena *arena;
+    struct place_object *objects;
+    struct place_frame *frames;
+    struct profd_upload *upload;
+    struct place_span *spans; /* of the upload's builds: range of their histograms */
+    uint32_t build_count;
+    bool saturated; /* a sum reached its end */
+    bool ambiguous; /* a frame was placed at the first of several functions of its name */
+    bool lost;      /* a frame of a build could not be placed */
+    bool outside;   /* ticks in no build were left out */
+};
+
+/* Addresses of a build: [low, high). */
+struct place_span {
+    uint64_t low, high;
+};
+
 #define PAGE 4096u
 #define VOTES 4096u     /* frames of an object that are used to determine how far it was moved */
 #define CANDIDATES 256u /* answers that are tried */
@@ -169,7 +206,7 @@ static bool place_by_name(struct place *w, const struct place_object *k, const s
 }
 
 /* Places all frames. NO_MEMORY. */
-static enum profd_status place_frames_find(struct place *w, struct profd_error *e)
+static enum profd_status place_frames(struct place *w, struct profd_error *e)
 {
     const struct import_profile *p = w->profile;
     enum profd_status status = find_biases(w, e);
@@ -195,12 +232,6 @@ static enum profd_status place_frames_find(struct place *w, struct profd_error *
     return status;
 }
 
-static bool called_like(const char *path, const char *program)
-{
-    const char *base = basename(path);
-    return program[0] != '\0' && strcmp(base, basename(program)) == 0;
-}
-
 uint32_t import_place_program(const struct import_profile *p)
 {
     static const char *const first[] = {"main", "_start", "(below main)"};
@@ -212,7 +243,11 @@ uint32_t import_place_program(const struct import_profile *p)
     for (uint32_t i = 0; i < p->object_count; i++) {
         const struct import_object *o = &p->objects[i];
         bool library = strstr(basename(o->path), ".so") != NULL;
-        int points = o->outside ? 0 : called_like(o->path, p->program) ? 100 : library ? 1 : 50;
+        const char *base = basename(o->path);
+        int points = o->outside                                                           ? 0
+                     : (p->program[0] != '\0' && strcmp(base, basename(p->program)) == 0) ? 100
+                     : library                                                            ? 1
+                                                                                          : 50;
         if (points > score) {
             best = i;
             score = points;
@@ -296,88 +331,6 @@ static enum profd_status place_object(struct place *w, struct import_shelf *shel
     return PROFD_OK;
 }
 
-/* A file that has only names which every program has is not the file that ran. */
-static enum profd_status program_judge(const struct place *w, uint32_t program, struct profd_error *e)
-{
-    const struct import_profile *p = w->profile;
-    const struct place_object *k = &w->objects[program];
-    bool certain = p->objects[program].build_id || p->program_id; /* the file has it, or there is none */
-    if (k->frames == 0 || (certain ? k->placed > 0 : k->placed >= k->frames - k->frames / 2)) {
-        return PROFD_OK;
-    }
-    return profd_error_set(e, PROFD_WRONG_BUILD,
-                           "only %u of the %u functions and locations of %s are in %s, so it is not the file that ran",
-                           k->placed, k->frames, basename(p->objects[program].path),
-                           k->binary ? profd_executable_path(import_binary_executable(k->binary)) : "that file");
-}
-
-static enum profd_status place_objects(struct place *w, struct import_shelf *shelf, bool strict, struct profd_error *e)
-{
-    const struct import_profile *p = w->profile;
-    uint32_t program = import_place_program(p);
-    if (program == IMPORT_NONE) {
-        return profd_error_set(e, PROFD_REFUSED,
-                               "no tick or call is in a known build: all are in the kernel or in generated code");
-    }
-    for (uint32_t i = 0; i < p->frame_count; i++) {
-        if (p->frames[i].object != IMPORT_NONE) {
-            w->objects[p->frames[i].object].used = true;
-        }
-    }
-    enum profd_status status = place_object(w, shelf, program, true, strict, e);
-    for (uint32_t i = 0; i < p->object_count && status == PROFD_OK; i++) {
-        if (i != program && w->objects[i].used) {
-            status = place_object(w, shelf, i, false, strict, e);
-        }
-    }
-    status = status ? status : place_frames_find(w, e);
-    return status == PROFD_OK ? program_judge(w, program, e) : status;
-}
-
-static enum profd_status place_run(struct place *w, struct import_shelf *shelf, bool strict, struct profd_error *e)
-{
-    const struct import_profile *p = w->profile;
-    w->objects = ARENA_ARRAY(w->arena, (size_t)p->object_count + 1, struct place_object);
-    w->frames = ARENA_ARRAY(w->arena, (size_t)p->frame_count + 1, struct place_frame);
-    w->spans = ARENA_ARRAY(w->arena, LIMIT_BUILDS, struct place_span);
-    if (!w->objects || !w->frames || !w->spans) {
-        return profd_no_memory(e);
-    }
-    TRY(profd_upload_new(&w->upload, e));
-    TRY(place_objects(w, shelf, strict, e));
-    TRY(place_counts_add(w, e));
-    return place_stacks_add(w, e);
-}
-
-enum profd_status import_place_profile(struct import_shelf *shelf, const struct import_profile *p, bool strict,
-                                       struct import_notes *notes, struct profd_upload **out, struct profd_error *e)
-{
-    struct place w = {.profile = p, .notes = notes, .arena = arena_new(0)};
-    if (!w.arena) {
-        return profd_no_memory(e);
-    }
-    enum profd_status status = place_run(&w, shelf, strict, e);
-    if (status == PROFD_OK) {
-        profd_upload_set_inexact(w.upload, (p->sampled ? (uint32_t)PROFD_INEXACT_SAMPLED : 0) |
-                                               (w.saturated ? (uint32_t)PROFD_INEXACT_SATURATED : 0) |
-                                               (w.outside ? (uint32_t)PROFD_INEXACT_TICKS_OUTSIDE : 0) | p->reasons |
-                                               (w.ambiguous ? (uint32_t)PROFD_INEXACT_AMBIGUOUS_NAMES : 0) |
-                                               (w.lost || (p->lossy && !p->own)
-                                                    ? (uint32_t)(PROFD_INEXACT_CALLS_LOST | PROFD_INEXACT_TICKS_LOST)
-                                                    : 0));
-        profd_upload_set_window(w.upload, p->start, p->end);
-        profd_upload_set_processes_started(w.upload, p->processes);
-        *out = w.upload;
-    } else {
-        profd_upload_free(w.upload);
-        if (p->process[0] != '\0') {
-            (void)profd_error_wrap(e, status, "%s", p->process);
-        }
-    }
-    arena_free(w.arena);
-    return status;
-}
-
 struct place_arcs {
     struct profd_arc *list; /* in order of arrival, each once */
     uint32_t count, capacity;
@@ -421,7 +374,7 @@ static bool add_arc(struct place_arcs *arcs, struct arena *a, const struct profd
 
 /* An end outside has address 0: its address differs from process to process. A caller's address is behind the first
  * byte of its function, where reports see the last call of the function before. */
-static enum profd_status add_pairs(struct place *w, bool *saturated, struct profd_error *e)
+static enum profd_status place_calls(struct place *w, struct profd_error *e)
 {
     const struct import_profile *p = w->profile;
     struct place_arcs arcs = {.list = NULL};
@@ -442,7 +395,7 @@ static enum profd_status add_pairs(struct place *w, bool *saturated, struct prof
                                       .from = from_outside ? 0 : from->at + inside,
                                       .to = to_outside ? 0 : to->entry,
                                       .calls = pair->calls};
-        if (!add_arc(&arcs, w->arena, &arc, saturated)) {
+        if (!add_arc(&arcs, w->arena, &arc, &w->saturated)) {
             return profd_no_memory(e);
         }
     }
@@ -462,7 +415,7 @@ static int place_compare(const void *context, uint32_t a, uint32_t b)
 
 /* Bins of one build: order[first … end). */
 static enum profd_status add_histogram(struct place *w, const uint32_t *order, uint32_t first, uint32_t end,
-                                       bool *saturated, struct profd_error *e)
+                                       struct profd_error *e)
 {
     const struct import_profile *p = w->profile;
     uint32_t build = w->frames[order[first]].build, used = 0;
@@ -484,7 +437,7 @@ static enum profd_status add_histogram(struct place *w, const uint32_t *order, u
         if (used == 0 || index[used - 1] != bin) {
             index[used++] = bin;
         }
-        sum_add(&ticks[used - 1], p->frames[order[i]].ticks, saturated);
+        sum_add(&ticks[used - 1], p->frames[order[i]].ticks, &w->saturated);
     }
     struct counts_histogram h = {.build = build,
                                  .bins = (uint32_t)(span.high - span.low),
@@ -500,7 +453,8 @@ static enum profd_status add_histogram(struct place *w, const uint32_t *order, u
     return upload_add_counts(w->upload, &c, e);
 }
 
-static enum profd_status add_ticks(struct place *w, bool *saturated, struct profd_error *e)
+/* Adds the ticks, as one histogram for each build. */
+static enum profd_status place_ticks(struct place *w, struct profd_error *e)
 {
     const struct import_profile *p = w->profile;
     uint32_t *order = ARENA_ARRAY(w->arena, (size_t)p->frame_count * 2 + 1, uint32_t), n = 0;
@@ -522,17 +476,8 @@ static enum profd_status add_ticks(struct place *w, bool *saturated, struct prof
     for (uint32_t first = 0, end; first < n && status == PROFD_OK; first = end) {
         for (end = first + 1; end < n && w->frames[order[end]].build == w->frames[order[first]].build; end++) {
         }
-        status = add_histogram(w, order, first, end, saturated, e);
+        status = add_histogram(w, order, first, end, e);
     }
-    return status;
-}
-
-enum profd_status place_counts_add(struct place *w, struct profd_error *e)
-{
-    bool saturated = w->profile->saturated;
-    enum profd_status status = add_ticks(w, &saturated, e);
-    status = status ? status : add_pairs(w, &saturated, e);
-    w->saturated = saturated;
     return status;
 }
 
@@ -543,14 +488,14 @@ static const char *const outermost[] = {"_start",       "main",  "__libc_start_m
 #define OUTERMOST (sizeof outermost / sizeof outermost[0])
 #define MAIN 1u
 
-struct stacks {
+struct place_stacks {
     struct place *place;
     uint64_t (*entries)[OUTERMOST]; /* of each object: first address of each of them; 0: it has none */
     uint32_t builds[LIMIT_STACK_DEPTH + 1], frames[LIMIT_STACK_DEPTH + 1];
     uint64_t addresses[LIMIT_STACK_DEPTH + 1];
 };
 
-static bool is_function(const struct stacks *s, uint32_t frame, size_t which)
+static bool is_function(const struct place_stacks *s, uint32_t frame, size_t which)
 {
     const struct import_frame *f = &s->place->profile->frames[frame];
     if (f->object == IMPORT_NONE) {
@@ -560,18 +505,6 @@ static bool is_function(const struct stacks *s, uint32_t frame, size_t which)
     uint64_t entry = s->entries[f->object][which];
     return (f->name && strncmp(f->name, outermost[which], n) == 0 && (f->name[n] == '\0' || f->name[n] == '@')) ||
            (entry != 0 && s->place->frames[frame].build != PROFD_NOWHERE && s->place->frames[frame].entry == entry);
-}
-
-/* Says whether a stack begins where all stacks of a thread do. Tools that follow frame pointers see of the code that
- * calls main one frame or none. */
-static bool is_whole(const struct stacks *s, const uint32_t *frames, uint32_t n)
-{
-    for (size_t k = 0; k < OUTERMOST; k++) {
-        if (is_function(s, frames[0], k)) {
-            return true;
-        }
-    }
-    return n > 1 && is_function(s, frames[1], MAIN);
 }
 
 /* Return address of a caller. Its frame is at the last byte of the call, or, where the file names the function only, at
@@ -589,7 +522,7 @@ static uint64_t return_address(const struct place *w, uint32_t frame)
 }
 
 /* Adds the stacks that end at a node. */
-static enum profd_status add_stack(struct stacks *s, const struct import_node *node, struct profd_error *e)
+static enum profd_status add_stack(struct place_stacks *s, const struct import_node *node, struct profd_error *e)
 {
     const struct place *w = s->place;
     const struct import_profile *p = w->profile;
@@ -602,17 +535,24 @@ static enum profd_status add_stack(struct stacks *s, const struct import_node *n
         s->builds[i] = w->frames[frames[i]].build;
         s->addresses[i] = i + 1 < n ? return_address(w, frames[i]) : w->frames[frames[i]].at;
     }
+    /* Whether a stack begins where all stacks of a thread do. Tools that follow frame pointers see one frame or none of
+     * the code that calls main. */
+    bool whole = n > 1 && is_function(s, frames[1], MAIN);
+    for (size_t k = 0; !whole && k < OUTERMOST; k++) {
+        whole = is_function(s, frames[0], k);
+    }
     const struct profd_stack stack = {.rate = p->rate,
                                       .frames = n,
                                       .pc = true,
-                                      .incomplete = at != IMPORT_NONE || (!p->whole_stacks && !is_whole(s, frames, n)),
+                                      .incomplete = at != IMPORT_NONE || (!p->whole_stacks && !whole),
                                       .build = s->builds,
                                       .address = s->addresses,
                                       .ticks = node->ticks};
     return upload_add_stack(w->upload, p->dimension, p->abbreviation, &stack, e);
 }
 
-enum profd_status place_stacks_add(struct place *w, struct profd_error *e)
+/* Adds the stacks, except those that end in no build: their ticks are in no histogram. O(stacks · depth). */
+static enum profd_status place_stacks(struct place *w, struct profd_error *e)
 {
     const struct import_profile *p = w->profile;
     enum profd_status status = PROFD_OK;
@@ -623,7 +563,7 @@ enum profd_status place_stacks_add(struct place *w, struct profd_error *e)
     if (!callers) { /* such a file says nothing about stacks */
         return PROFD_OK;
     }
-    struct stacks *s = ARENA_NEW(w->arena, struct stacks);
+    struct place_stacks *s = ARENA_NEW(w->arena, struct place_stacks);
     if (!s || !(s->entries = arena_take_array(w->arena, (size_t)p->object_count + 1, sizeof *s->entries))) {
         return profd_no_memory(e);
     }
@@ -642,5 +582,78 @@ enum profd_status place_stacks_add(struct place *w, struct profd_error *e)
             status = add_stack(s, node, e);
         }
     }
+    return status;
+}
+
+/* Places the objects and the frames, and adds their counts to the upload. */
+static enum profd_status place_run(struct place *w, struct import_shelf *shelf, bool strict, struct profd_error *e)
+{
+    const struct import_profile *p = w->profile;
+    const uint32_t program = import_place_program(p);
+    w->objects = ARENA_ARRAY(w->arena, (size_t)p->object_count + 1, struct place_object);
+    w->frames = ARENA_ARRAY(w->arena, (size_t)p->frame_count + 1, struct place_frame);
+    w->spans = ARENA_ARRAY(w->arena, LIMIT_BUILDS, struct place_span);
+    if (!w->objects || !w->frames || !w->spans) {
+        return profd_no_memory(e);
+    }
+    TRY(profd_upload_new(&w->upload, e));
+    if (program == IMPORT_NONE) {
+        return profd_error_set(e, PROFD_REFUSED,
+                               "no tick or call is in a known build: all are in the kernel or in generated code");
+    }
+    for (uint32_t i = 0; i < p->frame_count; i++) {
+        if (p->frames[i].object != IMPORT_NONE) {
+            w->objects[p->frames[i].object].used = true;
+        }
+    }
+    TRY(place_object(w, shelf, program, true, strict, e));
+    for (uint32_t i = 0; i < p->object_count; i++) {
+        if (i != program && w->objects[i].used) {
+            TRY(place_object(w, shelf, i, false, strict, e));
+        }
+    }
+    TRY(place_frames(w, e));
+
+    /* A file that has only names which every program has is not the file that ran. */
+    const struct place_object *k = &w->objects[program];
+    const bool certain = p->objects[program].build_id || p->program_id; /* the file has it, or there is none */
+    if (k->frames > 0 && (certain ? k->placed == 0 : k->placed < k->frames - k->frames / 2)) {
+        return profd_error_set(
+            e, PROFD_WRONG_BUILD,
+            "only %u of the %u functions and locations of %s are in %s, so it is not the file that ran", k->placed,
+            k->frames, basename(p->objects[program].path),
+            k->binary ? profd_executable_path(import_binary_executable(k->binary)) : "that file");
+    }
+    TRY(place_ticks(w, e));
+    TRY(place_calls(w, e));
+    return place_stacks(w, e);
+}
+
+enum profd_status import_place_profile(struct import_shelf *shelf, const struct import_profile *p, bool strict,
+                                       struct import_notes *notes, struct profd_upload **out, struct profd_error *e)
+{
+    struct place w = {.profile = p, .notes = notes, .arena = arena_new(0), .saturated = p->saturated};
+    if (!w.arena) {
+        return profd_no_memory(e);
+    }
+    enum profd_status status = place_run(&w, shelf, strict, e);
+    if (status == PROFD_OK) {
+        profd_upload_set_inexact(w.upload, (p->sampled ? (uint32_t)PROFD_INEXACT_SAMPLED : 0) |
+                                               (w.saturated ? (uint32_t)PROFD_INEXACT_SATURATED : 0) |
+                                               (w.outside ? (uint32_t)PROFD_INEXACT_TICKS_OUTSIDE : 0) | p->reasons |
+                                               (w.ambiguous ? (uint32_t)PROFD_INEXACT_AMBIGUOUS_NAMES : 0) |
+                                               (w.lost || (p->lossy && !p->own)
+                                                    ? (uint32_t)(PROFD_INEXACT_CALLS_LOST | PROFD_INEXACT_TICKS_LOST)
+                                                    : 0));
+        profd_upload_set_window(w.upload, p->start, p->end);
+        profd_upload_set_processes_started(w.upload, p->processes);
+        *out = w.upload;
+    } else {
+        profd_upload_free(w.upload);
+        if (p->process[0] != '\0') {
+            (void)profd_error_wrap(e, status, "%s", p->process);
+        }
+    }
+    arena_free(w.arena);
     return status;
 }

@@ -4,6 +4,102 @@
 #include "import/import_any_internal.h"
 #include "proto/buildid.h"
 #include "proto/counts.h"
+#include "proto/pprof.h"
+
+#define PPROF_TYPES 64 /* limit of sample types of one profile */
+
+struct pprof_string {
+    const char *text;
+    size_t size;
+};
+
+struct pprof_type {
+    uint64_t type, unit; /* strings */
+};
+
+struct pprof_mapping {
+    uint64_t id, start, limit, offset, filename, build_id;
+    uint64_t lowest, highest; /* addresses of its locations; 0: there are none */
+    uint32_t inside, outside; /* locations with addresses inside and outside [start, limit) */
+};
+
+struct pprof_location {
+    uint64_t id, mapping, address;
+    uint32_t frame; /* of the profile */
+};
+
+/* Rows by id; ids may be any numbers. */
+struct pprof_ids {
+    struct table table;
+    const void *rows; /* each begins with its id */
+    size_t size;      /* of a row */
+};
+
+struct pprof_parser {
+    struct arena *arena;
+    const uint8_t *file, *profile_end;
+    struct import_profile profile;
+    struct import_texts texts;
+    struct pprof_string *strings;
+    struct pprof_mapping *mappings;
+    struct pprof_location *locations;
+    uint64_t *comments; /* strings */
+    uint32_t string_count, string_capacity, mapping_count, mapping_capacity, location_count, location_capacity,
+        comment_count, comment_capacity;
+    struct pprof_ids mapping_ids, location_ids;
+    struct pprof_type types[PPROF_TYPES], period_type;
+    uint32_t type_count;
+    uint64_t period, time, duration, default_type;
+    uint32_t sample_count;
+    uint32_t *chain, chain_capacity; /* frames of the sample that is being read, the leaf first */
+    /* Columns of a sample's values that are imported; PPROF_TYPES: none. */
+    uint32_t ticks, calls;
+    bool own;     /* an export of profd: calls are exact */
+    bool derived; /* its stacks were never observed */
+};
+
+static struct pprof_string pprof_string_at(const struct pprof_parser *p, uint64_t index)
+{
+    return index < p->string_count ? p->strings[index] : (struct pprof_string){"", 0};
+}
+
+static bool pprof_string_is(const struct pprof_parser *p, uint64_t index, const char *text)
+{
+    struct pprof_string s = pprof_string_at(p, index);
+    return s.size == strlen(text) && memcmp(s.text, text, s.size) == 0;
+}
+
+static uint64_t row_id(const struct pprof_ids *ids, uint32_t index)
+{
+    uint64_t id;
+    memcpy(&id, (const char *)ids->rows + index * ids->size, sizeof id);
+    return id;
+}
+
+static const void *pprof_ids_find(const struct pprof_ids *ids, uint64_t id)
+{
+    if (!ids->table.slots) {
+        return NULL;
+    }
+    for (uint32_t at = table_slot(&ids->table, table_mix(id, 2)); ids->table.slots[at] != 0;
+         at = (at + 1) & ids->table.mask) {
+        if (row_id(ids, ids->table.slots[at] - 1) == id) {
+            return (const char *)ids->rows + (ids->table.slots[at] - 1) * ids->size;
+        }
+    }
+    return NULL;
+}
+
+static uint64_t id_hash(const void *context, uint32_t index)
+{
+    return table_mix(row_id(context, index), 2);
+}
+
+static enum profd_status pprof_broken(const struct pprof_parser *p, const uint8_t *at, const char *what,
+                                      struct profd_error *e)
+{
+    return profd_error_set(e, PROFD_MALFORMED, "byte %zu: %s", (size_t)(at - p->file), what);
+}
 
 enum { SAMPLE_LOCATION = 1, SAMPLE_VALUE = 2 };
 
@@ -28,7 +124,7 @@ static bool next_number(const struct pprof_field *f, struct pprof_cursor *c, boo
 }
 
 /* Reads one sample's values, one for each type. */
-static enum profd_status sample_read(struct pprof *p, struct pprof_cursor message, uint64_t values[PPROF_TYPES],
+static enum profd_status sample_read(struct pprof_parser *p, struct pprof_cursor message, uint64_t values[PPROF_TYPES],
                                      struct profd_error *e)
 {
     struct pprof_field f;
@@ -66,7 +162,7 @@ static enum profd_status sample_read(struct pprof *p, struct pprof_cursor messag
     return PROFD_OK;
 }
 
-static uint32_t find_type(const struct pprof *p, const char *type, const char *unit)
+static uint32_t find_type(const struct pprof_parser *p, const char *type, const char *unit)
 {
     for (uint32_t i = 0; i < p->type_count; i++) {
         if (pprof_string_is(p, p->types[i].type, type) && (!unit || pprof_string_is(p, p->types[i].unit, unit))) {
@@ -77,7 +173,7 @@ static uint32_t find_type(const struct pprof *p, const char *type, const char *u
 }
 
 /* Number of this unit in a second; 0 if it is not a time. */
-static uint32_t unit_rate(const struct pprof *p, uint64_t unit)
+static uint32_t unit_rate(const struct pprof_parser *p, uint64_t unit)
 {
     return pprof_string_is(p, unit, "nanoseconds")    ? 1000000000u
            : pprof_string_is(p, unit, "microseconds") ? 1000000u
@@ -87,7 +183,7 @@ static uint32_t unit_rate(const struct pprof *p, uint64_t unit)
 }
 
 /* Samples per second, if the period is that of a clock with a whole number of samples per second; otherwise 0. */
-static uint32_t sample_rate(const struct pprof *p)
+static uint32_t sample_rate(const struct pprof_parser *p)
 {
     uint32_t unit = unit_rate(p, p->period_type.unit);
     if (unit == 0 || p->period == 0 || p->period > unit) {
@@ -97,7 +193,7 @@ static uint32_t sample_rate(const struct pprof *p)
     return (uint64_t)unit / rate == p->period ? (uint32_t)rate : 0;
 }
 
-static bool comment_begins(const struct pprof *p, const char *text)
+static bool comment_begins(const struct pprof_parser *p, const char *text)
 {
     for (uint32_t i = 0; i < p->comment_count; i++) {
         struct pprof_string s = pprof_string_at(p, p->comments[i]);
@@ -108,27 +204,8 @@ static bool comment_begins(const struct pprof *p, const char *text)
     return false;
 }
 
-/* Comments in exports of profd state what the counts are. */
-static void judge_own(struct pprof *p)
-{
-    p->calls = find_type(p, "calls", "count");
-    p->own = p->calls != PPROF_TYPES && (comment_begins(p, PPROF_COMMENT_OWN) || comment_begins(p, PPROF_COMMENT_SEEN));
-    p->derived = p->own && !comment_begins(p, PPROF_COMMENT_SEEN);
-    p->profile.sampled = p->own && comment_begins(p, PPROF_COMMENT_SAMPLED);
-    for (uint32_t i = 0; p->own && i < p->comment_count; i++) {
-        struct pprof_string s = pprof_string_at(p, p->comments[i]);
-        struct import_scan rest = {s.text, s.text + s.size};
-        uint64_t n;
-        if (import_scan_skip(&rest, PPROF_COMMENT_REASONS)) {
-            import_profile_set_reasons(&p->profile, rest.at, import_scan_left(&rest));
-        } else if (import_scan_skip(&rest, PPROF_COMMENT_PROCESSES) && import_scan_number(&rest, 10, &n)) {
-            import_profile_set_processes(&p->profile, n);
-        }
-    }
-}
-
 /* True if the time of each sample is its number of samples times the period. */
-static bool samples_say_all(struct pprof *p, uint32_t samples, uint32_t time, const uint8_t *in, size_t n)
+static bool samples_say_all(struct pprof_parser *p, uint32_t samples, uint32_t time, const uint8_t *in, size_t n)
 {
     struct pprof_cursor c = {in, in + n, in};
     struct pprof_field f;
@@ -146,7 +223,7 @@ static bool samples_say_all(struct pprof *p, uint32_t samples, uint32_t time, co
 }
 
 /* The dimension of a type that is neither time nor samples: its name. */
-static void choose_other(struct pprof *p, uint32_t column)
+static void choose_other(struct pprof_parser *p, uint32_t column)
 {
     struct pprof_string name = pprof_string_at(p, p->types[column].type);
     uint32_t unit = unit_rate(p, p->types[column].unit);
@@ -162,7 +239,7 @@ static void choose_other(struct pprof *p, uint32_t column)
 }
 
 /* Determines which values of a sample are ticks and numbers of samples; sets dimension and rate. */
-static enum profd_status types_choose(struct pprof *p, const char *event, struct profd_error *e)
+static enum profd_status types_choose(struct pprof_parser *p, const char *event, struct profd_error *e)
 {
     bool waiting = pprof_string_is(p, p->period_type.type, "wall");
     uint32_t samples = find_type(p, "samples", "count"), time = find_type(p, waiting ? "wall" : "cpu", NULL),
@@ -172,7 +249,21 @@ static enum profd_status types_choose(struct pprof *p, const char *event, struct
                                p->type_count, p->sample_count);
     }
     time = time != PPROF_TYPES && unit_rate(p, p->types[time].unit) > 0 ? time : PPROF_TYPES;
-    judge_own(p);
+    /* Comments in exports of profd state what the counts are. */
+    p->calls = find_type(p, "calls", "count");
+    p->own = p->calls != PPROF_TYPES && (comment_begins(p, PPROF_COMMENT_OWN) || comment_begins(p, PPROF_COMMENT_SEEN));
+    p->derived = p->own && !comment_begins(p, PPROF_COMMENT_SEEN);
+    p->profile.sampled = p->own && comment_begins(p, PPROF_COMMENT_SAMPLED);
+    for (uint32_t i = 0; p->own && i < p->comment_count; i++) {
+        struct pprof_string comment = pprof_string_at(p, p->comments[i]);
+        struct import_scan rest = {comment.text, comment.text + comment.size};
+        uint64_t n;
+        if (import_scan_skip(&rest, PPROF_COMMENT_REASONS)) {
+            import_profile_set_reasons(&p->profile, rest.at, import_scan_left(&rest));
+        } else if (import_scan_skip(&rest, PPROF_COMMENT_PROCESSES) && import_scan_number(&rest, 10, &n)) {
+            import_profile_set_processes(&p->profile, n);
+        }
+    }
     if (event) {
         uint32_t column = find_type(p, event, NULL);
         if (column == PPROF_TYPES) {
@@ -203,8 +294,8 @@ static enum profd_status types_choose(struct pprof *p, const char *event, struct
     return PROFD_OK;
 }
 
-/* What one sample adds. */
-struct stack {
+/* The sample that is being added. */
+struct pprof_stack {
     uint64_t ticks, calls;
     uint32_t callee; /* previous frame of the stack; IMPORT_NONE at the leaf */
     uint32_t depth;
@@ -212,7 +303,7 @@ struct stack {
 };
 
 /* Adds one more frame of a stack, from the leaf up. */
-static bool stack_add(struct pprof *p, struct stack *s, uint32_t frame)
+static bool stack_add(struct pprof_parser *p, struct pprof_stack *s, uint32_t frame)
 {
     bool good = true;
     if (s->depth == 0 && s->ticks > 0) {
@@ -231,23 +322,11 @@ static bool stack_add(struct pprof *p, struct stack *s, uint32_t frame)
     return good;
 }
 
-/* Adds the stack that was read. */
-static bool add_stack(struct pprof *p, const struct stack *s)
-{
-    if (p->derived || (s->incomplete && s->depth == 1)) {
-        return true;
-    }
-    if (s->incomplete) {
-        p->chain[s->depth - 1] = IMPORT_CUT;
-    }
-    return import_profile_add_stack(&p->profile, p->chain, s->depth, s->ticks);
-}
-
-static enum profd_status take_sample(struct pprof *p, struct pprof_cursor message, struct profd_error *e)
+static enum profd_status take_sample(struct pprof_parser *p, struct pprof_cursor message, struct profd_error *e)
 {
     uint64_t values[PPROF_TYPES];
     TRY(sample_read(p, message, values, e));
-    struct stack s = {.ticks = values[p->ticks], .calls = p->own ? values[p->calls] : 0, .callee = IMPORT_NONE};
+    struct pprof_stack s = {.ticks = values[p->ticks], .calls = p->own ? values[p->calls] : 0, .callee = IMPORT_NONE};
     struct pprof_field f;
     bool broken = false;
     while (pprof_field_next(&message, &f, &broken)) {
@@ -269,88 +348,17 @@ static enum profd_status take_sample(struct pprof *p, struct pprof_cursor messag
             return pprof_broken(p, f.inside.at, "a location of a Sample is not a number", e);
         }
     }
-    if ((s.depth == 1 && s.calls > 0 && !import_profile_add_pair(&p->profile, s.callee, s.callee, s.calls)) ||
-        !add_stack(p, &s)) {
+    if (s.depth == 1 && s.calls > 0 && !import_profile_add_pair(&p->profile, s.callee, s.callee, s.calls)) {
         return import_profile_exhausted(p->arena, e);
     }
-    return PROFD_OK;
-}
-
-static enum profd_status take_samples(struct pprof *p, const uint8_t *in, size_t n, struct profd_error *e)
-{
-    struct pprof_cursor c = {in, in + n, in};
-    struct pprof_field f;
-    bool broken = false;
-    enum profd_status status = PROFD_OK;
-    while (status == PROFD_OK && pprof_field_next(&c, &f, &broken)) {
-        if (f.number == PPROF_SAMPLE) {
-            status = take_sample(p, f.inside, e);
-        }
+    if (p->derived || (s.incomplete && s.depth == 1)) {
+        return PROFD_OK;
     }
-    return status;
-}
-
-enum profd_status import_pprof_parse(const uint8_t *in, size_t n, const char *event, struct arena *a,
-                                     struct import_profile **out, struct profd_error *e)
-{
-    struct pprof *p = ARENA_NEW(a, struct pprof);
-    if (!p) {
-        return import_profile_exhausted(a, e);
+    if (s.incomplete) {
+        p->chain[s.depth - 1] = IMPORT_CUT;
     }
-    p->arena = a;
-    p->file = in;
-    p->profile_end = in + n;
-    import_profile_init(&p->profile, a);
-    import_texts_init(&p->texts, a);
-    if (n == 0) {
-        return profd_error_set(e, PROFD_MALFORMED, "it is empty");
-    }
-    enum profd_status status = pprof_tables_read(p, in, n, e);
-    status = status ? status : types_choose(p, event, e);
-    status = status ? status : pprof_places_make(p, e);
-    status = status ? status : take_samples(p, in, n, e);
-    if (status != PROFD_OK) {
-        return status;
-    }
-    p->profile.whole_stacks = true; /* the format has no mark for others */
-    bool timed = p->time > 0 && p->time <= INT64_MAX;
-    p->profile.start = timed ? p->time : 0;
-    p->profile.end = timed ? p->time + (p->duration <= INT64_MAX ? p->duration : 0) : 0;
-    *out = &p->profile;
-    return PROFD_OK;
-}
-
-/* Converts mappings to objects and locations to frames. */
-
-enum profd_status pprof_broken(const struct pprof *p, const uint8_t *at, const char *what, struct profd_error *e)
-{
-    return profd_error_set(e, PROFD_MALFORMED, "byte %zu: %s", (size_t)(at - p->file), what);
-}
-
-static uint64_t row_id(const struct pprof_ids *ids, uint32_t index)
-{
-    uint64_t id;
-    memcpy(&id, (const char *)ids->rows + index * ids->size, sizeof id);
-    return id;
-}
-
-static uint64_t id_hash(const void *context, uint32_t index)
-{
-    return table_mix(row_id(context, index), 2);
-}
-
-const void *pprof_ids_find(const struct pprof_ids *ids, uint64_t id)
-{
-    if (!ids->table.slots) {
-        return NULL;
-    }
-    for (uint32_t at = table_slot(&ids->table, table_mix(id, 2)); ids->table.slots[at] != 0;
-         at = (at + 1) & ids->table.mask) {
-        if (row_id(ids, ids->table.slots[at] - 1) == id) {
-            return (const char *)ids->rows + (ids->table.slots[at] - 1) * ids->size;
-        }
-    }
-    return NULL;
+    return import_profile_add_stack(&p->profile, p->chain, s.depth, s.ticks) ? PROFD_OK
+                                                                             : import_profile_exhausted(p->arena, e);
 }
 
 /* Records the id of the last row. False if memory is exhausted. */
@@ -371,8 +379,8 @@ static bool ids_add(struct pprof_ids *ids, struct arena *a, const void *rows, si
 
 /* Reads a message of numbers: field i goes to *fields[i], other fields are skipped. what is the sentence for an invalid
  * field. */
-static enum profd_status read_numbers(const struct pprof *p, struct pprof_cursor c, uint64_t *const *fields, size_t n,
-                                      const char *what, struct profd_error *e)
+static enum profd_status read_numbers(const struct pprof_parser *p, struct pprof_cursor c, uint64_t *const *fields,
+                                      size_t n, const char *what, struct profd_error *e)
 {
     struct pprof_field f;
     bool broken = false;
@@ -384,7 +392,7 @@ static enum profd_status read_numbers(const struct pprof *p, struct pprof_cursor
     return broken ? pprof_broken(p, c.at, what, e) : PROFD_OK;
 }
 
-static enum profd_status read_type(const struct pprof *p, struct pprof_cursor c, struct pprof_type *out,
+static enum profd_status read_type(const struct pprof_parser *p, struct pprof_cursor c, struct pprof_type *out,
                                    struct profd_error *e)
 {
     uint64_t *const fields[] = {NULL, &out->type, &out->unit};
@@ -392,7 +400,7 @@ static enum profd_status read_type(const struct pprof *p, struct pprof_cursor c,
     return read_numbers(p, c, fields, sizeof fields / sizeof fields[0], "not a valid field of a ValueType", e);
 }
 
-static enum profd_status read_mapping(struct pprof *p, struct pprof_cursor c, struct profd_error *e)
+static enum profd_status read_mapping(struct pprof_parser *p, struct pprof_cursor c, struct profd_error *e)
 {
     struct pprof_mapping m = {0};
     uint64_t *const fields[] = {NULL, &m.id, &m.start, &m.limit, &m.offset, &m.filename, &m.build_id};
@@ -415,7 +423,7 @@ static enum profd_status read_mapping(struct pprof *p, struct pprof_cursor c, st
                                                                            : import_profile_exhausted(p->arena, e);
 }
 
-static enum profd_status read_location(struct pprof *p, struct pprof_cursor c, struct profd_error *e)
+static enum profd_status read_location(struct pprof_parser *p, struct pprof_cursor c, struct profd_error *e)
 {
     struct pprof_location l = {.frame = IMPORT_NONE};
     uint64_t *const fields[] = {NULL, &l.id, &l.mapping, &l.address};
@@ -438,20 +446,8 @@ static enum profd_status read_location(struct pprof *p, struct pprof_cursor c, s
                                                                              : import_profile_exhausted(p->arena, e);
 }
 
-static enum profd_status add_string(struct pprof *p, const struct pprof_field *f, struct profd_error *e)
-{
-    void *rows = arena_extend(p->arena, p->strings, p->string_count, &p->string_capacity, sizeof *p->strings);
-    if (!rows) {
-        return import_profile_exhausted(p->arena, e);
-    }
-    p->strings = rows;
-    p->strings[p->string_count++] =
-        (struct pprof_string){(const char *)f->inside.at, (size_t)(f->inside.end - f->inside.at)};
-    return PROFD_OK;
-}
-
 /* Comments are indices of strings, packed or not. */
-static enum profd_status add_comments(struct pprof *p, const struct pprof_field *f, struct profd_error *e)
+static enum profd_status add_comments(struct pprof_parser *p, const struct pprof_field *f, struct profd_error *e)
 {
     struct pprof_cursor c = f->inside;
     bool packed = f->wire == PPROF_WIRE_BYTES;
@@ -470,60 +466,8 @@ static enum profd_status add_comments(struct pprof *p, const struct pprof_field 
     return PROFD_OK;
 }
 
-static enum profd_status add_type(struct pprof *p, const struct pprof_field *f, struct profd_error *e)
-{
-    if (p->type_count == PPROF_TYPES) {
-        return pprof_broken(p, f->inside.at, "more than 64 sample types", e);
-    }
-    return read_type(p, f->inside, &p->types[p->type_count++], e);
-}
-
-static enum profd_status take_message(struct pprof *p, const struct pprof_field *f, struct profd_error *e)
-{
-    switch (f->number) {
-    case PPROF_SAMPLE_TYPE:
-        return add_type(p, f, e);
-    case PPROF_SAMPLE:
-        p->sample_count += p->sample_count < UINT32_MAX;
-        return PROFD_OK;
-    case PPROF_MAPPING:
-        return read_mapping(p, f->inside, e);
-    case PPROF_LOCATION:
-        return read_location(p, f->inside, e);
-    case PPROF_STRING:
-        return add_string(p, f, e);
-    case PPROF_PERIOD_TYPE:
-        return read_type(p, f->inside, &p->period_type, e);
-    case PPROF_COMMENT:
-        return add_comments(p, f, e);
-    default:
-        return PROFD_OK;
-    }
-}
-
-static enum profd_status take_number(struct pprof *p, const struct pprof_field *f, struct profd_error *e)
-{
-    switch (f->number) {
-    case PPROF_TIME_NANOS:
-        p->time = f->value;
-        return PROFD_OK;
-    case PPROF_DURATION_NANOS:
-        p->duration = f->value;
-        return PROFD_OK;
-    case PPROF_PERIOD:
-        p->period = f->value;
-        return PROFD_OK;
-    case PPROF_DEFAULT_SAMPLE_TYPE:
-        p->default_type = f->value;
-        return PROFD_OK;
-    case PPROF_COMMENT:
-        return add_comments(p, f, e);
-    default:
-        return PROFD_OK;
-    }
-}
-
-enum profd_status pprof_tables_read(struct pprof *p, const uint8_t *in, size_t n, struct profd_error *e)
+/* Reads the rows of every kind but samples. */
+static enum profd_status tables_read(struct pprof_parser *p, const uint8_t *in, size_t n, struct profd_error *e)
 {
     struct pprof_cursor c = {in, n == 0 ? in : in + n, in};
     struct pprof_field f;
@@ -532,34 +476,60 @@ enum profd_status pprof_tables_read(struct pprof *p, const uint8_t *in, size_t n
     while (status == PROFD_OK && pprof_field_next(&c, &f, &broken)) {
         bool is_message = (f.number >= PPROF_SAMPLE_TYPE && f.number <= PPROF_STRING) || f.number == PPROF_PERIOD_TYPE;
         bool is_number = f.number >= PPROF_TIME_NANOS && f.number <= PPROF_DEFAULT_SAMPLE_TYPE && !is_message;
+        void *rows;
         if ((is_message && f.wire != PPROF_WIRE_BYTES) ||
             (is_number && f.wire != PPROF_WIRE_NUMBER && f.number != PPROF_COMMENT)) {
             return pprof_broken(p, c.at, "a field of message Profile with the wrong wire type", e);
         }
-        status = f.wire == PPROF_WIRE_BYTES ? take_message(p, &f, e) : take_number(p, &f, e);
+        switch (f.number) {
+        case PPROF_SAMPLE_TYPE:
+            status = p->type_count == PPROF_TYPES ? pprof_broken(p, f.inside.at, "more than 64 sample types", e)
+                                                  : read_type(p, f.inside, &p->types[p->type_count++], e);
+            break;
+        case PPROF_SAMPLE:
+            p->sample_count += p->sample_count < UINT32_MAX;
+            break;
+        case PPROF_MAPPING:
+            status = read_mapping(p, f.inside, e);
+            break;
+        case PPROF_LOCATION:
+            status = read_location(p, f.inside, e);
+            break;
+        case PPROF_STRING:
+            rows = arena_extend(p->arena, p->strings, p->string_count, &p->string_capacity, sizeof *p->strings);
+            if (!rows) {
+                return import_profile_exhausted(p->arena, e);
+            }
+            p->strings = rows;
+            p->strings[p->string_count++] =
+                (struct pprof_string){(const char *)f.inside.at, (size_t)(f.inside.end - f.inside.at)};
+            break;
+        case PPROF_PERIOD_TYPE:
+            status = read_type(p, f.inside, &p->period_type, e);
+            break;
+        case PPROF_COMMENT:
+            status = add_comments(p, &f, e);
+            break;
+        case PPROF_TIME_NANOS:
+            p->time = f.value;
+            break;
+        case PPROF_DURATION_NANOS:
+            p->duration = f.value;
+            break;
+        case PPROF_PERIOD:
+            p->period = f.value;
+            break;
+        case PPROF_DEFAULT_SAMPLE_TYPE:
+            p->default_type = f.value;
+            break;
+        default:
+            break;
+        }
     }
     return broken ? pprof_broken(p, c.at, "not a valid field of message Profile: not pprof", e) : status;
 }
 
-struct pprof_string pprof_string_at(const struct pprof *p, uint64_t index)
-{
-    return index < p->string_count ? p->strings[index] : (struct pprof_string){"", 0};
-}
-
-bool pprof_string_is(const struct pprof *p, uint64_t index, const char *text)
-{
-    struct pprof_string s = pprof_string_at(p, index);
-    return s.size == strlen(text) && memcmp(s.text, text, s.size) == 0;
-}
-
-/* Addresses outside every mapping's memory are link-time addresses, as some collectors write them. So are all addresses
- * of a mapping that begins at 0, where nothing can be mapped. */
-static enum import_addressing addressing_of(const struct pprof_mapping *m)
-{
-    return (m->start == 0 && m->offset == 0) || m->inside == 0 ? IMPORT_LINK_TIME : IMPORT_IN_FILE;
-}
-
-static enum profd_status add_object(struct pprof *p, const struct pprof_mapping *m, struct profd_error *e)
+static enum profd_status add_object(struct pprof_parser *p, const struct pprof_mapping *m, struct profd_error *e)
 {
     struct pprof_string name = pprof_string_at(p, m->filename), id_text = pprof_string_at(p, m->build_id);
     struct buildid id;
@@ -579,7 +549,9 @@ static enum profd_status add_object(struct pprof *p, const struct pprof_mapping 
     }
     o->build_id = build_id;
     o->outside = o->outside && !(build_id && path[0] == '\0');
-    o->addressing = addressing_of(m);
+    /* Addresses outside every mapping's memory are link-time addresses, as some collectors write them. So are all
+     * addresses of a mapping that begins at 0, where nothing can be mapped. */
+    o->addressing = (m->start == 0 && m->offset == 0) || m->inside == 0 ? IMPORT_LINK_TIME : IMPORT_IN_FILE;
     o->low = o->addressing == IMPORT_LINK_TIME ? 0 : m->offset;
     o->high = o->addressing == IMPORT_LINK_TIME ? m->limit - m->start : m->offset + (m->limit - m->start);
     if (o->addressing == IMPORT_LINK_TIME && m->limit > INT64_MAX) { /* it says nothing about the size of the code */
@@ -589,7 +561,7 @@ static enum profd_status add_object(struct pprof *p, const struct pprof_mapping 
     return PROFD_OK;
 }
 
-static enum profd_status add_frame(struct pprof *p, struct pprof_location *l, struct profd_error *e)
+static enum profd_status add_frame(struct pprof_parser *p, struct pprof_location *l, struct profd_error *e)
 {
     struct import_frame f = {.object = IMPORT_NONE, .offset = IMPORT_NO_OFFSET};
     const struct pprof_mapping *m = l->mapping != 0 ? pprof_ids_find(&p->mapping_ids, l->mapping) : NULL;
@@ -611,7 +583,8 @@ static enum profd_status add_frame(struct pprof *p, struct pprof_location *l, st
     return import_profile_take_frame(&p->profile, &f, &l->frame) ? PROFD_OK : import_profile_exhausted(p->arena, e);
 }
 
-enum profd_status pprof_places_make(struct pprof *p, struct profd_error *e)
+/* Converts mappings to objects and locations to frames. */
+static enum profd_status places_make(struct pprof_parser *p, struct profd_error *e)
 {
     enum profd_status status = PROFD_OK;
     uint32_t addresses = 0, mapped = 0;
@@ -647,4 +620,39 @@ enum profd_status pprof_places_make(struct pprof *p, struct profd_error *e)
         q->program_object = 0;
     }
     return status;
+}
+
+enum profd_status import_pprof_parse(const uint8_t *in, size_t n, const char *event, struct arena *a,
+                                     struct import_profile **out, struct profd_error *e)
+{
+    struct pprof_parser *p = ARENA_NEW(a, struct pprof_parser);
+    if (!p) {
+        return import_profile_exhausted(a, e);
+    }
+    p->arena = a;
+    p->file = in;
+    p->profile_end = in + n;
+    import_profile_init(&p->profile, a);
+    import_texts_init(&p->texts, a);
+    if (n == 0) {
+        return profd_error_set(e, PROFD_MALFORMED, "it is empty");
+    }
+    enum profd_status status = tables_read(p, in, n, e);
+    status = status ? status : types_choose(p, event, e);
+    status = status ? status : places_make(p, e);
+    struct pprof_cursor c = {in, in + n, in};
+    struct pprof_field f;
+    bool broken = false;
+    while (status == PROFD_OK && pprof_field_next(&c, &f, &broken)) {
+        status = f.number == PPROF_SAMPLE ? take_sample(p, f.inside, e) : PROFD_OK;
+    }
+    if (status != PROFD_OK) {
+        return status;
+    }
+    p->profile.whole_stacks = true; /* the format has no mark for others */
+    bool timed = p->time > 0 && p->time <= INT64_MAX;
+    p->profile.start = timed ? p->time : 0;
+    p->profile.end = timed ? p->time + (p->duration <= INT64_MAX ? p->duration : 0) : 0;
+    *out = &p->profile;
+    return PROFD_OK;
 }

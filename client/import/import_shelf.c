@@ -40,7 +40,7 @@ static int names_compare(const void *context, uint32_t a, uint32_t b)
     return strcmp(list[a].text, list[b].text);
 }
 
-/* NO_MEMORY. O(n log n). */
+/* Sorts the names of the functions. NO_MEMORY. O(n log n). */
 static enum profd_status names_make(struct arena *a, const struct object *o, struct binary_names *out,
                                     struct profd_error *e)
 {
@@ -141,26 +141,22 @@ static bool names_find(const struct binary_names *names, const char *name, size_
     return found;
 }
 
-static enum profd_status binary_read(struct import_binary *b, struct profd_error *e)
-{
-    const struct elf_read_options options = {.demangle = true, .lines = true};
-    TRY(executable_read_object(b->executable, &options, b->arena, &b->object, e));
-    TRY(executable_read_loads(b->executable, b->arena, &b->loads, &b->load_count, e));
-    const struct symtab_request request = {.object = b->object, .build_id = b->object->id.text};
-    TRY(symtab_build(b->arena, &request, &b->symtab, e));
-    return names_make(b->arena, b->object, &b->names, e);
-}
-
 enum profd_status import_binary_open(const char *path, struct import_binary **out, struct profd_error *e)
 {
+    const struct elf_read_options options = {.demangle = true, .lines = true};
     struct import_binary *b = calloc(1, sizeof *b);
-    if (!b) {
+    if (!b || !(b->arena = arena_new(BINARY_MEMORY))) {
+        free(b);
         return profd_error_set(e, PROFD_NO_MEMORY, "no memory to read %s", path);
     }
-    b->arena = arena_new(BINARY_MEMORY);
-    enum profd_status status = b->arena ? profd_executable_open(path, &b->executable, e)
-                                        : profd_error_set(e, PROFD_NO_MEMORY, "no memory to read %s", path);
-    status = status ? status : binary_read(b, e);
+    enum profd_status status = profd_executable_open(path, &b->executable, e);
+    status = status ? status : executable_read_object(b->executable, &options, b->arena, &b->object, e);
+    status = status ? status : executable_read_loads(b->executable, b->arena, &b->loads, &b->load_count, e);
+    if (status == PROFD_OK) {
+        const struct symtab_request request = {.object = b->object, .build_id = b->object->id.text};
+        status = symtab_build(b->arena, &request, &b->symtab, e);
+    }
+    status = status ? status : names_make(b->arena, b->object, &b->names, e);
     if (status != PROFD_OK) {
         import_binary_free(b);
         return status;
@@ -384,14 +380,19 @@ static enum profd_status find_given(struct import_shelf *s, const struct import_
     return PROFD_OK;
 }
 
-static enum profd_status find_at_path(struct import_shelf *s, const struct import_profile *p,
-                                      const struct import_object *o, const struct import_binary **out,
-                                      struct profd_error *e)
+enum profd_status import_shelf_find(struct import_shelf *s, const struct import_profile *p,
+                                    const struct import_object *o, bool is_program, const struct import_binary **out,
+                                    struct profd_error *e)
 {
     char path[PATH_MAX];
-    const struct import_binary *b;
-    int n = snprintf(path, sizeof path, "%s%s%s", s->root ? s->root : "",
-                     s->root && s->root[0] && o->path[0] != '/' ? "/" : "", o->path);
+    const struct import_binary *b = NULL;
+    TRY(find_given(s, p, o, is_program, &b, e));
+    if (b) {
+        *out = b;
+        return PROFD_OK;
+    }
+    const int n = snprintf(path, sizeof path, "%s%s%s", s->root ? s->root : "",
+                           s->root && s->root[0] && o->path[0] != '/' ? "/" : "", o->path);
     if (n < 0 || (size_t)n >= sizeof path) {
         return profd_error_set(e, PROFD_NO_INPUT, "the path of an object has %d bytes; the limit is %d", n,
                                PATH_MAX - 1);
@@ -407,18 +408,5 @@ static enum profd_status find_at_path(struct import_shelf *s, const struct impor
                                path);
     }
     *out = b;
-    return PROFD_OK;
-}
-
-enum profd_status import_shelf_find(struct import_shelf *s, const struct import_profile *p,
-                                    const struct import_object *o, bool is_program, const struct import_binary **out,
-                                    struct profd_error *e)
-{
-    const struct import_binary *found = NULL;
-    TRY(find_given(s, p, o, is_program, &found, e));
-    if (!found) {
-        TRY(find_at_path(s, p, o, &found, e));
-    }
-    *out = found;
     return PROFD_OK;
 }
