@@ -22,79 +22,59 @@ struct gprof_file {
     bool seekable;
 };
 
-/* In large pages where it is much: a large file costs more page faults than reading. */
-static uint8_t *block_take(size_t capacity)
-{
-    const size_t page = (size_t)2 << 20;
-    if (capacity < 2 * page || capacity > SIZE_MAX - page) {
-        return malloc(capacity);
-    }
-    capacity = (capacity + page - 1) & ~(page - 1);
-    uint8_t *bytes = aligned_alloc(page, capacity);
-    if (bytes != NULL) {
-        (void)madvise(bytes, capacity, MADV_HUGEPAGE);
-    }
-    return bytes;
-}
-
-/* Reads all of fd. */
-static bool descriptor_read(int fd, struct gprof_file *f)
-{
-    struct stat st;
-    size_t capacity = fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_size > 0 ? (size_t)st.st_size + 2 : 65536;
-    f->seekable = lseek(fd, 0, SEEK_CUR) >= 0;
-    f->bytes = block_take(capacity);
-    while (f->bytes != NULL) {
-        if (f->size + 1 == capacity) {
-            uint8_t *more = capacity > SIZE_MAX / 2 ? NULL : realloc(f->bytes, capacity * 2);
-            if (more == NULL) {
-                break;
-            }
-            f->bytes = more;
-            capacity *= 2;
-        }
-        ssize_t got = read(fd, f->bytes + f->size, capacity - 1 - f->size);
-        if (got < 0 && errno == EINTR) {
-            continue;
-        }
-        if (got <= 0) {
-            f->bytes[f->size] = '\0';
-            return true;
-        }
-        f->size += (size_t)got;
-    }
-    free(f->bytes);
-    errno = ENOMEM;
-    return false;
-}
-
-/* Reads to the end, "-" from standard input; what cannot be read ends there, as for stdio. False with errno set if it
- * cannot be opened, or memory is out. */
+/* Reads to the end, "-" from standard input; a read error ends the file, as for stdio. False with errno set if the file
+ * cannot be opened, or without memory. */
 static bool gprof_file_read(const char *path, struct gprof_file *out)
 {
+    const size_t page = (size_t)2 << 20;
     struct gprof_file f = {0};
-    bool standard = strcmp(path, "-") == 0;
-    int fd = standard ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC);
+    struct stat st;
+    const bool standard = strcmp(path, "-") == 0;
+    const int fd = standard ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0) {
         return false;
     }
-    bool good = descriptor_read(fd, &f);
+    size_t capacity = fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_size > 0 ? (size_t)st.st_size + 2 : 65536;
+    f.seekable = lseek(fd, 0, SEEK_CUR) >= 0;
+    if (capacity < 2 * page || capacity > SIZE_MAX - page) {
+        f.bytes = malloc(capacity);
+    } else { /* in large pages: page faults cost more than reading */
+        const size_t pages = (capacity + page - 1) & ~(page - 1);
+        f.bytes = aligned_alloc(page, pages);
+        if (f.bytes != NULL) {
+            (void)madvise(f.bytes, pages, MADV_HUGEPAGE);
+        }
+    }
+    bool ended = false;
+    while (f.bytes != NULL && !ended) {
+        if (f.size + 1 == capacity) {
+            uint8_t *more = capacity > SIZE_MAX / 2 ? NULL : realloc(f.bytes, capacity * 2);
+            if (more == NULL) {
+                break;
+            }
+            f.bytes = more;
+            capacity *= 2;
+        }
+        ssize_t got = read(fd, f.bytes + f.size, capacity - 1 - f.size);
+        if (got > 0) {
+            f.size += (size_t)got;
+        }
+        ended = got == 0 || (got < 0 && errno != EINTR);
+    }
     if (!standard) {
         (void)close(fd);
     }
-    if (good) {
-        *out = f;
+    if (!ended) {
+        free(f.bytes);
+        errno = ENOMEM;
+        return false;
     }
-    return good;
+    f.bytes[f.size] = '\0';
+    *out = f;
+    return true;
 }
 
-static void gprof_file_done(struct gprof_file *f)
-{
-    free(f->bytes);
-    *f = (struct gprof_file){0};
-}
-
-/* All of it, however many times it takes. False with errno set. */
+/* Writes all n bytes. False with errno set. */
 static bool gprof_file_write_all(int fd, const void *bytes, size_t n)
 {
     const char *p = bytes;
@@ -112,33 +92,7 @@ static bool gprof_file_write_all(int fd, const void *bytes, size_t n)
     return true;
 }
 
-/* Creates or overwrites a file. False with errno set. */
-static bool gprof_file_write(const char *path, const void *bytes, size_t n)
-{
-    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-    if (fd < 0) {
-        return false;
-    }
-    if (gprof_file_write_all(fd, bytes, n)) {
-        return close(fd) == 0;
-    }
-    int why = errno;
-    (void)close(fd);
-    errno = why;
-    return false;
-}
-
-/* Requests a buffer of one MiB for a pipe, so that its reader and its writer work at the same time. Does nothing for
- * other files. */
-static void gprof_file_widen(int fd)
-{
-    struct stat st;
-    if (fstat(fd, &st) == 0 && S_ISFIFO(st.st_mode)) {
-        (void)fcntl(fd, F_SETPIPE_SZ, 1 << 20); /* where it is refused, the usual 64 KiB do */
-    }
-}
-
-/* @FILE on a command line: the file's words in its place. */
+/* The words of a command line in which the words of FILE have replaced @FILE. */
 
 struct gprof_words {
     char **list; /* NULL behind the last; strings borrowed from argv, or owned by texts */
@@ -154,7 +108,7 @@ static bool is_blank(char c)
     return c == ' ' || (c >= '\t' && c <= '\r');
 }
 
-/* Takes the quotes out of the word at *p, in place; *p moves behind it. */
+/* Removes the quotes from the word at *p, in place; *p moves behind it. */
 static char *word_take(char **p)
 {
     char *word = *p, *to = word, *from = word;
@@ -181,81 +135,6 @@ static char *word_take(char **p)
     return word;
 }
 
-/* The words of text, which stays their owner. *count of them, or NULL. */
-static char **words_split(char *text, int *count)
-{
-    size_t most = strlen(text) / 2 + 2;
-    char **list = calloc(most, sizeof *list);
-    int n = 0;
-    char *p = text;
-    while (list != NULL) {
-        while (is_blank(*p)) {
-            p++;
-        }
-        if (*p == '\0') {
-            break;
-        }
-        list[n++] = word_take(&p);
-    }
-    *count = n;
-    return list;
-}
-
-/* Puts n words into the place of word at. */
-static bool words_put(struct gprof_words *w, int at, char *const *words, int n)
-{
-    char **list = calloc((size_t)w->count + (size_t)n + 1, sizeof *list);
-    if (list == NULL) {
-        return false;
-    }
-    memcpy(list, w->list, (size_t)at * sizeof *list);
-    if (n > 0) {
-        memcpy(list + at, words, (size_t)n * sizeof *list);
-    }
-    memcpy(list + at + n, w->list + at + 1, (size_t)(w->count - at - 1) * sizeof *list);
-    free(w->list);
-    w->list = list;
-    w->count += n - 1;
-    return true;
-}
-
-enum taken { LEFT_ALONE, REPLACED, FAILED };
-
-/* Replaces word at, "@FILE". */
-static enum taken word_expand(const char *program, struct gprof_words *w, int at)
-{
-    const char *path = w->list[at] + 1;
-    struct stat st;
-    if (stat(path, &st) != 0) {
-        return LEFT_ALONE;
-    }
-    if (S_ISDIR(st.st_mode)) {
-        (void)fprintf(stderr, "%s: error: @-file refers to a directory\n", program);
-        return FAILED;
-    }
-    if (w->text_count == FILES_MAX) {
-        (void)fprintf(stderr, "%s: error: too many @-files encountered\n", program);
-        return FAILED;
-    }
-    struct gprof_file f;
-    if (!gprof_file_read(path, &f)) {
-        return LEFT_ALONE;
-    }
-    char *text = (char *)f.bytes; /* a NUL stands behind */
-    w->texts[w->text_count++] = text;
-    int n = 0;
-    char **words = words_split(text, &n);
-    bool good = words != NULL && words_put(w, at, words, n);
-    free(words);
-    if (!good) {
-        (void)fprintf(stderr, "%s: out of memory for the words of %s\n", program, path);
-    }
-    return good ? REPLACED : FAILED;
-}
-
-/* Expands every @FILE of argv, in files too; words are separated by white space, and ' " and \ quote as in a shell.
- * What cannot be opened stays as it stands. False with a complaint on stderr: a folder, more than 2000 files (they name
- * each other), or no memory. */
 static void gprof_words_done(struct gprof_words *w)
 {
     for (int i = 0; i < w->text_count; i++) {
@@ -266,9 +145,13 @@ static void gprof_words_done(struct gprof_words *w)
     *w = (struct gprof_words){0};
 }
 
+/* Expands every @FILE of argv, in files too; words are separated by white space, and ' " and \ quote as in a shell.
+ * A word stays as it is if its file cannot be opened. False with a complaint on stderr: a directory, more than 2000
+ * files (they name each other), or no memory. */
 static bool gprof_words_expand(const char *program, int argc, char **argv, struct gprof_words *out)
 {
     struct gprof_words w = {.list = calloc((size_t)argc + 1, sizeof(char *)), .count = argc};
+    const char *path = NULL;
     w.texts = calloc(FILES_MAX, sizeof *w.texts);
     if (w.list == NULL || w.texts == NULL) {
         (void)fprintf(stderr, "%s: out of memory\n", program);
@@ -277,12 +160,49 @@ static bool gprof_words_expand(const char *program, int argc, char **argv, struc
     }
     memcpy(w.list, argv, (size_t)argc * sizeof *w.list);
     for (int i = 1; i < w.count;) {
-        enum taken taken = w.list[i][0] == '@' ? word_expand(program, &w, i) : LEFT_ALONE;
-        if (taken == FAILED) {
+        struct gprof_file f;
+        struct stat st;
+        path = w.list[i] + 1;
+        if (w.list[i][0] != '@' || stat(path, &st) != 0) {
+            i++;
+            continue;
+        }
+        if (S_ISDIR(st.st_mode) || w.text_count == FILES_MAX) {
+            (void)fprintf(stderr, "%s: error: %s\n", program,
+                          S_ISDIR(st.st_mode) ? "@-file refers to a directory" : "too many @-files encountered");
             gprof_words_done(&w);
             return false;
         }
-        i += taken == LEFT_ALONE;
+        if (!gprof_file_read(path, &f)) {
+            i++;
+            continue;
+        }
+
+        /* The words of the file, whose text stays their owner, take the place of the word. */
+        char *text = (char *)f.bytes; /* a NUL stands behind */
+        const size_t most = strlen(text) / 2 + 2, others = (size_t)w.count - 1;
+        char **list = calloc(most + others + 1, sizeof *list);
+        w.texts[w.text_count++] = text;
+        if (list == NULL) {
+            (void)fprintf(stderr, "%s: out of memory for the words of %s\n", program, path);
+            gprof_words_done(&w);
+            return false;
+        }
+        int n = i;
+        memcpy(list, w.list, (size_t)i * sizeof *list);
+        for (char *p = text;;) {
+            while (is_blank(*p)) {
+                p++;
+            }
+            if (*p == '\0') {
+                break;
+            }
+            list[n++] = word_take(&p);
+        }
+        memcpy(list + n, w.list + i + 1, (size_t)(w.count - i - 1) * sizeof *list);
+        w.count += n - i - 1;
+        free(w.list);
+        w.list = list;
     }
     *out = w;
     return true;
@@ -321,24 +241,6 @@ static bool out_write(void *context, const char *data, size_t n)
     return good;
 }
 
-/* The filter does not escape newlines, tabs and form feeds, because listings have them. Those inside a name become '?'.
- */
-static bool names_keep_lines(struct gprof *g)
-{
-    struct object *o = g->object;
-    char *names = arena_copy(g->arena, o->names, o->name_bytes);
-    if (names == NULL) {
-        return false;
-    }
-    for (uint32_t i = 0; i < o->name_bytes; i++) {
-        if (names[i] == '\n' || names[i] == '\t' || names[i] == '\f') {
-            names[i] = '?';
-        }
-    }
-    o->names = names;
-    return true;
-}
-
 /* "FILE: why". Returns 1. */
 static int complain_errno(const char *file, int error)
 {
@@ -346,28 +248,12 @@ static int complain_errno(const char *file, int error)
     return 1;
 }
 
-/* A status that gprof does not know, or our own sentence for one that it does. */
+/* Prints the sentence. Returns gprof's exit status 1 for statuses that gprof knows, otherwise our own. */
 static int complain(const struct gprof *g, enum profd_status status, const struct profd_error *e)
 {
     (void)fprintf(stderr, "%s: %s\n", g->program, e->sentence);
     return status == PROFD_REFUSED || status == PROFD_CONFLICT || status == PROFD_MALFORMED ? 1
                                                                                             : profd_status_exit(status);
-}
-
-/* gprof's words for what is no ELF file at all, and our reason behind them for what only is a bad one. */
-static int complain_format(const struct gprof *g, int fd, enum profd_status status, const struct profd_error *e)
-{
-    char magic[4] = "";
-    const char *path = g->options->executable;
-    if (status != PROFD_MALFORMED && status != PROFD_REFUSED) {
-        return complain(g, status, e);
-    }
-    if (pread(fd, magic, sizeof magic, 0) != (ssize_t)sizeof magic || memcmp(magic, "\177ELF", sizeof magic) != 0) {
-        (void)fprintf(stderr, "%s: %s: not in executable format\n", g->program, path);
-    } else {
-        (void)fprintf(stderr, "%s: %s: not in executable format: %s\n", g->program, path, e->sentence);
-    }
-    return 1;
 }
 
 static int executable_read(struct gprof *g)
@@ -391,46 +277,41 @@ static int executable_read(struct gprof *g)
                                    .no_rust = o->no_rust,
                                    .no_cxx = o->no_cxx};
     enum profd_status status = elf_read(fd, -1, &how, g->arena, &g->object, &e);
-    int exit_status = status == PROFD_OK ? 0 : complain_format(g, fd, status, &e);
+    int exit_status = 0;
+    if (status == PROFD_MALFORMED || status == PROFD_REFUSED) {
+        /* gprof's words for a file that is not ELF. Our reason follows if it is one. */
+        char magic[4] = "";
+        const bool elf =
+            pread(fd, magic, sizeof magic, 0) == (ssize_t)sizeof magic && memcmp(magic, "\177ELF", sizeof magic) == 0;
+        (void)fprintf(stderr, "%s: %s: not in executable format%s%s\n", g->program, o->executable, elf ? ": " : "",
+                      elf ? e.sentence : "");
+        exit_status = 1;
+    } else if (status != PROFD_OK) {
+        exit_status = complain(g, status, &e);
+    }
     (void)close(fd);
     if (exit_status == 0 && g->object->big_endian) {
         (void)fprintf(stderr, "%s: %s: big-endian executables are not supported\n", g->program, o->executable);
         exit_status = profd_status_exit(PROFD_REFUSED);
     }
-    if (exit_status == 0 && g->terminal && !names_keep_lines(g)) {
-        exit_status = complain(
+    if (exit_status != 0 || !g->terminal) {
+        return exit_status;
+    }
+
+    /* The filter does not escape newlines, tabs and form feeds, because listings have them. Those inside a name become
+     * '?'. */
+    char *names = arena_copy(g->arena, g->object->names, g->object->name_bytes);
+    if (names == NULL) {
+        return complain(
             g, profd_error_set(&e, PROFD_NO_MEMORY, "no memory for %u bytes of names", g->object->name_bytes), &e);
     }
-    return exit_status;
-}
-
-static bool has_text(const struct object *o)
-{
-    for (uint32_t i = 0; i < o->range_count; i++) {
-        if (o->ranges[i].kind == OBJECT_RANGE_TEXT) {
-            return true;
+    for (uint32_t i = 0; i < g->object->name_bytes; i++) {
+        if (names[i] == '\n' || names[i] == '\t' || names[i] == '\f') {
+            names[i] = '?';
         }
     }
-    return false;
-}
-
-static int run_open(struct gprof *g)
-{
-    struct profd_error e = {""};
-    const char *path = g->options->executable;
-    if (!has_text(g->object)) {
-        (void)fprintf(stderr, "%s: can't find .text section in %s\n", g->program, path);
-        return 1;
-    }
-    enum profd_status status = compat_run_open(&g->run, &g->options->listing, g->object, g->arena, &e);
-    if (status == PROFD_OK) {
-        return 0;
-    }
-    if (status != PROFD_REFUSED) {
-        return complain(g, status, &e);
-    }
-    (void)fprintf(stderr, "%s: file `%s' has no symbols\n", g->program, path);
-    return 1;
+    g->object->names = names;
+    return 0;
 }
 
 static int file_take(struct gprof *g, const char *path)
@@ -447,7 +328,7 @@ static int file_take(struct gprof *g, const char *path)
     } else {
         status = compat_gmon_read(&g->gmon, path, f.bytes, f.size, &complaint);
     }
-    gprof_file_done(&f);
+    free(f.bytes);
     if (g->gmon.has_blocks && !g->options->listing.lines && !g->warned) {
         (void)fprintf(stderr, "%s: warning: ignoring basic-block exec counts (use -l or --line)\n", g->program);
     }
@@ -501,8 +382,15 @@ static int counts_show(struct gprof *g)
         buffer_init(&sum, SIZE_MAX / 2);
         compat_sum_write(&g->run, g->gmon.pointer, g->gmon.has_block_records, &sum);
         errno = ENOMEM;
-        int exit_status =
-            sum.failed || !gprof_file_write(GMON_SUM, sum.data, sum.size) ? complain_errno(GMON_SUM, errno) : 0;
+        const int fd = sum.failed ? -1 : open(GMON_SUM, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+        bool good = fd >= 0 && gprof_file_write_all(fd, sum.data, sum.size);
+        const int why = errno;
+        if (fd >= 0 && close(fd) != 0 && good) {
+            good = false;
+        } else {
+            errno = why;
+        }
+        const int exit_status = good ? 0 : complain_errno(GMON_SUM, errno);
         buffer_done(&sum);
         if (exit_status != 0) {
             return exit_status;
@@ -515,32 +403,32 @@ static int counts_show(struct gprof *g)
 static int gprof_do(struct gprof *g)
 {
     const struct gprof_options *o = g->options;
-    int status = executable_read(g);
-    if (status == 0) {
-        status = run_open(g);
+    struct profd_error e = {""};
+    bool text = false;
+    int exit_status = executable_read(g);
+    if (exit_status != 0) {
+        return exit_status;
     }
-    if (status != 0) {
-        return status;
+    for (uint32_t i = 0; i < g->object->range_count; i++) {
+        text = text || g->object->ranges[i].kind == OBJECT_RANGE_TEXT;
+    }
+    if (!text) {
+        (void)fprintf(stderr, "%s: can't find .text section in %s\n", g->program, o->executable);
+        return 1;
+    }
+    enum profd_status status = compat_run_open(&g->run, &o->listing, g->object, g->arena, &e);
+    if (status == PROFD_REFUSED) {
+        (void)fprintf(stderr, "%s: file `%s' has no symbols\n", g->program, o->executable);
+        return 1;
+    }
+    if (status != PROFD_OK) {
+        return complain(g, status, &e);
     }
     compat_gmon_init(&g->gmon, g->arena, g->program, g->object->bits / 8u);
-    for (int i = 0; i < o->file_count && status == 0; i++) {
-        status = file_take(g, o->files[i]);
+    for (int i = 0; i < o->file_count && exit_status == 0; i++) {
+        exit_status = file_take(g, o->files[i]);
     }
-    return status == 0 ? counts_show(g) : status;
-}
-
-/* Prints what there is, also in front of a complaint, as gprof does. */
-static int out_flush(struct gprof *g, int status)
-{
-    char rest[CLEAN_SIZE(0)];
-    bool good = buffer_flush(&g->out);
-    size_t size = g->terminal != NULL ? g->terminal->clean(g->terminal->context, NULL, 0, rest) : 0;
-    if (good && (size == 0 || gprof_file_write_all(STDOUT_FILENO, rest, size))) {
-        return status;
-    }
-    g->write_error = good ? errno : g->write_error;
-    (void)fprintf(stderr, "%s: cannot write to standard output: %s\n", g->program, strerror(g->write_error));
-    return profd_status_exit(PROFD_IO);
+    return exit_status == 0 ? counts_show(g) : exit_status;
 }
 
 int gprof_main(const char *program, int argc, char **argv, const struct gprof_terminal *terminal)
@@ -553,14 +441,27 @@ int gprof_main(const char *program, int argc, char **argv, const struct gprof_te
     }
     if (gprof_options_parse(program, words.count, words.list, &options, &status)) {
         struct gprof g = {.program = program, .options = &options, .arena = arena_new(0), .terminal = terminal};
+        char rest[CLEAN_SIZE(0)];
+        struct stat st;
         g.write_error = ENOMEM;
-        gprof_file_widen(STDOUT_FILENO);
+        /* A pipe of one MiB lets its reader and its writer work at the same time. If it is refused, 64 KiB do. */
+        if (fstat(STDOUT_FILENO, &st) == 0 && S_ISFIFO(st.st_mode)) {
+            (void)fcntl(STDOUT_FILENO, F_SETPIPE_SZ, 1 << 20);
+        }
         buffer_init_drained(&g.out, OUT_BLOCK, out_write, &g);
         if (g.arena == NULL) {
             (void)fprintf(stderr, "%s: out of memory\n", program);
         }
         status = g.arena == NULL ? profd_status_exit(PROFD_NO_MEMORY) : gprof_do(&g);
-        status = out_flush(&g, status);
+
+        /* Prints what there is, also in front of a complaint, as gprof does. */
+        const bool good = buffer_flush(&g.out);
+        const size_t size = terminal != NULL ? terminal->clean(terminal->context, NULL, 0, rest) : 0;
+        if (!good || (size > 0 && !gprof_file_write_all(STDOUT_FILENO, rest, size))) {
+            (void)fprintf(stderr, "%s: cannot write to standard output: %s\n", program,
+                          strerror(good ? errno : g.write_error));
+            status = profd_status_exit(PROFD_IO);
+        }
         buffer_done(&g.out);
         arena_free(g.arena);
         gprof_options_done(&options);

@@ -11,13 +11,13 @@ struct gprof_options {
     bool info, sum, debug;  /* -i, -s, -d */
     bool no_rust, no_cxx;   /* --demangle=STYLE */
     const char *executable; /* a.out */
-    char **files;           /* of gmon.out's kind; at least one */
+    char **files;           /* profiles; at least one */
     int file_count;
     struct compat_spec *specs; /* owned */
 };
 
-/* Parses; argv is permuted, its first element becomes program. True: go on. False: *status is the exit status, and what
- * was to be said (a complaint, the help, the version) has been. Arguments are borrowed. */
+/* Parses the arguments, which are permuted and borrowed. False: stop with exit status *status; the complaint, the help
+ * or the version was printed. */
 bool gprof_options_parse(const char *program, int argc, char **argv, struct gprof_options *out, int *status);
 void gprof_options_done(struct gprof_options *o);
 

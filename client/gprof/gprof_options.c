@@ -95,7 +95,7 @@ static void spec_add(struct parse *p, enum compat_purpose purpose, bool exclude,
     p->o->specs[p->o->listing.spec_count++] = (struct compat_spec){purpose, exclude, text};
 }
 
-/* A style's option: with a symspec it always is asked for. */
+/* Takes an option for a style. With a symspec the style is always printed. */
 static void style_take(struct parse *p, unsigned style, bool negative, enum compat_purpose purpose, const char *text)
 {
     if (text != NULL) {
@@ -109,108 +109,83 @@ static void style_take(struct parse *p, unsigned style, bool negative, enum comp
     }
 }
 
-static bool demangle_take(struct parse *p, const char *style)
+/* Takes one option. False: stop, with p->status. */
+static bool option_take(struct parse *p, int c)
 {
     struct gprof_options *o = p->o;
-    o->listing.raw_names = false;
-    if (style == NULL) {
-        return true;
-    }
-    if (strcmp(style, "java") == 0 || strcmp(style, "gnat") == 0 || strcmp(style, "dlang") == 0) {
-        char option[32];
-        (void)snprintf(option, sizeof option, "--demangle=%s", style);
-        return refuse(p, option);
-    }
-    bool none = strcmp(style, "none") == 0, cxx = strcmp(style, "gnu-v3") == 0, rust = strcmp(style, "rust") == 0;
-    if (!none && !cxx && !rust && strcmp(style, "auto") != 0) {
-        (void)fprintf(stderr, "%s: unknown demangling style `%s'\n", p->program, style);
-        return stop(p, 1);
-    }
-    o->no_cxx = none || rust;
-    o->no_rust = none || cxx;
-    return true;
-}
-
-/* Options that choose symbols. False if c is none of them. */
-static bool spec_take(struct parse *p, int c, const char *text)
-{
-    bool arc = text != NULL && strchr(text, '/') != NULL;
-    switch (c) {
-    case 'p':
-    case 'P':
-        style_take(p, COMPAT_STYLE_FLAT, c == 'P', COMPAT_FLAT, text);
-        return true;
-    case 'q':
-    case 'Q':
-        style_take(p, COMPAT_STYLE_GRAPH, c == 'Q', arc ? COMPAT_ARCS : COMPAT_GRAPH, text);
-        return true;
-    case 'C':
-    case 'Z':
-        style_take(p, COMPAT_STYLE_COUNTS, c == 'Z', COMPAT_EXEC, text);
-        return true;
-    case 'k':
-        spec_add(p, COMPAT_ARCS, true, text);
-        return true;
-    case 'E':
-    case 'F':
-        spec_add(p, COMPAT_TIME, c == 'E', text);
-        spec_add(p, COMPAT_GRAPH, c == 'E', text);
-        return true;
-    case 'e':
-    case 'f':
-        spec_add(p, COMPAT_GRAPH, c == 'e', text);
-        return true;
-    case 'N':
-    case 'n':
-        spec_add(p, COMPAT_TIME, c == 'N', text);
-        return true;
-    default:
-        return false;
-    }
-}
-
-/* Switches. False if c is none of them. */
-static bool switch_take(struct parse *p, int c)
-{
-    struct compat_options *l = &p->o->listing;
+    struct compat_options *l = &o->listing;
     const struct {
         int letter;
         bool *set;
     } switches[] = {
         {'a', &l->no_static},  {'b', &l->brief},       {'c', &l->static_calls}, {'D', &l->only_functions},
         {'L', &l->full_paths}, {'T', &l->traditional}, {'z', &l->all_symbols},  {LONG_FILE_NAMES, &l->file_names},
-        {'d', &p->o->debug},   {'i', &p->o->info},     {'s', &p->o->sum},       {LONG_NO_DEMANGLE, &l->raw_names},
+        {'d', &o->debug},      {'i', &o->info},        {'s', &o->sum},          {LONG_NO_DEMANGLE, &l->raw_names},
         {'l', &l->lines}};
     for (unsigned i = 0; i < sizeof switches / sizeof *switches; i++) {
-        if (switches[i].letter != c) {
-            continue;
+        if (switches[i].letter == c) {
+            *switches[i].set = true;
+            p->styles |= c == 'i' || c == 's' ? COMPAT_STYLE_OTHER : 0;
+            return true;
         }
-        *switches[i].set = true;
-        if (c == 'i' || c == 's') {
-            p->styles |= COMPAT_STYLE_OTHER;
-        }
-        return true;
-    }
-    return false;
-}
-
-/* One option. False: stop, with p->status. */
-static bool option_take(struct parse *p, int c)
-{
-    if (spec_take(p, c, optarg) || switch_take(p, c)) {
-        return true;
     }
     switch (c) {
+    case 'p':
+    case 'P':
+        style_take(p, COMPAT_STYLE_FLAT, c == 'P', COMPAT_FLAT, optarg);
+        return true;
+    case 'q':
+    case 'Q':
+        style_take(p, COMPAT_STYLE_GRAPH, c == 'Q', optarg && strchr(optarg, '/') ? COMPAT_ARCS : COMPAT_GRAPH, optarg);
+        return true;
+    case 'C':
+    case 'Z':
+        style_take(p, COMPAT_STYLE_COUNTS, c == 'Z', COMPAT_EXEC, optarg);
+        return true;
+    case 'k':
+        spec_add(p, COMPAT_ARCS, true, optarg);
+        return true;
+    case 'E':
+    case 'F':
+        spec_add(p, COMPAT_TIME, c == 'E', optarg);
+        spec_add(p, COMPAT_GRAPH, c == 'E', optarg);
+        return true;
+    case 'e':
+    case 'f':
+        spec_add(p, COMPAT_GRAPH, c == 'e', optarg);
+        return true;
+    case 'N':
+    case 'n':
+        spec_add(p, COMPAT_TIME, c == 'N', optarg);
+        return true;
     case 'B':
         p->styles |= COMPAT_STYLE_GRAPH;
         return true;
     case 'w': {
         int width = (int)strtol(optarg, NULL, 10);
-        p->o->listing.width = width < 1 ? 1 : (unsigned)width;
+        l->width = width < 1 ? 1 : (unsigned)width;
         return true;
     }
-    case LONG_DEMANGLE:
-        return demangle_take(p, optarg);
+    case LONG_DEMANGLE: {
+        const char *style = optarg ? optarg : "auto";
+        const bool none = strcmp(style, "none") == 0, cxx = strcmp(style, "gnu-v3") == 0,
+                   rust = strcmp(style, "rust") == 0;
+        l->raw_names = false;
+        if (strcmp(style, "java") == 0 || strcmp(style, "gnat") == 0 || strcmp(style, "dlang") == 0) {
+            char option[32];
+            (void)snprintf(option, sizeof option, "--demangle=%s", style);
+            return refuse(p, option);
+        }
+        if (!none && !cxx && !rust && strcmp(style, "auto") != 0) {
+            (void)fprintf(stderr, "%s: unknown demangling style `%s'\n", p->program, style);
+            return stop(p, 1);
+        }
+        if (optarg) {
+            o->no_cxx = none || rust;
+            o->no_rust = none || cxx;
+        }
+        return true;
+    }
     case 'h':
         (void)fputs(help, stdout);
         return stop(p, 0);
@@ -234,12 +209,7 @@ bool gprof_options_parse(const char *program, int argc, char **argv, struct gpro
     struct gprof_options o = {.executable = executable, .files = files, .file_count = 1};
     struct parse p = {.program = program, .o = &o};
     char *name = strdup(program);
-    /* An argument holds at most two specs: -E and -F. More arguments than characters there are not. */
-    size_t most = 2;
-    for (int i = 1; i < argc; i++) {
-        most += 2;
-    }
-    o.specs = calloc(most, sizeof *o.specs);
+    o.specs = calloc(2 + 2 * (size_t)argc, sizeof *o.specs); /* an argument holds at most two: -E and -F */
     if (o.specs == NULL || name == NULL || argc < 1) {
         free(name);
         gprof_options_done(&o);
