@@ -295,23 +295,6 @@ static enum profd_status take_reply(struct profd_client *c, const struct frame *
 typedef enum profd_status (*take_function)(struct profd_client *, const struct frame *, const struct message *,
                                            struct profd_error *);
 
-static take_function take_find(unsigned type)
-{
-    static const struct {
-        unsigned type;
-        take_function take;
-    } takes[] = {
-        {FRAME_WELCOME, take_welcome},  {FRAME_ACK, take_ack},     {FRAME_NACK, take_nack},
-        {FRAME_WANT_OBJECT, take_want}, {FRAME_REPLY, take_reply},
-    };
-    for (size_t i = 0; i < sizeof takes / sizeof takes[0]; i++) {
-        if (takes[i].type == type) {
-            return takes[i].take;
-        }
-    }
-    return NULL;
-}
-
 static enum profd_status frame_open(const struct frame *f, const uint8_t *payload, size_t n, struct message *m,
                                     struct profd_error *why)
 {
@@ -328,13 +311,23 @@ static enum profd_status frame_open(const struct frame *f, const uint8_t *payloa
     return status;
 }
 
-/* One whole frame that came in: the payload stays the caller's. Answers are checked against what was asked. */
+/* Takes a whole frame; the payload stays the caller's. An answer must be one to a request. */
 static enum profd_status frame_take(struct profd_client *c, const struct frame *f, const uint8_t *payload, size_t n,
                                     struct profd_error *e)
 {
+    static const struct {
+        unsigned type;
+        take_function take;
+    } takes[] = {
+        {FRAME_WELCOME, take_welcome},  {FRAME_ACK, take_ack},     {FRAME_NACK, take_nack},
+        {FRAME_WANT_OBJECT, take_want}, {FRAME_REPLY, take_reply},
+    };
     static const uint8_t none[1];
     struct profd_error why = {""};
-    take_function take = take_find(f->type);
+    take_function take = NULL;
+    for (size_t i = 0; i < sizeof takes / sizeof takes[0]; i++) {
+        take = takes[i].type == f->type ? takes[i].take : take;
+    }
     if (!take || (c->state == CLIENT_GREETING && f->type != FRAME_WELCOME && f->type != FRAME_NACK)) {
         profd_error_set(&why, PROFD_PROTOCOL, "the daemon sends %s %s", frame_type_name(f->type),
                         take ? "before WELCOME" : "to a client");
@@ -371,48 +364,6 @@ static enum profd_status frame_take(struct profd_client *c, const struct frame *
     return PROFD_OK;
 }
 
-/* Grows the payload as bytes come: a header alone takes no memory. */
-static bool payload_reserve(struct profd_client *c, size_t need)
-{
-    if (need <= c->payload_capacity) {
-        return true;
-    }
-    size_t capacity = c->payload_capacity ? c->payload_capacity : 4096;
-    while (capacity < need) {
-        capacity *= 2;
-    }
-    uint8_t *grown = realloc(c->payload, capacity);
-    if (grown) {
-        c->payload = grown;
-        c->payload_capacity = capacity;
-    }
-    return grown != NULL;
-}
-
-static enum profd_status header_take(struct profd_client *c, const uint8_t **p, size_t *n, struct profd_error *e)
-{
-    struct profd_error why = {""};
-    size_t more = FRAME_HEADER_SIZE - c->header_got;
-    more = more < *n ? more : *n;
-    memcpy(c->header + c->header_got, *p, more);
-    c->header_got += more;
-    *p += more;
-    *n -= more;
-    if (c->header_got < FRAME_HEADER_SIZE) {
-        return PROFD_OK;
-    }
-    enum profd_status status = frame_decode(c->header, &c->frame, &why);
-    if (status != PROFD_OK) {
-        return fail(c, status, &why, e);
-    }
-    if (frame_fds(&c->frame) != 0) {
-        profd_error_set(&why, PROFD_PROTOCOL, "the daemon sends descriptors with a %s", frame_type_name(c->frame.type));
-        return fail(c, PROFD_PROTOCOL, &why, e);
-    }
-    c->payload_got = 0;
-    return PROFD_OK;
-}
-
 enum profd_status profd_client_feed(struct profd_client *c, const void *bytes, size_t n, struct profd_error *e)
 {
     const uint8_t *p = bytes;
@@ -424,15 +375,38 @@ enum profd_status profd_client_feed(struct profd_client *c, const void *bytes, s
     c->taken = NULL;
     while (n > 0 && c->state != CLIENT_CLOSED) {
         if (c->header_got < FRAME_HEADER_SIZE) {
-            TRY(header_take(c, &p, &n, e));
+            size_t left = FRAME_HEADER_SIZE - c->header_got;
+            left = left < n ? left : n;
+            memcpy(c->header + c->header_got, p, left);
+            c->header_got += left;
+            p += left;
+            n -= left;
             if (c->header_got < FRAME_HEADER_SIZE) {
                 return PROFD_OK;
             }
+            enum profd_status status = frame_decode(c->header, &c->frame, &why);
+            if (status == PROFD_OK && frame_fds(&c->frame) != 0) {
+                status = profd_error_set(&why, PROFD_PROTOCOL, "the daemon sends descriptors with a %s",
+                                         frame_type_name(c->frame.type));
+            }
+            if (status != PROFD_OK) {
+                return fail(c, status, &why, e);
+            }
+            c->payload_got = 0;
         }
         size_t more = c->frame.length - c->payload_got;
         more = more < n ? more : n;
         if (more > 0) {
-            if (!payload_reserve(c, c->payload_got + more)) {
+            size_t capacity = c->payload_capacity ? c->payload_capacity : 4096;
+            while (capacity < c->payload_got + more) {
+                capacity *= 2;
+            }
+            /* It grows as bytes come: a header alone takes no memory. */
+            uint8_t *grown = capacity > c->payload_capacity ? realloc(c->payload, capacity) : c->payload;
+            if (grown) {
+                c->payload = grown;
+                c->payload_capacity = capacity;
+            } else {
                 profd_error_set(&why, PROFD_NO_MEMORY, "no memory for a message of %u bytes", c->frame.length);
                 return fail(c, PROFD_NO_MEMORY, &why, e);
             }

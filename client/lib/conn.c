@@ -28,17 +28,6 @@ enum profd_status conn_address(const struct profd_options *o, struct address *ou
     return o && o->server ? address_parse(o->server, out, e) : address_default(out, e);
 }
 
-static enum profd_status dial_failed(const struct address *a, int why, struct profd_error *e)
-{
-    if (why == EACCES || why == EPERM) {
-        return profd_error_set(e, PROFD_FORBIDDEN, "no permission to connect to %s: %s", a->text, strerror(why));
-    }
-    return profd_error_set(e, PROFD_UNAVAILABLE,
-                           "no daemon at %s (%s); start one with `profd`, or give its socket with --socket or "
-                           "PROFD_SOCKET",
-                           a->text, strerror(why));
-}
-
 /* If the daemon's backlog is full, a nonblocking connect fails immediately, and poll does not report free space. A
  * blocking connect waits in the kernel, in the order of arrival, for at most SO_SNDTIMEO. */
 static enum profd_status dial(const struct address *a, int64_t deadline, int fd, struct profd_error *e)
@@ -54,7 +43,14 @@ static enum profd_status dial(const struct address *a, int64_t deadline, int fd,
             break;
         }
         if (errno != EAGAIN && errno != EINTR) {
-            return dial_failed(a, errno, e);
+            if (errno == EACCES || errno == EPERM) {
+                return profd_error_set(e, PROFD_FORBIDDEN, "no permission to connect to %s: %s", a->text,
+                                       strerror(errno));
+            }
+            return profd_error_set(e, PROFD_UNAVAILABLE,
+                                   "no daemon at %s (%s); start one with `profd`, or give its socket with --socket or "
+                                   "PROFD_SOCKET",
+                                   a->text, strerror(errno));
         }
         if (conn_clock() >= deadline) {
             return profd_error_set(e, PROFD_TIMEOUT,
@@ -288,24 +284,6 @@ enum profd_status conn_send_executable(struct profd_conn *c, const struct profd_
     return sent_settle_queued(c, profd_client_send_object(c->client, want, x, &c->sent[c->sent_count].tag, e));
 }
 
-/* Answers with a file of the supplier; *found is false if it has none. */
-static enum profd_status supplied_send(struct profd_conn *c, const struct profd_event *want, bool *found,
-                                       struct profd_error *e)
-{
-    struct conn_file file;
-    *found = c->supply && c->supply(c->supply_context, want->build_id, &file);
-    if (!*found) {
-        return PROFD_OK;
-    }
-    enum profd_status status = sent_reserve(c, file.name, e);
-    if (status != PROFD_OK) {
-        close(file.fd);
-        return status;
-    }
-    const struct message_object m = {.name = file.name, .claimed = file.claimed, .uid = file.uid};
-    return sent_settle_queued(c, client_send_files(c->client, want, &m, &file.fd, 1, &c->sent[c->sent_count].tag, e));
-}
-
 /* Takes one out of the list; a status other than OK goes to the sink. */
 static void sent_settle(struct profd_conn *c, size_t i, enum profd_status status, const char *sentence)
 {
@@ -337,7 +315,7 @@ static void sent_answered(struct profd_conn *c, const struct profd_event *event)
     }
 }
 
-/* Events that need no caller: offers are answered, the end of the connection becomes a status. */
+/* Answers the daemon's question for an executable: with an offer, a file of the supplier, or a refusal. */
 static enum profd_status want_answer(struct profd_conn *c, const struct profd_event *want, struct profd_error *e)
 {
     const char *reason = "this client does not offer that executable";
@@ -362,12 +340,17 @@ static enum profd_status want_answer(struct profd_conn *c, const struct profd_ev
         }
         reason = "the executable was replaced by another build";
     }
-    bool found;
-    enum profd_status status = supplied_send(c, want, &found, e);
-    if (status != PROFD_OK || found) {
+    struct conn_file file;
+    if (!c->supply || !c->supply(c->supply_context, want->build_id, &file)) {
+        return profd_client_send_decline(c->client, want, reason, e);
+    }
+    enum profd_status status = sent_reserve(c, file.name, e);
+    if (status != PROFD_OK) {
+        close(file.fd);
         return status;
     }
-    return profd_client_send_decline(c->client, want, reason, e);
+    const struct message_object m = {.name = file.name, .claimed = file.claimed, .uid = file.uid};
+    return sent_settle_queued(c, client_send_files(c->client, want, &m, &file.fd, 1, &c->sent[c->sent_count].tag, e));
 }
 
 enum profd_status conn_step(struct profd_conn *c, int64_t deadline, struct profd_event *event, bool *got,

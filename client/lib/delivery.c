@@ -1,4 +1,4 @@
-/* Deliveries: uploads on their way are sent, answered, sent again, or spooled. */
+/* Deliveries: each upload is sent until the daemon answers, or written to the spool. */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/queue.h>
@@ -87,7 +87,7 @@ struct profd_delivery {
     int64_t dialled; /* conn_clock of the last attempt to connect */
 };
 
-/* The spool, made if need be. */
+/* Opens the spool once, and makes it if create is set. Reports the uploads that expired. */
 static enum profd_status spool_get(struct profd_delivery *d, bool create, struct profd_error *e)
 {
     if (d->spool) {
@@ -166,7 +166,7 @@ static void item_unlink(struct profd_delivery *d, struct delivery_item *item)
     d->item_bytes -= item->frame_size;
 }
 
-/* Keeps it for a later delivery; an earlier one is in the spool already. Frees it. */
+/* Writes the item to the spool, unless it comes from there, reports it, and frees it. */
 static void item_spool(struct profd_delivery *d, struct delivery_item *item, const char *why)
 {
     struct profd_error error = {""};
@@ -187,7 +187,7 @@ static void item_spool(struct profd_delivery *d, struct delivery_item *item, con
     item_free(item);
 }
 
-/* Ends the connection for that reason: what was not acknowledged goes to the spool. */
+/* Closes the connection for that reason. Uploads that were not acknowledged go to the spool. */
 static void conn_lose(struct profd_delivery *d, const struct profd_error *why)
 {
     d->offline = *why;
@@ -212,18 +212,6 @@ static enum profd_status item_send(struct profd_delivery *d, struct delivery_ite
     return client_queue(d->conn->client, copy, item->frame_size, NULL, 0, &item->tag, true, e);
 }
 
-/* Milliseconds until the next attempt: the pause that the daemon requested or twice the last one, plus a random time up
- * to the same length, so that rejected clients do not return at the same moment. */
-static int64_t item_pause(const struct delivery_item *item, uint32_t retry_after_ms)
-{
-    uint32_t pause = PAUSE_MIN << item->attempts, chance = 0;
-    pause = retry_after_ms > pause ? retry_after_ms : pause;
-    if (getrandom(&chance, sizeof chance, GRND_NONBLOCK) != (ssize_t)sizeof chance) {
-        chance = (uint32_t)item->id.sequence * 2654435761u;
-    }
-    return (int64_t)pause + chance % (pause + 1);
-}
-
 static void item_answered(struct profd_delivery *d, const struct profd_event *event)
 {
     struct delivery_item *item;
@@ -239,7 +227,14 @@ static void item_answered(struct profd_delivery *d, const struct profd_event *ev
     bool retry = event->kind == PROFD_EVENT_NACK && event->retry;
     if (retry && item->attempts < ATTEMPTS_MAX && event->retry_after_ms <= PAUSE_MAX) {
         item->tag = 0;
-        item->due = conn_clock() + item_pause(item, event->retry_after_ms);
+        /* The pause that the daemon requested, or twice the last one, plus a random time up to the same length, so that
+         * rejected clients do not return at the same moment. */
+        uint32_t pause = PAUSE_MIN << item->attempts, chance = 0;
+        pause = event->retry_after_ms > pause ? event->retry_after_ms : pause;
+        if (getrandom(&chance, sizeof chance, GRND_NONBLOCK) != (ssize_t)sizeof chance) {
+            chance = (uint32_t)item->id.sequence * 2654435761u;
+        }
+        item->due = conn_clock() + (int64_t)pause + chance % (pause + 1);
         return;
     }
     item_unlink(d, item);
@@ -278,18 +273,6 @@ static int64_t items_repeat(struct profd_delivery *d)
     return next;
 }
 
-static bool anything_sent(const struct profd_delivery *d)
-{
-    const struct delivery_item *item;
-    TAILQ_FOREACH(item, &d->items, link)
-    {
-        if (item->tag != 0) {
-            return true;
-        }
-    }
-    return false;
-}
-
 /* Handles answers until fewer than `items` items and at most `bytes` bytes are on their way. */
 static void items_pump(struct profd_delivery *d, size_t items, size_t bytes)
 {
@@ -304,7 +287,14 @@ static void items_pump(struct profd_delivery *d, size_t items, size_t bytes)
         if (!d->conn) {
             return;
         }
-        if (!anything_sent(d)) {
+        const struct delivery_item *sent;
+        TAILQ_FOREACH(sent, &d->items, link)
+        {
+            if (sent->tag != 0) {
+                break;
+            }
+        }
+        if (!sent) {
             d->conn->progress = conn_clock(); /* pauses of our own are not the daemon's silence */
         }
         int64_t silence = d->conn->progress + d->conn->answer_ms;

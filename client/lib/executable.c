@@ -62,38 +62,22 @@ static bool debug_fits(int debug, const struct buildid *id, uint32_t crc)
     return elf_read_crc(debug, LIMIT_OBJECT_BYTES, &found, NULL) == PROFD_OK && found == crc;
 }
 
-/* The debug file that a distribution keeps by build-id, or −1. */
-static int debug_open_by_id(const struct buildid *id)
-{
-    char candidate[PATH_MAX];
-    int debug;
-    if (strncmp(id->text, "sha256-", 7) == 0) {
-        return -1;
-    }
-    (void)snprintf(candidate, sizeof candidate, "/usr/lib/debug/.build-id/%.2s/%s.debug", id->text, id->text + 2);
-    if (file_open(candidate, &debug, NULL) != PROFD_OK) {
-        return -1;
-    }
-    if (debug_fits(debug, id, 0)) {
-        return debug;
-    }
-    close(debug);
-    return -1;
-}
-
-/* The debug file of .gnu_debuglink where debuggers look for it, or −1. It's optional, so nothing here is an error. */
+/* The debug file of .gnu_debuglink where debuggers look for it, or the one that a distribution keeps by build-id; −1 if
+ * there is none. It is optional, so nothing here is an error. */
 static int debug_open(int fd, const char *path, const struct buildid *id)
 {
     static const char *const places[][2] = {{"", ""}, {"", ".debug/"}, {"/usr/lib/debug", ""}};
-    struct elf_debuglink link;
+    enum { PLACES = sizeof places / sizeof places[0] };
+    struct elf_debuglink link = {.crc = 0};
+    char candidate[PATH_MAX];
     const char *slash = strrchr(path, '/');
-    if (!slash || elf_read_debuglink(fd, &link, NULL) != PROFD_OK) {
-        return -1;
-    }
-    for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) {
-        char candidate[PATH_MAX];
-        int n = snprintf(candidate, sizeof candidate, "%s%.*s%s%s", places[i][0], (int)(slash - path + 1), path,
-                         places[i][1], link.name);
+    const bool linked = slash && elf_read_debuglink(fd, &link, NULL) == PROFD_OK,
+               hashed = strncmp(id->text, "sha256-", 7) == 0; /* not an id that others know */
+    for (int i = linked ? 0 : PLACES; i < PLACES + !hashed; i++) {
+        const int n = i < PLACES ? snprintf(candidate, sizeof candidate, "%s%.*s%s%s", places[i][0],
+                                            (int)(slash - path + 1), path, places[i][1], link.name)
+                                 : snprintf(candidate, sizeof candidate, "/usr/lib/debug/.build-id/%.2s/%s.debug",
+                                            id->text, id->text + 2);
         int debug;
         if (n < 0 || (size_t)n >= sizeof candidate || strcmp(candidate, path) == 0 ||
             file_open(candidate, &debug, NULL) != PROFD_OK) {
@@ -105,19 +89,6 @@ static int debug_open(int fd, const char *path, const struct buildid *id)
         close(debug);
     }
     return -1;
-}
-
-static enum profd_status executable_read(struct profd_executable *x, const char *path, struct profd_error *e)
-{
-    const struct elf_read_options options = {.static_arcs = false, .demangle = false, .lines = false};
-    struct buildid id;
-    enum profd_status status = elf_read_id(x->fd, LIMIT_OBJECT_BYTES, &id, e);
-    if (status == PROFD_OK) {
-        x->debug = debug_open(x->fd, x->path, &id);
-        x->debug = x->debug >= 0 ? x->debug : debug_open_by_id(&id);
-        status = elf_read(x->fd, x->debug, &options, x->arena, &x->object, e);
-    }
-    return status == PROFD_OK ? status : profd_error_wrap(e, status, "%s", path);
 }
 
 bool executable_has_own_names(const struct profd_executable *x)
@@ -147,8 +118,18 @@ enum profd_status profd_executable_open(const char *path, struct profd_executabl
         }
         x->arena = arena_new(EXECUTABLE_MEMORY);
         x->gmon_check = x->arena ? ARENA_NEW(x->arena, struct gmon_check *) : NULL;
-        status = x->path && x->gmon_check ? executable_read(x, path, e)
-                                          : profd_error_set(e, PROFD_NO_MEMORY, "no memory to read %s", path);
+        status =
+            x->path && x->gmon_check ? PROFD_OK : profd_error_set(e, PROFD_NO_MEMORY, "no memory to read %s", path);
+    }
+    if (status == PROFD_OK) {
+        const struct elf_read_options options = {.static_arcs = false, .demangle = false, .lines = false};
+        struct buildid id;
+        status = elf_read_id(x->fd, LIMIT_OBJECT_BYTES, &id, e);
+        if (status == PROFD_OK) {
+            x->debug = debug_open(x->fd, x->path, &id);
+            status = elf_read(x->fd, x->debug, &options, x->arena, &x->object, e);
+        }
+        status = status == PROFD_OK ? status : profd_error_wrap(e, status, "%s", path);
     }
     if (status != PROFD_OK) {
         profd_executable_free(x);

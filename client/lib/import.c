@@ -1,4 +1,4 @@
-/* gmon.out to upload. */
+/* A gmon.out becomes an upload. */
 #include <elf.h>
 #include <inttypes.h>
 #include <errno.h>
@@ -36,15 +36,6 @@ struct gmon_check {
     struct table callee_table; /* of their addresses */
 };
 
-static bool spans(const struct elf_gmon *g, const struct counts_histogram *h)
-{
-    bool ends = false;
-    for (uint32_t i = 0; i < g->end_count; i++) {
-        ends |= h->high == ((g->ends[i] + 3) & ~UINT64_C(3));
-    }
-    return ends && h->low == (g->low & ~UINT64_C(3));
-}
-
 /* WRONG_BUILD unless the executable is linked with -pg and, if it is stripped, each histogram spans what glibc's gmon
  * writes for it; both as far as its symbols and sections tell. O(histograms × sections). */
 static enum profd_status gmon_check_executable(const struct gmon_check *k, const struct counts *c,
@@ -59,7 +50,12 @@ static enum profd_status gmon_check_executable(const struct gmon_check *k, const
                                id, path);
     }
     for (uint32_t i = 0; g->stripped && g->end_count > 0 && i < c->histogram_count; i++) {
-        if (!spans(g, &c->histograms[i])) {
+        const struct counts_histogram *h = &c->histograms[i];
+        bool ends = false;
+        for (uint32_t n = 0; n < g->end_count; n++) {
+            ends |= h->high == ((g->ends[n] + 3) & ~UINT64_C(3));
+        }
+        if (!ends || h->low != (g->low & ~UINT64_C(3))) {
             return profd_error_set(e, PROFD_WRONG_BUILD,
                                    "the histogram spans 0x%" PRIx64 "-0x%" PRIx64
                                    ", but build %s (\"%s\") begins at 0x%" PRIx64
@@ -152,39 +148,6 @@ static int compare_addresses(const void *a, const void *b)
     return (*x > *y) - (*x < *y);
 }
 
-static enum profd_status find_starts(struct gmon_check *k, struct profd_error *e)
-{
-    const struct object *o = k->object;
-    k->starts = ARENA_ARRAY(k->arena, (size_t)o->symbol_count + 1, uint64_t);
-    if (k->starts == NULL) {
-        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for %u addresses of functions", o->symbol_count);
-    }
-    for (uint32_t i = 0; i < o->symbol_count; i++) {
-        if (symtab_is_function(o, &o->symbols[i])) {
-            k->starts[k->start_count++] = o->symbols[i].address;
-        }
-    }
-    qsort(k->starts, k->start_count, sizeof *k->starts, compare_addresses);
-    return PROFD_OK;
-}
-
-static enum profd_status judge_callee(struct gmon_check *k, uint64_t address, struct profd_error *e)
-{
-    if (is_behind_call(k, address)) {
-        return PROFD_OK;
-    }
-    enum profd_status status = k->starts == NULL ? find_starts(k, e) : PROFD_OK;
-    if (status != PROFD_OK ||
-        bsearch(&address, k->starts, k->start_count, sizeof *k->starts, compare_addresses) != NULL) {
-        return status;
-    }
-    return profd_error_set(e, PROFD_WRONG_BUILD,
-                           "the callee of an arc at 0x%" PRIx64
-                           " is neither the start of a function nor behind a call of mcount in build %s (\"%s\"): not "
-                           "the executable that was profiled",
-                           address, profd_executable_build_id(k->executable), profd_executable_path(k->executable));
-}
-
 static uint64_t hash_callee(const void *context, uint32_t index)
 {
     const struct gmon_check *k = context;
@@ -205,7 +168,29 @@ static enum profd_status check_callee(struct gmon_check *k, uint64_t address, st
             return PROFD_OK;
         }
     }
-    TRY(judge_callee(k, address, e));
+    if (!is_behind_call(k, address)) {
+        const struct object *o = k->object;
+        if (k->starts == NULL) {
+            k->starts = ARENA_ARRAY(k->arena, (size_t)o->symbol_count + 1, uint64_t);
+            if (k->starts == NULL) {
+                return profd_error_set(e, PROFD_NO_MEMORY, "no memory for %u addresses of functions", o->symbol_count);
+            }
+            for (uint32_t i = 0; i < o->symbol_count; i++) {
+                if (symtab_is_function(o, &o->symbols[i])) {
+                    k->starts[k->start_count++] = o->symbols[i].address;
+                }
+            }
+            qsort(k->starts, k->start_count, sizeof *k->starts, compare_addresses);
+        }
+        if (bsearch(&address, k->starts, k->start_count, sizeof *k->starts, compare_addresses) == NULL) {
+            return profd_error_set(
+                e, PROFD_WRONG_BUILD,
+                "the callee of an arc at 0x%" PRIx64
+                " is neither the start of a function nor behind a call of mcount in build %s (\"%s\"): not "
+                "the executable that was profiled",
+                address, profd_executable_build_id(k->executable), profd_executable_path(k->executable));
+        }
+    }
     callees[t->used++] = address;
     t->slots[at] = t->used;
     return PROFD_OK;
@@ -296,7 +281,7 @@ static enum profd_status counts_check(const struct profd_executable *x, struct c
     return status;
 }
 
-/* The whole file into a new block; its end is the file's modification time. */
+/* Reads the whole file into a new block. *end becomes the file's modification time. */
 static enum profd_status gmon_read(const char *path, uint8_t **out, size_t *size, uint64_t *end, struct profd_error *e)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
@@ -344,27 +329,6 @@ static enum profd_status gmon_read(const char *path, uint8_t **out, size_t *size
     return PROFD_OK;
 }
 
-static enum profd_status counts_to_upload(const struct profd_executable *x, const struct counts *c, uint64_t end,
-                                          struct profd_upload **out, struct profd_error *e)
-{
-    struct profd_upload *u;
-    enum profd_status status = profd_upload_new(&u, e);
-    if (status != PROFD_OK) {
-        return status;
-    }
-    status = profd_upload_add_build(u, profd_executable_build_id(x), profd_executable_path(x), NULL, e);
-    status = status ? status : upload_add_counts(u, c, e);
-    if (status != PROFD_OK) {
-        profd_upload_free(u);
-        return status;
-    }
-    profd_upload_set_inexact(u,
-                             PROFD_INEXACT_THREADS_UNKNOWN | PROFD_INEXACT_CALLER_BUCKET | PROFD_INEXACT_BINS_16_BIT);
-    profd_upload_set_window(u, 0, end);
-    *out = u;
-    return PROFD_OK;
-}
-
 enum profd_status profd_executable_import(const struct profd_executable *x, const char *gmon_path,
                                           struct profd_upload **out, struct profd_error *e)
 {
@@ -377,7 +341,19 @@ enum profd_status profd_executable_import(const struct profd_executable *x, cons
     enum profd_status status = gmon_read(gmon_path, &bytes, &size, &end, e);
     status = status ? status : gmon_parse(bytes, size, &format, &c, e);
     status = status ? status : counts_check(x, &c, e);
-    status = status ? status : counts_to_upload(x, &c, end, out, e);
+    struct profd_upload *u = NULL;
+    status = status ? status : profd_upload_new(&u, e);
+    status =
+        status ? status : profd_upload_add_build(u, profd_executable_build_id(x), profd_executable_path(x), NULL, e);
+    status = status ? status : upload_add_counts(u, &c, e);
+    if (status == PROFD_OK) {
+        profd_upload_set_inexact(u, PROFD_INEXACT_THREADS_UNKNOWN | PROFD_INEXACT_CALLER_BUCKET |
+                                        PROFD_INEXACT_BINS_16_BIT);
+        profd_upload_set_window(u, 0, end);
+        *out = u;
+    } else {
+        profd_upload_free(u);
+    }
     counts_done(&c);
     free(bytes);
     return status == PROFD_OK ? status : profd_error_wrap(e, status, "%s", gmon_path);

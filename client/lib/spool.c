@@ -93,26 +93,6 @@ static DIR *directory_start(const struct spool *s)
     return d;
 }
 
-static void expire(struct spool *s, uint64_t now)
-{
-    DIR *d = directory_start(s);
-    for (struct dirent *entry; d && (entry = readdir(d)) != NULL;) {
-        struct stat st;
-        bool whole = name_valid(entry->d_name);
-        if ((!whole && strncmp(entry->d_name, ".new-", 5) != 0) ||
-            fstatat(s->fd, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) != 0) {
-            continue;
-        }
-        uint64_t age = now > stat_time(&st) ? now - stat_time(&st) : 0;
-        if (age > (whole ? LIMIT_SPOOL_DAYS * DAY : DAY) && unlinkat(s->fd, entry->d_name, 0) == 0) {
-            s->expired += whole;
-        }
-    }
-    if (d) {
-        closedir(d);
-    }
-}
-
 enum profd_status spool_open(bool create, uint64_t now, struct spool **out, struct profd_error *e)
 {
     struct spool *s = calloc(1, sizeof *s);
@@ -137,7 +117,23 @@ enum profd_status spool_open(bool create, uint64_t now, struct spool **out, stru
         spool_close(s);
         return status;
     }
-    expire(s, now);
+    /* Uploads expire; so do parts of files that were never finished. */
+    DIR *d = directory_start(s);
+    for (struct dirent *entry; d && (entry = readdir(d)) != NULL;) {
+        struct stat st;
+        bool whole = name_valid(entry->d_name);
+        if ((!whole && strncmp(entry->d_name, ".new-", 5) != 0) ||
+            fstatat(s->fd, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) != 0) {
+            continue;
+        }
+        uint64_t age = now > stat_time(&st) ? now - stat_time(&st) : 0;
+        if (age > (whole ? LIMIT_SPOOL_DAYS * DAY : DAY) && unlinkat(s->fd, entry->d_name, 0) == 0) {
+            s->expired += whole;
+        }
+    }
+    if (d) {
+        closedir(d);
+    }
     *out = s;
     return PROFD_OK;
 }
@@ -240,34 +236,6 @@ enum profd_status profd_spool_list(void (*each)(void *context, const struct prof
 
 /* --- one file --- */
 
-static void name_format(const struct profd_id *id, char name[64])
-{
-    char sender[2 * PROFD_SENDER_SIZE + 1];
-    hex_put(sender, id->sender, PROFD_SENDER_SIZE);
-    (void)snprintf(name, 64, "%s-%08" PRIx32 ".upload", sender, id->sequence);
-}
-
-/* The bytes of all entries are counted once; what this process adds is added. */
-static enum profd_status space_check(struct spool *s, uint64_t more, struct profd_error *e)
-{
-    if (!s->counted) {
-        struct spool_entry *entries;
-        size_t n;
-        TRY(spool_list(s, &entries, &n, e));
-        for (size_t i = 0; i < n; i++) {
-            s->used += entries[i].size;
-        }
-        free(entries);
-        s->counted = true;
-    }
-    if (s->used + more > LIMIT_SPOOL_BYTES) {
-        return profd_error_set(e, PROFD_FULL,
-                               "the spool %s holds %" PRIu64 " bytes; %" PRIu64 " more would exceed its %u", s->path,
-                               s->used, more, LIMIT_SPOOL_BYTES);
-    }
-    return PROFD_OK;
-}
-
 static bool bytes_write(int fd, const void *bytes, size_t n)
 {
     const char *p = bytes;
@@ -292,8 +260,25 @@ enum profd_status spool_add(struct spool *s, const struct profd_id *id, const st
     for (size_t i = 0; i < object_count; i++) {
         size += strlen("object  \n") + strlen(objects[i].build_id) + strlen(objects[i].path);
     }
-    TRY(space_check(s, size, e));
-    name_format(id, name);
+    /* The bytes of all entries are counted once; what this process adds is added. */
+    if (!s->counted) {
+        struct spool_entry *entries;
+        size_t count;
+        TRY(spool_list(s, &entries, &count, e));
+        for (size_t k = 0; k < count; k++) {
+            s->used += entries[k].size;
+        }
+        free(entries);
+        s->counted = true;
+    }
+    if (s->used + size > LIMIT_SPOOL_BYTES) {
+        return profd_error_set(e, PROFD_FULL,
+                               "the spool %s holds %" PRIu64 " bytes; %" PRIu64 " more would exceed its %u", s->path,
+                               s->used, size, LIMIT_SPOOL_BYTES);
+    }
+    char sender[2 * PROFD_SENDER_SIZE + 1];
+    hex_put(sender, id->sender, PROFD_SENDER_SIZE);
+    (void)snprintf(name, 64, "%s-%08" PRIx32 ".upload", sender, id->sequence);
     (void)snprintf(part, sizeof part, ".new-%ld-%s", (long)getpid(), name);
     int fd = openat(s->fd, part, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (fd < 0) {

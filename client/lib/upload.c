@@ -210,25 +210,8 @@ void profd_upload_set_processes_started(struct profd_upload *u, uint32_t n)
     u->processes_started = n;
 }
 
-static enum profd_status bins_reserve(struct profd_upload *u, size_t more, struct profd_error *e)
-{
-    size_t need = (size_t)u->counts.bin_count + more;
-    if (need > LIMIT_BINS) {
-        return profd_error_set(e, PROFD_REFUSED, "the upload has %zu nonzero bins; the limit is %u", need, LIMIT_BINS);
-    }
-    if (need > u->bin_capacity) {
-        size_t capacity = capacity_for(u->bin_capacity, need);
-        if (!array_grow(&u->counts.bin_index, capacity, sizeof(uint32_t)) ||
-            !array_grow(&u->counts.bin_ticks, capacity, sizeof(uint64_t))) {
-            return profd_no_memory(e);
-        }
-        u->bin_capacity = capacity;
-    }
-    return PROFD_OK;
-}
-
-static enum profd_status histogram_check(const struct profd_upload *u, const struct profd_histogram *h,
-                                         struct profd_error *e)
+static enum profd_status histogram_add(struct profd_upload *u, const struct profd_histogram *h,
+                                       const char dimension[16], char abbreviation, struct profd_error *e)
 {
     if (h->build >= u->build_count) {
         return profd_error_set(e, PROFD_REFUSED,
@@ -258,16 +241,17 @@ static enum profd_status histogram_check(const struct profd_upload *u, const str
     if (u->counts.histogram_count >= LIMIT_HISTOGRAMS) {
         return profd_error_set(e, PROFD_REFUSED, "an upload has at most %u histograms", LIMIT_HISTOGRAMS);
     }
-    return PROFD_OK;
-}
-
-static enum profd_status histogram_add(struct profd_upload *u, const struct profd_histogram *h,
-                                       const char dimension[16], char abbreviation, struct profd_error *e)
-{
-    enum profd_status status = histogram_check(u, h, e);
-    status = status ? status : bins_reserve(u, h->used, e);
-    if (status != PROFD_OK) {
-        return status;
+    size_t need = (size_t)u->counts.bin_count + h->used;
+    if (need > LIMIT_BINS) {
+        return profd_error_set(e, PROFD_REFUSED, "the upload has %zu nonzero bins; the limit is %u", need, LIMIT_BINS);
+    }
+    if (need > u->bin_capacity) {
+        size_t capacity = capacity_for(u->bin_capacity, need);
+        if (!array_grow(&u->counts.bin_index, capacity, sizeof(uint32_t)) ||
+            !array_grow(&u->counts.bin_ticks, capacity, sizeof(uint64_t))) {
+            return profd_no_memory(e);
+        }
+        u->bin_capacity = capacity;
     }
     struct counts *c = &u->counts;
     if (c->histogram_count == u->histogram_capacity) {
@@ -345,28 +329,6 @@ enum profd_status profd_upload_add_arc(struct profd_upload *u, const struct prof
     return PROFD_OK;
 }
 
-static enum profd_status stack_check(const struct profd_upload *u, const struct profd_stack *s, struct profd_error *e)
-{
-    if (s->frames == 0 || s->ticks == 0) {
-        return profd_error_set(e, PROFD_REFUSED,
-                               "a stack has %" PRIu32 " frames and %" PRIu64 " ticks; it needs at least one of both",
-                               s->frames, s->ticks);
-    }
-    if (s->rate == 0 || s->rate > LIMIT_RATE) {
-        return profd_error_set(e, PROFD_REFUSED, "a stack's rate is %" PRIu32 " ticks per second; it must be 1 to %u",
-                               s->rate, LIMIT_RATE);
-    }
-    for (uint32_t i = 0; i < s->frames; i++) {
-        if (s->build[i] != PROFD_NOWHERE && s->build[i] >= u->build_count) {
-            return profd_error_set(e, PROFD_REFUSED,
-                                   "a stack names build %" PRIu32
-                                   "; builds are numbered from 0, and the upload has %" PRIu32,
-                                   s->build[i], u->build_count);
-        }
-    }
-    return PROFD_OK;
-}
-
 enum profd_status profd_upload_add_stack(struct profd_upload *u, const struct profd_stack *stack, struct profd_error *e)
 {
     return upload_add_stack(u, "seconds", 's', stack, e);
@@ -376,7 +338,23 @@ enum profd_status upload_add_stack(struct profd_upload *u, const char *dimension
                                    const struct profd_stack *stack, struct profd_error *e)
 {
     struct counts_frame frames[LIMIT_STACK_DEPTH + 1];
-    TRY(stack_check(u, stack, e));
+    if (stack->frames == 0 || stack->ticks == 0) {
+        return profd_error_set(e, PROFD_REFUSED,
+                               "a stack has %" PRIu32 " frames and %" PRIu64 " ticks; it needs at least one of both",
+                               stack->frames, stack->ticks);
+    }
+    if (stack->rate == 0 || stack->rate > LIMIT_RATE) {
+        return profd_error_set(e, PROFD_REFUSED, "a stack's rate is %" PRIu32 " ticks per second; it must be 1 to %u",
+                               stack->rate, LIMIT_RATE);
+    }
+    for (uint32_t i = 0; i < stack->frames; i++) {
+        if (stack->build[i] != PROFD_NOWHERE && stack->build[i] >= u->build_count) {
+            return profd_error_set(e, PROFD_REFUSED,
+                                   "a stack names build %" PRIu32
+                                   "; builds are numbered from 0, and the upload has %" PRIu32,
+                                   stack->build[i], u->build_count);
+        }
+    }
     if (u->stacks == NULL && (u->stacks = counts_stacks_new()) == NULL) {
         return profd_no_memory(e);
     }
@@ -391,27 +369,6 @@ enum profd_status upload_add_stack(struct profd_upload *u, const char *dimension
                                             .kind = pc ? COUNTS_NODE_PC : COUNTS_NODE_RETURN};
     }
     return counts_stacks_add(u->stacks, stack->rate, dimension, abbreviation, frames, n, stack->ticks, e);
-}
-
-static enum profd_status trees_add(struct profd_upload *u, const struct counts *c, struct profd_error *e)
-{
-    const struct counts_nodes nodes = COUNTS_NODES(c);
-    struct counts_frame path[LIMIT_STACK_DEPTH];
-    enum profd_status status = PROFD_OK;
-    if (c->tree_count > 0 && u->stacks == NULL && (u->stacks = counts_stacks_new()) == NULL) {
-        return profd_no_memory(e);
-    }
-    for (uint32_t i = 0; i < c->tree_count; i++) {
-        const struct counts_tree *t = &c->trees[i];
-        for (uint32_t k = t->first; k < t->first + t->used && status == PROFD_OK; k++) {
-            path[nodes.depth[k]] = counts_node_frame(&nodes, k);
-            if (nodes.ticks[k] > 0) {
-                status = counts_stacks_add(u->stacks, t->rate, t->dimension, t->abbreviation, path, nodes.depth[k] + 1u,
-                                           nodes.ticks[k], e);
-            }
-        }
-    }
-    return status;
 }
 
 enum profd_status upload_add_counts(struct profd_upload *u, const struct counts *c, struct profd_error *e)
@@ -434,7 +391,22 @@ enum profd_status upload_add_counts(struct profd_upload *u, const struct counts 
         const struct profd_arc arc = {c->from_build[i], c->to_build[i], c->from[i], c->to[i], c->calls[i]};
         status = profd_upload_add_arc(u, &arc, e);
     }
-    return status == PROFD_OK ? trees_add(u, c, e) : status;
+    if (status == PROFD_OK && c->tree_count > 0 && u->stacks == NULL && (u->stacks = counts_stacks_new()) == NULL) {
+        return profd_no_memory(e);
+    }
+    const struct counts_nodes nodes = COUNTS_NODES(c);
+    struct counts_frame path[LIMIT_STACK_DEPTH];
+    for (uint32_t i = 0; i < c->tree_count; i++) {
+        const struct counts_tree *t = &c->trees[i];
+        for (uint32_t k = t->first; k < t->first + t->used && status == PROFD_OK; k++) {
+            path[nodes.depth[k]] = counts_node_frame(&nodes, k);
+            if (nodes.ticks[k] > 0) {
+                status = counts_stacks_add(u->stacks, t->rate, t->dimension, t->abbreviation, path, nodes.depth[k] + 1u,
+                                           nodes.ticks[k], e);
+            }
+        }
+    }
+    return status;
 }
 
 /* The counts and, if there are any, the stacks, which the caller ends with counts_done(trees). */
