@@ -18,7 +18,11 @@ $(foreach s,$(SUITES),$(foreach r,$(COMPONENTS) server,$(eval $(call suite,$(s),
 $(B)/tests/%.o: WARN += -Wno-pedantic -Wno-conversion -Wno-missing-prototypes
 # Much of a build's time would go into optimizing assertions. What is tested keeps $(OPT) and $(HARDEN).
 SUITE_OPT ?= -O0 -g1
+# Under the address sanitizer the variables of a suite have red zones, which what is tested must not touch; the suite's
+# own accesses are not checked, which halves the time to compile it.
+SUITE_SANITIZE := $(if $(findstring address,$(SANITIZE)),address $(if $(findstring clang,$(CC)),,--param asan-instrument-reads=0 --param asan-instrument-writes=0),$(SANITIZE))
 $(foreach s,$(SUITES),$(eval $(B)/tests/$(s)/%.o: override OPT = $$(SUITE_OPT)))
+$(foreach s,$(SUITES),$(eval $(B)/tests/$(s)/%.o: override SANITIZE = $$(SUITE_SANITIZE)))
 $(foreach s,$(SUITES),$(eval $(B)/tests/$(s)/%.o: HARDEN :=))
 
 FUZZ_SRC := $(wildcard tests/fuzz/fuzz_*.c)

@@ -187,8 +187,9 @@ make_idle() { # FOLDER WHAT…: what make makes there, at idle priority
 }
 compile() { # BUILD-FOLDER
     local b
-    make_idle "$1-asan" SANITIZE=address,undefined OPT="-O1 -g1" "$1"-asan/{profd,profd-relay,profctl} \
-        "$1"-asan/libprofd{.so,-static.a} tests
+    # What null and object-size find, the address sanitizer finds too; they are a quarter of the time.
+    make_idle "$1-asan" SANITIZE="address,undefined -fno-sanitize=null,object-size" OPT="-O1 -g1" \
+        "$1"-asan/{profd,profd-relay,profctl} "$1"-asan/libprofd{.so,-static.a} tests
     # No program that runs there has threads, but for profd.
     make_idle "$1-tsan" SANITIZE=thread OPT="-O1 -g1" "$1-tsan/profd" tsan
     cp "$1/profctl" "$1-tsan/"

@@ -37,15 +37,22 @@ export const id = (name) => builds.find((b) => b.name.endsWith(`/${name}`)).buil
 /** A page of its own context. Refusals that a test asks for are no errors. */
 export async function open(options = {}) {
   const context = await browser.newContext({ viewport: { width: 1280, height: 900 }, ...options });
+  await context.addInitScript(() => {
+    globalThis.unanswered = 0; // requests that the page neither gave up nor has read the answer of
+    const counted = (act) =>
+      async function (...values) {
+        globalThis.unanswered++;
+        try {
+          return await act.apply(this, values);
+        } finally {
+          setTimeout(() => globalThis.unanswered--); // once what waited for it has gone on
+        }
+      };
+    globalThis.fetch = counted(globalThis.fetch);
+    for (const read of ["json", "text"]) Response.prototype[read] = counted(Response.prototype[read]);
+  });
   const page = await context.newPage();
   page.setDefaultTimeout(300000);
-  page.asked = new Map(); // and not answered yet; what a page asked that was left is nobody's
-  page.on("request", (r) => {
-    if (r.isNavigationRequest()) page.asked.clear();
-    // The browser does not always tell the end of the request for the icon.
-    if (!r.url().endsWith("/icon.svg")) page.asked.set(r, Date.now());
-  });
-  for (const end of ["requestfinished", "requestfailed"]) page.on(end, (r) => page.asked.delete(r));
   page.on("pageerror", (e) => errors.push(e.message));
   page.on(
     "console",
@@ -61,22 +68,33 @@ export async function open(options = {}) {
   return page;
 }
 
-/** Whether an answer is still to come; of some that a page gave up the browser says no end. */
-const LOST = 10000;
-const waits = (page) => [...page.asked.values()].some((since) => Date.now() - since < LOST);
-
 /** The view is drawn, and what it asked for beside has come. */
 export async function ready(page) {
   await page.waitForFunction(() => {
     const main = document.querySelector("main");
     return main && !main.hasAttribute("aria-busy") && main.children.length > 0 && !main.querySelector("[role=status]");
   });
-  for (let quiet = 0; quiet < 2; quiet = waits(page) ? 0 : quiet + 1)
-    await page.evaluate(() => new Promise((resolve) => requestAnimationFrame(() => setTimeout(resolve, 20))));
+  for (let quiet = 0; quiet < 2; )
+    quiet = await page.evaluate(
+      (n) =>
+        new Promise((resolve) =>
+          requestAnimationFrame(() => setTimeout(() => resolve(globalThis.unanswered ? 0 : n + 1), 20)),
+        ),
+      quiet,
+    );
 }
 
 export async function visit(page, query) {
   await page.goto(base + query);
+  await ready(page);
+}
+
+/** Goes there inside the page that was visited, as a link does: a tenth of the work of loading it. */
+export async function step(page, query) {
+  await page.evaluate((there) => {
+    history.pushState(null, "", there || "./");
+    dispatchEvent(new PopStateEvent("popstate"));
+  }, query);
   await ready(page);
 }
 
@@ -86,16 +104,16 @@ export const text = (page, selector = "main") => page.locator(selector).first().
 export const address = (page, name, wanted) =>
   page.waitForFunction(([n, w]) => (new URLSearchParams(location.search).get(n) ?? "") === w, [name, wanted]);
 
-/** axe runs as a user's tool would: outside the page's policy. Without rules it looks for all. */
-export async function check(page, name, rules) {
-  await page.evaluate(axe);
+/** axe runs as a user's tool would: outside the page's policy. Without rules it looks for all; within: a selector. */
+export async function check(page, name, rules, within) {
+  if (!(await page.evaluate(() => "axe" in globalThis))) await page.evaluate(axe);
   const { violations } = await page.evaluate(
-    (runOnly) =>
-      globalThis.axe.run(document, {
+    ([runOnly, part]) =>
+      globalThis.axe.run(part ?? document, {
         resultTypes: ["violations"],
         ...(runOnly ? { runOnly } : { rules: { "target-size": { enabled: true } } }),
       }),
-    rules,
+    [rules, within],
   );
   point(
     violations.length === 0,
@@ -117,18 +135,19 @@ export async function check(page, name, rules) {
 
 const LOOKS = [["light"], ["dark", ["color-contrast", "link-in-text-block"]]];
 
-/** Each view [name, query] in light and dark, wide and on a phone: axe-core finds nothing, nothing scrolls sideways.
- *  The theme is a matter of style.css alone: a page that is drawn takes it, and only what depends on colours is checked
- *  again. Then more(page, name, viewport), if there is more to see. */
+/** Each view [name, query], in light and dark, and on a phone: axe-core finds nothing, nothing scrolls sideways. The
+ *  theme is a matter of style.css alone, and its colours do not depend on the width: a page that is drawn takes it, and
+ *  only what depends on colours is checked again. Then more(page, name, viewport), if there is more to see. */
 export async function inEveryLook(views, more = () => {}) {
   for (const viewport of [
     { width: 1440, height: 900 },
     { width: 390, height: 844 },
   ]) {
     const page = await open({ reducedMotion: "reduce", viewport }); // no transition from theme to theme
+    await visit(page, "");
     for (const [name, query] of views) {
-      await visit(page, query);
-      for (const [colorScheme, rules] of LOOKS) {
+      await step(page, query);
+      for (const [colorScheme, rules] of viewport.width > 1000 ? LOOKS : LOOKS.slice(0, 1)) {
         await page.emulateMedia({ colorScheme });
         await check(page, `${name}, ${colorScheme}, ${viewport.width} wide`, rules);
       }

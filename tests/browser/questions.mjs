@@ -2,11 +2,11 @@
 import { get, open, point, ready, text, visit } from "./page.mjs";
 
 const MOST = 4;
+let page;
 
 /** Follows the clicks from the start page; each is a selector, with a text that the place must contain; or that of a
  *  menu, with the option that is chosen. */
 async function ask(name, clicks, answered) {
-  const page = await open({ viewport: { width: 1440, height: 900 } });
   await visit(page, "");
   for (const [selector, hasText, option] of clicks) {
     const place = page.locator(selector, hasText ? { hasText } : {}).first();
@@ -16,7 +16,6 @@ async function ask(name, clicks, answered) {
   }
   const [ok, detail] = await answered(page);
   point(ok && clicks.length <= MOST, `${name} (${clicks.length} clicks)`, detail);
-  await page.context().close();
 }
 
 const GRID = "[role=grid] tbody";
@@ -30,6 +29,7 @@ const says = (pattern, selector) => async (page) => {
 };
 
 export async function questions() {
+  page = await open({ viewport: { width: 1440, height: 900 } });
   await ask(
     "1. which function got slower between 1.2 and 1.3, and is it real",
     [shop, tab("Compare"), [".offers a", "1.2 → 1.3"], ["#metric", "", "time-per-call"]],
@@ -91,4 +91,5 @@ export async function questions() {
     const states = ["not heard of", "lags", "up to date"];
     return [rows.length === hosts.length && states.every((s, i) => rows[i].includes(s)), rows];
   });
+  await page.context().close();
 }

@@ -1,6 +1,6 @@
 // The table of functions and the pane beside it: numbers stay in sight, the clicked row is the marked one, keys,
 // columns.
-import { address, builds, check, get, id, open, point, ready, visit } from "./page.mjs";
+import { address, builds, check, get, id, open, point, ready, step, visit } from "./page.mjs";
 
 const calc = id("calc");
 const ROW = "[role=grid] tbody tr[data-at]";
@@ -10,6 +10,7 @@ const MARKED = `${ROW}.active td:first-child a`;
 async function wide(page) {
   const hostile = builds.find((b) => b.name.endsWith("/hostile")).build_id;
   const first = (await get(`api/v1/builds/${id("shapes")}/report?limit=1`)).functions[0].address;
+  await visit(page, "");
   for (const [name, query] of [
     ["wide names", `?build=${id("shapes")}`],
     ["wide names and a pane", `?build=${id("shapes")}&fn=${first}`],
@@ -19,7 +20,7 @@ async function wide(page) {
     ["live", "?view=processes"],
     ["compare", `?build=${calc}&view=compare&against=${id("shapes")}`],
   ]) {
-    await visit(page, query);
+    await step(page, query);
     const cut = await page.locator("td.n").evaluateAll((cells) => {
       const out = (cell) => {
         if (cell.textContent === "" || cell.clientWidth === 0) return false;

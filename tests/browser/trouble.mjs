@@ -1,8 +1,9 @@
 // What goes wrong is said in a way that helps; hostile names are text and nothing else.
 import { readFileSync } from "node:fs";
-import { address, base, builds, errors, get, id, open, point, ready, text, visit } from "./page.mjs";
+import { address, base, builds, errors, get, id, open, point, ready, step, text, visit } from "./page.mjs";
 
 async function refused(page) {
+  await visit(page, "");
   for (const [name, query, wanted] of [
     ["an unknown build", "?build=ffffffffffffffff", /no build|not/i],
     ["a bad time", `?build=${id("calc")}&since=yesterdayish`, /yesterdayish/],
@@ -19,7 +20,7 @@ async function refused(page) {
     ["an unknown dimension", `?build=${id("calc")}&dimension=apples`, /apples/],
     ["an unknown function", `?build=${id("calc")}&fn=0x1`, /0x1/],
   ]) {
-    await visit(page, query);
+    await step(page, query);
     const shown = await text(page);
     point(
       wanted.test(shown) && (await page.locator("main a, main button").count()) > 0,
@@ -39,7 +40,7 @@ async function refused(page) {
     await text(page),
   );
   for (const view of ["graph", "flame", "tree"]) {
-    await visit(page, `?build=${id("calc")}&view=${view}&until=2001-01-01T00:00:00Z`);
+    await step(page, `?build=${id("calc")}&view=${view}&until=2001-01-01T00:00:00Z`);
     point(
       /No function|No upload|No sample has these labels/.test(await text(page)),
       `${view}: an empty window`,
@@ -72,7 +73,7 @@ async function seldom(page) {
         }),
       }),
     );
-    await visit(page, `?build=${id("shapes")}`);
+    await step(page, `?build=${id("shapes")}`);
     const shown = await text(page);
     point(
       !shown.includes(title) &&
@@ -127,8 +128,9 @@ async function hostile(page) {
     ...(labels ? [["hostile build name", `?build=${labels.build_id}`]] : []),
   ];
   const bad = [];
+  await visit(page, "");
   for (const [name, query] of pages) {
-    await visit(page, query);
+    await step(page, query);
     const found = await page.evaluate(() => {
       const unseen =
         /[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]/;

@@ -1,5 +1,5 @@
 // By keyboard alone through every view; what is shown is compared with what the interface says.
-import { address, check, get, id, open, point, ready, tabTo, text, visit } from "./page.mjs";
+import { address, check, get, id, open, point, ready, step, tabTo, text, visit } from "./page.mjs";
 
 const calc = await get(`api/v1/builds/${id("calc")}/report?limit=0`);
 const member = calc.functions.find((f) => f.cycle === 1);
@@ -234,14 +234,10 @@ async function inCompare(page) {
   await page.keyboard.press("5");
   await page.waitForFunction(() => document.querySelectorAll("#against option").length > 1);
   await ready(page);
-  // The form is drawn again when suggestions arrive; a key that is pressed at that moment is lost.
-  const row = page.locator(`${GRID}[aria-label=Differences] tbody .delta`).first();
-  for (let i = 0; i < 10 && !(await row.isVisible()); i++) {
-    await page.locator("#against").focus();
-    await tabTo(page, "form:has(#against) button");
-    await page.keyboard.press("Enter");
-    await row.waitFor({ timeout: 15000 }).catch(() => {});
-  }
+  await page.locator("#against").focus();
+  await tabTo(page, "form:has(#against) button");
+  await page.keyboard.press("Enter");
+  await page.locator(`${GRID}[aria-label=Differences] tbody .delta`).first().waitFor();
   await ready(page);
   const verdicts = await page.locator(`${GRID} tbody .delta`).allTextContents();
   point(
@@ -413,17 +409,17 @@ async function sampledBuild(page) {
     await text(page),
   );
   for (const view of ["graph", "flame", "tree"]) {
-    await visit(page, `?build=${id("sampled")}&view=${view}&dimension=cycles`);
+    await step(page, `?build=${id("sampled")}&view=${view}&dimension=cycles`);
     const shown = await text(page);
     point(/70,?000|70\.0 k/.test(shown) && !/\d m?s\b/.test(shown), `${view}: in its own unit, too`, shown);
   }
-  await visit(page, `?build=${id("sampled")}&view=graph`);
+  await step(page, `?build=${id("sampled")}&view=graph`);
   point(/~12/.test(await text(page)), "graph: sampled calls are marked");
 }
 
 /** What is above 0 does not read 0; a number that is rounded up has the next unit. */
 async function numbers(page) {
-  await visit(page, "?view=builds");
+  await step(page, "");
   const cases = [
     [
       "seconds",
@@ -487,7 +483,6 @@ async function names(page) {
 
 /** A program that ended before its first tick. */
 async function unticked(page) {
-  await visit(page, `?build=${id("sampled")}`);
   const shown = await page.evaluate(
     async (path) => {
       const report = await (await fetch(new URL(path, document.baseURI))).json();

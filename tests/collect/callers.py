@@ -2,7 +2,9 @@
 """Who called a sampled function: what the unwind information says, and never a frame pointer that a function does not
 keep."""
 import os
+import re
 import shutil
+import subprocess
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
@@ -51,7 +53,11 @@ def is_part(path, of):
 
 def begins(tap, p, what):
     """Without symbols, call sites of one function would be several functions if a callee were an address inside."""
-    starts = {address for address, _, _ in symbols(p.module(1)["name"])}
+    exe = p.module(1)["name"]
+    starts = {address for address, _, _ in symbols(exe)}
+    # A tick can fall into a stub of the linker: its unwind entry begins where the section of the stubs does.
+    sections = subprocess.run(["readelf", "-SW", exe], capture_output=True, text=True, check=True).stdout
+    starts |= {int(address, 16) for address in re.findall(r"\.plt\S*\s+PROGBITS\s+(\w+)", sections)}
     callees = {begin for _, _, _, _, module, _, begin, _ in p["stacks"] if module == 1}
     tap.point(callees and callees <= starts, f"{what}: a callee is where it begins", [hex(a) for a in callees - starts])
 

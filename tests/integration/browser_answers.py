@@ -7,7 +7,7 @@ import subprocess
 import sys
 
 sys.dont_write_bytecode = True
-from harness import NODE_MODULES, PROFCTL, Daemon, free_port, profile, programs, run  # noqa: E402
+from harness import NODE_MODULES, PROFCTL, Daemon, free_port, profile, programs, run, set_ticks  # noqa: E402
 from shop import NOW, build, fleet, send_sampled, send_tangle  # noqa: E402
 
 CHROMIUM = shutil.which(os.environ.get("CHROMIUM", "chromium"))
@@ -20,7 +20,7 @@ __attribute__((noinline)) void spin(void)
 {
     for (long i = 0; i < 1000000; i++) { total += i; }
 }
-int main(void) { for (int i = 0; i < 100; i++) { spin(); } return 0; }
+int main(void) { for (int i = 0; i < 10; i++) { spin(); } return 0; }
 """
 
 
@@ -30,7 +30,8 @@ def upload_digest(d):
     with open(source, "w") as f:
         f.write(SPIN)
     assert run("clang", "-O1", "-g", "-gdwarf-5", "-pg", "-o", exe, source).returncode == 0
-    assert d.ctl("upload", "-e", exe, "-l", "service=spin", profile(d.folder, exe, [], 0)).returncode == 0
+    gmon = set_ticks(profile(d.folder, exe, [], 0), exe, lambda n: 60)
+    assert d.ctl("upload", "-e", exe, "-l", "service=spin", gmon).returncode == 0
 
 
 def fill(d):
@@ -41,7 +42,7 @@ def fill(d):
     fleet(d, new, 2, "1.3", 1.3, 1, NOW - 3000, fresh=True, labels=host)
     fleet(d, new, 3, "1.3", 1.6, 1, NOW, fresh=True, labels=lambda process: {"host": "db3", "service": "shop"})
     calc = os.path.join(programs(os.path.join(d.folder, "programs")), "calc")
-    gmon = profile(d.folder, calc, ["-s", "7", "-n", "120000"], 0)
+    gmon = set_ticks(profile(d.folder, calc, ["-s", "7", "-n", "20000"], 0), calc, lambda n: 40 + 7 * n)
     assert d.ctl("upload", "-e", calc, "-l", "service=calc", gmon).returncode == 0
     upload_digest(d)
     send_tangle(d)

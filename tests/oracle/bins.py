@@ -150,13 +150,13 @@ def distance(a, b):
 Result = collections.namedtuple("Result", "ticks shared exact ours gprof marked reasons text")
 
 
-def shared_ticks(exe, histogram):
-    """Ticks of the bins in which several functions have bytes."""
+def owners_of(exe, histogram):
+    """bin → the addresses of the functions that have bytes in it."""
     owners = collections.defaultdict(set)
     for name, (address, size) in symbols(exe).items():
         for at in range(max(address, histogram.low), min(address + size, histogram.low + histogram.span)):
             owners[histogram.find(at)].add(address)
-    return sum(n for i, n in histogram.bins.items() if len(owners[i]) > 1)
+    return owners
 
 
 def measure(daemon, folder, name, exe, runs, ticks):
@@ -186,7 +186,9 @@ def measure(daemon, folder, name, exe, runs, ticks):
     exact, ours = (daemon.json("report", exe, "--json", "-l", f"of={label}", "-l", f"kind={kind}")
                    for kind in ("exact", "bins"))
     text = daemon.ctl("report", exe, "--flat", "-l", f"of={label}", "-l", "kind=bins").stdout
-    return Result(sum(histogram.bins.values()), shared_ticks(exe, histogram), self_ticks(exact), self_ticks(ours),
+    owners = owners_of(exe, histogram)
+    shared = sum(n for i, n in histogram.bins.items() if len(owners[i]) > 1)
+    return Result(sum(histogram.bins.values()), shared, self_ticks(exact), self_ticks(ours),
                   gprof_ticks(exe, binned), marked(ours), ours["provenance"]["inexact_reasons"], text)
 
 
