@@ -21,12 +21,10 @@
 #include "requests/admin.h"
 #include "requests/requests.h"
 #include "requests/intake.h"
-#include "requests/object.h"
-#include "requests/query.h"
 #include "requests/symbols.h"
+#include "requests/queries.h"
 #include "requests/relay.h"
 #include "requests/tokens.h"
-#include "requests/upload.h"
 #include "requests/uploads.h"
 #include "store/store.h"
 #include "base/clickhouse_address.h"
@@ -74,7 +72,7 @@ struct server {
     struct pages *pages;
     struct replies replies;
     struct tokens tokens;
-    struct symbols symbols;
+    struct symbols_service symbols;
     struct object_service *objects;
     struct upload_service uploads;
     struct query_service *queries;
@@ -106,7 +104,7 @@ enum profd_status server_finish_restore(const char *state_dir, bool *restored, s
 
 /* server_reload.c: what the components take of the configuration, and reading it again. */
 struct store_policy server_get_policy(const struct config *c);
-struct status_setup server_get_setup(const struct config *c);
+struct pages_setup server_get_setup(const struct config *c);
 struct store_detail server_get_detail(const struct config *c);
 enum profd_status server_make_watcher(struct server *s, struct profd_error *e);
 struct endpoints_access server_get_access(const struct config *c);

@@ -15,9 +15,9 @@ struct store_policy server_get_policy(const struct config *c)
                                  .relay_age = STORE_RELAY_AGE};
 }
 
-struct status_setup server_get_setup(const struct config *c)
+struct pages_setup server_get_setup(const struct config *c)
 {
-    return (struct status_setup){
+    return (struct pages_setup){
         .http = c->http, .http_open = c->http_open, .user_share = c->user_share, .relay = c->relay, .tier = c->tier};
 }
 
@@ -63,7 +63,7 @@ static void server_apply(struct server *s)
     const struct config *c = s->config;
     const struct endpoints_access access = server_get_access(c);
     const struct store_policy policy = server_get_policy(c);
-    const struct status_setup setup = server_get_setup(c);
+    const struct pages_setup setup = server_get_setup(c);
     const struct store_detail detail = server_get_detail(c);
     struct profd_error e;
 

@@ -468,7 +468,7 @@ static enum profd_status server_make_queries(struct server *s, struct profd_erro
     enum profd_status status = pages_new(&pages, &s->pages, e);
 
     s->symbols =
-        (struct symbols){.objects = s->objects, .tokens = &s->tokens, .intake = s->intake, .writer = s->writer};
+        (struct symbols_service){.objects = s->objects, .tokens = &s->tokens, .intake = s->intake, .writer = s->writer};
     queries.pages = s->pages;
     return status ? status : query_service_start(&queries, &s->queries, e);
 }

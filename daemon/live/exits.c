@@ -37,7 +37,7 @@ static void exits_on_end(void *context)
 
 void exits_watch(struct live *l, struct live_process *a, enum peer_process state, int pidfd)
 {
-    watch_free(a->watch);
+    loop_watch_free(a->watch);
     a->watch = NULL;
     if (a->pidfd >= 0) {
         close(a->pidfd);
@@ -48,7 +48,7 @@ void exits_watch(struct live *l, struct live_process *a, enum peer_process state
     if (state == PEER_DEAD || exits_has_ended(a)) {
         exits_end(l, a);
     } else if (pidfd >= 0) {
-        a->watch = watch_new(l->config.loop, pidfd, exits_on_end, a);
+        a->watch = loop_watch_new(l->config.loop, pidfd, exits_on_end, a);
     }
 }
 

@@ -133,7 +133,7 @@ void harvest_want(struct live *l, struct live_process *a, bool first)
 
 void harvest_mark_exited(struct live *l, struct live_process *a)
 {
-    watch_free(a->watch);
+    loop_watch_free(a->watch);
     a->watch = NULL;
     if (a->dead) {
         return;
@@ -447,7 +447,7 @@ static void harvest_was_read_one(struct live *l, struct live_harvest *h)
         h->status = profd_error_set(&h->error, PROFD_NO_MEMORY, "no memory for a live process");
     }
     if (a->left && !a->conn) { /* checked before the memory was read, so nothing more will be counted */
-        watch_free(a->watch);
+        loop_watch_free(a->watch);
         a->watch = NULL;
         a->dead = a->ending = true;
         table_file(l, a);

@@ -78,7 +78,7 @@ struct live_process {
     struct attach_process *process;
     conn_id conn; /* 0: hung up */
     int pidfd;    /* −1: only the connection tells of its end */
-    struct watch *watch;
+    struct loop_watch *watch;
     struct attach_page *page;
     struct live_summary *summary; /* NULL before the first harvest */
 
@@ -136,7 +136,7 @@ struct live_awaited {
     uint32_t uid;
     uint8_t instance[STORE_INSTANCE_SIZE];
     int pidfd; /* −1: unknown */
-    struct watch *watch;
+    struct loop_watch *watch;
 };
 
 struct live {

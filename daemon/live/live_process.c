@@ -139,7 +139,7 @@ void process_remove(struct live *l, struct live_process *a)
         *l->config.get_slot(c) = NULL;
     }
     fdstore_drop(l, a);
-    watch_free(a->watch);
+    loop_watch_free(a->watch);
     if (a->pidfd >= 0) {
         close(a->pidfd);
     }

@@ -10,7 +10,7 @@ void awaited_free(struct live_awaited *list)
 {
     for (struct live_awaited *next; list; list = next) {
         next = list->next;
-        watch_free(list->watch);
+        loop_watch_free(list->watch);
         if (list->pidfd >= 0) {
             close(list->pidfd);
         }
@@ -62,7 +62,7 @@ void awaited_set(struct live *l, struct live_awaited *list)
         if (a) {
             table_note_refused(l, w->uid, w->instance);
         } else if (w->pidfd >= 0 && !table_find(l, w->uid, w->instance)) {
-            w->watch = watch_new(l->config.loop, w->pidfd, awaited_on_end, l);
+            w->watch = loop_watch_new(l->config.loop, w->pidfd, awaited_on_end, l);
         }
     }
 }

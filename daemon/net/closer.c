@@ -63,7 +63,7 @@ static void closer_remove_sender(struct closer *c, uint32_t uid)
     free(sender);
 }
 
-/* Takes the first job of a sender that has not used up its share of the threads; NULL if there is none. */
+/* Takes the first job of a sender that has not used up its share of the threads. Returns NULL if there is none. */
 static struct closer_job *closer_pick(struct closer *c)
 {
     struct closer_job *job;
@@ -82,30 +82,27 @@ static struct closer_job *closer_pick(struct closer *c)
     return NULL;
 }
 
-/* Waits for a job, for a limited time. NULL: the thread should end. */
-static struct closer_job *closer_take(struct closer *c)
-{
-    struct closer_job *job;
-    struct timespec until;
-    int result = 0;
-
-    clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_sec += IDLE_SECONDS;
-    c->idle++;
-    while (!(job = closer_pick(c)) && !c->stopping && result != ETIMEDOUT) {
-        result = pthread_cond_timedwait(&c->filled, &c->lock, &until);
-    }
-    c->idle--;
-    return job;
-}
-
+/* Closes descriptors until none has come for IDLE_SECONDS. */
 static void *closer_run(void *context)
 {
     struct closer *c = context;
-    struct closer_job *job;
 
     pthread_mutex_lock(&c->lock);
-    while ((job = closer_take(c))) {
+    for (;;) {
+        struct closer_job *job;
+        struct timespec until;
+        int result = 0;
+
+        clock_gettime(CLOCK_REALTIME, &until);
+        until.tv_sec += IDLE_SECONDS;
+        c->idle++;
+        while (!(job = closer_pick(c)) && !c->stopping && result != ETIMEDOUT) {
+            result = pthread_cond_timedwait(&c->filled, &c->lock, &until);
+        }
+        c->idle--;
+        if (!job) {
+            break;
+        }
         pthread_mutex_unlock(&c->lock);
         close(job->fd); /* may never return */
         pthread_mutex_lock(&c->lock);
@@ -117,27 +114,6 @@ static void *closer_run(void *context)
     pthread_cond_signal(&c->ended);
     pthread_mutex_unlock(&c->lock);
     return NULL;
-}
-
-/* One more thread if none is free. Signals belong to the loop's thread. */
-static void closer_help(struct closer *c)
-{
-    pthread_attr_t attributes;
-    sigset_t all, before;
-    pthread_t id;
-
-    if (c->waiting <= c->idle || c->threads >= c->threads_max || pthread_attr_init(&attributes)) {
-        return;
-    }
-    sigfillset(&all);
-    pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-    pthread_attr_setstacksize(&attributes, STACK_BYTES);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    if (!pthread_create(&id, &attributes, closer_run, c)) {
-        c->threads++;
-    }
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    pthread_attr_destroy(&attributes);
 }
 
 enum profd_status closer_new(unsigned threads_max, struct closer **out, struct profd_error *e)
@@ -156,26 +132,10 @@ enum profd_status closer_new(unsigned threads_max, struct closer **out, struct p
     return PROFD_OK;
 }
 
-/* The sender's entry with one more descriptor; false when out of memory. */
-static bool closer_note(struct closer *c, uint32_t uid)
-{
-    struct closer_sender **at = closer_find(c, uid);
-
-    if (!*at) {
-        *at = calloc(1, sizeof **at);
-        if (!*at) {
-            return false;
-        }
-        (*at)->uid = uid;
-    }
-    (*at)->count++;
-    return true;
-}
-
 void closer_close(struct closer *c, uint32_t uid, int fd)
 {
     struct closer_job *job = c ? calloc(1, sizeof *job) : NULL;
-    bool noted;
+    struct closer_sender **sender;
 
     if (!job) {
         close(fd);
@@ -184,18 +144,39 @@ void closer_close(struct closer *c, uint32_t uid, int fd)
     job->uid = uid;
     job->fd = fd;
     pthread_mutex_lock(&c->lock);
-    noted = closer_note(c, uid);
-    if (noted) {
-        TAILQ_INSERT_TAIL(&c->jobs, job, next);
-        c->waiting++;
-        closer_help(c);
-        pthread_cond_signal(&c->filled);
+    sender = closer_find(c, uid);
+    if (!*sender) {
+        *sender = calloc(1, sizeof **sender);
     }
-    pthread_mutex_unlock(&c->lock);
-    if (!noted) {
+    if (!*sender) {
+        pthread_mutex_unlock(&c->lock);
         free(job);
         close(fd);
+        return;
     }
+    (*sender)->uid = uid;
+    (*sender)->count++;
+    TAILQ_INSERT_TAIL(&c->jobs, job, next);
+    c->waiting++;
+
+    /* One more thread if none is free. Signals belong to the loop's thread. */
+    pthread_attr_t attributes;
+    sigset_t all, before;
+    pthread_t id;
+
+    if (c->waiting > c->idle && c->threads < c->threads_max && !pthread_attr_init(&attributes)) {
+        sigfillset(&all);
+        pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+        pthread_attr_setstacksize(&attributes, STACK_BYTES);
+        pthread_sigmask(SIG_SETMASK, &all, &before);
+        if (!pthread_create(&id, &attributes, closer_run, c)) {
+            c->threads++;
+        }
+        pthread_sigmask(SIG_SETMASK, &before, NULL);
+        pthread_attr_destroy(&attributes);
+    }
+    pthread_cond_signal(&c->filled);
+    pthread_mutex_unlock(&c->lock);
 }
 
 ssize_t closer_receive(struct closer *closer, uint32_t uid, int fd, void *into, size_t n)

@@ -13,19 +13,20 @@
 
 struct closer;
 
-/* Threads are created on demand, at most that many; at most CLOSER_RUNNING_PER_UID of them close descriptors of one
- * sender. */
 #define CLOSER_RUNNING_PER_UID 16u
+
+/* Threads are created on demand, at most threads_max. At most CLOSER_RUNNING_PER_UID of them close descriptors of one
+ * sender. NO_MEMORY. */
 enum profd_status closer_new(unsigned threads_max, struct closer **out, struct profd_error *e);
-/* Takes over the descriptor of this sender. Never blocks. closer NULL: closes at once. Any thread. */
+/* Closes the descriptor of this sender. Never blocks, unless closer is NULL: then it closes at once. Any thread. */
 void closer_close(struct closer *closer, uint32_t uid, int fd);
-/* recvmsg() of what can be read now, without waiting: n bytes, 0, or -1 with errno. Descriptors that come with them are
- * handed to the closer: the kernel would close them in the calling thread. */
+/* Receives at most n bytes without waiting, and returns as recvmsg() does. Descriptors that come with them are passed
+ * to the closer; the kernel would close them in the calling thread. */
 ssize_t closer_receive(struct closer *closer, uint32_t uid, int fd, void *into, size_t n);
 /* Closes a connection. Unread bytes of a Unix socket may hold descriptors, which close() would close: then a thread
  * does it. */
 void closer_close_connection(struct closer *closer, uint32_t uid, int fd);
-/* How many descriptors of this sender are not closed yet. Any thread. */
+/* Returns the number of descriptors of this sender that are not closed yet. Any thread. */
 size_t closer_count(struct closer *closer, uint32_t uid);
 /* Ends the threads. A blocked thread is abandoned with its memory. Accepts NULL. */
 void closer_free(struct closer *closer);

@@ -112,8 +112,8 @@ static void conn_note_pause(struct conn *c, bool paused)
     }
 }
 
-/* Adds or removes an event. libevent does not add one that is activated and waits for its handler: it is deleted first.
- * Nothing is lost by that: the connection is settled just now, and what can be read makes it readable again. */
+/* Adds or removes an event. libevent does not add an event that is active and waits for its handler, so it is deleted
+ * first. Nothing is lost: the connection is being settled, and unread bytes make it readable again. */
 static void conn_arm_event(struct event *event, bool wanted, bool *armed)
 {
     if (wanted != *armed) {
@@ -125,7 +125,7 @@ static void conn_arm_event(struct event *event, bool wanted, bool *armed)
     }
 }
 
-/* Closes, resumes or arms the connection as its state asks; it may be gone afterwards. */
+/* Settles the connection: writes, reads held bytes, then closes it or arms its events. It may be freed. */
 static void conn_leave(struct conn *c)
 {
     if (c->busy > 1) {
@@ -205,7 +205,7 @@ static void conn_on_timer(evutil_socket_t fd, short what, void *context)
     conn_leave(c);
 }
 
-/* Reads the crowded connections again that are so no more. */
+/* Resumes the connections that are no longer crowded. */
 static void conn_group_look(evutil_socket_t fd, short what, void *group)
 {
     struct conn_group *g = group;
@@ -265,47 +265,6 @@ size_t conn_format_refusal(enum profd_status status, const char *sentence, uint8
     return size;
 }
 
-static void conn_group_refuse(struct conn_group *g, uint32_t uid, int fd, const char *sentence)
-{
-    uint8_t out[512];
-    size_t size = conn_format_refusal(PROFD_BUSY, sentence, out);
-
-    g->counts.refused++;
-    if (g->config.refused) {
-        g->config.refused(g->config.context, uid);
-    }
-    if (size) {
-        ssize_t sent = send(fd, out, size, MSG_NOSIGNAL | MSG_DONTWAIT);
-        (void)sent;
-    }
-    closer_close_connection(g->config.closer, uid, fd);
-    if (g->config.note) {
-        g->config.note(g->config.context, "refused", sentence);
-    }
-}
-
-/* Index of a free slot; false when out of memory. */
-static bool conn_group_take_slot(struct conn_group *g, uint32_t *index)
-{
-    if (!g->slot_free) {
-        const uint32_t count = g->slot_count ? g->slot_count * 2 : 64;
-        struct conn_slot *slots = realloc(g->slots, count * sizeof *slots);
-
-        if (!slots) {
-            return false;
-        }
-        for (uint32_t i = g->slot_count; i < count; i++) {
-            slots[i] = (struct conn_slot){.generation = 1, .next_free = i + 1 < count ? i + 2 : 0};
-        }
-        g->slots = slots;
-        g->slot_free = g->slot_count + 1;
-        g->slot_count = count;
-    }
-    *index = g->slot_free - 1;
-    g->slot_free = g->slots[*index].next_free;
-    return true;
-}
-
 void conn_group_limit(struct conn_group *g, size_t connections)
 {
     g->limit = connections;
@@ -316,7 +275,7 @@ static size_t conn_group_most(const struct conn_group *g)
     return g->limit < g->config.connections_max ? g->limit : g->config.connections_max;
 }
 
-/* One user may not use all of them, however few the descriptors allow. */
+/* A sixth is left for other users, even if the limit of descriptors is low. */
 static size_t conn_group_most_uid(const struct conn_group *g)
 {
     const size_t most = conn_group_most(g);
@@ -324,7 +283,7 @@ static size_t conn_group_most_uid(const struct conn_group *g)
     return most - most / 6 < g->config.connections_max_uid ? most - most / 6 : g->config.connections_max_uid;
 }
 
-/* The reason why a connection is refused; NULL if it is admitted. */
+/* Returns the reason why a connection is refused, or NULL if it is admitted. */
 static const char *conn_group_judge(struct conn_group *g, const struct peer *peer, struct conn_user *owner,
                                     struct profd_error *e)
 {
@@ -344,8 +303,8 @@ static const char *conn_group_judge(struct conn_group *g, const struct peer *pee
     return e->sentence;
 }
 
-/* Reads what has arrived, if heard, but nothing of a connection that is postponed. If the connection has still sent no
- * complete frame, it gets a NACK and is closed. True if it was closed. */
+/* Closes a connection that has sent no complete frame, with a NACK. heard: reads first what has arrived, unless the
+ * connection is postponed. Returns whether it was closed. */
 static bool conn_give_way(struct conn *c, bool heard)
 {
     struct conn_group *g = c->group;
@@ -370,7 +329,7 @@ static bool conn_give_way(struct conn *c, bool heard)
     return !conn_find(g, id);
 }
 
-/* The oldest connection that may give way to a new one of this user, which has own connections. */
+/* Returns the oldest connection that may be closed for a new one of this user, who has `own` connections. */
 static struct conn *conn_group_choose(struct conn_group *g, uint32_t uid, size_t own, bool all)
 {
     struct conn *c;
@@ -424,14 +383,45 @@ void conn_group_accept(struct conn_group *g, int fd, const struct peer *peer)
     owner = conn_user_open(g, peer->uid); /* the entry goes with the last connection of its user */
     refusal = conn_group_judge(g, peer, owner, &e);
     c = refusal ? NULL : calloc(1, sizeof *c);
-    if (!c || !conn_group_take_slot(g, &index)) {
-        conn_group_refuse(g, peer->uid, fd, refusal ? refusal : "out of memory");
+    if (c && !g->slot_free) {
+        const uint32_t count = g->slot_count ? g->slot_count * 2 : 64;
+        struct conn_slot *slots = realloc(g->slots, count * sizeof *slots);
+
+        for (uint32_t i = g->slot_count; slots && i < count; i++) {
+            slots[i] = (struct conn_slot){.generation = 1, .next_free = i + 1 < count ? i + 2 : 0};
+        }
+        if (slots) {
+            g->slots = slots;
+            g->slot_free = g->slot_count + 1;
+            g->slot_count = count;
+        }
+    }
+    if (!c || !g->slot_free) {
+        uint8_t out[512];
+        size_t size;
+
+        refusal = refusal ? refusal : "out of memory";
+        size = conn_format_refusal(PROFD_BUSY, refusal, out);
+        g->counts.refused++;
+        if (g->config.refused) {
+            g->config.refused(g->config.context, peer->uid);
+        }
+        if (size) {
+            ssize_t sent = send(fd, out, size, MSG_NOSIGNAL | MSG_DONTWAIT);
+            (void)sent;
+        }
+        closer_close_connection(g->config.closer, peer->uid, fd);
+        if (g->config.note) {
+            g->config.note(g->config.context, "refused", refusal);
+        }
         free(c);
         if (owner) {
             conn_user_release(g, owner);
         }
         return;
     }
+    index = g->slot_free - 1;
+    g->slot_free = g->slots[index].next_free;
     c->group = g;
     c->peer = *peer;
     c->owner = owner;

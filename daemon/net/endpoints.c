@@ -85,20 +85,6 @@ static void endpoints_on_exhausted(void *context, const char *why)
     }
 }
 
-static enum profd_status endpoints_make_http(struct endpoints *n, struct endpoint_listener *l, struct profd_error *e)
-{
-    const struct endpoints_config *config = &n->config;
-    struct http_server_config web = config->web;
-
-    web.tcp = l->which == ENDPOINT_HTTP_TCP;
-    web.port = n->http_port;
-    web.open = config->access.http_open;
-    web.origin = config->access.origin;
-    web.closer = config->closer;
-    l->http = http_server_new(loop_get_base(config->loop), &web, config->request, config->request_context);
-    return l->http ? PROFD_OK : profd_error_set(e, PROFD_NO_MEMORY, "no memory for HTTP");
-}
-
 /* Creates a Unix socket, and its directory. */
 static enum profd_status endpoints_open_unix(struct endpoints *n, enum endpoint which, const char *path, mode_t mode,
                                              uint32_t group, struct profd_error *e)
@@ -123,28 +109,6 @@ static enum profd_status endpoints_open_unix(struct endpoints *n, enum endpoint 
     return status;
 }
 
-/* Creates the sockets that were not passed in. */
-static enum profd_status endpoints_open_sockets(struct endpoints *n, struct profd_error *e)
-{
-    const struct endpoints_config *config = &n->config;
-    const uint32_t group = config->access.policy.has_read_group ? config->access.policy.read_group : LISTEN_NO_GROUP;
-    const bool passed = n->listeners[ENDPOINT_UPLOAD].fd >= 0;
-    enum profd_status status = PROFD_OK;
-
-    if (!passed) {
-        status = endpoints_open_unix(n, ENDPOINT_UPLOAD, config->socket, 0666, LISTEN_NO_GROUP, e);
-    }
-    /* If the upload socket was passed in, an HTTP socket is created only if it was requested: the service manager owns
-     * * the directory. */
-    if (!status && n->listeners[ENDPOINT_HTTP].fd < 0 && config->http_socket && (!passed || config->http_given)) {
-        status = endpoints_open_unix(n, ENDPOINT_HTTP, config->http_socket, 0660, group, e);
-    }
-    if (!status && n->listeners[ENDPOINT_HTTP_TCP].fd < 0 && config->http) {
-        status = listen_open_tcp(config->http, &n->listeners[ENDPOINT_HTTP_TCP].fd, &n->http_port, e);
-    }
-    return status;
-}
-
 static enum profd_status endpoints_listen(struct endpoints *n, struct endpoint_listener *l, struct profd_error *e)
 {
     struct listener_config config = {.fd = l->fd, .pause_ms = EXHAUSTED_PAUSE_MS};
@@ -152,8 +116,18 @@ static enum profd_status endpoints_listen(struct endpoints *n, struct endpoint_l
     if (l->which == ENDPOINT_UPLOAD) {
         config.refusal = n->refusal;
         config.refusal_size = n->refusal_size;
-    } else if (endpoints_make_http(n, l, e)) {
-        return PROFD_NO_MEMORY;
+    } else {
+        struct http_server_config web = n->config.web;
+
+        web.tcp = l->which == ENDPOINT_HTTP_TCP;
+        web.port = n->http_port;
+        web.open = n->config.access.http_open;
+        web.origin = n->config.access.origin;
+        web.closer = n->config.closer;
+        l->http = http_server_new(loop_get_base(n->config.loop), &web, n->config.request, n->config.request_context);
+        if (!l->http) {
+            return profd_error_set(e, PROFD_NO_MEMORY, "no memory for HTTP");
+        }
     }
     config.accepted = endpoints_on_accept;
     config.exhausted = endpoints_on_exhausted;
@@ -166,8 +140,9 @@ enum profd_status endpoints_open(const struct endpoints_config *config, const st
                                  struct endpoints **out, struct profd_error *e)
 {
     const int fds[ENDPOINT_COUNT] = {passed->upload, passed->http, passed->http_tcp};
+    const uint32_t group = config->access.policy.has_read_group ? config->access.policy.read_group : LISTEN_NO_GROUP;
     struct endpoints *n = calloc(1, sizeof *n);
-    enum profd_status status;
+    enum profd_status status = PROFD_OK;
 
     if (!n) {
         return profd_error_set(e, PROFD_NO_MEMORY, "no memory to listen");
@@ -178,7 +153,18 @@ enum profd_status endpoints_open(const struct endpoints_config *config, const st
     for (int i = 0; i < ENDPOINT_COUNT; i++) {
         n->listeners[i] = (struct endpoint_listener){.all = n, .which = (enum endpoint)i, .fd = fds[i]};
     }
-    status = endpoints_open_sockets(n, e);
+
+    /* Create the sockets that were not passed in. If the upload socket was passed in, the service manager owns the
+     * directory, and an HTTP socket is created only if it was requested. */
+    if (passed->upload < 0) {
+        status = endpoints_open_unix(n, ENDPOINT_UPLOAD, config->socket, 0666, LISTEN_NO_GROUP, e);
+    }
+    if (!status && passed->http < 0 && config->http_socket && (passed->upload < 0 || config->http_given)) {
+        status = endpoints_open_unix(n, ENDPOINT_HTTP, config->http_socket, 0660, group, e);
+    }
+    if (!status && passed->http_tcp < 0 && config->http) {
+        status = listen_open_tcp(config->http, &n->listeners[ENDPOINT_HTTP_TCP].fd, &n->http_port, e);
+    }
     for (int i = 0; i < ENDPOINT_COUNT && !status; i++) {
         status = n->listeners[i].fd >= 0 ? endpoints_listen(n, &n->listeners[i], e) : PROFD_OK;
     }

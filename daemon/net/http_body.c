@@ -8,6 +8,7 @@
 
 #include "net/http_internal.h"
 #include "proto/deflate.h"
+#include "proto/http_text.h"
 
 /* Bodies of requests: that of a PUT goes into a file in memory, that of a POST into memory, decoded when it is whole.
  * What all bodies hold is bounded before it is taken. From top to bottom: what is held, framing, decoding. */
@@ -17,13 +18,13 @@
 /* Of all servers, which one thread runs. */
 static TAILQ_HEAD(, http_body) body_all = TAILQ_HEAD_INITIALIZER(body_all);
 
-/* For what a body counts that has `size` bytes of memory. */
+/* Returns the bytes that a body with `size` bytes of memory counts for. */
 static size_t body_count(size_t size)
 {
     return size < LIMIT_HTTP_POST_LEAST ? LIMIT_HTTP_POST_LEAST : size;
 }
 
-/* May b have so much memory, beside all others? */
+/* Checks that b may have `size` bytes of memory beside all other bodies. BUSY. */
 static enum profd_status body_admit(const struct http_body *b, size_t size, struct profd_error *e)
 {
     const struct http_body *other;
@@ -124,8 +125,7 @@ static enum profd_status body_write(struct http_body *b, const char *bytes, size
     return PROFD_OK;
 }
 
-/* Appends. The memory grows with what has come, not with what was announced, which is only the most that it grows to.
- */
+/* Appends bytes. The memory grows with the received bytes. The announced size only bounds it. */
 static enum profd_status body_add(struct http_body *b, const char *bytes, size_t n, struct profd_error *e)
 {
     const size_t size = b->size + n, most = b->chunked ? LIMIT_HTTP_POST : b->size + (size_t)b->left;
@@ -146,18 +146,10 @@ static enum profd_status body_add(struct http_body *b, const char *bytes, size_t
     return PROFD_OK;
 }
 
-static int body_digit(char c)
-{
-    return c >= '0' && c <= '9'   ? c - '0'
-           : c >= 'a' && c <= 'f' ? c - 'a' + 10
-           : c >= 'A' && c <= 'F' ? c - 'A' + 10
-                                  : -1;
-}
-
-/* A byte of the size of a chunk, up to its carriage return. */
+/* Takes a byte of the line with a chunk's size, up to the carriage return. */
 static enum profd_status body_take_digit(struct http_body *b, char c, struct profd_error *e)
 {
-    const int digit = body_digit(c);
+    const int digit = http_hex_value(c);
 
     if (digit >= 0 && b->digits < CHUNK_DIGITS) {
         b->digits++;
@@ -178,7 +170,7 @@ static enum profd_status body_take_digit(struct http_body *b, char c, struct pro
     return PROFD_OK;
 }
 
-/* A byte that the framing prescribes. */
+/* Takes a byte that the framing prescribes. */
 static enum profd_status body_take_mark(struct http_body *b, char c, struct profd_error *e)
 {
     static const struct {
@@ -203,19 +195,7 @@ static enum profd_status body_take_mark(struct http_body *b, char c, struct prof
     return PROFD_OK;
 }
 
-/* Bytes of the body itself. */
-static enum profd_status body_take_bytes(struct http_body *b, const char *data, size_t n, struct profd_error *e)
-{
-    TRY(b->put ? body_write(b, data, n, e) : body_add(b, data, n, e));
-    b->left -= n;
-    b->got += n;
-    if (b->left == 0) {
-        b->part = b->chunked ? HTTP_BODY_DATA_CR : HTTP_BODY_WHOLE;
-    }
-    return PROFD_OK;
-}
-
-/* One gzip member and nothing behind it. TOO_LARGE: it holds more than `most` bytes. */
+/* Inflates one gzip member, which no bytes may follow. TOO_LARGE: it holds more than `most` bytes. */
 static enum profd_status body_inflate(const struct http_body *b, uint8_t *out, size_t most, size_t *size,
                                       struct profd_error *e)
 {
@@ -240,7 +220,8 @@ static enum profd_status body_inflate(const struct http_body *b, uint8_t *out, s
                                  b->size - took);
 }
 
-/* The size of the content, as the end of a gzip member or the head of a zstd frame states it; else a bound. */
+/* Finds the size of the decoded content: as the end of a gzip member or the head of a zstd frame states it, otherwise
+ * an upper bound. */
 static enum profd_status body_find_size(const struct http_body *b, uint64_t *size, struct profd_error *e)
 {
     if (b->size < 4) {
@@ -249,7 +230,7 @@ static enum profd_status body_find_size(const struct http_body *b, uint64_t *siz
     if (b->coding == CODING_GZIP) {
         const uint8_t *end = b->bytes + b->size - 4;
         *size = end[0] | (uint32_t)end[1] << 8 | (uint32_t)end[2] << 16 | (uint32_t)end[3] << 24;
-        *size = *size < LIMIT_HTTP_POST ? *size : LIMIT_HTTP_POST; /* the end of what was cut states anything */
+        *size = *size < LIMIT_HTTP_POST ? *size : LIMIT_HTTP_POST; /* a truncated member may state any size */
         return PROFD_OK;
     }
     TRY(deflate_find_size(b->bytes, b->size, size, e));
@@ -259,7 +240,7 @@ static enum profd_status body_find_size(const struct http_body *b, uint64_t *siz
     return PROFD_OK;
 }
 
-/* Decodes the whole body at once. What comes out is bounded before there is memory for it. */
+/* Decodes the whole body at once. The size is checked before memory is allocated. */
 static enum profd_status body_decode(struct http_body *b, struct profd_error *e)
 {
     uint64_t stated = 0;
@@ -297,22 +278,6 @@ static enum profd_status body_decode(struct http_body *b, struct profd_error *e)
     return PROFD_OK;
 }
 
-/* All bytes are there. */
-static enum profd_status body_end(struct http_body *b, struct profd_error *e)
-{
-    if (b->put) { /* the reader of executables takes no other file in memory; if it fails, that says so */
-        (void)fcntl(b->file, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE);
-        return PROFD_OK;
-    }
-    if (b->coding != CODING_IDENTITY) {
-        return body_decode(b, e);
-    }
-    if (!b->bytes) { /* an empty body is none of a GET */
-        b->bytes = malloc(1);
-    }
-    return b->bytes ? PROFD_OK : profd_no_memory(e);
-}
-
 size_t http_body_wants(const struct http_body *b, size_t n)
 {
     return !b->chunked && b->left < n ? (size_t)b->left : n;
@@ -327,7 +292,12 @@ enum profd_status http_body_take(struct http_body *b, const char *data, size_t n
         size_t run = 1;
         if (b->part == HTTP_BODY_BYTES) {
             run = n - at < b->left ? n - at : (size_t)b->left;
-            status = body_take_bytes(b, data + at, run, e);
+            status = b->put ? body_write(b, data + at, run, e) : body_add(b, data + at, run, e);
+            if (!status) {
+                b->left -= run;
+                b->got += run;
+                b->part = b->left ? HTTP_BODY_BYTES : b->chunked ? HTTP_BODY_DATA_CR : HTTP_BODY_WHOLE;
+            }
         } else {
             status = b->part == HTTP_BODY_SIZE ? body_take_digit(b, data[at], e) : body_take_mark(b, data[at], e);
         }
@@ -335,5 +305,18 @@ enum profd_status http_body_take(struct http_body *b, const char *data, size_t n
         b->at += run;
     }
     *took = at;
-    return status || b->part != HTTP_BODY_WHOLE ? status : body_end(b, e);
+    if (status || b->part != HTTP_BODY_WHOLE) {
+        return status;
+    }
+    if (b->put) { /* the reader of executables accepts only sealed files in memory; a failure is reported there */
+        (void)fcntl(b->file, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE);
+        return PROFD_OK;
+    }
+    if (b->coding != CODING_IDENTITY) {
+        return body_decode(b, e);
+    }
+    if (!b->bytes) { /* NULL would mean that the request is not a POST */
+        b->bytes = malloc(1);
+    }
+    return b->bytes ? PROFD_OK : profd_no_memory(e);
 }

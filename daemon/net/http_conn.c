@@ -43,7 +43,7 @@ void http_conn_close(struct http_conn *c)
     free(c);
 }
 
-/* Reads what has come. 0: nothing has, or the client has gone, and the connection with it. */
+/* Reads what has arrived. Returns 0 if nothing has, or if the client has closed the connection, which is freed then. */
 static size_t conn_read(struct http_conn *c, void *to, size_t size)
 {
     const ssize_t n = closer_receive(c->server->config.closer, c->peer.uid, c->fd, to, size);
@@ -53,7 +53,7 @@ static size_t conn_read(struct http_conn *c, void *to, size_t size)
     return n > 0 ? (size_t)n : 0;
 }
 
-/* The most bytes that a client may still send after its last answer. */
+/* Returns the most bytes that a client may still send after its last answer. */
 static size_t conn_count_late(const struct http_conn *c)
 {
     switch (c->parser.head.method) {
@@ -66,32 +66,7 @@ static size_t conn_count_late(const struct http_conn *c)
     }
 }
 
-static void conn_rest(struct http_conn *c)
-{
-    const size_t behind = c->input_size - c->parser.at; /* a body, and come with it: of the next request */
-    if (behind > 0) {
-        memmove(c->input, c->input + c->parser.at, behind);
-    } else {
-        free(c->input);
-        c->input = NULL;
-    }
-    c->input_size = behind;
-    c->parser = (struct http_parser){0};
-    c->state = behind > 0 ? HTTP_READING : HTTP_IDLE;
-    c->from_origin = false;
-    TAILQ_REMOVE(&c->server->conns, c, next);
-    TAILQ_INSERT_TAIL(&c->server->conns, c, next);
-    event_del(c->writable);
-    event_add(c->readable, NULL);
-    if (behind > 0) {
-        conn_arm(c, (int64_t)loop_now() + c->server->config.header_ms);
-        event_active(c->readable, EV_READ, 0);
-    } else {
-        conn_arm(c, c->born + c->server->config.life_ms);
-    }
-}
-
-/* Writes what the socket takes. The connection may be gone afterwards. */
+/* Writes what the socket takes, and then prepares for the next request. May free the connection. */
 static void conn_flush(struct http_conn *c)
 {
     int n = evbuffer_write_atmost(c->output, c->fd, HTTP_WRITE_PIECE);
@@ -112,11 +87,31 @@ static void conn_flush(struct http_conn *c)
         conn_arm(c,
                  (int64_t)loop_now() + (conn_count_late(c) > HTTP_LINGER_BYTES ? HTTP_LINGER_BODY_MS : HTTP_LINGER_MS));
     } else {
-        conn_rest(c);
+        const size_t behind = c->input_size - c->parser.at; /* a body, or bytes of the next request that came with it */
+        if (behind > 0) {
+            memmove(c->input, c->input + c->parser.at, behind);
+        } else {
+            free(c->input);
+            c->input = NULL;
+        }
+        c->input_size = behind;
+        c->parser = (struct http_parser){0};
+        c->state = behind > 0 ? HTTP_READING : HTTP_IDLE;
+        c->from_origin = false;
+        TAILQ_REMOVE(&c->server->conns, c, next);
+        TAILQ_INSERT_TAIL(&c->server->conns, c, next);
+        event_del(c->writable);
+        event_add(c->readable, NULL);
+        if (behind > 0) {
+            conn_arm(c, (int64_t)loop_now() + c->server->config.header_ms);
+            event_active(c->readable, EV_READ, 0);
+        } else {
+            conn_arm(c, c->born + c->server->config.life_ms);
+        }
     }
 }
 
-/* The answer is in output: begins to write it. */
+/* Begins to write the answer in c->output. */
 static void conn_start_writing(struct http_conn *c, int status)
 {
     const struct http_server_config *config = &c->server->config;
@@ -154,7 +149,7 @@ void http_conn_answer(struct http_conn *c, const struct http_answer *answer, boo
     }
 }
 
-/* After a refusal nothing that this client sends is looked at again. */
+/* After a refusal, bytes from this client are discarded. */
 static void conn_refuse(struct http_conn *c, const struct http_refusal *refusal)
 {
     c->last = true;
@@ -172,7 +167,8 @@ static char *conn_copy(struct http_conn *c, struct http_span s, char *to)
     return to + s.size + 1;
 }
 
-/* The request passed every check. The handler may answer, and the connection be gone, before this returns. */
+/* Calls the handler of a request that passed every check. The handler may answer at once, which may free the
+ * connection. */
 static void conn_handle(struct http_conn *c)
 {
     const struct http_head *h = &c->parser.head;
@@ -215,7 +211,7 @@ static void conn_handle(struct http_conn *c)
     server->current = NULL;
 }
 
-/* Answers why the request ends. An answer that may still come is dropped. */
+/* Ends the request with an error. A later answer of the handler is dropped. */
 static void conn_give_up(struct http_conn *c, enum profd_status why, int status, const char *sentence)
 {
     struct http_refusal refusal = {.status = status};
@@ -229,7 +225,7 @@ static void conn_give_up(struct http_conn *c, enum profd_status why, int status,
     conn_refuse(c, &refusal);
 }
 
-/* What is there of the body, or comes. It follows the head in input. The connection may be gone afterwards. */
+/* Takes bytes of the body: those behind the head in c->input, otherwise new ones. May free the connection. */
 static void conn_receive(struct http_conn *c)
 {
     char *there = c->input + c->parser.at;
@@ -251,13 +247,13 @@ static void conn_receive(struct http_conn *c)
     }
 }
 
-/* The body must have come by then. What has come gives it more time. */
+/* Returns when the body must be complete. Received bytes give it more time. */
 static int64_t conn_find_body_end(const struct http_conn *c)
 {
     return c->body_begin + c->server->config.write_ms + (int64_t)(c->body->got / (LIMIT_FRAME_RATE / 1000));
 }
 
-/* The head of a PUT or POST was admitted. */
+/* Begins the body of a PUT or POST that was admitted. */
 static void conn_take_body(struct http_conn *c)
 {
     static const char go_on[] = "HTTP/1.1 100 Continue\r\n\r\n";
@@ -375,26 +371,21 @@ bool http_conn_give_way(struct http_conn *c)
     return true;
 }
 
-static void conn_drop(struct http_conn *c)
-{
-    char waste[65536];
-    const size_t n = conn_read(c, waste, sizeof waste);
-    if (n == 0) {
-        return;
-    }
-    c->lingered += n;
-    if (c->lingered > conn_count_late(c)) {
-        http_conn_close(c);
-    }
-}
-
 static void conn_on_readable(evutil_socket_t fd, short what, void *context)
 {
     struct http_conn *c = context;
     (void)fd;
     (void)what;
     if (c->state == HTTP_LINGERING) {
-        conn_drop(c);
+        char waste[65536];
+        const size_t n = conn_read(c, waste, sizeof waste);
+        if (n == 0) {
+            return;
+        }
+        c->lingered += n;
+        if (c->lingered > conn_count_late(c)) {
+            http_conn_close(c);
+        }
     } else if (c->state == HTTP_RECEIVING) {
         conn_receive(c);
     } else if (c->state == HTTP_READING && c->input_size > c->parser.at) {
@@ -420,36 +411,6 @@ void http_conn_end_token(struct http_conn *c)
     }
 }
 
-/* A reader that took nothing since the last look, or is too slow in all, is left alone. */
-static void conn_judge_reader(struct http_conn *c)
-{
-    int64_t now = (int64_t)loop_now();
-    size_t unwritten = evbuffer_get_length(c->output);
-    if (unwritten >= c->unwritten || now >= c->write_end) {
-        http_conn_close(c);
-        return;
-    }
-    c->unwritten = unwritten;
-    conn_arm(c, now + c->server->config.write_ms);
-}
-
-/* A body that came too slowly is given up. */
-static void conn_judge_sender(struct http_conn *c)
-{
-    const int64_t now = (int64_t)loop_now(), end = conn_find_body_end(c);
-    struct profd_error e;
-    if (now < end) {
-        conn_arm(c, end);
-        return;
-    }
-    profd_error_set(&e, PROFD_TIMEOUT,
-                    "%llu bytes of the body have come in %lld ms; a body may take %u ms, and a second more for each %u "
-                    "bytes",
-                    (unsigned long long)c->body->got, (long long)(now - c->body_begin), c->server->config.write_ms,
-                    LIMIT_FRAME_RATE);
-    conn_give_up(c, PROFD_TIMEOUT, 408, e.sentence);
-}
-
 static void conn_on_timer(evutil_socket_t fd, short what, void *context)
 {
     struct http_conn *c = context;
@@ -458,11 +419,31 @@ static void conn_on_timer(evutil_socket_t fd, short what, void *context)
     if (c->state == HTTP_READING) {
         conn_give_up(c, PROFD_TIMEOUT, 408, "the request was not complete in time");
     } else if (c->state == HTTP_RECEIVING) {
-        conn_judge_sender(c);
+        const int64_t now = (int64_t)loop_now(), end = conn_find_body_end(c);
+        struct profd_error e;
+        if (now < end) {
+            conn_arm(c, end);
+            return;
+        }
+        profd_error_set(
+            &e, PROFD_TIMEOUT,
+            "%llu bytes of the body have come in %lld ms; a body may take %u ms, and a second more for each %u "
+            "bytes",
+            (unsigned long long)c->body->got, (long long)(now - c->body_begin), c->server->config.write_ms,
+            LIMIT_FRAME_RATE);
+        conn_give_up(c, PROFD_TIMEOUT, 408, e.sentence);
     } else if (c->state == HTTP_HANDLING) {
         conn_give_up(c, PROFD_TIMEOUT, 504, "the answer was not ready in time");
     } else if (c->state == HTTP_WRITING) {
-        conn_judge_reader(c);
+        /* Close it if it took nothing since the last look, or is too slow in all. */
+        int64_t now = (int64_t)loop_now();
+        size_t unwritten = evbuffer_get_length(c->output);
+        if (unwritten >= c->unwritten || now >= c->write_end) {
+            http_conn_close(c);
+            return;
+        }
+        c->unwritten = unwritten;
+        conn_arm(c, now + c->server->config.write_ms);
     } else {
         http_conn_close(c);
     }

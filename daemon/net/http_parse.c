@@ -10,34 +10,9 @@
 
 #define HTTP_HOST_MAX 255
 
-/* One character or encoded byte at text; *size is how long it is. */
-static const char *target_judge_one(const char *text, size_t n, bool query, char *byte, size_t *size)
-{
-    if (*text != '%') {
-        *byte = *text;
-        *size = 1;
-        return http_is_path(*text) || (query && *text == '?')
-                   ? NULL
-                   : "the request target contains a character that must be percent-encoded";
-    }
-    int value = http_percent_value(text, n);
-    if (value < 0) {
-        return "the request target contains a percent sign without two hexadecimal digits";
-    }
-    if (value < 0x20 || value == 0x7f) {
-        return "the request target contains an encoded control character";
-    }
-    if (!query && (value == '/' || value == '\\')) {
-        return "the request path contains an encoded slash";
-    }
-    *byte = (char)value;
-    *size = 3;
-    return NULL;
-}
-
-/* NULL if text is a target in origin-form that may be handed on, else the rule it breaks: it begins with one '/', has
- * only characters that RFC 3986 allows in path and query, percent signs with two digits, no encoded control character,
- * and its path no encoded slash or backslash and no segment "." or "..", encoded or not. O(n). */
+/* Returns NULL if text is a valid target in origin-form, otherwise the rule that it breaks. A target begins with one
+ * '/', has only characters that RFC 3986 allows in path and query, percent signs with two digits, and no encoded
+ * control character. Its path has no encoded slash or backslash, and no segment "." or "..", encoded or not. O(n). */
 static const char *http_target_judge(const char *text, size_t n)
 {
     bool query = false;
@@ -46,7 +21,7 @@ static const char *http_target_judge(const char *text, size_t n)
         return "the request target must begin with one slash";
     }
     for (size_t at = 1, size = 0; at <= n; at += size) {
-        char byte = '/';
+        char byte;
         size = 1;
         bool ends = at == n || (!query && (text[at] == '/' || text[at] == '?'));
         if (!query && ends && dots == segment && (dots == 1 || dots == 2)) {
@@ -60,9 +35,22 @@ static const char *http_target_judge(const char *text, size_t n)
             segment = dots = 0;
             continue;
         }
-        const char *fault = target_judge_one(text + at, n - at, query, &byte, &size);
-        if (fault) {
-            return fault;
+        byte = text[at];
+        if (byte == '%') {
+            const int value = http_percent_value(text + at, n - at);
+            if (value < 0) {
+                return "the request target contains a percent sign without two hexadecimal digits";
+            }
+            if (value < 0x20 || value == 0x7f) {
+                return "the request target contains an encoded control character";
+            }
+            if (!query && (value == '/' || value == '\\')) {
+                return "the request path contains an encoded slash";
+            }
+            byte = (char)value;
+            size = 3;
+        } else if (!http_is_path(byte) && !(query && byte == '?')) {
+            return "the request target contains a character that must be percent-encoded";
         }
         segment++;
         dots += byte == '.';
@@ -139,21 +127,12 @@ static size_t parse_token(const char *text, size_t n)
     return i;
 }
 
-static enum http_parse_result parse_version(struct http_parser *p, const char *text, size_t n)
-{
-    if (n != 8 || memcmp(text, "HTTP/", 5) != 0 || text[5] < '0' || text[5] > '9' || text[6] != '.' || text[7] < '0' ||
-        text[7] > '9') {
-        return parse_refuse(p, 400, "the request line does not end in a version such as HTTP/1.1");
-    }
-    if (text[5] != '1' || text[7] > '1') {
-        return parse_refuse(p, 505, "only HTTP/1.1 and HTTP/1.0 are supported");
-    }
-    p->head.minor = (unsigned)(text[7] - '0');
-    p->head.close = p->head.minor == 0;
-    return HTTP_PARSE_MORE;
-}
-
 const char *const http_methods[] = {"", "GET", "HEAD", "OPTIONS", "PUT", "POST"};
+
+static bool parse_is(const char *name, size_t n, const char *wanted)
+{
+    return strlen(wanted) == n && strncasecmp(name, wanted, n) == 0;
+}
 
 static enum http_parse_result parse_request_line(struct http_parser *p, const char *line, size_t n)
 {
@@ -172,10 +151,16 @@ static enum http_parse_result parse_request_line(struct http_parser *p, const ch
         return parse_refuse(p, 400, "the request line has no version");
     }
     size_t size = (size_t)(space - line) - target;
-    enum http_parse_result result = parse_version(p, space + 1, n - target - size - 1);
-    if (result != HTTP_PARSE_MORE) {
-        return result;
+    const char *version = space + 1;
+    if (n - target - size - 1 != 8 || memcmp(version, "HTTP/", 5) != 0 || version[5] < '0' || version[5] > '9' ||
+        version[6] != '.' || version[7] < '0' || version[7] > '9') {
+        return parse_refuse(p, 400, "the request line does not end in a version such as HTTP/1.1");
     }
+    if (version[5] != '1' || version[7] > '1') {
+        return parse_refuse(p, 505, "only HTTP/1.1 and HTTP/1.0 are supported");
+    }
+    p->head.minor = (unsigned)(version[7] - '0');
+    p->head.close = p->head.minor == 0;
     /* Targets of other methods (OPTIONS *, CONNECT host) do not matter: nothing is answered about them. */
     bool known = p->head.method != HTTP_METHOD_OTHER && p->head.method != HTTP_METHOD_OPTIONS;
     const char *fault = known ? http_target_judge(line + target, size) : NULL;
@@ -202,7 +187,7 @@ static bool parse_number(const char *text, size_t n, uint64_t *value)
     return n > 0;
 }
 
-/* A list of options, of which only close matters. */
+/* Parses a list of options. Only close has a meaning. */
 static enum http_parse_result parse_connection(struct http_parser *p, const char *text, size_t n)
 {
     for (size_t at = 0; at < n;) {
@@ -225,39 +210,7 @@ static enum http_parse_result parse_connection(struct http_parser *p, const char
     return HTTP_PARSE_MORE;
 }
 
-/* Fields that may occur only once, and where their values are stored. */
-static struct http_span *parse_single(struct http_head *h, const char *name, size_t n)
-{
-    const struct {
-        const char *name;
-        struct http_span *span;
-    } singles[] = {
-        {"host", &h->host},
-        {"origin", &h->origin},
-        {"sec-fetch-site", &h->fetch_site},
-        {"authorization", &h->authorization},
-        {"x-remote-user", &h->remote_user},
-        {"if-none-match", &h->if_none_match},
-        {"content-length", &h->content_length},
-        {"content-type", &h->content_type},
-        {"content-encoding", &h->content_encoding},
-        {"transfer-encoding", &h->transfer_encoding},
-        {"expect", &h->expect},
-    };
-    for (size_t i = 0; i < sizeof singles / sizeof singles[0]; i++) {
-        if (strlen(singles[i].name) == n && strncasecmp(singles[i].name, name, n) == 0) {
-            return singles[i].span;
-        }
-    }
-    return NULL;
-}
-
-static bool parse_is(const char *name, size_t n, const char *wanted)
-{
-    return strlen(wanted) == n && strncasecmp(name, wanted, n) == 0;
-}
-
-/* What the fields of a body say, each by itself. */
+/* Checks one field about the body, without the others. */
 static enum http_parse_result parse_body_field(struct http_parser *p, const struct http_span *field, const char *value,
                                                size_t n)
 {
@@ -284,32 +237,6 @@ static enum http_parse_result parse_body_field(struct http_parser *p, const stru
     return HTTP_PARSE_MORE;
 }
 
-static enum http_parse_result parse_known(struct http_parser *p, const char *name, size_t name_size, const char *value,
-                                          size_t n, size_t at)
-{
-    if (parse_is(name, name_size, "upgrade")) {
-        return parse_refuse(p, 400, "Upgrade is not accepted: only HTTP/1.1 is supported");
-    }
-    if (parse_is(name, name_size, "connection")) {
-        return parse_connection(p, value, n);
-    }
-    if (parse_is(name, name_size, "accept-encoding") && !coding_wish_read(&p->head.codings, value, n)) {
-        return parse_refuse(p, 400, "Accept-Encoding is not a list of codings with weights from 0 to 1");
-    }
-    struct http_span *single = parse_single(&p->head, name, name_size);
-    if (!single) {
-        return HTTP_PARSE_MORE;
-    }
-    if (single->at != 0) {
-        return parse_refuse(p, 400, "a header field that may occur only once occurs twice");
-    }
-    *single = (struct http_span){(uint16_t)at, (uint16_t)n};
-    if (single == &p->head.host && !http_host_valid(value, n)) {
-        return parse_refuse(p, 400, "Host is not a host name or address with or without a port");
-    }
-    return parse_body_field(p, single, value, n);
-}
-
 static enum http_parse_result parse_field(struct http_parser *p, const char *data, size_t line, size_t n)
 {
     if (data[line] == ' ' || data[line] == '\t') {
@@ -329,7 +256,50 @@ static enum http_parse_result parse_field(struct http_parser *p, const char *dat
     while (end > value && (data[end - 1] == ' ' || data[end - 1] == '\t')) {
         end--;
     }
-    return parse_known(p, data + line, name, data + value, end - value, value);
+
+    struct http_head *h = &p->head;
+    const struct {
+        const char *name;
+        struct http_span *value;
+    } singles[] = {
+        {"host", &h->host},
+        {"origin", &h->origin},
+        {"sec-fetch-site", &h->fetch_site},
+        {"authorization", &h->authorization},
+        {"x-remote-user", &h->remote_user},
+        {"if-none-match", &h->if_none_match},
+        {"content-length", &h->content_length},
+        {"content-type", &h->content_type},
+        {"content-encoding", &h->content_encoding},
+        {"transfer-encoding", &h->transfer_encoding},
+        {"expect", &h->expect},
+    };
+    const char *text = data + line;
+    size_t i = 0, size = end - value;
+    if (parse_is(text, name, "upgrade")) {
+        return parse_refuse(p, 400, "Upgrade is not accepted: only HTTP/1.1 is supported");
+    }
+    if (parse_is(text, name, "connection")) {
+        return parse_connection(p, data + value, size);
+    }
+    if (parse_is(text, name, "accept-encoding") && !coding_wish_read(&h->codings, data + value, size)) {
+        return parse_refuse(p, 400, "Accept-Encoding is not a list of codings with weights from 0 to 1");
+    }
+    /* Fields that may occur only once. */
+    while (i < sizeof singles / sizeof singles[0] && !parse_is(text, name, singles[i].name)) {
+        i++;
+    }
+    if (i == sizeof singles / sizeof singles[0]) {
+        return HTTP_PARSE_MORE;
+    }
+    if (singles[i].value->at != 0) {
+        return parse_refuse(p, 400, "a header field that may occur only once occurs twice");
+    }
+    *singles[i].value = (struct http_span){(uint16_t)value, (uint16_t)size};
+    if (singles[i].value == &h->host && !http_host_valid(data + value, size)) {
+        return parse_refuse(p, 400, "Host is not a host name or address with or without a port");
+    }
+    return parse_body_field(p, singles[i].value, data + value, size);
 }
 
 /* The line [p->line, end) is complete; p->at is after its CRLF. */
@@ -354,34 +324,6 @@ static enum http_parse_result parse_line(struct http_parser *p, const char *data
     return HTTP_PARSE_DONE;
 }
 
-static enum http_parse_result parse_byte(struct http_parser *p, const char *data)
-{
-    uint8_t byte = (uint8_t)data[p->at];
-    if (p->headers != 0 && p->at - p->headers >= LIMIT_HTTP_HEADERS) {
-        return parse_refuse(p, 431, "the header is larger than 8192 bytes");
-    }
-    if (p->cr) {
-        if (byte != '\n') {
-            return parse_refuse(p, 400, "a carriage return is not followed by a line feed");
-        }
-        p->cr = false;
-        p->at++;
-        return parse_line(p, data, p->at - 2);
-    }
-    if (byte == '\n') {
-        return parse_refuse(p, 400, "a line feed does not follow a carriage return");
-    }
-    if (byte != '\r' && byte != '\t' && (byte < 0x20 || byte == 0x7f)) {
-        return parse_refuse(p, 400, "the request contains a control character");
-    }
-    if (p->headers == 0 && byte != '\r' && p->at - p->line >= LIMIT_HTTP_LINE) {
-        return parse_refuse(p, 414, "the request line is longer than 4096 bytes");
-    }
-    p->cr = byte == '\r';
-    p->at++;
-    return HTTP_PARSE_MORE;
-}
-
 enum http_parse_result http_parse(struct http_parser *p, const char *data, size_t size)
 {
     if (p->status != 0) {
@@ -389,7 +331,30 @@ enum http_parse_result http_parse(struct http_parser *p, const char *data, size_
     }
     enum http_parse_result result = p->done ? HTTP_PARSE_DONE : HTTP_PARSE_MORE;
     while (result == HTTP_PARSE_MORE && p->at < size) {
-        result = parse_byte(p, data);
+        const uint8_t byte = (uint8_t)data[p->at];
+        if (p->headers != 0 && p->at - p->headers >= LIMIT_HTTP_HEADERS) {
+            return parse_refuse(p, 431, "the header is larger than 8192 bytes");
+        }
+        if (p->cr) {
+            if (byte != '\n') {
+                return parse_refuse(p, 400, "a carriage return is not followed by a line feed");
+            }
+            p->cr = false;
+            p->at++;
+            result = parse_line(p, data, p->at - 2);
+            continue;
+        }
+        if (byte == '\n') {
+            return parse_refuse(p, 400, "a line feed does not follow a carriage return");
+        }
+        if (byte != '\r' && byte != '\t' && (byte < 0x20 || byte == 0x7f)) {
+            return parse_refuse(p, 400, "the request contains a control character");
+        }
+        if (p->headers == 0 && byte != '\r' && p->at - p->line >= LIMIT_HTTP_LINE) {
+            return parse_refuse(p, 414, "the request line is longer than 4096 bytes");
+        }
+        p->cr = byte == '\r';
+        p->at++;
     }
     return result;
 }
@@ -401,20 +366,13 @@ static bool check_is(const char *data, struct http_span s, const char *wanted)
     return strlen(wanted) == s.size && strncasecmp(data + s.at, wanted, s.size) == 0;
 }
 
-/* On TCP, an unknown host name means DNS rebinding. A browser cannot reach a Unix socket. */
+/* On TCP, an unknown host name is an attack by DNS rebinding. A browser cannot reach a Unix socket. */
 static bool check_host(const struct http_server_config *config, const struct http_head *h, const char *data)
 {
     return !config->tcp || http_host_local(data + h->host.at, h->host.size, config->port);
 }
 
-/* A page of another origin must not make a browser ask here. */
-static bool check_site(const struct http_head *h, const char *data, bool from_origin)
-{
-    return h->fetch_site.at == 0 || from_origin || check_is(data, h->fetch_site, "same-origin") ||
-           check_is(data, h->fetch_site, "none");
-}
-
-/* Pages that came by TLS came through a proxy, so by the Unix socket. */
+/* A page that was loaded over TLS came through a proxy, which uses the Unix socket. */
 static bool check_origin(const struct http_server_config *config, const struct http_head *h, const char *data)
 {
     static const char plain[] = "http://", tls[] = "https://";
@@ -435,13 +393,7 @@ bool http_check_from_origin(const struct http_server_config *config, const struc
            check_host(config, head, data);
 }
 
-/* Browsers ask so, without a token, whether a page of another origin may ask with one. */
-static bool check_preflight(const struct http_head *h, bool from_origin)
-{
-    return h->method == HTTP_METHOD_OPTIONS && from_origin;
-}
-
-/* The parameter of a scheme, behind one or more spaces; false: it is another scheme. */
+/* Finds the parameter of an authorization scheme, behind one or more spaces. Returns false if the scheme is another. */
 static bool check_scheme(const struct http_head *h, const char *data, const char *scheme, struct http_span *out)
 {
     const size_t n = strlen(scheme);
@@ -457,7 +409,8 @@ static bool check_scheme(const struct http_head *h, const char *data, const char
     return true;
 }
 
-/* The hash of a bearer token, or of the password of basic authentication: some clients can do nothing else. */
+/* Hashes the bearer token, or the password of basic authentication, which is all that some clients have. Returns false
+ * if there is neither. */
 static bool check_token(const struct http_head *h, const char *data, uint8_t hash[SHA256_DIGEST_SIZE])
 {
     uint8_t decoded[BASE64_DECODE_LENGTH(BASIC_MOST)];
@@ -493,11 +446,6 @@ static size_t check_path(const struct http_head *h, const char *data)
     return query ? (size_t)(query - (data + h->target.at)) : h->target.size;
 }
 
-static bool check_public(const struct http_server_config *config, const struct http_head *h, const char *data)
-{
-    return config->is_public && config->is_public(data + h->target.at, check_path(h, data));
-}
-
 static void check_refuse(struct http_refusal *out, int status, const char *rule, const char *data,
                          struct http_span value)
 {
@@ -510,7 +458,8 @@ static void check_refuse(struct http_refusal *out, int status, const char *rule,
     }
 }
 
-/* What the owner of the listener says of a PUT or POST, and what bodies must be. The body was not read yet. */
+/* Asks the owner of the listener about a PUT or POST, then checks the rules for all bodies. The body is still unread.
+ */
 static void check_body(const struct http_server_config *config, const struct http_head *h, const char *data,
                        struct http_refusal *out)
 {
@@ -549,8 +498,11 @@ void http_check(const struct http_server_config *config, const struct http_peer 
                 const char *data, struct http_refusal *out)
 {
     const bool bodied = head->method == HTTP_METHOD_PUT || head->method == HTTP_METHOD_POST;
-    bool from_origin = http_check_from_origin(config, head, data), preflight = check_preflight(head, from_origin);
+    const bool from_origin = http_check_from_origin(config, head, data);
+    /* Browsers ask so, without a token, whether a page of another origin may ask with one. */
+    const bool preflight = head->method == HTTP_METHOD_OPTIONS && from_origin;
     out->token = 0;
+    const bool public = config->is_public && config->is_public(data + head->target.at, check_path(head, data));
     out->methods =
         config->find_methods ? config->find_methods(data + head->target.at, check_path(head, data)) : "GET, HEAD";
     /* The verdict is 0, or 401 or 403 with a sentence. */
@@ -569,7 +521,8 @@ void http_check(const struct http_server_config *config, const struct http_peer 
     out->anonymous = verdict != 0;
     if (!check_host(config, head, data)) {
         check_refuse(out, 421, "the Host is not one of this server's names", data, head->host);
-    } else if (!check_site(head, data, from_origin)) {
+    } else if (head->fetch_site.at != 0 && !from_origin && !check_is(data, head->fetch_site, "same-origin") &&
+               !check_is(data, head->fetch_site, "none")) {
         check_refuse(out, 403, "requests from pages of other sites are not answered; Sec-Fetch-Site", data,
                      head->fetch_site);
     } else if (!from_origin && !check_origin(config, head, data)) {
@@ -579,7 +532,7 @@ void http_check(const struct http_server_config *config, const struct http_peer 
         profd_error_set(&out->error, PROFD_METHOD, "only %s can be asked here", out->methods);
     } else if (head->body != 0 && !bodied) {
         check_refuse(out, 413, "a GET or HEAD must not have a body; Content-Length", data, head->content_length);
-    } else if (verdict == 403 || (verdict != 0 && !preflight && (bodied || !check_public(config, head, data)))) {
+    } else if (verdict == 403 || (verdict != 0 && !preflight && (bodied || !public))) {
         out->status = verdict;
     } else if (bodied) {
         check_body(config, head, data, out);

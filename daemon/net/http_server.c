@@ -36,8 +36,8 @@ struct http_server *http_server_new(struct event_base *base, const struct http_s
     return server;
 }
 
-/* A connection without a right to its place, longest unused first; then any that owes nothing to its client. NULL: all
- * are being served. */
+/* Returns a connection that may be closed: the longest unused one that never made an admitted request, or else one that
+ * is not being served. Returns NULL if all are being served. */
 static struct http_conn *server_find_replaceable(const struct http_server *server)
 {
     struct http_conn *c;
@@ -56,27 +56,14 @@ static struct http_conn *server_find_replaceable(const struct http_server *serve
     return NULL;
 }
 
-/* Clients that hold half requests, or nothing at all, must not keep others out. */
-static bool server_drop_replaceable(struct http_server *server)
-{
-    struct http_conn *c;
-    for (size_t looks = 0; looks < server->config.connections_max && (c = server_find_replaceable(server)) != NULL;
-         looks++) {
-        if (http_conn_give_way(c)) {
-            return true;
-        }
-    }
-    return false;
-}
-
-/* How many of its requests were answered, without the one that is being served. */
+/* Returns the number of answered requests, without the one that is being served. */
 static unsigned server_count_answered(const struct http_conn *c)
 {
     return c->requests - (c->state == HTTP_WRITING);
 }
 
-/* All connections are being served: the one that was answered most often before. One of which the answer has not begun
- * comes first, because its client can ask again on a new connection. NULL: each is being served for the first time. */
+/* Returns the connection with the most answered requests. One whose answer has not begun is preferred, because its
+ * client can ask again on a new connection. Returns NULL if each is being served for the first time. */
 static struct http_conn *server_find_busiest(const struct http_server *server)
 {
     struct http_conn *c, *busiest = NULL;
@@ -92,17 +79,25 @@ static struct http_conn *server_find_busiest(const struct http_server *server)
     return busiest;
 }
 
-/* Makes a place for a new connection. False: every client is being served for the first time. */
+/* Makes a place for a new connection. Clients that hold incomplete requests, or none, must not keep others out. Returns
+ * false if every client is being served for the first time. */
 static bool server_make_place(struct http_server *server)
 {
-    if (server->counts.connections < server->config.connections_max || server_drop_replaceable(server)) {
+    struct http_conn *c;
+    if (server->counts.connections < server->config.connections_max) {
         return true;
     }
-    struct http_conn *busiest = server_find_busiest(server);
-    if (busiest) {
-        http_conn_close(busiest);
+    for (size_t looks = 0; looks < server->config.connections_max && (c = server_find_replaceable(server)) != NULL;
+         looks++) {
+        if (http_conn_give_way(c)) {
+            return true;
+        }
     }
-    return busiest;
+    c = server_find_busiest(server);
+    if (c) {
+        http_conn_close(c);
+    }
+    return c;
 }
 
 void http_server_accept(struct http_server *server, int fd, const struct http_peer *peer)

@@ -50,7 +50,7 @@ static void write_number(struct buffer *out, const char *name, uint64_t value)
     buffer_add_text(out, "\r\n");
 }
 
-/* What pages of the other origin may do, as the Fetch standard states it. If an origin is configured, every answer
+/* Writes the permissions of pages of the other origin (Fetch standard). If an origin is configured, every answer
  * depends on the requesting origin. */
 static void write_origin(struct buffer *out, const struct http_manner *manner, bool negotiated)
 {
@@ -80,73 +80,63 @@ static void body_free(const void *data, size_t size, void *memory)
     free(memory);
 }
 
-/* Moves the body's memory to out, which frees it when it is written. */
-static bool write_body(struct evbuffer *out, struct buffer *body, bool wanted)
-{
-    char *data = body->data;
-    size_t size = body->size;
-    *body = (struct buffer){.limit = body->limit};
-    if (!data) {
-        return true;
-    }
-    if (wanted && size > 0 && evbuffer_add_reference(out, data, size, body_free, data) == 0) {
-        return true;
-    }
-    free(data);
-    return !wanted || size == 0;
-}
-
-static void write_head(struct buffer *out, const struct http_answer *answer, size_t size,
-                       const struct http_manner *manner)
-{
-    bool bodiless = answer->status == 304 || answer->status == 204;
-    buffer_add_text(out, "HTTP/1.1 ");
-    buffer_add_u64(out, (uint64_t)answer->status, 0);
-    buffer_add_char(out, ' ');
-    buffer_add_text(out, http_phrase(answer->status));
-    buffer_add_text(out, "\r\n");
-    write_date(out);
-    if (!bodiless) {
-        write_field(out, "Content-Type", answer->content_type);
-        write_number(out, "Content-Length", size);
-        if (answer->coding != CODING_IDENTITY) {
-            write_field(out, "Content-Encoding", coding_name(answer->coding));
-        }
-    }
-    write_field(out, "Cache-Control", answer->cache_control ? answer->cache_control : "no-store");
-    write_field(out, "ETag", answer->etag);
-    if (answer->retry_after_ms > 0) {
-        write_number(out, "Retry-After", ((uint64_t)answer->retry_after_ms + 999) / 1000);
-    }
-    if (answer->status == 405) {
-        buffer_add_format(out, "Allow: %s%s\r\n", manner->methods, manner->origin ? ", OPTIONS" : "");
-    }
-    if (answer->status == 401) {
-        write_field(out, "WWW-Authenticate", "Bearer realm=\"profd\"");
-    }
-    write_origin(out, manner, answer->negotiated);
-    if (manner->last) {
-        write_field(out, "Connection", "close");
-    }
-    write_field(out, "Content-Security-Policy",
-                answer->csp ? answer->csp : "default-src 'none'; frame-ancestors 'none'; sandbox");
-    buffer_add_text(out, "X-Content-Type-Options: nosniff\r\n"
-                         "Cross-Origin-Resource-Policy: same-origin\r\n"
-                         "Cross-Origin-Opener-Policy: same-origin\r\n"
-                         "Referrer-Policy: no-referrer\r\n");
-    buffer_add_text(out, "\r\n");
-}
-
 bool http_write_answer(struct evbuffer *out, const struct http_answer *answer, const struct http_manner *manner)
 {
-    bool wanted = !manner->head_only && answer->status != 304 && answer->status != 204;
+    const bool bodiless = answer->status == 304 || answer->status == 204;
     struct buffer none = {0}, head;
     struct buffer *body = answer->body ? answer->body : &none;
     buffer_init(&head, HTTP_ANSWER_HEAD_MAX);
-    write_head(&head, answer, body->size, manner);
+    buffer_add_text(&head, "HTTP/1.1 ");
+    buffer_add_u64(&head, (uint64_t)answer->status, 0);
+    buffer_add_char(&head, ' ');
+    buffer_add_text(&head, http_phrase(answer->status));
+    buffer_add_text(&head, "\r\n");
+    write_date(&head);
+    if (!bodiless) {
+        write_field(&head, "Content-Type", answer->content_type);
+        write_number(&head, "Content-Length", body->size);
+        if (answer->coding != CODING_IDENTITY) {
+            write_field(&head, "Content-Encoding", coding_name(answer->coding));
+        }
+    }
+    write_field(&head, "Cache-Control", answer->cache_control ? answer->cache_control : "no-store");
+    write_field(&head, "ETag", answer->etag);
+    if (answer->retry_after_ms > 0) {
+        write_number(&head, "Retry-After", ((uint64_t)answer->retry_after_ms + 999) / 1000);
+    }
+    if (answer->status == 405) {
+        buffer_add_format(&head, "Allow: %s%s\r\n", manner->methods, manner->origin ? ", OPTIONS" : "");
+    }
+    if (answer->status == 401) {
+        write_field(&head, "WWW-Authenticate", "Bearer realm=\"profd\"");
+    }
+    write_origin(&head, manner, answer->negotiated);
+    if (manner->last) {
+        write_field(&head, "Connection", "close");
+    }
+    write_field(&head, "Content-Security-Policy",
+                answer->csp ? answer->csp : "default-src 'none'; frame-ancestors 'none'; sandbox");
+    buffer_add_text(&head, "X-Content-Type-Options: nosniff\r\n"
+                           "Cross-Origin-Resource-Policy: same-origin\r\n"
+                           "Cross-Origin-Opener-Policy: same-origin\r\n"
+                           "Referrer-Policy: no-referrer\r\n");
+    buffer_add_text(&head, "\r\n");
     bool written = !head.failed && evbuffer_add(out, head.data, head.size) == 0;
     buffer_done(&head);
-    return write_body(out, body, wanted) && written;
+
+    /* The body's memory moves to out, which frees it when it is written. */
+    char *data = body->data;
+    const size_t size = body->size;
+    *body = (struct buffer){.limit = body->limit};
+    if (!data || manner->head_only || bodiless || size == 0) {
+        free(data);
+        return written;
+    }
+    if (evbuffer_add_reference(out, data, size, body_free, data) == 0) {
+        return written;
+    }
+    free(data);
+    return false;
 }
 
 /* The status code of an error answer, as in the problem documents of queries. */

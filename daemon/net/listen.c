@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <event2/event.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -88,7 +89,7 @@ enum profd_status listen_parse_unix(const char *path, struct profd_error *e)
     return listen_fill_address(path, &a, e);
 }
 
-/* Removes what a dead process left there; refuses what is alive or is no socket. */
+/* Removes a stale socket. BUSY if a process answers there, CANT_CREATE if the file is not a socket. */
 static enum profd_status listen_clear_path(const struct sockaddr_un *a, struct profd_error *e)
 {
     struct stat st;
@@ -122,57 +123,34 @@ static enum profd_status listen_clear_path(const struct sockaddr_un *a, struct p
     return PROFD_OK;
 }
 
-/* Bound with mode 0600 and opened up afterwards, so that there is no moment of a wrong mode or group. */
-static enum profd_status listen_bind_unix(int fd, const struct sockaddr_un *a, mode_t mode, uint32_t group,
-                                          struct profd_error *e)
-{
-    mode_t before = umask(0177);
-    int failed = bind(fd, (const struct sockaddr *)a, sizeof *a) ? errno : 0;
-
-    umask(before);
-    if (failed == EADDRINUSE) {
-        return profd_error_set(e, PROFD_BUSY, "another daemon has created %s meanwhile", a->sun_path);
-    }
-    if (failed) {
-        return profd_error_set(e, PROFD_CANT_CREATE, "cannot create the socket %s: %s", a->sun_path, strerror(failed));
-    }
-    if (group != LISTEN_NO_GROUP && lchown(a->sun_path, (uid_t)-1, group)) {
-        failed = errno;
-    }
-    if (!failed && chmod(a->sun_path, mode)) {
-        failed = errno;
-    }
-    if (!failed && listen(fd, BACKLOG)) {
-        failed = errno;
-    }
-    if (failed) {
-        unlink(a->sun_path);
-        return profd_error_set(e, PROFD_CANT_CREATE, "the socket %s cannot get mode %04o and group %u: %s", a->sun_path,
-                               (unsigned)mode, group, strerror(failed));
-    }
-    return PROFD_OK;
-}
-
 enum profd_status listen_open_unix(const char *path, mode_t mode, uint32_t group, int *fd, struct profd_error *e)
 {
     struct sockaddr_un a;
-    enum profd_status status = listen_fill_address(path, &a, e);
-    int made;
+    int made, failed;
+    mode_t before;
 
-    if (!status) {
-        status = listen_clear_path(&a, e);
-    }
-    if (status) {
-        return status;
-    }
+    TRY(listen_fill_address(path, &a, e));
+    TRY(listen_clear_path(&a, e));
     made = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (made < 0) {
         return profd_error_set(e, PROFD_IO, "socket: %s", strerror(errno));
     }
-    status = listen_bind_unix(made, &a, mode, group, e);
-    if (status) {
+    /* Bound with mode 0600 and opened up afterwards, so that mode and group are never wrong. */
+    before = umask(0177);
+    failed = bind(made, (const struct sockaddr *)&a, sizeof a) ? errno : 0;
+    umask(before);
+    if (failed) {
         close(made);
-        return status;
+        return failed == EADDRINUSE
+                   ? profd_error_set(e, PROFD_BUSY, "another daemon has created %s meanwhile", path)
+                   : profd_error_set(e, PROFD_CANT_CREATE, "cannot create the socket %s: %s", path, strerror(failed));
+    }
+    if ((group != LISTEN_NO_GROUP && lchown(path, (uid_t)-1, group)) || chmod(path, mode) || listen(made, BACKLOG)) {
+        failed = errno;
+        unlink(path);
+        close(made);
+        return profd_error_set(e, PROFD_CANT_CREATE, "the socket %s cannot get mode %04o and group %u: %s", path,
+                               (unsigned)mode, group, strerror(failed));
     }
     *fd = made;
     return PROFD_OK;
@@ -199,23 +177,6 @@ void listen_remove_unix(const char *path, int fd)
         unlink(path);
     }
     close(probe);
-}
-
-static bool listen_parse_port(const char *text, uint16_t *port)
-{
-    unsigned long value = 0;
-
-    if (!*text || strlen(text) > 5) {
-        return false;
-    }
-    for (; *text; text++) {
-        if (*text < '0' || *text > '9') {
-            return false;
-        }
-        value = value * 10 + (unsigned long)(*text - '0');
-    }
-    *port = (uint16_t)value;
-    return value <= UINT16_MAX;
 }
 
 /* host of n bytes into a loopback address. */
@@ -247,34 +208,17 @@ static bool listen_parse_loopback(const char *host, size_t n, uint16_t port, str
     return inet_pton(AF_INET, text, &four->sin_addr) == 1 && ntohl(four->sin_addr.s_addr) >> 24 == 127;
 }
 
-static enum profd_status listen_bind_tcp(int fd, const struct sockaddr_storage *a, socklen_t size, const char *text,
-                                         uint16_t *port, struct profd_error *e)
-{
-    struct sockaddr_storage bound;
-    socklen_t bound_size = sizeof bound;
-    int one = 1;
-
-    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
-    if (bind(fd, (const struct sockaddr *)a, size) || listen(fd, BACKLOG)) {
-        return profd_error_set(e, errno == EADDRINUSE ? PROFD_BUSY : PROFD_CANT_CREATE, "cannot listen on %s: %s", text,
-                               strerror(errno));
-    }
-    if (getsockname(fd, (struct sockaddr *)&bound, &bound_size)) {
-        return profd_error_set(e, PROFD_IO, "%s: %s", text, strerror(errno));
-    }
-    *port = ntohs(bound.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)&bound)->sin6_port
-                                              : ((struct sockaddr_in *)&bound)->sin_port);
-    return PROFD_OK;
-}
-
 static enum profd_status listen_parse_address(const char *text, struct sockaddr_storage *a, socklen_t *size,
                                               uint16_t *port, struct profd_error *e)
 {
-    const char *colon = strrchr(text, ':');
+    const char *colon = strrchr(text, ':'), *digits = colon ? colon + 1 : "";
+    const size_t n = strspn(digits, "0123456789");
+    const unsigned long number = n && n <= 5 && !digits[n] ? strtoul(digits, NULL, 10) : ULONG_MAX;
 
-    if (!colon || !listen_parse_port(colon + 1, port)) {
+    if (number > UINT16_MAX) {
         return profd_error_set(e, PROFD_CONFIG, "\"%s\" is not ADDRESS:PORT with a port of 0–65535", text);
     }
+    *port = (uint16_t)number;
     if (!listen_parse_loopback(text, (size_t)(colon - text), *port, a, size)) {
         return profd_error_set(e, PROFD_CONFIG, "\"%s\" is not a loopback address (127.x.y.z, [::1] or localhost)",
                                text);
@@ -292,22 +236,30 @@ enum profd_status listen_parse_tcp(const char *text, uint16_t *port, struct prof
 
 enum profd_status listen_open_tcp(const char *text, int *fd, uint16_t *port, struct profd_error *e)
 {
-    struct sockaddr_storage a;
-    enum profd_status status;
-    socklen_t size;
+    struct sockaddr_storage a, bound;
+    socklen_t size, bound_size = sizeof bound;
     uint16_t number;
-    int made;
+    int made, one = 1;
+    enum profd_status status = PROFD_OK;
 
     TRY(listen_parse_address(text, &a, &size, &number, e));
     made = socket(a.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (made < 0) {
         return profd_error_set(e, PROFD_IO, "%s: %s", text, strerror(errno));
     }
-    status = listen_bind_tcp(made, &a, size, text, port, e);
+    setsockopt(made, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
+    if (bind(made, (const struct sockaddr *)&a, size) || listen(made, BACKLOG)) {
+        status = profd_error_set(e, errno == EADDRINUSE ? PROFD_BUSY : PROFD_CANT_CREATE, "cannot listen on %s: %s",
+                                 text, strerror(errno));
+    } else if (getsockname(made, (struct sockaddr *)&bound, &bound_size)) {
+        status = profd_error_set(e, PROFD_IO, "%s: %s", text, strerror(errno));
+    }
     if (status) {
         close(made);
         return status;
     }
+    *port = ntohs(bound.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)&bound)->sin6_port
+                                              : ((struct sockaddr_in *)&bound)->sin_port);
     *fd = made;
     return PROFD_OK;
 }
@@ -315,25 +267,16 @@ enum profd_status listen_open_tcp(const char *text, int *fd, uint16_t *port, str
 #define PASSED_FIRST 3
 #define PASSED_MAX (16u + LIMIT_ATTACHED_KEPT)
 
-static bool listen_is_loopback(const struct sockaddr_storage *a, uint16_t *port)
-{
-    const struct sockaddr_in *four = (const struct sockaddr_in *)a;
-    const struct sockaddr_in6 *six = (const struct sockaddr_in6 *)a;
-
-    if (a->ss_family == AF_INET) {
-        *port = ntohs(four->sin_port);
-        return ntohl(four->sin_addr.s_addr) >> 24 == 127;
-    }
-    *port = ntohs(six->sin6_port);
-    return a->ss_family == AF_INET6 && IN6_IS_ADDR_LOOPBACK(&six->sin6_addr);
-}
-
-/* A listening stream socket of the right family, made non-blocking and close-on-exec. */
+/* Checks that the descriptor is a listening stream socket of the right family, and makes it non-blocking and
+ * close-on-exec. For TCP, *port gets its port. */
 static enum profd_status listen_check_passed(int fd, bool tcp, const char *name, uint16_t *port, struct profd_error *e)
 {
     struct sockaddr_storage a;
     socklen_t size = sizeof a, word = sizeof(int);
+    const struct sockaddr_in *four = (const struct sockaddr_in *)&a;
+    const struct sockaddr_in6 *six = (const struct sockaddr_in6 *)&a;
     int listening = 0, type = 0, flags;
+    bool loopback = false;
 
     if (getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listening, &word) ||
         getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &word) || getsockname(fd, (struct sockaddr *)&a, &size) ||
@@ -341,7 +284,14 @@ static enum profd_status listen_check_passed(int fd, bool tcp, const char *name,
         return profd_error_set(e, PROFD_CONFIG,
                                "descriptor %d (\"%s\") that was passed in is not a listening stream socket", fd, name);
     }
-    if (tcp ? !listen_is_loopback(&a, port) : a.ss_family != AF_UNIX) {
+    if (a.ss_family == AF_INET) {
+        loopback = ntohl(four->sin_addr.s_addr) >> 24 == 127;
+        *port = ntohs(four->sin_port);
+    } else if (a.ss_family == AF_INET6) {
+        loopback = IN6_IS_ADDR_LOOPBACK(&six->sin6_addr);
+        *port = ntohs(six->sin6_port);
+    }
+    if (tcp ? !loopback : a.ss_family != AF_UNIX) {
         return profd_error_set(e, PROFD_CONFIG, "descriptor %d (\"%s\") that was passed in is not a %s socket", fd,
                                name, tcp ? "loopback TCP" : "Unix");
     }
@@ -376,59 +326,9 @@ static enum profd_status listen_assign_passed(struct listen_passed *p, int fd, c
     return listen_check_passed(fd, place == &p->http_tcp, name, &p->http_port, e);
 }
 
-/* The next name of a colon-separated list; "" where it has ended. */
-static void listen_take_name(const char **names, char out[LISTEN_NAME])
-{
-    size_t n = *names ? strcspn(*names, ":") : 0;
-    const char *end = *names ? *names + n : NULL;
-
-    if (n > LISTEN_NAME - 1) {
-        n = LISTEN_NAME - 1;
-    }
-    if (n) {
-        memcpy(out, *names, n);
-    }
-    out[n] = 0;
-    *names = end && *end ? end + 1 : NULL;
-}
-
-static enum profd_status listen_keep(struct listen_passed *p, int fd, const char *name, struct profd_error *e)
-{
-    struct listen_kept *k = &p->kept[p->kept_count];
-
-    if (fcntl(fd, F_SETFD, FD_CLOEXEC)) {
-        return profd_error_set(e, PROFD_IO, "descriptor %d (\"%s\"): %s", fd, name, strerror(errno));
-    }
-    k->fd = fd;
-    memcpy(k->name, name, strlen(name) + 1);
-    p->kept_count++;
-    return PROFD_OK;
-}
-
-static enum profd_status listen_read_names(struct listen_passed *p, unsigned long n, const char *names,
-                                           struct profd_error *e)
-{
-    enum profd_status status = PROFD_OK;
-    char name[LISTEN_NAME] = "";
-
-    p->kept = calloc(n ? n : 1, sizeof *p->kept);
-    if (!p->kept) {
-        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for %lu descriptors that were passed in", n);
-    }
-    for (unsigned long i = 0; i < n && !status; i++) {
-        listen_take_name(&names, name);
-        if (!memcmp(name, LISTEN_KEPT, sizeof LISTEN_KEPT - 1)) {
-            status = listen_keep(p, PASSED_FIRST + (int)i, name, e);
-        } else {
-            status = listen_assign_passed(p, PASSED_FIRST + (int)i, name, n == 1, e);
-        }
-    }
-    return status;
-}
-
 static enum profd_status listen_read_passed(struct listen_passed *p, struct profd_error *e)
 {
-    const char *pid = getenv("LISTEN_PID"), *count = getenv("LISTEN_FDS");
+    const char *pid = getenv("LISTEN_PID"), *count = getenv("LISTEN_FDS"), *names = getenv("LISTEN_FDNAMES");
     char own[24], *end;
     unsigned long n;
 
@@ -436,12 +336,34 @@ static enum profd_status listen_read_passed(struct listen_passed *p, struct prof
     if (!pid || !count || strcmp(pid, own) != 0) {
         return PROFD_OK; /* passed to another process, or to none */
     }
+    names = names ? names : "";
     errno = 0;
     n = strtoul(count, &end, 10);
     if (errno || *end || end == count || n > PASSED_MAX) {
         return profd_error_set(e, PROFD_CONFIG, "LISTEN_FDS is \"%s\", not a number of 0–%u", count, PASSED_MAX);
     }
-    return listen_read_names(p, n, getenv("LISTEN_FDNAMES"), e);
+    p->kept = calloc(n ? n : 1, sizeof *p->kept);
+    if (!p->kept) {
+        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for %lu descriptors that were passed in", n);
+    }
+    for (unsigned long i = 0; i < n; i++) {
+        const int fd = PASSED_FIRST + (int)i;
+        const size_t length = strcspn(names, ":");
+        char name[LISTEN_NAME] = "";
+
+        snprintf(name, sizeof name, "%.*s", (int)(length < LISTEN_NAME ? length : LISTEN_NAME), names);
+        names += length + (names[length] == ':');
+        if (memcmp(name, LISTEN_KEPT, sizeof LISTEN_KEPT - 1)) {
+            TRY(listen_assign_passed(p, fd, name, n == 1, e));
+            continue;
+        }
+        if (fcntl(fd, F_SETFD, FD_CLOEXEC)) {
+            return profd_error_set(e, PROFD_IO, "descriptor %d (\"%s\"): %s", fd, name, strerror(errno));
+        }
+        p->kept[p->kept_count].fd = fd;
+        memcpy(p->kept[p->kept_count++].name, name, sizeof name);
+    }
+    return PROFD_OK;
 }
 
 enum profd_status listen_take_passed(struct listen_passed *out, struct profd_error *e)
@@ -478,28 +400,8 @@ static int listener_open_spare(void)
     return open("/dev/null", O_RDONLY | O_CLOEXEC);
 }
 
-/* Without the spare descriptor the caller would hang in the backlog and the loop would spin on it. */
-static void listener_refuse_one(struct listener *l)
-{
-    int fd;
-
-    if (l->spare < 0) {
-        return;
-    }
-    close(l->spare);
-    fd = accept4(l->config.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-    if (fd >= 0) {
-        if (l->config.refusal) {
-            ssize_t sent = send(fd, l->config.refusal, l->config.refusal_size, MSG_NOSIGNAL | MSG_DONTWAIT);
-            (void)sent;
-        }
-        close(fd);
-    }
-    l->spare = listener_open_spare();
-}
-
-/* Accepts at most that many; true if more may wait. */
-static bool listener_accept_some(struct listener *l, int most)
+/* Accepts at most that many connections. */
+static void listener_accept_some(struct listener *l, int most)
 {
     for (int i = 0; i < most; i++) {
         int got = accept4(l->config.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
@@ -510,20 +412,33 @@ static bool listener_accept_some(struct listener *l, int most)
             struct timeval tv = {.tv_sec = l->config.pause_ms / 1000,
                                  .tv_usec = (suseconds_t)(l->config.pause_ms % 1000) * 1000};
 
-            listener_refuse_one(l);
+            const int why = errno;
+
+            /* Without the spare descriptor the client would stay in the backlog, and the loop would spin on it. */
+            if (l->spare >= 0) {
+                close(l->spare);
+                got = accept4(l->config.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+                if (got >= 0 && l->config.refusal) {
+                    ssize_t sent = send(got, l->config.refusal, l->config.refusal_size, MSG_NOSIGNAL | MSG_DONTWAIT);
+                    (void)sent;
+                }
+                if (got >= 0) {
+                    close(got);
+                }
+                l->spare = listener_open_spare();
+            }
             event_del(l->readable);
             evtimer_add(l->resume, &tv);
             if (l->config.exhausted && (!l->told || loop_now() - l->told_at >= TELL_MS)) {
                 l->told = true;
                 l->told_at = loop_now();
-                l->config.exhausted(l->config.context, strerror(errno));
+                l->config.exhausted(l->config.context, strerror(why));
             }
-            return false;
+            return;
         } else if (errno != EINTR && errno != ECONNABORTED && errno != EPROTO) {
-            return false; /* EAGAIN: no connection is waiting */
+            return; /* EAGAIN: no connection is waiting */
         }
     }
-    return true;
 }
 
 static void listener_on_readable(evutil_socket_t fd, short what, void *context)

@@ -16,7 +16,7 @@ struct listener;
 #define LISTEN_KEPT "profd-"
 #define LISTEN_NAME 96
 
-/* CONFIG when a path is empty or does not fit into sun_path (the sentence says the limit). */
+/* Checks the path of a Unix socket. CONFIG if it is empty or does not fit into sun_path. */
 enum profd_status listen_parse_unix(const char *path, struct profd_error *e);
 
 /* Binds a Unix stream socket and listens, nonblocking and close-on-exec. The file has its mode and group before any
@@ -38,40 +38,40 @@ enum profd_status listen_parse_tcp(const char *text, uint16_t *port, struct prof
  * the one bound. */
 enum profd_status listen_open_tcp(const char *text, int *fd, uint16_t *port, struct profd_error *e);
 
-/* Descriptors passed in (LISTEN_PID, LISTEN_FDS, LISTEN_FDNAMES), −1 where none. The variables are unset. CONFIG with
- * the value for an unknown name, a name given twice, or a descriptor that is not such a listening socket. */
+/* Descriptors that were passed in (LISTEN_PID, LISTEN_FDS, LISTEN_FDNAMES). −1: none. */
 struct listen_passed {
     int upload;   /* "upload", or the only one without a name */
     int http;     /* "http": Unix */
     int http_tcp; /* "http-tcp": loopback */
     uint16_t http_port;
-    size_t kept_count; /* descriptors that this program gave to the manager to keep: LISTEN_KEPT… is their name's
-                          beginning */
+    size_t
+        kept_count; /* descriptors that the service manager kept for this program: their names begin with LISTEN_KEPT */
     struct listen_kept {
-        int fd; /* close-on-exec; not looked at any further */
+        int fd; /* close-on-exec, not checked further */
         char name[LISTEN_NAME];
     } * kept;
 };
-/* Descriptors and kept are the caller's. */
+/* Takes the descriptors that were passed in, and unsets the variables. The caller owns the descriptors and out->kept.
+ * CONFIG: an unknown name, a name given twice, or a descriptor that is not a listening socket of its kind. */
 enum profd_status listen_take_passed(struct listen_passed *out, struct profd_error *e);
 
 struct listener_config {
     int fd;              /* stays the caller's */
     const void *refusal; /* answer to clients that cannot be served because descriptors ran out; may be NULL */
     size_t refusal_size;
-    unsigned pause_ms; /* how long not to accept then */
+    unsigned pause_ms; /* without accepting, after descriptors ran out */
     /* Takes over the accepted descriptor, non-blocking and close-on-exec. */
     void (*accepted)(void *context, int fd);
-    /* Says that descriptors ran out. May be NULL. */
+    /* Descriptors ran out. May be NULL. */
     void (*exhausted)(void *context, const char *why);
     void *context;
 };
 
-/* Accepts from now on. NULL when out of memory. */
+/* Accepts connections from now on. Returns NULL if out of memory. */
 struct listener *listener_new(struct event_base *base, const struct listener_config *config);
-/* Accepts all waiting connections. Accepts NULL. Must not be called from accepted. */
+/* Accepts all waiting connections now. l may be NULL. Must not be called from accepted. */
 void listener_accept(struct listener *l);
-/* Accepts no more. Accepts NULL. */
+/* Ends accepting. l may be NULL. */
 void listener_free(struct listener *l);
 
 #endif

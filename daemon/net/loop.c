@@ -70,49 +70,40 @@ static void loop_on_wake(evutil_socket_t fd, short what, void *context)
     }
 }
 
-static enum profd_status loop_init(struct loop *l, struct profd_error *e)
-{
-    struct event_config *config = event_config_new();
-
-    /* Precise timers: the default rounds to the last wake-up. */
-    if (config) {
-        event_config_set_flag(config, EVENT_BASE_FLAG_NOLOCK | EVENT_BASE_FLAG_PRECISE_TIMER);
-    }
-    l->base = config ? event_base_new_with_config(config) : NULL;
-    if (config) {
-        event_config_free(config);
-    }
-    if (!l->base) {
-        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for the event loop");
-    }
-    l->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-    if (l->wake_fd < 0) {
-        return profd_error_set(e, PROFD_IO, "eventfd: %s", strerror(errno));
-    }
-    l->wake = event_new(l->base, l->wake_fd, EV_READ | EV_PERSIST, loop_on_wake, l);
-    if (!l->wake || event_add(l->wake, NULL)) {
-        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for the event loop");
-    }
-    return PROFD_OK;
-}
-
 enum profd_status loop_new(struct loop **out, struct profd_error *e)
 {
     struct loop *l = calloc(1, sizeof *l);
-    enum profd_status status;
+    struct event_config *config = event_config_new();
 
-    if (!l) {
-        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for the event loop");
-    }
-    l->wake_fd = -1;
-    STAILQ_INIT(&l->tasks);
-    pthread_mutex_init(&l->lock, NULL);
     signal(SIGPIPE, SIG_IGN);
     signal(SIGXFSZ, SIG_IGN); /* a file that may not grow is an error of that write, not the end of the process */
-    status = loop_init(l, e);
-    if (status) {
+    if (l) {
+        l->wake_fd = -1;
+        STAILQ_INIT(&l->tasks);
+        pthread_mutex_init(&l->lock, NULL);
+    }
+    if (config) { /* precise timers: by default, times are rounded to the latest wake-up */
+        event_config_set_flag(config, EVENT_BASE_FLAG_NOLOCK | EVENT_BASE_FLAG_PRECISE_TIMER);
+    }
+    if (l && config) {
+        l->base = event_base_new_with_config(config);
+    }
+    if (config) {
+        event_config_free(config);
+    }
+    if (l && l->base) {
+        l->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+        if (l->wake_fd < 0) {
+            const int why = errno;
+
+            loop_free(l);
+            return profd_error_set(e, PROFD_IO, "eventfd: %s", strerror(why));
+        }
+        l->wake = event_new(l->base, l->wake_fd, EV_READ | EV_PERSIST, loop_on_wake, l);
+    }
+    if (!l || !l->wake || event_add(l->wake, NULL)) {
         loop_free(l);
-        return status;
+        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for the event loop");
     }
     *out = l;
     return PROFD_OK;
@@ -252,39 +243,39 @@ void loop_redirect_log(void (*f)(int severity, const char *text))
     event_set_log_callback(f);
 }
 
-struct watch {
+struct loop_watch {
     struct event *event;
     void (*f)(void *context);
     void *context;
 };
 
-static void watch_on_readable(evutil_socket_t fd, short what, void *context)
+static void loop_watch_on_readable(evutil_socket_t fd, short what, void *context)
 {
-    struct watch *w = context;
+    struct loop_watch *w = context;
 
     (void)fd;
     (void)what;
     w->f(w->context);
 }
 
-struct watch *watch_new(struct loop *l, int fd, void (*f)(void *context), void *context)
+struct loop_watch *loop_watch_new(struct loop *l, int fd, void (*f)(void *context), void *context)
 {
-    struct watch *w = calloc(1, sizeof *w);
+    struct loop_watch *w = calloc(1, sizeof *w);
 
     if (!w) {
         return NULL;
     }
     w->f = f;
     w->context = context;
-    w->event = event_new(loop_get_base(l), fd, EV_READ, watch_on_readable, w); /* once */
+    w->event = event_new(loop_get_base(l), fd, EV_READ, loop_watch_on_readable, w); /* once */
     if (!w->event || event_add(w->event, NULL)) {
-        watch_free(w);
+        loop_watch_free(w);
         return NULL;
     }
     return w;
 }
 
-void watch_free(struct watch *w)
+void loop_watch_free(struct loop_watch *w)
 {
     if (!w) {
         return;

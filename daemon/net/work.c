@@ -27,19 +27,6 @@ struct work_lanes {
     size_t waiting;
 };
 
-static void work_lanes_init(struct work_lanes *l)
-{
-    *l = (struct work_lanes){0};
-    TAILQ_INIT(&l->ring);
-    hashmap_init(&l->of_uid, 0);
-}
-
-/* Frees the lanes; items that still wait stay the caller's. */
-static void work_lanes_done(struct work_lanes *l)
-{
-    hashmap_clear(&l->of_uid);
-}
-
 /* The ring's first lane becomes its last. */
 static void work_lanes_rotate(struct work_lanes *l)
 {
@@ -82,28 +69,21 @@ static size_t work_lanes_take_batch(struct work_lanes *l, struct work_item **bat
     return n;
 }
 
-/* The user's lane, new if need be. NULL when full or out of memory. */
-static struct work_lane *work_lanes_open(struct work_lanes *l, uint32_t uid, size_t max_uid)
-{
-    const struct work_lane empty = {.uid = uid};
-    struct work_lane *lane = hashmap_find(&l->of_uid, &uid, sizeof uid);
-
-    if (lane) {
-        return lane->count < max_uid ? lane : NULL;
-    }
-    lane = hashmap_put(&l->of_uid, &uid, sizeof uid, &empty, sizeof empty);
-    if (lane) {
-        STAILQ_INIT(&lane->items);
-        TAILQ_INSERT_TAIL(&l->ring, lane, next);
-    }
-    return lane;
-}
-
-/* False if out of memory, or this user has max_uid items waiting. */
+/* Puts an item into the user's lane. Returns false if out of memory, or if this user has max_uid items waiting. */
 static bool work_lanes_put(struct work_lanes *l, struct work_item *item, size_t max_uid)
 {
-    struct work_lane *lane = work_lanes_open(l, item->uid, max_uid);
+    const struct work_lane empty = {.uid = item->uid};
+    struct work_lane *lane = hashmap_find(&l->of_uid, &item->uid, sizeof item->uid);
 
+    if (!lane) {
+        lane = hashmap_put(&l->of_uid, &item->uid, sizeof item->uid, &empty, sizeof empty);
+        if (lane) {
+            STAILQ_INIT(&lane->items);
+            TAILQ_INSERT_TAIL(&l->ring, lane, next);
+        }
+    } else if (lane->count >= max_uid) {
+        return false;
+    }
     if (!lane) {
         return false;
     }
@@ -115,7 +95,7 @@ static bool work_lanes_put(struct work_lanes *l, struct work_item *item, size_t 
 
 #define WORK_THREADS_MAX 16
 #define WORK_BATCH_MAX 4096
-#define WORK_CHUNK 16 /* prepared in one go: the one that waits for them does not wait for more */
+#define WORK_CHUNK 16 /* items prepared at a time, so that the thread that waits for them waits only for these */
 
 struct work_thread {
     pthread_t id;
@@ -148,19 +128,10 @@ struct work {
     bool posted, stopping;
 };
 
-/* --- preparing: all with the lock held, which is given up while items are prepared. They are prepared while the
- * previous batch runs: by the second thread, or, if nothing runs, by the thread that would have to wait for it. */
+/* --- Preparing. The caller holds the lock, which is released while items are prepared. The second thread prepares
+ * items while a batch runs. If nothing runs, the thread that would have to wait for them prepares them itself. */
 
-static void work_append_ready(struct work *w, struct work_item *const *items, size_t n)
-{
-    for (size_t i = 0; i < n; i++) {
-        STAILQ_INSERT_TAIL(&w->prepared, items[i], next);
-        w->ready_weight += items[i]->weight;
-    }
-    w->ready += n;
-}
-
-/* The first prepared item. There must be one. */
+/* Takes the first prepared item. There must be one. */
 static struct work_item *work_take_ready(struct work *w)
 {
     struct work_item *item = STAILQ_FIRST(&w->prepared);
@@ -187,31 +158,31 @@ static size_t work_prepare_some(struct work *w, struct work_item **items, size_t
     return n;
 }
 
-/* True if there is an item to prepare and memory for it. The memory of prepared items is that of one batch. */
-static bool work_may_prepare(const struct work *w)
-{
-    return w->lanes.waiting && !w->preparing && w->threads[0].running && w->ready < w->config.batch_max &&
-           (!w->ready || w->ready_weight < w->config.batch_weight);
-}
-
-/* The thread beside. */
+/* The second thread: prepares items while the first one runs a batch. */
 static void *work_preparer_main(void *argument)
 {
     struct work_thread *t = argument;
     struct work *w = t->work;
+    const struct work_config *c = &w->config;
 
     pthread_mutex_lock(&w->lock);
     while (!w->stopping) {
-        const size_t left = w->config.batch_max - w->ready;
+        const size_t left = c->batch_max - w->ready;
         size_t n;
 
-        if (!work_may_prepare(w)) {
+        /* There must be an item to prepare, and memory for it. Prepared items may take the memory of one batch. */
+        if (!w->lanes.waiting || w->preparing || !w->threads[0].running || !left ||
+            (w->ready && w->ready_weight >= c->batch_weight)) {
             pthread_cond_wait(&w->spare, &w->lock);
             continue;
         }
         n = work_prepare_some(w, t->batch, left < WORK_CHUNK ? left : WORK_CHUNK,
-                              w->ready ? w->config.batch_weight - w->ready_weight : w->config.batch_weight, !w->ready);
-        work_append_ready(w, t->batch, n);
+                              w->ready ? c->batch_weight - w->ready_weight : c->batch_weight, !w->ready);
+        for (size_t i = 0; i < n; i++) {
+            STAILQ_INSERT_TAIL(&w->prepared, t->batch[i], next);
+            w->ready_weight += t->batch[i]->weight;
+        }
+        w->ready += n;
         if (!w->threads[0].running) {
             pthread_cond_signal(&w->filled);
         } else if (!n) {
@@ -222,9 +193,9 @@ static void *work_preparer_main(void *argument)
     return NULL;
 }
 
-/* --- running */
+/* --- Running */
 
-/* May the lane's first item run beside those that run now? */
+/* Returns whether the lane's first item may run beside those that run now. */
 static bool work_may_run(const struct work *w, const struct work_lane *lane)
 {
     const struct work_config *c = &w->config;
@@ -241,7 +212,7 @@ static bool work_may_run(const struct work *w, const struct work_lane *lane)
     return (!c->threads_max_uid || running < c->threads_max_uid) && (!c->running_weight || weight <= c->running_weight);
 }
 
-/* Brings a lane that may run to the front. False: there is none now. O(waiting users). */
+/* Brings a lane that may run to the front. Returns false if there is none now. O(waiting users). */
 static bool work_rotate(struct work *w)
 {
     for (size_t lanes = w->lanes.of_uid.count; lanes > 0; lanes--) {
@@ -253,11 +224,11 @@ static bool work_rotate(struct work *w)
     return false;
 }
 
-/* The next batch, or 0. With the lock held; preparing gives it up for a while. */
+/* Takes the next batch and returns its size, 0 if there is none. With the lock held; preparing releases it for a while.
+ */
 static size_t work_take_batch(struct work *w, struct work_item **batch)
 {
     if (w->config.prepare) {
-        /* The next batch of prepared items, taken over or prepared here; 0: there is none now. */
         size_t n = 0, weight = 0;
 
         if (!w->ready && !w->preparing) {
@@ -297,11 +268,6 @@ static void work_on_task(struct loop_task *task)
     work_deliver_finished(container_of(task, struct work, task));
 }
 
-static bool work_is_over(const struct work *w)
-{
-    return w->stopping && !w->lanes.waiting && !w->ready && !w->preparing;
-}
-
 static void *work_thread_main(void *argument)
 {
     struct work_thread *t = argument;
@@ -315,7 +281,7 @@ static void *work_thread_main(void *argument)
     for (;;) {
         size_t n = work_take_batch(w, t->batch);
 
-        if (!n && work_is_over(w)) {
+        if (!n && w->stopping && !w->lanes.waiting && !w->ready && !w->preparing) {
             break;
         }
         if (!n) {
@@ -340,7 +306,7 @@ static void *work_thread_main(void *argument)
             w->posted = true;
             loop_post(w->loop, &w->task);
         }
-        /* What another thread found that it may not run, it may run now; or there is nothing more to wait for. */
+        /* An item that another thread was not allowed to run may be allowed now; or the threads end. */
         if (w->config.threads > 1 && (w->lanes.waiting || w->stopping)) {
             pthread_cond_broadcast(&w->filled);
         }
@@ -377,27 +343,10 @@ static bool work_start(struct work *w, struct work_thread *t, void *(*main)(void
     return true;
 }
 
-static bool work_start_threads(struct work *w)
-{
-    if (w->config.prepare) {
-        w->preparer_started = work_start(w, &w->preparer, work_preparer_main);
-    }
-    if (w->config.prepare && !w->preparer_started) {
-        return false;
-    }
-    for (unsigned i = 0; i < w->config.threads; i++) {
-        w->threads[i].context = w->config.contexts ? w->config.contexts[i] : NULL;
-        if (!work_start(w, &w->threads[i], work_thread_main)) {
-            return false;
-        }
-        w->started++;
-    }
-    return true;
-}
-
 enum profd_status work_new(struct loop *l, const struct work_config *config, struct work **out, struct profd_error *e)
 {
     struct work *w;
+    bool good;
 
     if (!config->threads || config->threads > WORK_THREADS_MAX || !config->batch_max ||
         config->batch_max > WORK_BATCH_MAX) {
@@ -415,13 +364,21 @@ enum profd_status work_new(struct loop *l, const struct work_config *config, str
     w->loop = l;
     w->config = *config;
     w->task.run = work_on_task;
-    work_lanes_init(&w->lanes);
+    TAILQ_INIT(&w->lanes.ring);
+    hashmap_init(&w->lanes.of_uid, 0);
     STAILQ_INIT(&w->prepared);
     STAILQ_INIT(&w->finished);
     pthread_mutex_init(&w->lock, NULL);
     pthread_cond_init(&w->filled, NULL);
     pthread_cond_init(&w->spare, NULL);
-    if (!work_start_threads(w)) {
+    w->preparer_started = config->prepare && work_start(w, &w->preparer, work_preparer_main);
+    good = !config->prepare || w->preparer_started;
+    for (unsigned i = 0; i < config->threads && good; i++) {
+        w->threads[i].context = config->contexts ? config->contexts[i] : NULL;
+        good = work_start(w, &w->threads[i], work_thread_main);
+        w->started += good;
+    }
+    if (!good) {
         work_free(w);
         return profd_error_set(e, PROFD_NO_MEMORY, "the threads of %s cannot be started", config->name);
     }
@@ -506,7 +463,7 @@ void work_free(struct work *w)
         free(w->threads[i].batch);
     }
     work_deliver_finished(w);
-    work_lanes_done(&w->lanes);
+    hashmap_clear(&w->lanes.of_uid);
     pthread_cond_destroy(&w->filled);
     pthread_cond_destroy(&w->spare);
     pthread_mutex_destroy(&w->lock);

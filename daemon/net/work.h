@@ -33,12 +33,12 @@ struct work_config {
     unsigned threads_max_uid; /* threads that one user's items may occupy at a time, with batch_max 1; 0: all */
     size_t running_weight; /* of the items that run at a time, with batch_max 1, each of at most this weight; 0: any */
     int nice;              /* added to the threads' niceness: they yield the processor to the others (0–19) */
-    /* With one thread only, may be NULL: called for every item before run, once, in the queue's order, never two calls
-     * at a time. While run is busy (it waits for a disk, say) a thread beside it prepares what will be in the next
-     * batch; what comes to an idle queue is prepared by the one that will run it. */
+    /* May be NULL; with one thread only. Called once for every item before run, in the queue's order, never two calls
+     * at a time. While run is busy, waiting for a disk for example, a second thread prepares the items of the next
+     * batch. An item that comes to an idle queue is prepared by the thread that will run it. */
     void (*prepare)(void *prepare_context, struct work_item *const *items, size_t n);
     void *prepare_context;
-    /* On a worker thread. A batch is what is there, at least one item, in the queue's order. */
+    /* On a worker thread, with a batch: the waiting items, at least one, in the queue's order. */
     void (*run)(void *context, struct work_item *const *items, size_t n);
     /* On the loop's thread, once for each item, in the order of the batch. */
     void (*done)(void *done_context, struct work_item *item);
@@ -48,20 +48,21 @@ struct work_config {
 /* Starts the threads (all signals blocked in them). */
 enum profd_status work_new(struct loop *l, const struct work_config *config, struct work **out, struct profd_error *e);
 
-/* False at once when the queue, or this user's part of it, is full, or the work was stopped: answer BUSY. */
+/* Never blocks. Returns false if the queue or this user's part of it is full, or if the work was stopped: answer BUSY.
+ */
 bool work_put(struct work *w, struct work_item *item);
 
-/* Items put and not yet done. */
+/* Returns the number of items that were put and are not done. */
 size_t work_pending(const struct work *w);
-/* Batches finished so far: does it still move? Any thread. */
+/* Returns the number of finished batches, which a watchdog observes. Any thread. */
 uint64_t work_batches(struct work *w);
 
 /* Takes no more items. Those waiting are still run. */
 void work_stop(struct work *w);
-/* Takes the waiting items out, prepared or not, and gives each to drop (on the caller's thread). */
+/* Removes the waiting items, prepared or not, and calls drop for each, on the caller's thread. */
 void work_drop(struct work *w, void (*drop)(void *context, struct work_item *item), void *context);
-/* Joins the threads once the queue is empty; finished items that the loop has not seen are given to done first.
- * Accepts NULL. */
+/* Joins the threads when the queue is empty, and calls done for the finished items that the loop has not seen. Accepts
+ * NULL. */
 void work_free(struct work *w);
 
 #endif

@@ -19,6 +19,7 @@
 #include "live/live.h"
 #include "net/loop.h"
 #include "net/work.h"
+#include "proto/attach.h"
 #include "proto/buildid.h"
 #include "proto/hex.h"
 #include "proto/limits.h"
@@ -26,8 +27,6 @@
 #include "query/params.h"
 #include "render/document.h"
 #include "render/render.h"
-#include "requests/admin_request.h"
-#include "requests/page.h"
 #include "requests/relay.h"
 #include "requests/requests.h"
 #include "requests/tokens.h"
@@ -47,7 +46,7 @@ struct admin;
 
 struct admin_service {
     struct admin_config config;
-    size_t jobs; /* that wait or go on: */
+    size_t jobs; /* requests in all */
     LIST_HEAD(, admin) all;
     struct admin *backup; /* the one that is being made or sent */
     unsigned backup_number;
@@ -69,11 +68,11 @@ struct admin {
     struct work_item item;     /* of the queue tier */
     struct admin_service *service;
     LIST_ENTRY(admin) of_all;
-    atomic_bool gone; /* its client has hung up: it is not begun, or ends */
+    atomic_bool gone; /* the client has closed the connection */
     conn_id conn;
     uint32_t tag, uid;
     uint64_t session_job;
-    struct request request;
+    struct admin_request request;
     uint64_t told; /* ms of loop_now: when progress was last reported */
 
     enum profd_status status;
@@ -98,9 +97,7 @@ struct admin {
 
 #define ADMIN_GONE "the client has closed the connection"
 
-/* Answers of operators' verbs, and how far they are. */
-
-/* The connection that waits for the answer; NULL if it is closed. */
+/* Returns the connection that waits for the answer, or NULL if it is closed. */
 static struct conn *admin_get_conn(const struct admin *a)
 {
     return conn_find(a->service->config.conns, a->conn);
@@ -122,7 +119,7 @@ static void admin_free(struct admin *a)
     free(a);
 }
 
-/* Reports progress, now and then. */
+/* Sends the progress, at most once in ADMIN_PROGRESS_MS. */
 static void admin_report(struct admin *a, uint64_t done, uint64_t total)
 {
     struct message m = {.type = FRAME_REPLY};
@@ -143,7 +140,7 @@ static void admin_refuse(struct admin *a, enum profd_status status, const char *
 {
     struct conn *c = admin_get_conn(a);
 
-    log_write(LOG_LEVEL_NOTICE, "administration", "%s of user %u: %s", request_verb_name(a->request.verb), a->uid,
+    log_write(LOG_LEVEL_NOTICE, "administration", "%s of user %u: %s", admin_verb_name(a->request.verb), a->uid,
               sentence);
     if (c) {
         conn_nack(c, a->tag, status, sentence, 1000);
@@ -220,7 +217,7 @@ static enum profd_status admin_submit(struct admin *a, admin_run *run, admin_don
     a->run = run;
     a->done = done;
     return writer_submit(a->service->config.writer, &a->job,
-                         a->request.verb == REQUEST_DELETE ? &delete_type : &work_type, e);
+                         a->request.verb == ADMIN_DELETE ? &delete_type : &work_type, e);
 }
 
 /* ADMIN backup: the copy is made in steps on the writer's connection, between batches of uploads. The complete copy is
@@ -231,23 +228,6 @@ static enum profd_status admin_submit(struct admin *a, admin_run *run, admin_don
 static struct admin *admin_of(struct verification *round)
 {
     return container_of(round, struct admin, check);
-}
-
-static void admin_verify_answer(struct admin *a)
-{
-    const struct verify *v = &a->check.verify;
-    const char *at = v->sentences.data, *end = at ? at + v->sentences.size : at;
-    json_t *rows = json_array();
-
-    while (at < end) {
-        const char *line = at, *stop = memchr(at, '\n', (size_t)(end - at));
-
-        json_array_append_new(rows, json_pack("{s:o}", "mismatch", document_text_of(line, (size_t)(stop - line))));
-        at = stop + 1;
-    }
-    a->answer = json_pack("{s:I, s:I, s:o}", "uploads", (json_int_t)v->uploads, "mismatches", (json_int_t)v->mismatches,
-                          "rows", rows);
-    admin_end(a);
 }
 
 static void admin_verify_put(void *context)
@@ -271,7 +251,19 @@ static void admin_verify_done(struct verification *c)
     } else if (atomic_load(&a->gone) || !admin_get_conn(a)) {
         admin_refuse(a, PROFD_STOPPING, "ended, because " ADMIN_GONE);
     } else if (c->verify.cursor.done) {
-        admin_verify_answer(a);
+        const struct verify *v = &c->verify;
+        const char *at = v->sentences.data, *end = at ? at + v->sentences.size : at;
+        json_t *rows = json_array();
+
+        while (at < end) {
+            const char *line = at, *stop = memchr(at, '\n', (size_t)(end - at));
+
+            json_array_append_new(rows, json_pack("{s:o}", "mismatch", document_text_of(line, (size_t)(stop - line))));
+            at = stop + 1;
+        }
+        a->answer = json_pack("{s:I, s:I, s:o}", "uploads", (json_int_t)v->uploads, "mismatches",
+                              (json_int_t)v->mismatches, "rows", rows);
+        admin_end(a);
     } else {
         admin_report(a, c->verify.uploads, c->verify.total);
         /* A permanent reader would prevent the write-ahead log from being reset, so that it would grow with every
@@ -287,20 +279,6 @@ static void admin_verify_done(struct verification *c)
 static void admin_verify_drop(struct verification *c)
 {
     admin_refuse(admin_of(c), PROFD_STOPPING, "the daemon is stopping");
-}
-
-static enum profd_status admin_begin_verify(struct admin *a, struct profd_error *e)
-{
-    a->timer = loop_timer_new(a->service->config.loop, admin_verify_put, a);
-    if (!a->timer) {
-        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for a verification");
-    }
-    a->check.item.uid = a->uid;
-    a->check.done = admin_verify_done;
-    a->check.drop = admin_verify_drop;
-    return verifier_put(a->service->config.verifier, &a->check)
-               ? PROFD_OK
-               : profd_error_set(e, PROFD_BUSY, "the queue of verifications is full");
 }
 
 #define STEP_BYTES (4ull << 20)
@@ -360,24 +338,6 @@ static void admin_backup_free(struct conn_source *source)
     free(b);
 }
 
-static void admin_backup_send(struct admin *a, struct conn *c)
-{
-    struct admin_backup_source *b = calloc(1, sizeof *b);
-
-    if (!b) {
-        admin_refuse(a, PROFD_NO_MEMORY, "no memory to send the copy");
-        return;
-    }
-    b->source.make = admin_backup_make;
-    b->source.free = admin_backup_free;
-    b->source.size = sizeof *b;
-    b->admin = a;
-    log_write(LOG_LEVEL_NOTICE, "administration", "backup of user %u: %" PRIu64 " bytes are being sent", a->uid,
-              a->backup.total);
-    sync_end_job(a->service->config.sync, c, a->session_job);
-    conn_stream(c, &b->source);
-}
-
 static void admin_backup_put(void *context)
 {
     struct admin *a = context;
@@ -421,9 +381,7 @@ static void admin_backup_step_done(struct writer_job *job)
     } else if (!c || s->stopped) {
         a->cancelled = true;
         admin_backup_put(a); /* it ends on the thread that made it */
-    } else if (a->whole) {
-        admin_backup_send(a, c);
-    } else {
+    } else if (!a->whole) {
         admin_report(a, a->backup.done, a->backup.total);
         /* Uploads have three quarters of the writer's time. */
         if (writer_pending(s->config.writer) && a->took_ms) {
@@ -431,6 +389,21 @@ static void admin_backup_step_done(struct writer_job *job)
         } else {
             admin_backup_put(a);
         }
+    } else {
+        struct admin_backup_source *b = calloc(1, sizeof *b);
+
+        if (!b) {
+            admin_refuse(a, PROFD_NO_MEMORY, "no memory to send the copy");
+            return;
+        }
+        b->source.make = admin_backup_make;
+        b->source.free = admin_backup_free;
+        b->source.size = sizeof *b;
+        b->admin = a;
+        log_write(LOG_LEVEL_NOTICE, "administration", "backup of user %u: %" PRIu64 " bytes are being sent", a->uid,
+                  a->backup.total);
+        sync_end_job(s->config.sync, c, a->session_job);
+        conn_stream(c, &b->source);
     }
 }
 
@@ -443,19 +416,7 @@ static void admin_backup_drop(struct writer_job *job)
 static const struct writer_job_type admin_backup_type = {
     .run = admin_backup_run, .done = admin_backup_step_done, .drop = admin_backup_drop};
 
-static enum profd_status admin_begin_backup(struct admin *a, struct profd_error *e)
-{
-    struct admin_service *s = a->service;
-    TRY(backup_init(&a->backup, s->config.state_dir, ++s->backup_number, e));
-    TRY(backup_judge_space(s->config.state_dir, e));
-    a->timer = loop_timer_new(s->config.loop, admin_backup_put, a);
-    if (!a->timer) {
-        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for a backup");
-    }
-    return writer_submit(s->config.writer, &a->job, &admin_backup_type, e);
-}
-
-/* ADMIN tier-init, and the half of delete that the tier does: on a thread of its own, which waits for ClickHouse. */
+/* ADMIN tier-init, and the tombstones of a delete: on a thread of their own, which waits for ClickHouse. */
 
 #define CONNECT_MS 10000
 #define ANSWER_MS 120000 /* of a statement: replicated tables are made slowly */
@@ -466,23 +427,6 @@ static bool admin_tier_stopped(void *context)
     const struct admin *a = context;
 
     return atomic_load(&a->gone) || atomic_load(&a->service->stopped);
-}
-
-static enum profd_status admin_init_tier(struct admin *a, const struct clickhouse_limits *limits, struct profd_error *e)
-{
-    const struct admin_config *c = &a->service->config;
-    struct tier_made made;
-    json_t *rows;
-
-    TRY(tier_init(c->tier, c->tier_ca, limits, &made, e));
-    rows = json_array();
-    for (unsigned i = 0; i < made.count; i++) {
-        json_array_append_new(rows, json_pack("{s:s, s:s, s:s, s:b}", "server", made.servers[i].place, "version",
-                                              made.servers[i].version, "database", c->tier->database, "made",
-                                              made.servers[i].made));
-    }
-    a->answer = json_pack("{s:o}", "rows", rows);
-    return PROFD_OK;
 }
 
 static enum profd_status admin_add_owner(void *context, const char *tenant, struct profd_error *e)
@@ -497,7 +441,7 @@ static enum profd_status admin_add_owner(void *context, const char *tenant, stru
     return list[a->order.tenant_count++] ? PROFD_OK : profd_no_memory(e);
 }
 
-/* Looks up what the tombstones name. */
+/* Fills in a->order: the build, its tenants, this centre and its newest block. */
 static enum profd_status admin_order(struct admin *a, struct store *store, struct profd_error *e)
 {
     const struct store_scope all = {.all = true};
@@ -547,16 +491,31 @@ static enum profd_status admin_write_tombstones(struct admin *a, const struct cl
 static void admin_tier_run(void *context, struct work_item *const *items, size_t n)
 {
     struct admin *a = container_of(items[0], struct admin, item); /* the batches are of one */
+    const struct admin_config *c = &a->service->config;
     const struct clickhouse_limits limits = {.connect_ms = CONNECT_MS,
                                              .answer_ms = ANSWER_MS,
                                              .reply_bytes = REPLY_BYTES,
                                              .stopped = admin_tier_stopped,
                                              .context = a};
+    struct tier_made made;
 
     (void)context;
     (void)n;
-    a->status = a->request.verb == REQUEST_DELETE ? admin_write_tombstones(a, &limits, &a->error)
-                                                  : admin_init_tier(a, &limits, &a->error);
+    if (a->request.verb == ADMIN_DELETE) {
+        a->status = admin_write_tombstones(a, &limits, &a->error);
+        return;
+    }
+    a->status = tier_init(c->tier, c->tier_ca, &limits, &made, &a->error);
+    if (!a->status) {
+        json_t *rows = json_array();
+
+        for (unsigned i = 0; i < made.count; i++) {
+            json_array_append_new(rows, json_pack("{s:s, s:s, s:s, s:b}", "server", made.servers[i].place, "version",
+                                                  made.servers[i].version, "database", c->tier->database, "made",
+                                                  made.servers[i].made));
+        }
+        a->answer = json_pack("{s:o}", "rows", rows);
+    }
 }
 
 static enum profd_status bury_run(struct admin *a, struct store *store, const struct profd_error *full,
@@ -569,7 +528,7 @@ static void admin_tier_done(void *context, struct work_item *item)
 
     (void)context;
     a->goes_on = false;
-    if (!a->status && a->request.verb == REQUEST_DELETE) {
+    if (!a->status && a->request.verb == ADMIN_DELETE) {
         a->status = admin_submit(a, bury_run, bury_done, &a->error);
         if (!a->status) {
             return;
@@ -578,20 +537,6 @@ static void admin_tier_done(void *context, struct work_item *item)
         log_write(LOG_LEVEL_NOTICE, NULL, "user %u made the tables of the tier, or found them there", a->uid);
     }
     admin_end(a);
-}
-
-/* The thread that asks the tier, if one is configured. */
-static enum profd_status admin_start_tier(struct admin_service *s, struct profd_error *e)
-{
-    const struct work_config config = {.name = "profd-tier-ask",
-                                       .threads = 1,
-                                       .queue_max = 4,
-                                       .queue_max_uid = 4,
-                                       .batch_max = 1,
-                                       .run = admin_tier_run,
-                                       .done = admin_tier_done};
-
-    return s->config.tier ? work_new(s->config.loop, &config, &s->tier, e) : PROFD_OK;
 }
 
 static enum profd_status admin_begin_tier(struct admin *a, struct profd_error *e)
@@ -652,10 +597,10 @@ static enum profd_status token_run(struct admin *a, struct store *store, const s
 {
     struct store_token *t = &a->request.token;
 
-    if (a->request.verb == REQUEST_TOKEN_REMOVE) {
+    if (a->request.verb == ADMIN_TOKEN_REMOVE) {
         TRY(store_remove_token(store, t->name, &t->id, e));
         a->answer = json_pack("{s:s}", "name", t->name);
-    } else if (a->request.verb == REQUEST_TOKEN_LIST) {
+    } else if (a->request.verb == ADMIN_TOKEN_LIST) {
         a->answer = json_pack("{s:[]}", "rows");
         TRY(store_each_token(store, token_list, a, e));
     } else if (full) {
@@ -675,24 +620,24 @@ static enum profd_status token_done(struct admin *a, struct profd_error *e)
     const struct admin_config *config = &a->service->config;
     const struct store_token *t = &a->request.token;
 
-    if (a->request.verb == REQUEST_TOKEN_LIST) {
+    if (a->request.verb == ADMIN_TOKEN_LIST) {
         return PROFD_OK;
     }
-    if (a->request.verb == REQUEST_TOKEN_ADD) {
+    if (a->request.verb == ADMIN_TOKEN_ADD) {
         TRY(tokens_add(config->tokens, t, e));
     } else {
         tokens_remove(config->tokens, t->id);
         config->end_token(config->context, t->id);
     }
     log_write(LOG_LEVEL_NOTICE, NULL, "user %u %s token %s", a->uid,
-              a->request.verb == REQUEST_TOKEN_ADD ? "added" : "removed", t->name);
+              a->request.verb == ADMIN_TOKEN_ADD ? "added" : "removed", t->name);
     return PROFD_OK;
 }
 
 static enum profd_status admin_begin_token(struct admin *a, struct profd_error *e)
 {
     struct store_token *t = &a->request.token;
-    const bool add = a->request.verb == REQUEST_TOKEN_ADD;
+    const bool add = a->request.verb == ADMIN_TOKEN_ADD;
 
     t->created = upkeep_job_clock(a->service->config.upkeep);
     if (add && *a->request.until && when_parse("expires", a->request.until, t->created, &t->expires, e)) {
@@ -724,7 +669,7 @@ static enum profd_status admin_begin_token(struct admin *a, struct profd_error *
 
 #define PROCESSES_MAX (64u << 20) /* bytes of an answer */
 
-/* Removing may write although the disk is full. */
+/* A full disk does not stop it, because removing frees space. */
 static enum profd_status delete_run(struct admin *a, struct store *store, const struct profd_error *full,
                                     struct profd_error *e)
 {
@@ -784,7 +729,7 @@ static enum profd_status bury_done(struct admin *a, struct profd_error *e)
     return PROFD_OK;
 }
 
-/* It may write although the disk is full: it removes more. */
+/* A full disk does not stop it, because it removes more than it writes. */
 static enum profd_status move_run(struct admin *a, struct store *store, const struct profd_error *full,
                                   struct profd_error *e)
 {
@@ -803,7 +748,7 @@ static enum profd_status move_done(struct admin *a, struct profd_error *e)
 }
 
 static enum profd_status admin_check(const struct admin_service *s, const struct conn *c, const struct message_admin *m,
-                                     struct request *request, struct profd_error *e)
+                                     struct admin_request *request, struct profd_error *e)
 {
     const struct peer *peer = conn_get_peer(c);
     const bool for_all = !strcmp(m->verb, "pause") || !strcmp(m->verb, "resume"); /* for processes of one's own */
@@ -817,21 +762,21 @@ static enum profd_status admin_check(const struct admin_service *s, const struct
             "group may",
             peer->uid, m->verb);
     }
-    status = request_parse(m->verb, m->arguments, m->argument_count, request, e);
+    status = admin_parse(m->verb, m->arguments, m->argument_count, request, e);
     if (status || for_all) {
         return status;
     }
-    if (request->verb == REQUEST_RELOAD) {
+    if (request->verb == ADMIN_RELOAD) {
         return PROFD_OK;
     }
-    if (request->verb != REQUEST_VERIFY && writer_check(s->config.writer, e)) {
+    if (request->verb != ADMIN_VERIFY && writer_check(s->config.writer, e)) {
         return PROFD_IO;
     }
-    if (request->verb == REQUEST_BACKUP && space_get_reserve(s->config.space, &reserve) == RESERVE_GIVEN_UP) {
+    if (request->verb == ADMIN_BACKUP && space_get_reserve(s->config.space, &reserve) == RESERVE_GIVEN_UP) {
         return profd_error_set(e, PROFD_FULL, "no space left in %s, where a backup is stored before it is sent",
                                s->config.state_dir);
     }
-    if (request->verb == REQUEST_BACKUP && s->backup) {
+    if (request->verb == ADMIN_BACKUP && s->backup) {
         return profd_error_set(e, PROFD_BUSY, "another backup is in progress");
     }
     if (s->jobs >= LIMIT_ADMIN_JOBS) {
@@ -844,27 +789,42 @@ static enum profd_status admin_check(const struct admin_service *s, const struct
 
 static enum profd_status admin_begin(struct admin *a, struct profd_error *e)
 {
+    struct admin_service *s = a->service;
+
     switch (a->request.verb) {
-    case REQUEST_DELETE:
-        return a->service->tier ? admin_begin_tier(a, e) : admin_submit(a, delete_run, delete_done, e);
-    case REQUEST_RELAY_MOVE:
+    case ADMIN_DELETE:
+        return s->tier ? admin_begin_tier(a, e) : admin_submit(a, delete_run, delete_done, e);
+    case ADMIN_RELAY_MOVE:
         return admin_submit(a, move_run, move_done, e);
-    case REQUEST_VERIFY:
-        return admin_begin_verify(a, e);
-    case REQUEST_TOKEN_ADD:
-    case REQUEST_TOKEN_LIST:
-    case REQUEST_TOKEN_REMOVE:
+    case ADMIN_TOKEN_ADD:
+    case ADMIN_TOKEN_LIST:
+    case ADMIN_TOKEN_REMOVE:
         return admin_begin_token(a, e);
-    case REQUEST_TIER_INIT:
+    case ADMIN_TIER_INIT:
         return admin_begin_tier(a, e);
-    default:
-        return admin_begin_backup(a, e);
+    case ADMIN_VERIFY:
+        a->timer = loop_timer_new(s->config.loop, admin_verify_put, a);
+        if (!a->timer) {
+            return profd_error_set(e, PROFD_NO_MEMORY, "no memory for a verification");
+        }
+        a->check.item.uid = a->uid;
+        a->check.done = admin_verify_done;
+        a->check.drop = admin_verify_drop;
+        return verifier_put(s->config.verifier, &a->check)
+                   ? PROFD_OK
+                   : profd_error_set(e, PROFD_BUSY, "the queue of verifications is full");
+    default: /* ADMIN_BACKUP */
+        TRY(backup_init(&a->backup, s->config.state_dir, ++s->backup_number, e));
+        TRY(backup_judge_space(s->config.state_dir, e));
+        a->timer = loop_timer_new(s->config.loop, admin_backup_put, a);
+        return a->timer ? writer_submit(s->config.writer, &a->job, &admin_backup_type, e)
+                        : profd_error_set(e, PROFD_NO_MEMORY, "no memory for a backup");
     }
 }
 
 /* Pause and resume are told to the processes at once; the answer lists them. */
 static enum profd_status admin_control(struct admin_service *s, struct conn *c, uint32_t tag,
-                                       const struct request *request, struct profd_error *e)
+                                       const struct admin_request *request, struct profd_error *e)
 {
     const struct peer *peer = conn_get_peer(c);
     struct arena *arena = arena_new(PROCESSES_MAX);
@@ -929,7 +889,7 @@ static enum profd_status admin_confirm_clock(struct admin_service *s, struct con
 }
 
 static enum profd_status admin_start(struct admin_service *s, struct conn *c, uint32_t tag,
-                                     const struct request *request, struct profd_error *e)
+                                     const struct admin_request *request, struct profd_error *e)
 {
     struct admin *a = calloc(1, sizeof *a);
     enum profd_status status;
@@ -946,7 +906,7 @@ static enum profd_status admin_start(struct admin_service *s, struct conn *c, ui
     verify_init(&a->check.verify, LIMIT_MISMATCHES);
     s->jobs++;
     LIST_INSERT_HEAD(&s->all, a, of_all);
-    if (request->verb == REQUEST_BACKUP) {
+    if (request->verb == ADMIN_BACKUP) {
         s->backup = a;
     }
     status = admin_begin(a, e);
@@ -955,7 +915,7 @@ static enum profd_status admin_start(struct admin_service *s, struct conn *c, ui
         return status;
     }
     a->session_job = session_begin(conn_get_user(c));
-    log_write(LOG_LEVEL_NOTICE, "administration", "user %u requested %s%s%s", a->uid, request_verb_name(request->verb),
+    log_write(LOG_LEVEL_NOTICE, "administration", "user %u requested %s%s%s", a->uid, admin_verb_name(request->verb),
               *request->build ? " " : "", request->build);
     return PROFD_OK;
 }
@@ -963,7 +923,7 @@ static enum profd_status admin_start(struct admin_service *s, struct conn *c, ui
 enum profd_status admin_receive(void *context, struct conn *c, struct conn_frame *f, struct profd_error *e)
 {
     struct admin_service *s = context;
-    struct request request;
+    struct admin_request request;
     struct message m;
     enum profd_status status = body_decode(f, &m, e);
 
@@ -971,11 +931,11 @@ enum profd_status admin_receive(void *context, struct conn *c, struct conn_frame
         return status;
     }
     status = admin_check(s, c, &m.as.admin, &request, e);
-    if (!status && (request.verb == REQUEST_PAUSE || request.verb == REQUEST_RESUME)) {
+    if (!status && (request.verb == ADMIN_PAUSE || request.verb == ADMIN_RESUME)) {
         status = admin_control(s, c, f->header.tag, &request, e); /* selectors point into the message */
-    } else if (!status && request.verb == REQUEST_RELOAD) {
+    } else if (!status && request.verb == ADMIN_RELOAD) {
         status = admin_reload(s, c, f->header.tag, e);
-    } else if (!status && request.verb == REQUEST_CONFIRM_CLOCK) {
+    } else if (!status && request.verb == ADMIN_CONFIRM_CLOCK) {
         status = admin_confirm_clock(s, c, f->header.tag, e);
     } else if (!status) {
         status = admin_start(s, c, f->header.tag, &request, e);
@@ -987,14 +947,23 @@ enum profd_status admin_receive(void *context, struct conn *c, struct conn_frame
 enum profd_status admin_service_new(const struct admin_config *config, struct admin_service **out,
                                     struct profd_error *e)
 {
+    const struct work_config tier = {.name = "profd-tier-ask",
+                                     .threads = 1,
+                                     .queue_max = 4,
+                                     .queue_max_uid = 4,
+                                     .batch_max = 1,
+                                     .run = admin_tier_run,
+                                     .done = admin_tier_done};
     struct admin_service *s = calloc(1, sizeof *s);
+    enum profd_status status = PROFD_OK;
 
     if (!s) {
         return profd_error_set(e, PROFD_NO_MEMORY, "no memory for admin requests");
     }
     s->config = *config;
-    const enum profd_status status = admin_start_tier(s, e);
-
+    if (config->tier) {
+        status = work_new(config->loop, &tier, &s->tier, e);
+    }
     if (status) {
         free(s);
         return status;
@@ -1032,4 +1001,232 @@ void admin_service_free(struct admin_service *s)
         admin_free(s->backup);
     }
     free(s);
+}
+
+/* The arguments of requests. Nothing here reads the daemon's state. */
+
+#define INSTANCE_PREFIX 4u
+#define PID_DIGITS 7u /* numbers of processes are below 4194304; what is longer begins an instance */
+#define RATE "rate="
+#define TOKEN_SECONDS_MAX 3155760000u /* 100 years */
+#define NAME_CHARACTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._@-"
+
+/* 1 to STORE_NAME_MOST characters of those allowed; what is the subject of the sentence. */
+static enum profd_status parse_name(const char *what, const char *text, const char *allowed,
+                                    char out[STORE_NAME_MOST + 1], struct profd_error *e)
+{
+    const size_t n = strlen(text);
+
+    if (!n || n > STORE_NAME_MOST || strspn(text, allowed) < n) {
+        return profd_error_set(e, PROFD_USAGE,
+                               "%s \"%.100s\" must have 1 to %u letters, digits and characters of \"%s\"", what, text,
+                               STORE_NAME_MOST, strstr(allowed, "._@-"));
+    }
+    memcpy(out, text, n + 1);
+    return PROFD_OK;
+}
+
+/* Words of "read", "write" and "admin" with commas. The right admin includes read. */
+static enum profd_status parse_rights(const char *text, unsigned *out, struct profd_error *e)
+{
+    static const struct {
+        const char *name;
+        unsigned rights;
+    } words[] = {{"read", STORE_MAY_READ}, {"write", STORE_MAY_WRITE}, {"admin", STORE_MAY_ADMIN | STORE_MAY_READ}};
+
+    for (const char *at = text;; at++) {
+        const size_t n = strcspn(at, ",");
+        size_t i = 0;
+
+        while (i < sizeof words / sizeof *words && (strlen(words[i].name) != n || memcmp(words[i].name, at, n) != 0)) {
+            i++;
+        }
+        if (i == sizeof words / sizeof *words) {
+            return profd_error_set(e, PROFD_USAGE, "\"%.100s\" is not a list of the rights read, write and admin",
+                                   text);
+        }
+        *out |= words[i].rights;
+        at += n;
+        if (!*at) {
+            return PROFD_OK;
+        }
+    }
+}
+
+/* Name, rights, tenant or "all", end ("" for ever, "+SECONDS", or a time), "token" or "proxy", pattern of hosts or "".
+ */
+static enum profd_status parse_token(const char *const *arguments, struct admin_request *out, struct profd_error *e)
+{
+    const char *const end = arguments[3], *const kind = arguments[4], *const hosts = arguments[5];
+    struct store_token *t = &out->token;
+    TRY(parse_name("the name of a token,", arguments[0], NAME_CHARACTERS, t->name, e));
+    TRY(parse_rights(arguments[1], &t->rights, e));
+
+    t->all = !strcmp(arguments[2], "all");
+    t->has_hash = strcmp(kind, "proxy") != 0;
+    if (t->all) {
+        memcpy(t->tenant, "all", sizeof "all");
+    } else {
+        TRY(parse_name("the name of a tenant,", arguments[2], NAME_CHARACTERS, t->tenant, e));
+    }
+    if (t->all && (t->rights & STORE_MAY_WRITE)) {
+        return profd_error_set(e, PROFD_USAGE,
+                               "a token with the right write belongs to one tenant, which owns what it sends, and not "
+                               "to all");
+    }
+    if (*hosts) {
+        TRY(parse_name("the pattern of the names of hosts,", hosts, NAME_CHARACTERS "*?", t->hosts, e));
+    }
+    if (*hosts && !(t->rights & STORE_MAY_WRITE)) {
+        return profd_error_set(e, PROFD_USAGE, "only a token with the right write has a pattern of the names of hosts");
+    }
+    if (t->has_hash && strcmp(kind, "token") != 0) {
+        return profd_error_set(e, PROFD_USAGE, "a token is shown (token) or named by a proxy (proxy), not \"%.100s\"",
+                               kind);
+    }
+    if (*end == '+') {
+        const size_t n = strspn(end + 1, "0123456789");
+        const unsigned long long seconds = n && n < 12 && !end[n + 1] ? strtoull(end + 1, NULL, 10) : 0;
+
+        if (!seconds || seconds > TOKEN_SECONDS_MAX) {
+            return profd_error_set(e, PROFD_USAGE, "token-add: \"%.100s\" is not 1 to %u seconds", end + 1,
+                                   TOKEN_SECONDS_MAX);
+        }
+        out->lasts = (int64_t)seconds * 1000000000;
+        return PROFD_OK;
+    }
+    if (strlen(end) >= sizeof out->until) {
+        return profd_error_set(e, PROFD_USAGE, "token-add: \"%.100s\" is not a time", end);
+    }
+    memcpy(out->until, end, strlen(end) + 1);
+    return PROFD_OK;
+}
+
+/* A number is a process, K=V a label, and hexadecimal digits are the beginning of an instance. */
+static enum profd_status parse_selector(const char *verb, const char *text, struct live_selector *out,
+                                        struct profd_error *e)
+{
+    const size_t n = strlen(text), digits = strspn(text, "0123456789"), hex = strspn(text, "0123456789abcdef");
+    const char *equals = strchr(text, '=');
+    struct live_selector s = {.text = text};
+
+    if (equals && equals > text) {
+        s.kind = LIVE_LABEL;
+        s.name_size = (size_t)(equals - text);
+        s.value = equals + 1;
+    } else if (n && digits == n && n <= PID_DIGITS && strtoull(text, NULL, 10) <= INT32_MAX) {
+        s.kind = LIVE_PID;
+        s.pid = (uint32_t)strtoul(text, NULL, 10);
+    } else if (hex == n && n >= INSTANCE_PREFIX && n <= 2 * ATTACH_INSTANCE_SIZE) {
+        s.kind = LIVE_INSTANCE;
+    } else {
+        return profd_error_set(
+            e, PROFD_USAGE,
+            "%s: \"%.100s\" is neither a process id, nor a label K=V, nor %u to %d hexadecimal digits of an instance",
+            verb, text, INSTANCE_PREFIX, 2 * ATTACH_INSTANCE_SIZE);
+    }
+    *out = s;
+    return PROFD_OK;
+}
+
+static enum profd_status parse_switch(const char *verb, const char *const *arguments, size_t n,
+                                      struct admin_request *out, struct profd_error *e)
+{
+    enum profd_status status = PROFD_OK;
+
+    if (n > LIMIT_ADMIN_ARGUMENTS) {
+        return profd_error_set(e, PROFD_USAGE, "%s takes at most %u arguments, not %zu", verb, LIMIT_ADMIN_ARGUMENTS,
+                               n);
+    }
+    for (size_t i = 0; i < n && !status; i++) {
+        if (!strncmp(arguments[i], RATE, strlen(RATE))) {
+            const char *digits = arguments[i] + strlen(RATE);
+            const size_t size = strspn(digits, "0123456789");
+            const unsigned long rate =
+                size && size < 9 && !digits[size] ? strtoul(digits, NULL, 10) : ATTACH_RATE_MAX + 1ul;
+
+            if (rate > ATTACH_RATE_MAX) {
+                return profd_error_set(e, PROFD_USAGE, "%s: \"%.100s\" is not a rate from 0 to %u ticks per second",
+                                       verb, arguments[i], ATTACH_RATE_MAX);
+            }
+            out->processes.has_rate = true;
+            out->processes.rate = (uint32_t)rate;
+        } else {
+            status = parse_selector(verb, arguments[i], &out->processes.selectors[out->processes.selector_count++], e);
+        }
+    }
+    if (!status && !out->processes.selector_count) {
+        status =
+            profd_error_set(e, PROFD_USAGE, "%s: no process given; name a process id, labels K=V or an instance", verb);
+    }
+    return status;
+}
+
+static const struct {
+    const char *name;
+    enum admin_verb verb;
+    size_t arguments;
+} verbs[] = {{"delete", ADMIN_DELETE, 1},
+             {"verify", ADMIN_VERIFY, 0},
+             {"backup", ADMIN_BACKUP, 0},
+             {"pause", ADMIN_PAUSE, 0},
+             {"resume", ADMIN_RESUME, 0},
+             {"reload", ADMIN_RELOAD, 0},
+             {"confirm-clock", ADMIN_CONFIRM_CLOCK, 0},
+             {"token-add", ADMIN_TOKEN_ADD, 6},
+             {"token-list", ADMIN_TOKEN_LIST, 0},
+             {"token-remove", ADMIN_TOKEN_REMOVE, 1},
+             {"relay-move", ADMIN_RELAY_MOVE, 0},
+             {"tier-init", ADMIN_TIER_INIT, 0}};
+
+const char *admin_verb_name(enum admin_verb verb)
+{
+    size_t i = 0;
+
+    while (verbs[i].verb != verb) {
+        i++;
+    }
+    return verbs[i].name;
+}
+
+enum profd_status admin_parse(const char *verb, const char *const *arguments, size_t n, struct admin_request *out,
+                              struct profd_error *e)
+{
+    enum profd_status status = PROFD_OK;
+    struct admin_request r = {.verb = ADMIN_DELETE};
+    size_t i = 0;
+
+    while (i < sizeof verbs / sizeof *verbs && strcmp(verbs[i].name, verb) != 0) {
+        i++;
+    }
+    if (i == sizeof verbs / sizeof *verbs) {
+        return profd_error_set(e, PROFD_METHOD,
+                               "unknown command \"%.100s\"; known are delete, verify, backup, pause, resume, reload, "
+                               "confirm-clock, token-add, token-list, token-remove, relay-move and tier-init",
+                               verb);
+    }
+    r.verb = verbs[i].verb;
+    if (r.verb == ADMIN_PAUSE || r.verb == ADMIN_RESUME) {
+        r.processes.pause = r.verb == ADMIN_PAUSE;
+        status = parse_switch(verb, arguments, n, &r, e);
+    } else if (n != verbs[i].arguments) {
+        status = profd_error_set(e, PROFD_USAGE, "%s takes %zu %s, not %zu", verb, verbs[i].arguments,
+                                 noun_for(verbs[i].arguments, "argument", "arguments"), n);
+    } else if (r.verb == ADMIN_TOKEN_ADD) {
+        status = parse_token(arguments, &r, e);
+    } else if (r.verb == ADMIN_TOKEN_REMOVE) {
+        status = parse_name("the name of a token,", arguments[0], NAME_CHARACTERS, r.token.name, e);
+    } else if (n) {
+        const size_t size = strlen(arguments[0]);
+
+        if (!size || size >= sizeof r.build) {
+            return profd_error_set(e, PROFD_USAGE, "a build-id of %zu bytes; it must have 1 to %zu", size,
+                                   sizeof r.build - 1);
+        }
+        memcpy(r.build, arguments[0], size + 1);
+    }
+    if (!status) {
+        *out = r;
+    }
+    return status;
 }

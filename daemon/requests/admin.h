@@ -1,17 +1,22 @@
-/* ADMIN: delete, verify, back up, reload, and pause or resume live processes. The credentials that the kernel gives
- * decide about permission; admin_request.h parses the arguments. */
+/* ADMIN: the requests of operators, and pause and resume of live processes. The user of the connection, as the kernel
+ * states it, decides the permission. */
 #ifndef PROFD_REQUESTS_ADMIN_H
 #define PROFD_REQUESTS_ADMIN_H
 
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "live/live.h"
 #include "net/conn.h"
 #include "proto/status.h"
 #include "requests/requests.h"
+#include "store/store.h"
 
 #define ADMIN_KEYS_MAX 128 /* of a configuration */
 
 struct admin_service;
 struct clickhouse_address;
-struct live;
 struct loop;
 struct space;
 struct upkeep_job;
@@ -62,5 +67,37 @@ void admin_service_join(struct admin_service *s);
 void admin_service_free(struct admin_service *s);
 /* For conn_handler; the context is the service. */
 enum profd_status admin_receive(void *context, struct conn *c, struct conn_frame *f, struct profd_error *e);
+
+enum admin_verb {
+    ADMIN_DELETE,
+    ADMIN_VERIFY,
+    ADMIN_BACKUP,
+    ADMIN_PAUSE,
+    ADMIN_RESUME,
+    ADMIN_RELOAD,
+    ADMIN_CONFIRM_CLOCK,
+    ADMIN_TOKEN_ADD,
+    ADMIN_TOKEN_LIST,
+    ADMIN_TOKEN_REMOVE,
+    ADMIN_RELAY_MOVE,
+    ADMIN_TIER_INIT
+};
+
+/* Returns the verb as it is written in a request: "delete". Static. */
+const char *admin_verb_name(enum admin_verb verb);
+
+struct admin_request {
+    enum admin_verb verb;
+    char build[160];                 /* DELETE: a build-id or a prefix of one; otherwise "" */
+    struct live_selection processes; /* PAUSE and RESUME */
+    struct store_token token;        /* TOKEN_ADD: without times, numbers and hash; TOKEN_REMOVE: its name */
+    int64_t lasts;                   /* TOKEN_ADD: ns; 0: until says when it ends */
+    char until[40];                  /* TOKEN_ADD: a time for when_parse; "": none */
+};
+
+/* Parses a verb and its n arguments. METHOD: the verb is unknown. USAGE: the number of arguments is wrong, or one of
+ * them is not valid. The selectors of processes borrow their texts from arguments. */
+enum profd_status admin_parse(const char *verb, const char *const *arguments, size_t n, struct admin_request *out,
+                              struct profd_error *e);
 
 #endif

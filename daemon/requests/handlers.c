@@ -5,10 +5,10 @@
 #include "live/live.h"
 #include "proto/frame.h"
 #include "requests/admin.h"
-#include "requests/object.h"
-#include "requests/query.h"
+#include "requests/symbols.h"
+#include "requests/queries.h"
 #include "requests/relay.h"
-#include "requests/upload.h"
+#include "requests/uploads.h"
 
 void handlers_fill(const struct handlers_services *s, struct conn_handler out[HANDLERS_COUNT])
 {

@@ -25,7 +25,7 @@ struct intake {
     struct intake_config config;
     struct centre_counts counts;
     struct loop_timer *timer;
-    struct intake_parcels waiting; /* for the timer */
+    struct intake_parcels waiting; /* until the timer */
     size_t waiting_count, waiting_bytes;
     uint64_t began, latest; /* ms of loop_now: arrival of the first and the last of them */
     size_t held_bytes;      /* of all parcels that are not answered */
@@ -54,25 +54,8 @@ static void parcel_fail(struct intake_parcel *p, enum profd_status status, const
     p->status = p->status ? p->status : status;
 }
 
-/* Decodes an upload. One that cannot be read is put aside if it has a key, otherwise refused. */
-static void item_decode(struct intake_item *x)
-{
-    struct store_delivery *d = &x->delivery;
-    const enum profd_status status = segment_decode(d->bytes, d->size, &x->segment, &x->error);
-
-    if (status == PROFD_NO_MEMORY || status == PROFD_UNKNOWN_VERSION || x->segment.sequence == 0) {
-        x->status = status;
-        return;
-    }
-    x->decoded = !status;
-    memcpy(d->epoch, x->segment.epoch, sizeof d->epoch);
-    d->sequence = x->segment.sequence;
-    d->segment = status ? NULL : &x->segment;
-    d->fault = status ? x->error.sentence : NULL;
-    segment_digest(d->bytes, d->size, d->digest);
-}
-
-/* If an upload may become readable later, its whole parcel is refused, so that the host sends the upload again. */
+/* Decodes the uploads. One that cannot be read is put aside if it has a key, and refused otherwise. If it may become
+ * readable later, its whole parcel is refused, so that the host sends the upload again. */
 static void flush_prepare(struct writer_job *job)
 {
     struct intake_parcel *p;
@@ -82,16 +65,30 @@ static void flush_prepare(struct writer_job *job)
         for (size_t i = 0; i < p->count && !p->status && !p->prepared; i++) {
             struct intake_item *x = &p->items[i];
 
-            item_decode(x);
+            struct store_delivery *d = &x->delivery;
+            const enum profd_status status = segment_decode(d->bytes, d->size, &x->segment, &x->error);
+            const bool temporary = status == PROFD_NO_MEMORY || status == PROFD_UNKNOWN_VERSION;
+
             x->receipt.later = true;
-            if (x->status == PROFD_NO_MEMORY || x->status == PROFD_UNKNOWN_VERSION) {
-                parcel_fail(p, x->status, &x->error);
+            if (temporary) {
+                parcel_fail(p, status, &x->error);
             }
+            if (temporary || x->segment.sequence == 0) {
+                x->status = status;
+                continue;
+            }
+            x->decoded = !status;
+            memcpy(d->epoch, x->segment.epoch, sizeof d->epoch);
+            d->sequence = x->segment.sequence;
+            d->segment = status ? NULL : &x->segment;
+            d->fault = status ? x->error.sentence : NULL;
+            segment_digest(d->bytes, d->size, d->digest);
         }
         p->prepared = true;
     }
 }
 
+/* Returns whether the upload is still to be stored. */
 static bool item_goes(const struct intake_parcel *p, const struct intake_item *x)
 {
     return !p->status && !x->status && x->receipt.later;
@@ -184,17 +181,6 @@ static struct host_counts *find_counts(struct intake *n, const uint8_t host[STOR
     return hashmap_find(&n->known, host, STORE_HOST_SIZE);
 }
 
-/* The upload's own value of the label `host`, or "". */
-static const char *find_label(const struct segment *s)
-{
-    for (size_t i = 0; i < s->label_count; i++) {
-        if (!strcmp(s->labels[i].name, "host")) {
-            return s->labels[i].value;
-        }
-    }
-    return "";
-}
-
 static void log_receipt(const struct intake_parcel *p, const struct intake_item *x, struct host_counts *known)
 {
     const struct store_receipt *r = &x->receipt;
@@ -208,10 +194,18 @@ static void log_receipt(const struct intake_parcel *p, const struct intake_item 
                   "two machines may have one identity",
                   x->delivery.sequence, p->name);
     } else if (r->relabelled && known && !known->relabelled) {
+        const char *label = "";
+
+        for (size_t i = 0; i < x->segment.label_count; i++) {
+            if (!strcmp(x->segment.labels[i].name, "host")) {
+                label = x->segment.labels[i].value;
+                break;
+            }
+        }
         known->relabelled = true;
         log_write(LOG_LEVEL_WARNING, "host label",
                   "host %s sends uploads with the label host=\"%s\"; they count as those of host=\"%s\"", p->name,
-                  find_label(&x->segment), p->name);
+                  label, p->name);
     }
 }
 
@@ -259,16 +253,6 @@ static void parcel_end(struct intake *n, struct intake_parcel *p)
     p->done(p);
 }
 
-static void parcels_end(struct intake *n, struct intake_parcels *parcels)
-{
-    struct intake_parcel *p;
-
-    while ((p = STAILQ_FIRST(parcels))) {
-        STAILQ_REMOVE_HEAD(parcels, next);
-        parcel_end(n, p);
-    }
-}
-
 static void parcel_queue(struct intake *n, struct intake_parcel *p)
 {
     STAILQ_INSERT_TAIL(&n->waiting, p, next);
@@ -276,17 +260,7 @@ static void parcel_queue(struct intake *n, struct intake_parcel *p)
     n->waiting_count++;
 }
 
-static bool parcel_waits(const struct intake_parcel *p)
-{
-    bool waits = false;
-
-    for (size_t i = 0; i < p->count; i++) {
-        waits |= item_goes(p, &p->items[i]);
-    }
-    return waits;
-}
-
-/* Parcels of which uploads are left go on in another transaction, behind the other jobs of the writer. */
+/* Parcels with uploads left continue in another transaction, behind the other jobs of the writer. */
 static void flush_done(struct writer_job *job)
 {
     struct intake_flush *f = flush_of(job);
@@ -295,7 +269,12 @@ static void flush_done(struct writer_job *job)
 
     while ((p = STAILQ_FIRST(&f->parcels))) {
         STAILQ_REMOVE_HEAD(&f->parcels, next);
-        if (parcel_waits(p)) {
+        bool waits = false;
+
+        for (size_t i = 0; i < p->count; i++) {
+            waits |= item_goes(p, &p->items[i]);
+        }
+        if (waits) {
             more = true;
             parcel_queue(f->intake, p);
         } else {
@@ -391,7 +370,7 @@ static void take_from_share(struct intake *n, const void *key, size_t size, size
     }
 }
 
-/* Bytes of memory of the received bytes and of their decoded counts. */
+/* Returns the bytes of memory that the received bytes and their decoded counts take. */
 static size_t parcel_weigh(const struct intake_parcel *p)
 {
     size_t weight = sizeof *p;
@@ -541,11 +520,11 @@ void intake_free(struct intake *n)
         return;
     }
     const enum profd_status status = profd_error_set(&e, PROFD_STOPPING, "the daemon is stopping");
-    STAILQ_FOREACH(p, &n->waiting, next)
-    {
+    while ((p = STAILQ_FIRST(&n->waiting))) {
+        STAILQ_REMOVE_HEAD(&n->waiting, next);
         parcel_fail(p, status, &e);
+        parcel_end(n, p);
     }
-    parcels_end(n, &n->waiting);
     hashmap_clear(&n->known);
     hashmap_clear(&n->shares);
     loop_timer_free(n->timer);

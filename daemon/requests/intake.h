@@ -62,7 +62,7 @@ struct intake_parcel {
 };
 
 enum profd_status intake_new(const struct intake_config *config, struct intake **out, struct profd_error *e);
-/* Call it after the writer's thread has ended. Waiting parcels end with STOPPING. Accepts NULL. */
+/* Ends the waiting parcels with STOPPING. Call it after the writer's thread has ended. Accepts NULL. */
 void intake_free(struct intake *n);
 /* Sets the interval and the detail from now on. */
 void intake_set(struct intake *n, int64_t interval, const struct store_detail *detail);

@@ -3,9 +3,13 @@
 #include <ctype.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/log.h"
+#include "core/arena.h"
+#include "proto/hex.h"
+#include "render/document.h"
 
 static void metrics_head(struct buffer *out, const char *name, const char *type, const char *help)
 {
@@ -38,27 +42,28 @@ static void metrics_histogram_text(struct buffer *out, const char *name, const c
     buffer_add_format(out, "\nprofd_%s_count%s %" PRIu64 "\n", name, only, h->count);
 }
 
-static void metrics_lower(char *out, size_t size, const char *text)
+static void metrics_real(struct buffer *out, const char *name, const char *type, const char *help, double value)
 {
-    size_t i = 0;
-
-    for (; text[i] && i + 1 < size; i++) {
-        out[i] = (char)tolower((unsigned char)text[i]);
-    }
-    out[i] = 0;
+    metrics_head(out, name, type, help);
+    buffer_add_format(out, "profd_%s ", name);
+    buffer_add_shortest(out, value);
+    buffer_add_char(out, '\n');
 }
 
-/* Counts by status, those that happened. */
-static void metrics_reasons(struct buffer *out, const char *name, const struct refusals *r)
+/* Adds the counts by status that are not 0. labels: those before the label reason, with a comma behind each. */
+static void metrics_reasons(struct buffer *out, const char *name, const char *labels, const struct refusals *r)
 {
     for (unsigned i = 0; i < REFUSALS_STATUSES; i++) {
-        char reason[32];
+        const char *status = profd_status_name((enum profd_status)i);
 
         if (!r->of[i]) {
             continue;
         }
-        metrics_lower(reason, sizeof reason, profd_status_name((enum profd_status)i));
-        buffer_add_format(out, "profd_%s{reason=\"%s\"} %" PRIu64 "\n", name, reason, r->of[i]);
+        buffer_add_format(out, "profd_%s{%sreason=\"", name, labels);
+        for (; *status; status++) {
+            buffer_add_char(out, (char)tolower((unsigned char)*status));
+        }
+        buffer_add_format(out, "\"} %" PRIu64 "\n", r->of[i]);
     }
 }
 
@@ -71,14 +76,14 @@ static void metrics_live(const struct live_counts *c, struct buffer *out)
                   "Live processes with descriptors in the service manager's store.", c->kept);
     metrics_value(out, "attaches_total", "counter", "Processes attached, again or for the first time.", c->attached);
     metrics_head(out, "attach_refused_total", "counter", "Processes not attached, by reason.");
-    metrics_reasons(out, "attach_refused_total", &c->attach_refused);
+    metrics_reasons(out, "attach_refused_total", "", &c->attach_refused);
     metrics_value(out, "harvests_total", "counter", "Harvests of live processes with new counts that were stored.",
                   c->harvests);
     metrics_head(out, "harvest_seconds", "histogram", "Time from the start of such a harvest to its commit.");
     metrics_histogram_text(out, "harvest_seconds", NULL, NULL, &c->seconds);
     metrics_head(out, "harvest_refused_total", "counter",
                  "Processes that are no longer read because their memory is invalid, by reason.");
-    metrics_reasons(out, "harvest_refused_total", &c->harvests_refused);
+    metrics_reasons(out, "harvest_refused_total", "", &c->harvests_refused);
     metrics_value(out, "processes_ended_total", "counter", "Processes read for the last time after their end.",
                   c->ended);
     metrics_value(out, "processes_end_not_seen_total", "counter",
@@ -92,16 +97,7 @@ static void metrics_uploads(const struct pages_numbers *n, struct buffer *out)
     metrics_head(out, "uploads_total", "counter", "Uploads answered, by result and, if rejected, reason.");
     buffer_add_format(out, "profd_uploads_total{result=\"ok\",reason=\"\"} %" PRIu64 "\n", u->stored);
     buffer_add_format(out, "profd_uploads_total{result=\"duplicate\",reason=\"\"} %" PRIu64 "\n", u->duplicate);
-    for (unsigned i = 0; i < REFUSALS_STATUSES; i++) {
-        char reason[32];
-
-        if (!u->refused.of[i]) {
-            continue;
-        }
-        metrics_lower(reason, sizeof reason, profd_status_name((enum profd_status)i));
-        buffer_add_format(out, "profd_uploads_total{result=\"rejected\",reason=\"%s\"} %" PRIu64 "\n", reason,
-                          u->refused.of[i]);
-    }
+    metrics_reasons(out, "uploads_total", "result=\"rejected\",", &u->refused);
     metrics_value(out, "upload_bytes_total", "counter", "Bytes of uploads received.", u->bytes);
     metrics_value(out, "samples_total", "counter", "Clock ticks in stored uploads since start.",
                   u->samples + n->live.samples);
@@ -113,39 +109,6 @@ static void metrics_uploads(const struct pages_numbers *n, struct buffer *out)
     buffer_add_format(
         out, "profd_objects_total{result=\"ok\"} %" PRIu64 "\nprofd_objects_total{result=\"failed\"} %" PRIu64 "\n",
         n->objects.stored, n->objects.failed);
-}
-
-static void metrics_queries(const struct pages_numbers *n, struct buffer *out)
-{
-    metrics_head(out, "query_duration_seconds", "histogram", "Time from the query to its answer.");
-    for (unsigned i = 0; i < QUERY_KINDS; i++) {
-        metrics_histogram_text(out, "query_duration_seconds", "endpoint", query_kind_name((enum query_kind)i),
-                               &n->queries[i]);
-    }
-    metrics_head(out, "http_responses_total", "counter", "HTTP answers by class.");
-    for (unsigned i = 1; i < 6; i++) {
-        buffer_add_format(out, "profd_http_responses_total{class=\"%uxx\"} %" PRIu64 "\n", i, n->http.answered[i]);
-    }
-    metrics_value(out, "http_response_bytes_total", "counter", "Bytes sent by HTTP.", n->http.bytes);
-    metrics_value(out, "http_connections", "gauge", "HTTP connections open.", n->http.connections);
-    metrics_value(out, "answer_bytes", "gauge", "Bytes of unread answers.", n->answer_bytes);
-}
-
-/* The series are few, whatever the number of users, and their sum is that of all users. */
-static void metrics_users(const struct store_totals *t, struct buffer *out)
-{
-    uint64_t others = t->user_bytes;
-
-    metrics_value(out, "users", "gauge", "Users that store anything.", t->users);
-    metrics_head(
-        out, "user_bytes", "gauge",
-        "Bytes that a user stores: by uid the 20 users that store most, as uid others all other users together.");
-    for (size_t i = 0; i < t->largest_count; i++) {
-        buffer_add_format(out, "profd_user_bytes{uid=\"%" PRIu32 "\"} %" PRIu64 "\n", t->largest[i].uid,
-                          t->largest[i].bytes);
-        others -= t->largest[i].bytes;
-    }
-    buffer_add_format(out, "profd_user_bytes{uid=\"others\"} %" PRIu64 "\n", others);
 }
 
 static void metrics_store(const struct pages_numbers *n, const struct store_totals *t, struct buffer *out)
@@ -187,68 +150,6 @@ static void metrics_store(const struct pages_numbers *n, const struct store_tota
     metrics_value(out, "reserve_bytes", "gauge", "Bytes of the reserve.", n->reserve_bytes);
 }
 
-void metrics_format(const struct pages_numbers *n, const struct store_totals *totals,
-                    const struct query_cache_use *cache, double start, struct buffer *out)
-{
-    metrics_head(out, "build_info", "gauge", "The running version.");
-    buffer_add_format(out, "profd_build_info{version=\"%s\"} 1\n", PROFD_VERSION);
-    metrics_head(out, "start_time_seconds", "gauge", "When the daemon started, since the epoch.");
-    buffer_add_text(out, "profd_start_time_seconds ");
-    buffer_add_shortest(out, start);
-    buffer_add_char(out, '\n');
-    metrics_uploads(n, out);
-    metrics_queries(n, out);
-    metrics_store(n, totals, out);
-    metrics_users(totals, out);
-    metrics_value(out, "sum_cache_hits_total", "counter", "Sums that a query found in the cache.", cache->found);
-    metrics_value(out, "sum_cache_misses_total", "counter", "Sums that a query had to compute.", cache->missed);
-    metrics_value(out, "sum_cache_bytes", "gauge", "Bytes of cached sums.", cache->bytes);
-    metrics_value(out, "sum_cache_entries", "gauge", "Cached sums.", cache->entries);
-    buffer_add_text(out, "# HELP profd_answers_total Cacheable answers, by result: from the cache, revalidated by "
-                         "ETag, or computed.\n# TYPE profd_answers_total counter\n");
-    buffer_add_format(out, "profd_answers_total{how=\"at_once\"} %" PRIu64 "\n", n->answers.at_once);
-    buffer_add_format(out, "profd_answers_total{how=\"after_look\"} %" PRIu64 "\n", n->answers.after_look);
-    buffer_add_format(out, "profd_answers_total{how=\"made\"} %" PRIu64 "\n", n->answers.made);
-    metrics_value(out, "answers_kept_bytes", "gauge", "Bytes of cached answers.", n->answers.bytes);
-    metrics_value(out, "answers_kept", "gauge", "Cached answers.", n->answers.entries);
-    metrics_live(&n->live, out);
-    static const char *const tasks[] = {"compact", "retire", "shrink", "relay", "forget"};
-
-    metrics_head(out, "upkeep_seconds_total", "counter", "Time of the writer thread spent on upkeep, by task.");
-    for (unsigned i = 0; i < sizeof tasks / sizeof tasks[0]; i++) {
-        buffer_add_format(out, "profd_upkeep_seconds_total{task=\"%s\"} ", tasks[i]);
-        buffer_add_shortest(out, n->upkeep.seconds[i]);
-        buffer_add_char(out, '\n');
-    }
-    metrics_value(out, "ledger_mismatch_total", "counter",
-                  "Differences found between what is stored and the ledger; must stay 0.", n->verified.mismatches);
-    metrics_value(out, "verification_rounds_total", "counter", "Complete rounds of verification since start.",
-                  n->verified.rounds);
-    metrics_head(out, "verification_last_round_timestamp_seconds", "gauge",
-                 "When the latest round ended; 0: none yet.");
-    buffer_add_text(out, "profd_verification_last_round_timestamp_seconds ");
-    buffer_add_shortest(out, n->verified.ended);
-    buffer_add_char(out, '\n');
-    metrics_value(out, "verification_last_round_mismatches", "gauge", "Differences found in the latest round.",
-                  n->verified.round_mismatches);
-    metrics_value(out, "write_batches_total", "counter",
-                  "Batches of uploads and other jobs that the writer thread has finished.", n->batches);
-    metrics_value(out, "connections", "gauge", "Connections to the upload socket.", n->conns.connections);
-    metrics_value(out, "connections_total", "counter", "Connections accepted.", n->conns.accepted);
-    metrics_value(out, "connections_refused_total", "counter", "Connections refused because of a limit.",
-                  n->conns.refused);
-    metrics_value(out, "connections_failed_total", "counter", "Connections closed for an error.", n->conns.failed);
-    metrics_value(out, "frames_total", "counter", "Frames received.", n->conns.frames);
-    metrics_value(out, "body_bytes", "gauge", "Bytes of frames held.", n->conns.bodies);
-    metrics_head(out, "queue_length", "gauge", "Jobs queued or running, by queue.");
-    buffer_add_format(out,
-                      "profd_queue_length{queue=\"writer\"} %zu\nprofd_queue_length{queue=\"reader\"} %zu\n"
-                      "profd_queue_length{queue=\"object\"} %zu\nprofd_queue_length{queue=\"harvest\"} %zu\n",
-                      n->writer_pending, n->reader_pending, n->object_pending, n->live.pending);
-    metrics_value(out, "log_lines_suppressed_total", "counter", "Log lines suppressed by the rate limit.",
-                  log_suppressed());
-}
-
 static void metrics_relay(const struct relay_counts *n, const struct store_relay *r, struct buffer *out)
 {
     metrics_head(out, "relay_uploads", "gauge", "Uploads accepted since relay was configured, by state.");
@@ -279,10 +180,8 @@ static void metrics_centre(const struct centre_counts *n, const struct store_cen
     metrics_value(out, "centre_last_upload_timestamp_seconds", "gauge", "When the latest upload arrived; 0: never.",
                   (uint64_t)(c->last / 1000000000));
     if (n->interval_ms) {
-        metrics_head(out, "centre_interval_seconds", "gauge", "Interval in which each host connects once.");
-        buffer_add_text(out, "profd_centre_interval_seconds ");
-        buffer_add_shortest(out, (double)n->interval_ms / 1000);
-        buffer_add_char(out, '\n');
+        metrics_real(out, "centre_interval_seconds", "gauge", "Interval in which each host connects once.",
+                     (double)n->interval_ms / 1000);
     }
     metrics_value(out, "centre_damaged_sums", "gauge", "Stored sums that cannot be read and were put aside.",
                   c->damaged);
@@ -304,30 +203,407 @@ static void metrics_centre(const struct centre_counts *n, const struct store_cen
                       n->segments.refused);
 }
 
-static void metrics_tier(const struct sealer_counts *c, struct buffer *out)
+void metrics_format(const struct pages_setup *setup, const struct pages_numbers *n, const struct pages_store *store,
+                    const struct query_cache_use *cache, double start, struct buffer *out)
 {
-    metrics_value(out, "tier_sealed_days", "gauge", "Days of which sums were moved to ClickHouse.",
-                  c->totals.days_sealed);
-    metrics_value(out, "tier_waiting_days", "gauge", "Days that could be moved and are not yet.",
-                  c->totals.days_waiting);
-    metrics_value(out, "tier_bytes", "gauge", "Bytes of the sums that were moved.", c->totals.bytes);
-    metrics_head(out, "tier_lag_seconds", "gauge", "For how long the oldest day that waits could have been moved.");
-    buffer_add_text(out, "profd_tier_lag_seconds ");
-    buffer_add_shortest(out, c->lag);
-    buffer_add_char(out, '\n');
-    metrics_value(out, "tier_failures_total", "counter", "Steps of moving a day that failed since start.", c->failures);
-}
+    const struct store_totals *totals = &store->totals;
 
-void metrics_format_fleet(const struct status_setup *setup, const struct pages_numbers *n,
-                          const struct status_store *store, struct buffer *out)
-{
+    metrics_head(out, "build_info", "gauge", "The running version.");
+    buffer_add_format(out, "profd_build_info{version=\"%s\"} 1\n", PROFD_VERSION);
+    metrics_real(out, "start_time_seconds", "gauge", "When the daemon started, since the epoch.", start);
+    metrics_uploads(n, out);
+
+    metrics_head(out, "query_duration_seconds", "histogram", "Time from the query to its answer.");
+    for (unsigned i = 0; i < QUERY_KINDS; i++) {
+        metrics_histogram_text(out, "query_duration_seconds", "endpoint", query_kind_name((enum query_kind)i),
+                               &n->queries[i]);
+    }
+    metrics_head(out, "http_responses_total", "counter", "HTTP answers by class.");
+    for (unsigned i = 1; i < 6; i++) {
+        buffer_add_format(out, "profd_http_responses_total{class=\"%uxx\"} %" PRIu64 "\n", i, n->http.answered[i]);
+    }
+    metrics_value(out, "http_response_bytes_total", "counter", "Bytes sent by HTTP.", n->http.bytes);
+    metrics_value(out, "http_connections", "gauge", "HTTP connections open.", n->http.connections);
+    metrics_value(out, "answer_bytes", "gauge", "Bytes of unread answers.", n->answer_bytes);
+    metrics_store(n, totals, out);
+
+    /* Few series, whatever the number of users; their sum is that of all users. */
+    uint64_t others = totals->user_bytes;
+
+    metrics_value(out, "users", "gauge", "Users that store anything.", totals->users);
+    metrics_head(
+        out, "user_bytes", "gauge",
+        "Bytes that a user stores: by uid the 20 users that store most, as uid others all other users together.");
+    for (size_t i = 0; i < totals->largest_count; i++) {
+        buffer_add_format(out, "profd_user_bytes{uid=\"%" PRIu32 "\"} %" PRIu64 "\n", totals->largest[i].uid,
+                          totals->largest[i].bytes);
+        others -= totals->largest[i].bytes;
+    }
+    buffer_add_format(out, "profd_user_bytes{uid=\"others\"} %" PRIu64 "\n", others);
+
+    metrics_value(out, "sum_cache_hits_total", "counter", "Sums that a query found in the cache.", cache->found);
+    metrics_value(out, "sum_cache_misses_total", "counter", "Sums that a query had to compute.", cache->missed);
+    metrics_value(out, "sum_cache_bytes", "gauge", "Bytes of cached sums.", cache->bytes);
+    metrics_value(out, "sum_cache_entries", "gauge", "Cached sums.", cache->entries);
+    buffer_add_text(out, "# HELP profd_answers_total Cacheable answers, by result: from the cache, revalidated by "
+                         "ETag, or computed.\n# TYPE profd_answers_total counter\n");
+    buffer_add_format(out, "profd_answers_total{how=\"at_once\"} %" PRIu64 "\n", n->answers.at_once);
+    buffer_add_format(out, "profd_answers_total{how=\"after_look\"} %" PRIu64 "\n", n->answers.after_look);
+    buffer_add_format(out, "profd_answers_total{how=\"made\"} %" PRIu64 "\n", n->answers.made);
+    metrics_value(out, "answers_kept_bytes", "gauge", "Bytes of cached answers.", n->answers.bytes);
+    metrics_value(out, "answers_kept", "gauge", "Cached answers.", n->answers.entries);
+    metrics_live(&n->live, out);
+    static const char *const tasks[] = {"compact", "retire", "shrink", "relay", "forget"};
+
+    metrics_head(out, "upkeep_seconds_total", "counter", "Time of the writer thread spent on upkeep, by task.");
+    for (unsigned i = 0; i < sizeof tasks / sizeof tasks[0]; i++) {
+        buffer_add_format(out, "profd_upkeep_seconds_total{task=\"%s\"} ", tasks[i]);
+        buffer_add_shortest(out, n->upkeep.seconds[i]);
+        buffer_add_char(out, '\n');
+    }
+    metrics_value(out, "ledger_mismatch_total", "counter",
+                  "Differences found between what is stored and the ledger; must stay 0.", n->verified.mismatches);
+    metrics_value(out, "verification_rounds_total", "counter", "Complete rounds of verification since start.",
+                  n->verified.rounds);
+    metrics_real(out, "verification_last_round_timestamp_seconds", "gauge", "When the latest round ended; 0: none yet.",
+                 n->verified.ended);
+    metrics_value(out, "verification_last_round_mismatches", "gauge", "Differences found in the latest round.",
+                  n->verified.round_mismatches);
+    metrics_value(out, "write_batches_total", "counter",
+                  "Batches of uploads and other jobs that the writer thread has finished.", n->batches);
+    metrics_value(out, "connections", "gauge", "Connections to the upload socket.", n->conns.connections);
+    metrics_value(out, "connections_total", "counter", "Connections accepted.", n->conns.accepted);
+    metrics_value(out, "connections_refused_total", "counter", "Connections refused because of a limit.",
+                  n->conns.refused);
+    metrics_value(out, "connections_failed_total", "counter", "Connections closed for an error.", n->conns.failed);
+    metrics_value(out, "frames_total", "counter", "Frames received.", n->conns.frames);
+    metrics_value(out, "body_bytes", "gauge", "Bytes of frames held.", n->conns.bodies);
+    metrics_head(out, "queue_length", "gauge", "Jobs queued or running, by queue.");
+    buffer_add_format(out,
+                      "profd_queue_length{queue=\"writer\"} %zu\nprofd_queue_length{queue=\"reader\"} %zu\n"
+                      "profd_queue_length{queue=\"object\"} %zu\nprofd_queue_length{queue=\"harvest\"} %zu\n",
+                      n->writer_pending, n->reader_pending, n->object_pending, n->live.pending);
+    metrics_value(out, "log_lines_suppressed_total", "counter", "Log lines suppressed by the rate limit.",
+                  log_suppressed());
+
     if (setup->relay) {
         metrics_relay(&n->relay, &store->relay, out);
     }
     if (setup->tier) {
-        metrics_tier(&n->tier, out);
+        metrics_value(out, "tier_sealed_days", "gauge", "Days of which sums were moved to ClickHouse.",
+                      n->tier.totals.days_sealed);
+        metrics_value(out, "tier_waiting_days", "gauge", "Days that could be moved and are not yet.",
+                      n->tier.totals.days_waiting);
+        metrics_value(out, "tier_bytes", "gauge", "Bytes of the sums that were moved.", n->tier.totals.bytes);
+        metrics_real(out, "tier_lag_seconds", "gauge", "For how long the oldest day that waits could have been moved.",
+                     n->tier.lag);
+        metrics_value(out, "tier_failures_total", "counter", "Steps of moving a day that failed since start.",
+                      n->tier.failures);
     }
     if (n->hosts) {
         metrics_centre(&n->centre, &store->centre, out);
     }
+}
+
+/* Hosts of a centre. Their counts are copied on the loop's thread. The text is made on a reader thread, because 2,000
+ * hosts have 20,000 lines. */
+
+#define NS 1e9
+#define DAY_NS INT64_C(86400000000000)
+#define AGE_NS (METRICS_HOSTS_AGE_DAYS * DAY_NS)
+#define BACKLOG_NS INT64_C(3600000000000)
+#define ROWS_BYTES (64u << 20)
+
+struct host_row {
+    char *labels;
+    int64_t last, delivered; /* ns */
+    bool two_machines;
+    const struct host_counts *counts;
+};
+
+struct host_rows {
+    struct metrics_hosts *m;
+    const struct store_scope *scope;
+    struct arena *arena;
+    struct host_row *rows;
+    uint32_t count, capacity;
+    uint64_t listed[2], unlisted[2], absent; /* [1]: with something wrong */
+    bool failed;
+};
+
+static const struct host_counts host_counts_none = {.backlog = -1};
+
+/* Writes text with backslash, quote and line feed escaped, at most 2 bytes for each of its own. Returns the end. */
+static char *metrics_put_value(char *to, const char *text)
+{
+    for (; *text; text++) {
+        if (*text == '\\' || *text == '"' || *text == '\n') {
+            *to++ = '\\';
+        }
+        *to++ = *text == '\n' ? 'n' : *text;
+    }
+    return to;
+}
+
+enum profd_status metrics_hosts_begin(struct metrics_hosts *m, const struct hashmap *counts, int64_t now,
+                                      int64_t interval, struct profd_error *e)
+{
+    size_t at = 0;
+    const void *host;
+    const struct host_counts *value;
+
+    *m = (struct metrics_hosts){.active = counts != NULL, .now = now, .interval = interval};
+    buffer_init(&m->text, METRICS_HOSTS_BYTES);
+    if (!counts || !counts->count) {
+        return PROFD_OK;
+    }
+    m->counted = calloc(counts->count, sizeof *m->counted);
+    if (!m->counted) {
+        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for counts of %zu hosts", counts->count);
+    }
+    while ((value = hashmap_next(counts, &at, &host)) != NULL) {
+        struct metrics_counted *c = &m->counted[m->count++];
+
+        memcpy(c->host, host, sizeof c->host);
+        c->counts = *value;
+    }
+    return PROFD_OK;
+}
+
+static int counted_compare(const void *a, const void *b)
+{
+    return memcmp(a, b, STORE_HOST_SIZE); /* host is the first member */
+}
+
+static bool take_host(void *context, const struct store_fleet_host *h)
+{
+    struct host_rows *r = context;
+    const struct metrics_hosts *m = r->m;
+    const struct metrics_counted *counted =
+        m->count ? bsearch(h->host, m->counted, m->count, sizeof *counted, counted_compare) : NULL;
+    const struct host_counts *n = counted ? &counted->counts : &host_counts_none;
+
+    /* What the alerts call wrong. */
+    const bool two_machines = m->now - h->copied < DAY_NS,
+               wrong = (m->interval && m->now - h->last > 2 * m->interval) || two_machines || n->backlog > BACKLOG_NS ||
+                       n->refused + n->segments.refused + n->segments.put_aside + n->segments.conflicts > 0;
+    const bool absent = m->now - h->last > AGE_NS, listed = !absent && r->listed[wrong] < METRICS_HOSTS_MOST;
+
+    if (!store_scope_has(r->scope, h->uid)) {
+        return true;
+    }
+    *(absent ? &r->absent : listed ? &r->listed[wrong] : &r->unlisted[wrong]) += 1;
+    if (!listed) {
+        return true;
+    }
+
+    /* Each byte of the texts may be escaped; beside them there are fewer than 100 bytes. */
+    struct host_row *rows = arena_extend(r->arena, r->rows, r->count, &r->capacity, sizeof *rows);
+    char *labels = rows ? arena_take(r->arena, 2 * (strlen(h->name) + strlen(h->tenant)) + 100) : NULL, *to = labels;
+
+    r->failed = !labels;
+    if (!labels) {
+        return false;
+    }
+    to = metrics_put_value(stpcpy(to, "host=\""), h->name);
+    to = metrics_put_value(stpcpy(to, "\",tenant=\""), h->tenant);
+    to = hex_put(stpcpy(to, "\",identity=\""), h->host, STORE_HOST_SIZE);
+    *to++ = '"';
+    r->rows = rows;
+    rows[r->count++] = (struct host_row){
+        .labels = labels, .last = h->last, .delivered = h->delivered, .two_machines = two_machines, .counts = n};
+    return true;
+}
+
+/* Each returns whether the host has the value. */
+static bool get_lag(const struct host_row *h, int64_t now, double *out)
+{
+    *out = (double)(now > h->last ? now - h->last : 0) / NS;
+    return true;
+}
+
+static bool get_backlog(const struct host_row *h, int64_t now, double *out)
+{
+    (void)now;
+    *out = (double)h->counts->backlog / NS;
+    return h->counts->backlog >= 0;
+}
+
+static bool get_delivered(const struct host_row *h, int64_t now, double *out)
+{
+    (void)now;
+    *out = (double)h->delivered / NS;
+    return h->delivered != 0;
+}
+
+static bool get_refusals(const struct host_row *h, int64_t now, double *out)
+{
+    (void)now;
+    *out = (double)(h->counts->refused + h->counts->segments.refused);
+    return true;
+}
+
+static bool get_two(const struct host_row *h, int64_t now, double *out)
+{
+    (void)now;
+    *out = 1;
+    return h->two_machines;
+}
+
+static void add_families(const struct host_rows *r, struct buffer *out)
+{
+    static const struct {
+        const char *name, *type, *help;
+        bool (*get)(const struct host_row *h, int64_t now, double *out);
+    } families[] = {
+        {"host_lag_seconds", "gauge", "Time since the host last connected.", get_lag},
+        {"host_backlog_seconds", "gauge",
+         "Age of the host's oldest unacknowledged upload when it last connected; absent if it does not state it or has "
+         "not connected since the start.",
+         get_backlog},
+        {"host_last_upload_timestamp_seconds", "gauge", "When the latest upload of the host arrived.", get_delivered},
+        {"host_refusals_total", "counter", "Batches and uploads of the host that were refused since start.",
+         get_refusals},
+        {"host_two_machines", "gauge", "1: two machines connected as this host within a day.", get_two}};
+
+    for (size_t f = 0; f < sizeof families / sizeof *families; f++) {
+        metrics_head(out, families[f].name, families[f].type, families[f].help);
+        for (uint32_t i = 0; i < r->count; i++) {
+            double value;
+
+            if (families[f].get(&r->rows[i], r->m->now, &value)) {
+                buffer_add_text(out, "profd_");
+                buffer_add_text(out, families[f].name);
+                buffer_add_char(out, '{');
+                buffer_add_text(out, r->rows[i].labels);
+                buffer_add_text(out, "} ");
+                buffer_add_shortest(out, value);
+                buffer_add_char(out, '\n');
+            }
+        }
+    }
+}
+
+static void add_segments(const struct host_rows *r, struct buffer *out)
+{
+    static const char *const results[] = {"counted", "repeat", "put-aside", "conflict"};
+
+    metrics_head(out, "host_received_total", "counter",
+                 "Uploads of the host that were acknowledged since start, by result.");
+    for (uint32_t i = 0; i < r->count; i++) {
+        const struct delivery_counts *n = &r->rows[i].counts->segments;
+        const uint64_t values[] = {n->counted, n->again, n->put_aside, n->conflicts};
+
+        for (size_t k = 0; k < sizeof values / sizeof *values; k++) {
+            buffer_add_text(out, "profd_host_received_total{");
+            buffer_add_text(out, r->rows[i].labels);
+            buffer_add_text(out, ",result=\"");
+            buffer_add_text(out, results[k]);
+            buffer_add_text(out, "\"} ");
+            buffer_add_u64(out, values[k], 0);
+            buffer_add_char(out, '\n');
+        }
+    }
+}
+
+enum profd_status metrics_hosts_format(struct metrics_hosts *m, struct store *store, const struct store_scope *scope,
+                                       struct profd_error *e)
+{
+    struct host_rows r = {.m = m, .scope = scope};
+    enum profd_status status;
+
+    if (!m->active) {
+        return PROFD_OK;
+    }
+    if (m->count) {
+        qsort(m->counted, m->count, sizeof *m->counted, counted_compare);
+    }
+    r.arena = arena_new(ROWS_BYTES);
+    status = r.arena ? store_each_host(store, take_host, &r, e)
+                     : profd_error_set(e, PROFD_NO_MEMORY, "no memory for a list of hosts");
+    if (!status && r.failed) {
+        status = profd_error_set(e, PROFD_NO_MEMORY, "no memory for a list of hosts");
+    }
+    if (!status) {
+        metrics_head(
+            &m->text, "hosts", "gauge",
+            "Hosts by state. Only those of state listed have values of their own; absent: has not arrived for 30 days; "
+            "unlisted: beyond the first 1000 by name; unlisted-wrong: something is wrong, but beyond the first 1000 "
+            "of these.");
+        buffer_add_format(&m->text, "profd_hosts{state=\"listed\"} %u\n", (unsigned)r.count);
+        buffer_add_format(&m->text, "profd_hosts{state=\"unlisted\"} %llu\n", (unsigned long long)r.unlisted[0]);
+        buffer_add_format(&m->text, "profd_hosts{state=\"unlisted-wrong\"} %llu\n", (unsigned long long)r.unlisted[1]);
+        buffer_add_format(&m->text, "profd_hosts{state=\"absent\"} %llu\n", (unsigned long long)r.absent);
+        add_families(&r, &m->text);
+        add_segments(&r, &m->text);
+    }
+    arena_free(r.arena);
+    return status;
+}
+
+void metrics_hosts_done(struct metrics_hosts *m)
+{
+    free(m->counted);
+    buffer_done(&m->text);
+    *m = (struct metrics_hosts){.active = false};
+}
+
+static void add_label(struct buffer *out, const char *name, const json_t *document, const char *field)
+{
+    const char *text = json_string_value(json_object_get(document, field));
+
+    buffer_add_text(out, name);
+    buffer_add_text(out, "=\"");
+    if (text) {
+        char *to = buffer_open(out, 2 * strlen(text));
+        if (to) {
+            buffer_close(out, metrics_put_value(to, text));
+        }
+    }
+    buffer_add_char(out, '"');
+}
+
+static bool take_document(void *context, const struct store_watch_row *row)
+{
+    json_t *document = json_loads(row->document, 0, NULL);
+
+    return !document || !json_array_append_new(context, document);
+}
+
+enum profd_status metrics_watch_format(struct store *store, struct buffer *out, struct profd_error *e)
+{
+    /* A family of metrics is a field of all documents. */
+    static const struct {
+        const char *name, *type, *help, *field;
+    } families[] = {
+        {"watch_self_seconds_total", "counter", "Self time of a watched function.", "self"},
+        {"watch_calls_total", "counter",
+         "Calls of a watched function; of programs that count none, ticks that found it below a caller.", "calls"},
+        {"watch_removals_total", "counter",
+         "Looks that found counts of a watched function removed: what arrived in between may be missing.", "removals"}};
+    json_t *documents = json_array();
+    enum profd_status status =
+        documents ? store_each_watch_row(store, take_document, documents, e) : profd_no_memory(e);
+
+    for (size_t i = 0; !status && i < sizeof families / sizeof *families; i++) {
+        metrics_head(out, families[i].name, families[i].type, families[i].help);
+        for (size_t k = 0; k < json_array_size(documents); k++) {
+            const json_t *document = json_array_get(documents, k);
+
+            buffer_add_format(out, "profd_%s{", families[i].name);
+            add_label(out, "watch", document, "watch");
+            add_label(out, ",function", document, "function");
+            buffer_add_text(out, "} ");
+            const json_t *value = json_object_get(document, families[i].field);
+
+            if (json_is_integer(value)) {
+                buffer_add_u64(out, (uint64_t)json_integer_value(value), 0);
+            } else {
+                buffer_add_shortest(out, json_number_value(value));
+            }
+            buffer_add_char(out, '\n');
+        }
+    }
+    json_decref(documents);
+    return status;
 }

@@ -1,4 +1,5 @@
-/* What the pages tell: numbers of the daemon's components at one moment. */
+/* What status and metrics show: counts of the daemon's components at one moment, the configuration, and the store's
+ * totals. */
 #ifndef PROFD_REQUESTS_NUMBERS_H
 #define PROFD_REQUESTS_NUMBERS_H
 
@@ -14,6 +15,7 @@
 #include "net/conn.h"
 #include "net/http.h"
 #include "query/query.h"
+#include "store/store.h"
 #include "tier/mirror.h"
 #include "writer/upkeep_job.h"
 #include "writer/verifier.h"
@@ -58,6 +60,22 @@ struct host_counts {
     uint64_t refused; /* arrivals */
     int64_t backlog;  /* ns: age of its oldest unacknowledged upload when it last connected; -1: unknown */
     bool relabelled;  /* the log has said that it sends another label `host` */
+};
+
+/* From the configuration. */
+struct pages_setup {
+    const char *http;    /* ADDR:PORT; NULL: none */
+    bool http_open;      /* no token is asked for */
+    unsigned user_share; /* percent */
+    const char *relay;   /* URL of the centre; NULL: nothing is forwarded */
+    const char *tier;    /* URL of ClickHouse; NULL: past days stay */
+};
+
+/* From the store. */
+struct pages_store {
+    struct store_totals totals;
+    struct store_relay relay;
+    struct store_centre centre;
 };
 
 struct pages_numbers {

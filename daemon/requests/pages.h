@@ -1,13 +1,12 @@
-/* Answers that need no profile: health, status, metrics, and the dashboard's files. On the loop. */
+/* Answers that need no profile: health, status, metrics, and the dashboard's files. On the loop's thread. */
 #ifndef PROFD_REQUESTS_PAGES_H
 #define PROFD_REQUESTS_PAGES_H
 
 #include <stdbool.h>
 
-#include "requests/metrics_hosts.h"
+#include "requests/metrics.h"
 #include "requests/numbers.h"
-#include "requests/page.h"
-#include "requests/status.h"
+#include "requests/requests.h"
 #include "query/query.h"
 #include "store/store.h"
 
@@ -17,27 +16,27 @@ struct pages_config {
     void (*get_numbers)(void *context, struct pages_numbers *out);
     void *context;
     double start; /* seconds since the epoch */
-    struct status_setup setup;
+    struct pages_setup setup;
 };
 
-/* Codes the dashboard's files. */
+/* Compresses the dashboard's files. NO_MEMORY. */
 enum profd_status pages_new(const struct pages_config *config, struct pages **out, struct profd_error *e);
-/* The setup from now on. */
-void pages_set_setup(struct pages *p, const struct status_setup *setup);
+/* Replaces the setup. */
+void pages_set_setup(struct pages *p, const struct pages_setup *setup);
 /* Accepts NULL. */
 void pages_free(struct pages *p);
 
 /* True if the request is for a file of the dashboard, /healthz or /readyz. The page's strings live as long as the pages
  * and the request. */
 bool pages_find(struct pages *p, enum query_source source, const struct query_request *request, struct page *page);
-/* /api/v1/status and /metrics, which tell what the store holds, too. */
-void pages_make_status(struct pages *p, const struct status_store *store, struct page *page);
-/* store NULL: the asker may read only about its hosts. Ends hosts. */
-void pages_make_metrics(struct pages *p, const struct status_store *store, const struct query_cache_use *cache,
+/* Makes /api/v1/status. */
+void pages_make_status(struct pages *p, const struct pages_store *store, struct page *page);
+/* Makes /metrics. store NULL: the client may read only the metrics of its hosts. Calls metrics_hosts_done. */
+void pages_make_metrics(struct pages *p, const struct pages_store *store, const struct query_cache_use *cache,
                         struct metrics_hosts *hosts, struct page *page);
-/* Is this a centre, so that /metrics tells of hosts? */
+/* Returns whether the daemon is a centre, so that /metrics has metrics of hosts. */
 bool pages_tells_hosts(const struct pages *p);
-/* Notes what is known of hosts now; on the loop. */
+/* metrics_hosts_begin with the current counts. */
 enum profd_status pages_begin_hosts(const struct pages *p, int64_t now, struct metrics_hosts *hosts,
                                     struct profd_error *e);
 

@@ -50,35 +50,6 @@ static struct relay_request *relay_of(struct writer_job *job)
     return container_of(job, struct relay_request, job);
 }
 
-/* FORBIDDEN: this peer may not fetch. CONFIG: nothing is forwarded. */
-static enum profd_status relay_check(const struct relay_service *s, const struct conn *c, struct profd_error *e)
-{
-    const struct peer *peer = conn_get_peer(c);
-
-    if (!peer->may_relay) {
-        return profd_error_set(e, PROFD_FORBIDDEN,
-                               "user %u may not fetch uploads; only root, the daemon's user and profd-relay may",
-                               peer->uid);
-    }
-    if (!s->active) {
-        return profd_error_set(e, PROFD_CONFIG, "nothing is forwarded: relay is not configured");
-    }
-    return writer_check(s->writer, e);
-}
-
-/* An object that is too large with its instructions may be offered without them. */
-static void shrink_object(struct relay_object *o)
-{
-    uint8_t *bytes;
-    size_t size;
-
-    if (o->size > LIMIT_PARSED_OBJECT && !object_instructions_remove(o->bytes, o->size, &bytes, &size, NULL)) {
-        free(o->bytes);
-        o->bytes = bytes;
-        o->size = size;
-    }
-}
-
 static void relay_object_run(struct store *store, const struct profd_error *full, struct writer_job *const *jobs,
                              size_t n)
 {
@@ -94,7 +65,15 @@ static void relay_object_run(struct store *store, const struct profd_error *full
             r->status = PROFD_OK;
         }
         if (!r->status && o->bytes) {
-            shrink_object(o);
+            uint8_t *bytes;
+            size_t size;
+
+            /* An object that is too large with its instructions may be offered without them. */
+            if (o->size > LIMIT_PARSED_OBJECT && !object_instructions_remove(o->bytes, o->size, &bytes, &size, NULL)) {
+                free(o->bytes);
+                o->bytes = bytes;
+                o->size = size;
+            }
             sha256_init(&digest);
             sha256_update(&digest, o->size, o->bytes);
             sha256_digest(&digest, sizeof o->hash, o->hash);
@@ -102,7 +81,7 @@ static void relay_object_run(struct store *store, const struct profd_error *full
     }
 }
 
-/* A piece of the object, as an answer. */
+/* Makes the answer with the piece at this offset. */
 static struct message make_piece(const struct relay_object *o, uint64_t offset)
 {
     struct message m = {.type = FRAME_PARSED, .as.parsed = {.size = o->size}};
@@ -156,17 +135,6 @@ enum profd_status relay_move(struct relay_service *s, struct store *store, uint6
     return s->active ? relay_begin_epoch(store, s->epoch, e) : PROFD_OK;
 }
 
-/* Begins a new epoch if two machines have made uploads of the current one. */
-static void relay_leave_epoch(struct relay_request *r, struct store *store, const uint8_t *epoch)
-{
-    struct relay_service *s = r->service;
-
-    if (!r->status && !memcmp(epoch, s->epoch, sizeof s->epoch)) {
-        r->status = relay_begin_epoch(store, s->epoch, &r->error);
-        r->renewed = !r->status;
-    }
-}
-
 static bool relay_take(void *context, const struct store_segment *segment)
 {
     struct relay_request *r = context;
@@ -182,52 +150,48 @@ static bool relay_take(void *context, const struct store_segment *segment)
     return false;
 }
 
-static void relay_fetch_one(struct relay_request *r, struct store *store)
-{
-    const uint64_t moves = r->moves;
-
-    r->moves = r->service->moves;
-    if (!r->met) { /* the relay cannot send anything, so nothing is sealed */
-        r->status = store_get_relay(store, &r->ledger, &r->error);
-        return;
-    }
-    if (moves != r->moves) { /* the relay may have asked the old centre */
-        r->status = profd_error_set(&r->error, PROFD_BUSY,
-                                    "this host was moved to another centre: connect to that centre first");
-        return;
-    }
-    r->status = store_relay_resolve(store, &r->verdict, &r->apart, &r->error);
-    if (!r->status) {
-        r->status =
-            store_relay_meet(store, r->has_centre ? r->centre : NULL, r->incarnation, r->backup, &r->again, &r->error);
-    }
-    if (!r->status) {
-        /* Held counts may have been released. All outgoing uploads are counted once in a round. */
-        r->status = r->through ? store_get_relay_head(store, &r->ledger, &r->error)
-                               : store_get_relay(store, &r->ledger, &r->error);
-    }
-    r->through = r->through ? r->through : r->ledger.newest;
-    if (!r->status) {
-        r->status = store_seal_segments(store, r->through, loop_clock(), &r->sealed, &r->error);
-    }
-    if (!r->status) {
-        const enum profd_status status = store_each_segment(store, r->after, relay_take, r, &r->error);
-
-        r->status = status ? status : r->status;
-    }
-}
-
-/* Sealing folds parts and so frees space. It continues although the disk is full. */
+/* A full disk does not stop it: sealing folds parts, which frees space. */
 static void relay_fetch_run(struct store *store, const struct profd_error *full, struct writer_job *const *jobs,
                             size_t n)
 {
     (void)full;
     for (size_t i = 0; i < n; i++) {
-        relay_fetch_one(relay_of(jobs[i]), store);
+        struct relay_request *r = relay_of(jobs[i]);
+        const uint64_t moves = r->moves;
+
+        r->moves = r->service->moves;
+        if (!r->met) { /* the relay cannot send anything, so nothing is sealed */
+            r->status = store_get_relay(store, &r->ledger, &r->error);
+            continue;
+        }
+        if (moves != r->moves) { /* the relay may have asked the old centre */
+            r->status = profd_error_set(&r->error, PROFD_BUSY,
+                                        "this host was moved to another centre: connect to that centre first");
+            continue;
+        }
+        r->status = store_relay_resolve(store, &r->verdict, &r->apart, &r->error);
+        if (!r->status) {
+            r->status = store_relay_meet(store, r->has_centre ? r->centre : NULL, r->incarnation, r->backup, &r->again,
+                                         &r->error);
+        }
+        if (!r->status) {
+            /* Held counts may have been released. All outgoing uploads are counted once in a round. */
+            r->status = r->through ? store_get_relay_head(store, &r->ledger, &r->error)
+                                   : store_get_relay(store, &r->ledger, &r->error);
+        }
+        r->through = r->through ? r->through : r->ledger.newest;
+        if (!r->status) {
+            r->status = store_seal_segments(store, r->through, loop_clock(), &r->sealed, &r->error);
+        }
+        if (!r->status) {
+            const enum profd_status status = store_each_segment(store, r->after, relay_take, r, &r->error);
+
+            r->status = status ? status : r->status;
+        }
     }
 }
 
-/* All in one transaction. */
+/* Acknowledges all uploads in one transaction. */
 static void relay_acknowledge_run(struct store *store, const struct profd_error *full, struct writer_job *const *jobs,
                                   size_t n)
 {
@@ -247,8 +211,13 @@ static void relay_acknowledge_run(struct store *store, const struct profd_error 
         relay_of(jobs[i])->error = e;
     }
     for (size_t i = 0; i < n && !status; i++) {
-        if (list[i].outcome == STORE_SEGMENT_CONFLICT) {
-            relay_leave_epoch(relay_of(jobs[i]), store, list[i].epoch);
+        struct relay_request *r = relay_of(jobs[i]);
+        struct relay_service *s = r->service;
+
+        /* Two machines have made uploads of the current epoch. */
+        if (list[i].outcome == STORE_SEGMENT_CONFLICT && !memcmp(list[i].epoch, s->epoch, sizeof s->epoch)) {
+            r->status = relay_begin_epoch(store, s->epoch, &r->error);
+            r->renewed = !r->status;
         }
     }
     free(list);
@@ -408,15 +377,25 @@ static enum profd_status relay_read_acknowledge(struct relay_request *r, const s
     return PROFD_OK;
 }
 
-/* Checks the permission, and makes a request from any of the three messages. */
+/* Checks the permission, and makes a request from any of the three messages. FORBIDDEN: this peer may not fetch.
+ * CONFIG: nothing is forwarded. */
 static enum profd_status relay_receive(struct relay_service *s, struct conn *c, struct conn_frame *f,
                                        const struct writer_job_type *type, struct profd_error *e)
 {
+    const struct peer *peer = conn_get_peer(c);
     struct relay_request *r;
     struct message m;
     enum profd_status status = PROFD_OK;
 
-    TRY(relay_check(s, c, e));
+    if (!peer->may_relay) {
+        return profd_error_set(e, PROFD_FORBIDDEN,
+                               "user %u may not fetch uploads; only root, the daemon's user and profd-relay may",
+                               peer->uid);
+    }
+    if (!s->active) {
+        return profd_error_set(e, PROFD_CONFIG, "nothing is forwarded: relay is not configured");
+    }
+    TRY(writer_check(s->writer, e));
     TRY(body_decode(f, &m, e));
     r = calloc(1, sizeof *r);
     if (!r) {

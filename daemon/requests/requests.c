@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "core/container.h"
 #include "live/live.h"
+#include "render/render.h"
 
 #define ASKED_MAX 4096
 
@@ -220,28 +221,6 @@ static void sync_granted(struct live_sync *sync, enum profd_status status)
     free(w);
 }
 
-/* Waits for live processes, and ends the job then. */
-static enum profd_status sync_wait_for_live(const struct sync_config *config, struct conn *c, uint64_t job,
-                                            struct profd_error *e)
-{
-    struct sync_wait *w = calloc(1, sizeof *w);
-    enum profd_status status;
-
-    if (!w) {
-        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for a SYNC");
-    }
-    w->sync.uid = conn_get_peer(c)->uid;
-    w->sync.granted = sync_granted;
-    w->config = config;
-    w->conn = conn_get_id(c);
-    w->job = job;
-    status = live_sync(config->live, &w->sync, e);
-    if (status) {
-        free(w);
-    }
-    return status;
-}
-
 enum profd_status sync_receive(void *context, struct conn *c, struct conn_frame *f, struct profd_error *e)
 {
     const struct sync_config *config = context;
@@ -257,7 +236,21 @@ enum profd_status sync_receive(void *context, struct conn *c, struct conn_frame 
         session_end(session, job);
         return profd_error_set(e, PROFD_NO_MEMORY, "no memory for a SYNC");
     }
-    if (sync_wait_for_live(config, c, job, &why)) {
+    /* The job ends when everything that ended live processes of the user counted is stored. */
+    struct sync_wait *w = calloc(1, sizeof *w);
+    enum profd_status status = PROFD_NO_MEMORY;
+
+    if (!w) {
+        profd_error_set(&why, PROFD_NO_MEMORY, "no memory for a SYNC");
+    } else {
+        *w = (struct sync_wait){.sync = {.uid = conn_get_peer(c)->uid, .granted = sync_granted},
+                                .config = config,
+                                .conn = conn_get_id(c),
+                                .job = job};
+        status = live_sync(config->live, &w->sync, &why);
+    }
+    if (status) {
+        free(w);
         log_write(LOG_LEVEL_WARNING, "sync", "a SYNC of user %u was refused: %s", conn_get_peer(c)->uid, why.sentence);
         fail_job(config, c, job);
     }
@@ -409,4 +402,21 @@ enum profd_status body_check_text(const char *what, const char *text, size_t mos
     }
     return n < most ? PROFD_OK
                     : profd_error_set(e, PROFD_MALFORMED, "%s has %zu bytes, at most %zu", what, n, most - 1);
+}
+
+#define PAGE_MAX (1u << 20)
+
+void page_init(struct page *page, int status, const char *content_type)
+{
+    *page = (struct page){.status = status, .content_type = content_type, .cache_control = "no-store", .etag = ""};
+    buffer_init(&page->body, PAGE_MAX);
+}
+
+void page_problem(struct page *page, int http_status, enum profd_status code, const char *detail)
+{
+    page_init(page, http_status, "application/problem+json");
+    if (http_status == 503) {
+        page->retry_after_ms = 1000;
+    }
+    render_problem(code, http_status, detail, &page->body);
 }

@@ -6,14 +6,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "core/buffer.h"
+#include "core/coding.h"
 #include "net/conn.h"
 #include "net/http.h"
 #include "proto/buildid.h"
 #include "proto/message.h"
 #include "proto/status.h"
-#include "requests/page.h"
 
-/* What is remembered of a connection: which answers a SYNC waits for, and which executables were asked for. */
+/* A session is the state of a connection: the jobs that a SYNC waits for, and the executables that were asked for. */
 
 struct session;
 
@@ -66,7 +67,24 @@ void sync_end_job(const struct sync_config *config, struct conn *c, uint64_t job
 void sync_nack_job(struct conn *c, uint32_t tag, enum profd_status status, const char *sentence,
                    uint32_t retry_after_ms);
 
-/* A page on its way to the Unix socket: cut into REPLY frames, each made when the reader has taken the ones before. */
+/* An answer, which HTTP or the Unix socket sends. The Unix socket sends REPLY frames; each is made when the client has
+ * read the frames before it. */
+
+struct page {
+    int status;                                     /* of HTTP */
+    const char *content_type, *cache_control, *csp; /* csp NULL: the strictest */
+    const char *etag;
+    enum coding coding;
+    bool negotiated; /* as in struct http_answer */
+    char tag[80];    /* where etag may point to */
+    uint32_t retry_after_ms;
+    struct buffer body; /* the owner of the page ends it by buffer_done */
+};
+
+/* An empty body of at most 1 MiB, not to be stored. */
+void page_init(struct page *page, int status, const char *content_type);
+/* A problem document (RFC 9457). */
+void page_problem(struct page *page, int http_status, enum profd_status code, const char *detail);
 
 /* Bytes of answers that readers have not taken yet; shared by all that reply. Must outlive the connections. */
 struct replies {
@@ -78,12 +96,12 @@ void reply_tell(struct http_exchange *x, struct page *page);
 /* Takes over the body of the page. A body that has failed is answered by a NACK, NO_MEMORY. */
 void reply_send(struct replies *replies, struct conn *c, uint32_t tag, const struct page *page);
 
-/* The body of a request as a message. */
-
-/* Inflates what was compressed, at most LIMIT_FRAME_SMALL bytes. On OK the message must be ended by message_done. */
+/* Decodes the body of a frame. Inflates a compressed one to at most LIMIT_FRAME_SMALL bytes. On OK the caller must
+ * call message_done. */
 enum profd_status body_decode(const struct conn_frame *f, struct message *m, struct profd_error *e);
 
-/* A text of printable ASCII without spaces, shorter than most; it may be empty. MALFORMED names it. */
+/* Checks that a text is printable ASCII without spaces and shorter than most bytes. It may be empty. MALFORMED; what is
+ * the subject of the sentence. */
 enum profd_status body_check_text(const char *what, const char *text, size_t most, struct profd_error *e);
 
 /* The message types that an open connection may send: one table, which the daemon and the tests of requests use. */
@@ -98,7 +116,7 @@ struct upload_service;
 
 #define HANDLERS_COUNT 12 /* rows; those that no type needs are zero, which is no type */
 
-/* What answers the types; all outlive the connections. */
+/* The services that answer the types. All outlive the connections. */
 struct handlers_services {
     struct upload_service *uploads;
     struct object_service *objects;
@@ -109,7 +127,7 @@ struct handlers_services {
     struct relay_service *relay;
 };
 
-/* For conn_config. */
+/* Fills the table for conn_config. */
 void handlers_fill(const struct handlers_services *s, struct conn_handler out[HANDLERS_COUNT]);
 
 #endif

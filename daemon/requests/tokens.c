@@ -1,12 +1,15 @@
 #include "requests/tokens.h"
 
+#include <fnmatch.h>
 #include <inttypes.h>
-#include <string.h>
-
 #include <nettle/memops.h>
+#include <nettle/sha2.h>
+#include <stdio.h>
+#include <string.h>
 
 #include "base/log.h"
 #include "net/loop.h"
+#include "proto/label.h"
 #include "render/render.h"
 #include "writer/upkeep_job.h"
 
@@ -26,14 +29,14 @@ static bool tokens_put(struct tokens *all, const struct store_token *token)
 }
 
 /* The context of loading_put. */
-struct loading {
+struct tokens_loading {
     struct tokens *all;
     bool failed;
 };
 
 static bool loading_put(void *context, const struct store_token *t)
 {
-    struct loading *l = context;
+    struct tokens_loading *l = context;
 
     l->failed = !tokens_put(l->all, t);
     return !l->failed;
@@ -41,7 +44,7 @@ static bool loading_put(void *context, const struct store_token *t)
 
 enum profd_status tokens_load(struct tokens *all, struct store *store, struct profd_error *e)
 {
-    struct loading l = {.all = all};
+    struct tokens_loading l = {.all = all};
 
     hashmap_init(&all->by_key, 0);
     hashmap_init(&all->by_id, 0);
@@ -77,15 +80,6 @@ const struct store_token *tokens_find(const struct tokens *all, uint64_t id)
     return entry ? *entry : NULL;
 }
 
-/* A name may have as many bytes as a hash, so an entry of the other kind is ignored. */
-static const struct store_token *tokens_look(const struct tokens *all, const struct http_credentials *c)
-{
-    const struct store_token *t = c->user ? hashmap_find(&all->by_key, c->user, c->user_size)
-                                          : hashmap_find(&all->by_key, c->token_sha256, sizeof t->hash);
-
-    return t && t->has_hash == !c->user && (c->user || memeql_sec(t->hash, c->token_sha256, sizeof t->hash)) ? t : NULL;
-}
-
 /* Finds the token of a request. NULL: it has none, and *status is 0 if it needs none. */
 static const struct store_token *tokens_identify(const struct tokens *all, const struct http_credentials *c,
                                                  int *status, struct profd_error *e)
@@ -100,7 +94,12 @@ static const struct store_token *tokens_identify(const struct tokens *all, const
     } else if (c->user && c->token_sha256) {
         profd_error_set(e, PROFD_FORBIDDEN, "the request has both a token and X-Remote-User; it may have only one");
     } else if (c->user || c->token_sha256) {
-        t = tokens_look(all, c);
+        t = c->user ? hashmap_find(&all->by_key, c->user, c->user_size)
+                    : hashmap_find(&all->by_key, c->token_sha256, sizeof t->hash);
+        /* A name may have as many bytes as a hash, so an entry of the other kind is ignored. */
+        if (t && (t->has_hash == !!c->user || (!c->user && !memeql_sec(t->hash, c->token_sha256, sizeof t->hash)))) {
+            t = NULL;
+        }
         if (!t && c->user) {
             profd_error_set(e, PROFD_FORBIDDEN, "the proxy names the token \"%.*s\", which does not exist",
                             (int)(c->user_size < 64 ? c->user_size : 64), c->user);
@@ -147,4 +146,39 @@ int tokens_admit(void *context, const struct http_credentials *c, uint64_t *toke
         }
     }
     return status;
+}
+
+enum profd_status tokens_find_host(const struct store_token *token, const char *stated, struct tokens_host *out,
+                                   struct profd_error *e)
+{
+    const char *name = *token->hosts ? stated : token->name;
+    const size_t n = strlen(name);
+    struct sha256_ctx context;
+    char head[40];
+
+    if (!*token->hosts && *stated && strcmp(stated, name) != 0) {
+        return profd_error_set(e, PROFD_FORBIDDEN,
+                               "the request states host %.100s, but the token is for host %s; profctl token add "
+                               "--hosts makes a token for several hosts",
+                               stated, name);
+    }
+    if (!n || n >= sizeof out->name || label_judge("host", 4, name, n) != LABEL_GOOD) {
+        return profd_error_set(e, PROFD_MALFORMED,
+                               "the name of the host has %zu bytes: with token %s it must be a valid value of a label "
+                               "with 1 to %zu bytes",
+                               n, token->name, sizeof out->name - 1);
+    }
+    if (*token->hosts && fnmatch(token->hosts, name, 0) != 0) {
+        return profd_error_set(e, PROFD_FORBIDDEN, "token %s is for hosts that match %s, not for %s", token->name,
+                               token->hosts, name);
+    }
+    memcpy(out->name, name, n + 1);
+    /* The identity is a hash of the tenant and the name. */
+    sha256_init(&context);
+    sha256_update(&context,
+                  (size_t)snprintf(head, sizeof head, "profd host%c%" PRId64, 0, store_tenant_id(token->uid)) + 1,
+                  (const uint8_t *)head); /* with its NUL */
+    sha256_update(&context, n, (const uint8_t *)name);
+    sha256_digest(&context, STORE_HOST_SIZE, out->identity);
+    return PROFD_OK;
 }

@@ -1,5 +1,5 @@
-/* The tokens of the HTTP API (store/store.h) in memory: those that requests contain, and those that a proxy names.
- * Changes of the database are made here, too, so that they apply to the next request. On the loop's thread. */
+/* The tokens of the HTTP API (store/store.h) in memory: those that requests contain, and those that a proxy names. A
+ * change of the database is repeated here, so that it applies to the next request. On the loop's thread. */
 #ifndef PROFD_REQUESTS_TOKENS_H
 #define PROFD_REQUESTS_TOKENS_H
 
@@ -37,5 +37,15 @@ void tokens_done(struct tokens *all);
 int tokens_admit(void *context, const struct http_credentials *c, uint64_t *token, struct profd_error *e);
 /* Returns the token with this number, or NULL. Borrowed until the token is removed. O(1). */
 const struct store_token *tokens_find(const struct tokens *all, uint64_t id);
+
+struct tokens_host {
+    char name[256];
+    uint8_t identity[STORE_HOST_SIZE];
+};
+/* Finds the host of a request with a write token. Its name is that of the token, or, with a token for several hosts,
+ * the name that the request states ("" if it states none). FORBIDDEN if the token is not for this host. MALFORMED if
+ * the name is not valid. */
+enum profd_status tokens_find_host(const struct store_token *token, const char *stated, struct tokens_host *out,
+                                   struct profd_error *e);
 
 #endif

@@ -1,25 +1,180 @@
 #include "requests/uploads.h"
 
-#include <fnmatch.h>
-#include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <nettle/sha2.h>
-
-#include "core/container.h"
 #include "base/log.h"
+#include "core/container.h"
 #include "net/loop.h"
-#include "requests/page.h"
 #include "proto/hex.h"
-#include "proto/label.h"
 #include "proto/message.h"
 #include "render/document.h"
-#include "requests/requests.h"
 #include "requests/intake.h"
+#include "requests/requests.h"
+#include "requests/symbols.h"
 #include "requests/tokens.h"
 #include "writer/writer.h"
+
+#define BUSY_RETRY_MS 200
+
+/* One upload, until it is answered. */
+struct upload {
+    struct writer_job job;
+    struct upload_service *service;
+    conn_id conn;
+    uint32_t tag;
+    uint64_t session_job;
+    uint64_t began; /* ms of loop_now */
+    struct conn_body body;
+    bool compressed;
+    struct ingest_item item;
+};
+
+static struct upload *upload_of(struct writer_job *job)
+{
+    return container_of(job, struct upload, job);
+}
+
+static void upload_prepare(struct writer_job *job)
+{
+    struct upload *u = upload_of(job);
+    const struct upload_service *s = u->service;
+    struct ingest_item *item = &u->item;
+    uint8_t *inflated = NULL;
+
+    item->payload = u->body.data;
+    item->size = u->body.size;
+    if (u->compressed) {
+        item->status =
+            frame_inflate(u->body.data, u->body.size, LIMIT_FRAME_PAYLOAD, &inflated, &item->size, &item->error);
+        item->payload = inflated;
+    }
+    if (!item->status) {
+        ingest_check(s->builds, writer_objects_generation(s->writer), item);
+    }
+    free(inflated); /* what is stored are copies */
+}
+
+/* ingest_batch gets refused uploads, too: it frees what they hold, and finds those that are stored already, which are
+ * acknowledged even if nothing more can be stored. */
+static void upload_run(struct store *store, const struct profd_error *full, struct writer_job *const *jobs, size_t n)
+{
+    struct ingest_item **items = malloc(n * sizeof(struct ingest_item *));
+    enum profd_status refused = full ? PROFD_FULL : PROFD_OK;
+    struct profd_error e;
+
+    if (!items) {
+        refused = profd_error_set(&e, PROFD_NO_MEMORY, "no memory for a batch of %zu uploads", n);
+        full = &e;
+    }
+    for (size_t i = 0; i < n; i++) {
+        struct ingest_item *item = &upload_of(jobs[i])->item;
+
+        if (items) {
+            items[i] = item;
+        }
+        if (refused && !item->status) {
+            item->status = refused;
+            item->error = *full;
+        }
+    }
+    if (items) {
+        ingest_batch(store, writer_objects_generation(upload_of(jobs[0])->service->writer), items, n);
+    }
+    free(items);
+}
+
+/* Answers the upload and frees it. */
+static void upload_done(struct writer_job *job)
+{
+    struct upload *u = upload_of(job);
+    struct upload_service *s = u->service;
+    struct upload_counts *counts = &s->counts;
+    const struct ingest_item *item = &u->item;
+    struct conn *c = conn_find(s->conns, u->conn);
+    struct message ack = {.type = FRAME_ACK};
+
+    durations_add(&counts->seconds, (double)(loop_now() - u->began) / 1000.0);
+    if (item->status) {
+        refusals_add(&counts->refused, item->status);
+        if (item->status == PROFD_FULL) {
+            s->no_space(s->context);
+        }
+        log_write(LOG_LEVEL_INFO, "upload refused", "an upload of user %u was refused: %s", item->uid,
+                  item->error.sentence);
+        if (c) {
+            sync_nack_job(c, u->tag, item->status, item->error.sentence,
+                          item->retry_after_ms ? item->retry_after_ms : BUSY_RETRY_MS);
+        }
+    } else {
+        counts->duplicate += item->duplicate;
+        counts->stored += !item->duplicate;
+        counts->samples += item->ticks;
+        counts->calls += item->calls;
+        if (c) { /* what is asked for comes before the ACK (DECISIONS 19) */
+            object_request_missing(s->objects, c, item->missing, item->missing_count);
+            ack.as.ack.duplicate = item->duplicate;
+            conn_answer(c, &ack, 0, u->tag);
+        }
+    }
+    if (c) {
+        sync_end_job(s->sync, c, u->session_job);
+    }
+    ingest_item_done(&u->item);
+    conn_body_free(s->conns, &u->body);
+    free(u);
+}
+
+static void upload_drop(struct writer_job *job)
+{
+    struct upload *u = upload_of(job);
+
+    u->item.status = profd_error_set(&u->item.error, PROFD_STOPPING, "the daemon is stopping");
+    upload_done(job);
+}
+
+static const struct writer_job_type upload_type = {
+    .prepare = upload_prepare, .run = upload_run, .done = upload_done, .drop = upload_drop};
+
+enum profd_status upload_receive(void *context, struct conn *c, struct conn_frame *f, struct profd_error *e)
+{
+    struct upload_service *s = context;
+    struct upload *u;
+
+    s->counts.bytes += f->body.size;
+    if (writer_check(s->writer, e)) {
+        refusals_add(&s->counts.refused, PROFD_IO);
+        return PROFD_IO;
+    }
+    u = calloc(1, sizeof *u);
+    if (!u) {
+        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for an upload");
+    }
+    u->job.type = &upload_type;
+    u->job.item.uid = conn_get_peer(c)->uid;
+    /* Double compression hides the weight. */
+    u->job.item.weight =
+        f->header.flags & FRAME_FLAG_COMPRESSED ? LIMIT_COUNTS_RAW : message_upload_weight(f->body.data, f->body.size);
+    u->service = s;
+    u->conn = conn_get_id(c);
+    u->tag = f->header.tag;
+    u->began = loop_now();
+    u->compressed = f->header.flags & FRAME_FLAG_COMPRESSED;
+    u->item.uid = conn_get_peer(c)->uid;
+    u->item.may_claim = conn_get_peer(c)->may_claim;
+    u->item.received = loop_clock();
+    conn_frame_take_body(f, &u->body); /* before the put, because the writer may start immediately */
+    if (!writer_put(s->writer, &u->job)) {
+        conn_body_free(s->conns, &u->body);
+        free(u);
+        refusals_add(&s->counts.refused, PROFD_BUSY);
+        return profd_error_set(e, PROFD_BUSY, "the queue of uploads to be stored is full");
+    }
+    u->session_job = session_begin(conn_get_user(c));
+    return PROFD_OK;
+}
+
+/* POST /api/v1/uploads: batches of hosts. */
 
 #define NUMBER_MOST (UINT64_C(1) << 62) /* largest number of a host's database */
 #define ANSWER_MOST (16u << 20)
@@ -33,7 +188,7 @@ struct posting {
     struct http_exchange *exchange;
     struct message_batch batch;      /* owns the uploads */
     char token[STORE_NAME_MOST + 1]; /* its name */
-    struct uploads_host host;        /* name "" until it is known */
+    struct tokens_host host;         /* name "" until it is known */
     struct store_arrival arrival;
     struct store_admission admission;
     struct intake_parcel parcel; /* the admission also sets its centre */
@@ -209,16 +364,6 @@ static enum profd_status take_offers(struct posting *p, struct store *store, str
     return status;
 }
 
-/* Takes the offers of symbols. The intake finds the wanted builds after the commit of uploads; without uploads, this
- * function does. */
-static enum profd_status take_symbols(struct posting *p, struct store *store, struct profd_error *e)
-{
-    TRY(p->batch.offer_count ? take_offers(p, store, e) : PROFD_OK);
-    return p->parcel.count ? PROFD_OK
-                           : store_wanted(store, p->arrival.host, p->arrival.now, p->parcel.wanted, INTAKE_WANTED,
-                                          &p->parcel.wanted_count, e);
-}
-
 /* Refuses uploads of a tenant that stores as much as it may. */
 static enum profd_status check_share(const struct posting *p, struct store *store, struct profd_error *e)
 {
@@ -261,7 +406,14 @@ static void admission_run(struct store *store, const struct profd_error *full, s
         } else {
             p->admission = admissions[i];
             p->status = check_share(p, store, &p->error);
-            p->status = p->status ? p->status : take_symbols(p, store, &p->error);
+            if (!p->status && p->batch.offer_count) {
+                p->status = take_offers(p, store, &p->error);
+            }
+            /* With uploads, the intake finds the wanted builds after their commit. */
+            if (!p->status && !p->parcel.count) {
+                p->status = store_wanted(store, p->arrival.host, p->arrival.now, p->parcel.wanted, INTAKE_WANTED,
+                                         &p->parcel.wanted_count, &p->error);
+            }
         }
     }
     free(list);
@@ -299,46 +451,6 @@ static void admission_drop(struct writer_job *job)
 static const struct writer_job_type admission_type = {
     .run = admission_run, .done = admission_done, .drop = admission_drop};
 
-/* The identity of a host: a hash of its tenant and its name. */
-static void make_identity(uint32_t tenant, const char *name, uint8_t out[STORE_HOST_SIZE])
-{
-    struct sha256_ctx context;
-    char head[40];
-    const int n = snprintf(head, sizeof head, "profd host%c%" PRId64, 0, store_tenant_id(tenant));
-
-    sha256_init(&context);
-    sha256_update(&context, (size_t)n + 1, (const uint8_t *)head); /* with its NUL */
-    sha256_update(&context, strlen(name), (const uint8_t *)name);
-    sha256_digest(&context, STORE_HOST_SIZE, out);
-}
-
-enum profd_status uploads_find_host(const struct store_token *token, const char *stated, struct uploads_host *out,
-                                    struct profd_error *e)
-{
-    const char *name = *token->hosts ? stated : token->name;
-    const size_t n = strlen(name);
-
-    if (!*token->hosts && *stated && strcmp(stated, name) != 0) {
-        return profd_error_set(e, PROFD_FORBIDDEN,
-                               "the request states host %.100s, but the token is for host %s; profctl token add "
-                               "--hosts makes a token for several hosts",
-                               stated, name);
-    }
-    if (!n || n >= sizeof out->name || label_judge("host", 4, name, n) != LABEL_GOOD) {
-        return profd_error_set(e, PROFD_MALFORMED,
-                               "the name of the host has %zu bytes: with token %s it must be a valid value of a label "
-                               "with 1 to %zu bytes",
-                               n, token->name, sizeof out->name - 1);
-    }
-    if (*token->hosts && fnmatch(token->hosts, name, 0) != 0) {
-        return profd_error_set(e, PROFD_FORBIDDEN, "token %s is for hosts that match %s, not for %s", token->name,
-                               token->hosts, name);
-    }
-    memcpy(out->name, name, n + 1);
-    make_identity(token->uid, name, out->identity);
-    return PROFD_OK;
-}
-
 static enum profd_status read_size(const struct message_bytes *bytes, size_t size, const char *what,
                                    struct profd_error *e)
 {
@@ -365,7 +477,7 @@ static enum profd_status read_head(struct posting *p, const struct store_token *
     TRY(body_check_text("the machine-id", b->machine, STORE_MACHINE_SIZE, e));
     TRY(body_check_text("the boot-id", b->boot, STORE_MACHINE_SIZE, e));
     TRY(body_check_text("the version", b->version, STORE_MACHINE_SIZE, e));
-    TRY(uploads_find_host(token, b->host, &p->host, e));
+    TRY(tokens_find_host(token, b->host, &p->host, e));
     a->name = p->host.name;
     a->now = loop_clock();
     a->clock = (int64_t)b->clock - a->now;

@@ -1,18 +1,44 @@
-/* POST /api/v1/uploads at a centre. A host sends a batch of uploads (Batch of proto/profd.proto), which may be empty.
- * Its write token determines the tenant and the host. The answer follows the commit. On the loop's thread. */
+/* Uploads.
+ *
+ * UPLOAD, of a process: queued, checked beside the writer, stored with others in one transaction, acknowledged after
+ * the commit.
+ *
+ * POST /api/v1/uploads, of a host, at a centre: a batch of uploads (Batch of proto/profd.proto), which may be empty.
+ * The host's token, which has the right write, determines the tenant and the host. Answered after the commit. On the
+ * loop's thread. */
 #ifndef PROFD_REQUESTS_UPLOADS_H
 #define PROFD_REQUESTS_UPLOADS_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "ingest/ingest.h"
+#include "net/conn.h"
 #include "net/http.h"
 #include "proto/status.h"
+#include "requests/numbers.h"
 #include "store/store.h"
 
 struct intake;
+struct object_service;
+struct sync_config;
 struct tokens;
 struct writer;
+
+/* The server fills it in. All parts outlive the writer's thread. */
+struct upload_service {
+    struct conn_group *conns;
+    const struct sync_config *sync;
+    struct writer *writer;
+    struct build_cache *builds;      /* used where jobs are prepared, by nothing else */
+    struct object_service *objects;  /* asks for the executables that uploads want */
+    void (*no_space)(void *context); /* an upload was refused for want of space */
+    void *context;
+    struct upload_counts counts;
+};
+
+/* For conn_handler; the context is the service. */
+enum profd_status upload_receive(void *context, struct conn *c, struct conn_frame *f, struct profd_error *e);
 
 #define UPLOADS_LOG_STATUSES 100u
 
@@ -25,16 +51,6 @@ struct uploads_service {
     struct writer *writer;
     uint64_t logged[UPLOADS_LOG_STATUSES]; /* ms of loop_now of the latest line, by HTTP status − 400 */
 };
-
-struct uploads_host {
-    char name[256];
-    uint8_t identity[STORE_HOST_SIZE];
-};
-/* Finds the host of a request with a write token. Its name is that of the token, or, with a token for several hosts,
- * the name that the request states ("" if it states none). FORBIDDEN if the token is not for this host. MALFORMED if
- * the name is not valid. */
-enum profd_status uploads_find_host(const struct store_token *token, const char *stated, struct uploads_host *out,
-                                    struct profd_error *e);
 
 /* The http_judge_body of these requests. A request needs a token with the right write. */
 int uploads_judge(struct uploads_service *s, const struct http_body_head *head, struct profd_error *e);

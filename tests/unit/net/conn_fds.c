@@ -340,7 +340,7 @@ static void on_end(void *context)
 Test(conn_fds, the_end_of_a_process_is_heard_of_once)
 {
     int hold[2], fd, state;
-    struct watch *w;
+    struct loop_watch *w;
     pid_t child;
 
     cr_assert_eq(pipe(hold), 0);
@@ -351,7 +351,7 @@ Test(conn_fds, the_end_of_a_process_is_heard_of_once)
         _exit(read(hold[0], &byte, 1) > 0);
     }
     cr_assert_eq(peer_open_number((uint32_t)child, &fd), PEER_LIVES);
-    w = watch_new(bed.loop, fd, on_end, NULL);
+    w = loop_watch_new(bed.loop, fd, on_end, NULL);
     cr_assert_not_null(w);
     run_for(20);
     cr_assert_eq(ended, 0);
@@ -362,7 +362,7 @@ Test(conn_fds, the_end_of_a_process_is_heard_of_once)
     cr_assert_eq(ended, 1);
     run_for(20);
     cr_assert_eq(ended, 1);
-    watch_free(w);
+    loop_watch_free(w);
     close(fd);
     cr_assert_eq(waitpid(child, &state, 0), child);
     cr_assert_eq(peer_open_number((uint32_t)child, &fd), PEER_DEAD);

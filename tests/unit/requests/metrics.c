@@ -10,11 +10,13 @@
 Test(metrics, text_is_well_formed)
 {
     static struct pages_numbers n;
-    const struct store_totals totals = {.builds = 7,
-                                        .users = 3,
-                                        .user_bytes = 100,
-                                        .largest_count = 2,
-                                        .largest = {{.uid = 4294967295u, .bytes = 60}, {.uid = 7, .bytes = 30}}};
+    const struct pages_setup setup = {.http = NULL};
+    const struct pages_store store = {
+        .totals = {.builds = 7,
+                   .users = 3,
+                   .user_bytes = 100,
+                   .largest_count = 2,
+                   .largest = {{.uid = 4294967295u, .bytes = 60}, {.uid = 7, .bytes = 30}}}};
     const struct query_cache_use cache = {.found = 3};
     struct buffer b;
     char *text, *line, *rest, current[100] = "";
@@ -27,7 +29,7 @@ Test(metrics, text_is_well_formed)
     durations_add(&n.uploads.seconds, 0.0025);
     durations_add(&n.uploads.seconds, 1e9);
     buffer_init(&b, 1u << 20);
-    metrics_format(&n, &totals, &cache, 1.5, &b);
+    metrics_format(&setup, &n, &store, &cache, 1.5, &b);
     cr_assert_not(b.failed);
     text = strndup(b.data, b.size);
     cr_assert_not_null(strstr(text, "profd_uploads_total{result=\"rejected\",reason=\"wrong_build\"} 3\n"));

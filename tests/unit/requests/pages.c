@@ -99,7 +99,7 @@ Test(pages, readiness_names_the_gravest_reason)
 
 Test(pages, status_tells_what_is_stored_and_where_the_dashboard_is)
 {
-    const struct status_store store = {.totals = {.builds = 3, .uploads = 10, .retired_uploads = 4}};
+    const struct pages_store store = {.totals = {.builds = 3, .uploads = 10, .retired_uploads = 4}};
     struct page page;
     json_t *document;
 
@@ -163,7 +163,7 @@ Test(pages, names_that_are_not_utf8_are_shown_as_valid_json)
 
             cr_assert(pages_find(pages, QUERY_READY, &request, &page));
         } else {
-            const struct status_store store = {.totals = {.builds = 1}};
+            const struct pages_store store = {.totals = {.builds = 1}};
 
             pages_make_status(pages, &store, &page);
         }

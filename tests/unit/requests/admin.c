@@ -2,20 +2,20 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
-#include "requests/admin_request.h"
+#include "requests/admin.h"
 
 Test(requests_admin, verbs_and_their_arguments)
 {
     static const char *const build[] = {"abcd"};
-    struct request r;
+    struct admin_request r;
     struct profd_error e;
 
-    cr_assert_eq(request_parse("delete", build, 1, &r, &e), PROFD_OK, "%s", e.sentence);
-    cr_assert(r.verb == REQUEST_DELETE && !strcmp(r.build, "abcd"));
-    cr_assert_eq(request_parse("verify", NULL, 0, &r, &e), PROFD_OK);
-    cr_assert(r.verb == REQUEST_VERIFY && !*r.build);
-    cr_assert_eq(request_parse("backup", NULL, 0, &r, &e), PROFD_OK);
-    cr_assert_eq(r.verb, REQUEST_BACKUP);
+    cr_assert_eq(admin_parse("delete", build, 1, &r, &e), PROFD_OK, "%s", e.sentence);
+    cr_assert(r.verb == ADMIN_DELETE && !strcmp(r.build, "abcd"));
+    cr_assert_eq(admin_parse("verify", NULL, 0, &r, &e), PROFD_OK);
+    cr_assert(r.verb == ADMIN_VERIFY && !*r.build);
+    cr_assert_eq(admin_parse("backup", NULL, 0, &r, &e), PROFD_OK);
+    cr_assert_eq(r.verb, ADMIN_BACKUP);
 }
 
 Test(requests_admin, what_is_refused_is_named)
@@ -54,10 +54,10 @@ Test(requests_admin, what_is_refused_is_named)
     memset(longest, 'a', 160);
 
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        struct request r = {.verb = REQUEST_BACKUP, .build = "untouched"};
+        struct admin_request r = {.verb = ADMIN_BACKUP, .build = "untouched"};
         struct profd_error e = {""};
 
-        cr_assert_eq(request_parse(cases[i].verb, cases[i].arguments, cases[i].n, &r, &e), cases[i].status, "case %zu",
+        cr_assert_eq(admin_parse(cases[i].verb, cases[i].arguments, cases[i].n, &r, &e), cases[i].status, "case %zu",
                      i);
         cr_assert_not_null(strstr(e.sentence, cases[i].words), "%s", e.sentence);
         cr_assert_str_eq(r.build, "untouched");
@@ -67,11 +67,11 @@ Test(requests_admin, what_is_refused_is_named)
 Test(requests_admin, live_processes_are_chosen_by_number_label_and_instance)
 {
     static const char *const words[] = {"4711", "team=db=1", "00ff", "12345678", "empty=", "rate=250"};
-    struct request r;
+    struct admin_request r;
     struct profd_error e;
 
-    cr_assert_eq(request_parse("pause", words, 6, &r, &e), PROFD_OK, "%s", e.sentence);
-    cr_assert(r.verb == REQUEST_PAUSE && r.processes.selector_count == 5 && r.processes.has_rate &&
+    cr_assert_eq(admin_parse("pause", words, 6, &r, &e), PROFD_OK, "%s", e.sentence);
+    cr_assert(r.verb == ADMIN_PAUSE && r.processes.selector_count == 5 && r.processes.has_rate &&
               r.processes.rate == 250);
     cr_assert(r.processes.selectors[0].kind == LIVE_PID && r.processes.selectors[0].pid == 4711);
     cr_assert(r.processes.selectors[1].kind == LIVE_LABEL && r.processes.selectors[1].name_size == 4 &&
@@ -79,6 +79,6 @@ Test(requests_admin, live_processes_are_chosen_by_number_label_and_instance)
     cr_assert(r.processes.selectors[2].kind == LIVE_INSTANCE && !strcmp(r.processes.selectors[2].text, "00ff"));
     cr_assert(r.processes.selectors[3].kind == LIVE_INSTANCE); /* no number of a process is that long */
     cr_assert(r.processes.selectors[4].kind == LIVE_LABEL && !*r.processes.selectors[4].value);
-    cr_assert_eq(request_parse("resume", words, 1, &r, &e), PROFD_OK);
-    cr_assert(r.verb == REQUEST_RESUME && r.processes.selector_count == 1 && !r.processes.has_rate);
+    cr_assert_eq(admin_parse("resume", words, 1, &r, &e), PROFD_OK);
+    cr_assert(r.verb == ADMIN_RESUME && r.processes.selector_count == 1 && !r.processes.has_rate);
 }

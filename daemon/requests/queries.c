@@ -1,4 +1,4 @@
-#include "requests/query.h"
+#include "requests/queries.h"
 
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -10,7 +10,7 @@
 #include "live/live.h"
 #include "net/loop.h"
 #include "net/work.h"
-#include "requests/metrics_watch.h"
+#include "requests/metrics.h"
 #include "requests/requests.h"
 #include "requests/tokens.h"
 #include "requests/uploads.h"
@@ -20,7 +20,7 @@
 
 #define READERS 3 /* of which one user occupies two at most */
 #define QUEUE 1024u
-#define RETRY_MS 5000              /* after a day that cannot be read from ClickHouse, say */
+#define RETRY_MS 5000              /* after a status 503: a day that cannot be read from ClickHouse, for example */
 #define NICE 10                    /* reports may be slow, acknowledgements may not */
 #define ANSWERS_MAX (512ull << 20) /* bytes of answers that readers have not taken; then BUSY */
 #define PROCESSES_MAX (64u << 20)  /* bytes of a list of live processes */
@@ -44,21 +44,21 @@ struct query {
     struct query_service *service;
     LIST_ENTRY(query) of_waiting;
     atomic_bool cancelled; /* its client has hung up: it need not be run */
-    bool skipped;          /* and was not; set by the reader */
+    bool skipped;          /* it was not run; set by the reader */
     conn_id conn;          /* 0: asked by HTTP */
     uint32_t tag;
     uint64_t session_job;
     struct http_exchange *exchange;
     enum query_source source;
     enum query_kind kind;
-    bool made; /* the page is there: it is only to be coded, which the loop has no time for */
+    bool made; /* the page is complete, and a reader compresses it, for which the loop has no time */
     struct page page;
     uint64_t began; /* ms of loop_now */
     char *target, *if_none_match;
     struct arena *arena; /* of the processes; NULL: none were asked for */
     struct query_request request;
     struct query_answer answer;
-    struct status_store store; /* for status and metrics */
+    struct pages_store store; /* for status and metrics */
     struct metrics_hosts hosts;
     struct buffer watch_text; /* of metrics */
     struct query_cache_use cache_use;
@@ -84,7 +84,7 @@ static void query_free(struct query *q)
     free(q);
 }
 
-/* True if the client has too many unread answers. */
+/* Returns whether the client has too many unread answers. */
 static bool query_unread(const struct query_service *s, const struct query *q, struct profd_error *e)
 {
     const struct conn *c = q->conn ? conn_find(s->config.conns, q->conn) : NULL;
@@ -242,7 +242,7 @@ static void query_drop(void *context, struct work_item *item)
     query_answer(context, q, &page);
 }
 
-/* The asker's processes, as they are now. */
+/* Lists the live processes that the client may see. */
 static enum profd_status query_take_processes(struct query_service *s, struct query *q, struct profd_error *e)
 {
     struct process_row *rows;
@@ -258,17 +258,14 @@ static enum profd_status query_take_processes(struct query_service *s, struct qu
     return status;
 }
 
-/* At a centre, readers of some tenants get the metrics of their hosts. */
-static bool query_may_read_totals(const struct query_service *s, const struct query *q)
-{
-    return q->request.scope.all || (q->source == QUERY_METRICS && pages_tells_hosts(s->config.pages) &&
-                                    store_scope_has_tenants(&q->request.scope));
-}
-
-/* Which way a request goes: a page at once, or a reading thread. */
+/* Answers a request at once, or queues it for a reader thread. */
 static void query_route(struct query_service *s, struct query *q)
 {
     const bool totals = q->source == QUERY_STATUS || q->source == QUERY_METRICS;
+    /* At a centre, readers of some tenants get the metrics of their hosts. */
+    const bool may_read_totals =
+        q->request.scope.all || (q->source == QUERY_METRICS && pages_tells_hosts(s->config.pages) &&
+                                 store_scope_has_tenants(&q->request.scope));
     struct page page = {.status = 0};
     struct profd_error e;
 
@@ -276,7 +273,7 @@ static void query_route(struct query_service *s, struct query *q)
         page_problem(&page, 503, PROFD_BUSY, e.sentence);
     } else if (pages_find(s->config.pages, q->source, &q->request, &page)) {
         /* found */
-    } else if (totals && !query_may_read_totals(s, q)) {
+    } else if (totals && !may_read_totals) {
         page_problem(&page, 403, PROFD_FORBIDDEN, "only users who may read all profiles may read the totals");
     } else if (q->source == QUERY_NONE && strncmp(q->target, "/api/", 5) != 0) {
         page_problem(&page, 404, PROFD_NOT_FOUND, "there is no such path; see /openapi.json");
@@ -292,7 +289,7 @@ static void query_route(struct query_service *s, struct query *q)
     query_answer(s, q, &page);
 }
 
-/* A query of this request, with copies of its texts; NULL if out of memory. */
+/* Makes a query with copies of the request's texts. Returns NULL if out of memory. */
 static struct query *query_make(struct query_service *s, const struct query_request *r)
 {
     struct query *q = calloc(1, sizeof *q);
@@ -455,21 +452,10 @@ void query_receive_http(void *context, struct http_exchange *x, const struct htt
     query_route(s, q);
 }
 
-/* Sums that readers added up, for the next query, and finished answers. */
-static enum profd_status query_service_make_caches(struct query_service *s, struct profd_error *e)
+enum profd_status query_service_start(const struct query_service_config *config, struct query_service **out,
+                                      struct profd_error *e)
 {
-    s->cache_lock = lock_new();
-    s->answers_lock = lock_new();
-    const struct query_lock cache = {lock_take, lock_give, s->cache_lock};
-    const struct query_lock answers = {lock_take, lock_give, s->answers_lock};
-
-    s->cache = s->cache_lock ? query_cache_new(LIMIT_ROLLUP_CACHE, &cache) : NULL;
-    s->answers = s->answers_lock ? query_answers_new(LIMIT_ANSWER_CACHE, &answers) : NULL;
-    return s->cache && s->answers ? PROFD_OK : profd_error_set(e, PROFD_NO_MEMORY, "no memory for a cache of answers");
-}
-
-static enum profd_status query_service_open(struct query_service *s, struct profd_error *e)
-{
+    struct query_service *s = calloc(1, sizeof *s);
     void *contexts[READERS];
     const struct work_config work = {
         .name = "profd-reader",
@@ -484,31 +470,32 @@ static enum profd_status query_service_open(struct query_service *s, struct prof
         .done = query_done,
         .done_context = s,
     };
-    enum profd_status status = query_service_make_caches(s, e);
-
-    for (unsigned i = 0; i < READERS && !status; i++) {
-        status = store_sqlite_open_reader(s->config.database, &s->stores[i], e);
-        if (!status) {
-            store_set_run(s->stores[i], s->config.run);
-            store_set_salt(s->stores[i], s->config.salt);
-            store_set_archive(s->stores[i], s->config.archive);
-        }
-        contexts[i] = s->stores[i];
-    }
-    return status ? status : work_new(s->config.loop, &work, &s->work, e);
-}
-
-enum profd_status query_service_start(const struct query_service_config *config, struct query_service **out,
-                                      struct profd_error *e)
-{
-    struct query_service *s = calloc(1, sizeof *s);
-    enum profd_status status;
+    enum profd_status status = PROFD_OK;
 
     if (!s) {
         return profd_error_set(e, PROFD_NO_MEMORY, "no memory for queries");
     }
     s->config = *config;
-    status = query_service_open(s, e);
+    s->cache_lock = lock_new();
+    s->answers_lock = lock_new();
+    const struct query_lock cache = {lock_take, lock_give, s->cache_lock};
+    const struct query_lock answers = {lock_take, lock_give, s->answers_lock};
+
+    s->cache = s->cache_lock ? query_cache_new(LIMIT_ROLLUP_CACHE, &cache) : NULL;
+    s->answers = s->answers_lock ? query_answers_new(LIMIT_ANSWER_CACHE, &answers) : NULL;
+    if (!s->cache || !s->answers) {
+        status = profd_error_set(e, PROFD_NO_MEMORY, "no memory for a cache of answers");
+    }
+    for (unsigned i = 0; i < READERS && !status; i++) {
+        status = store_sqlite_open_reader(config->database, &s->stores[i], e);
+        if (!status) {
+            store_set_run(s->stores[i], config->run);
+            store_set_salt(s->stores[i], config->salt);
+            store_set_archive(s->stores[i], config->archive);
+        }
+        contexts[i] = s->stores[i];
+    }
+    status = status ? status : work_new(config->loop, &work, &s->work, e);
     if (status) {
         query_service_free(s);
         return status;

@@ -1,7 +1,7 @@
-/* Queries over the Unix socket (QUERY) and over HTTP: answered at once where the answer is known to be true still or is
- * a page of the daemon's own, else by a reading thread. */
-#ifndef PROFD_REQUESTS_QUERY_H
-#define PROFD_REQUESTS_QUERY_H
+/* Queries over the Unix socket (QUERY) and over HTTP. A cached answer that is still valid and the daemon's own pages
+ * are sent at once; reader threads compute the other answers. */
+#ifndef PROFD_REQUESTS_QUERIES_H
+#define PROFD_REQUESTS_QUERIES_H
 
 #include <stddef.h>
 #include <stdint.h>
@@ -28,12 +28,12 @@ struct query_service_config {
     struct loop *loop;
     struct conn_group *conns;
     const struct sync_config *sync;
-    struct writer *writer; /* its generation says whether an answer is still true */
+    struct writer *writer; /* its generation tells whether an answer is still valid */
     struct live *live;     /* lists its processes */
     struct pages *pages;
-    const struct symbols *symbols;   /* takes the bodies of PUT */
-    struct uploads_service *uploads; /* takes the bodies of POST */
-    const struct tokens *tokens;     /* as HTTP admits them */
+    const struct symbols_service *symbols; /* takes the bodies of PUT */
+    struct uploads_service *uploads;       /* takes the bodies of POST */
+    const struct tokens *tokens;           /* as HTTP admits them */
     struct replies *replies;
     const char *database;                                /* path of the database, for query_service_start only */
     uint64_t run;                                        /* store_set_run */
@@ -46,15 +46,15 @@ struct query_service_config {
 
 enum profd_status query_service_start(const struct query_service_config *config, struct query_service **out,
                                       struct profd_error *e);
-/* No answer is given at once any more. */
+/* Cached answers are no longer sent at once. */
 void query_service_stop(struct query_service *s);
-/* The client of this connection has hung up: its queries that no reader has begun are not run, and what others
- * read from ClickHouse is cancelled. They are answered. */
+/* The client of this connection has closed it: its waiting queries are not run, and the reading of ClickHouse by the
+ * running ones is cancelled. All of them are answered. */
 void query_service_cancel(struct query_service *s, conn_id conn);
-/* Requests that wait for a thread or run; HTTP requests that have no answer yet. */
+/* Return the number of requests that wait for a thread or run, and that of HTTP requests without an answer. */
 size_t query_service_pending(const struct query_service *s);
 size_t query_service_pending_http(const struct query_service *s);
-/* Answers what waits by STOPPING. */
+/* Answers the waiting queries by STOPPING. */
 void query_service_drop_waiting(struct query_service *s);
 /* Ends the threads. */
 void query_service_join(struct query_service *s);
