@@ -1,9 +1,9 @@
-/* What the components take of the configuration, at the start and when it is read again. */
+/* The components' parts of the configuration, at the start and after a reload. */
 #include <string.h>
 #include <unistd.h>
 
 #include "base/log.h"
-#include "server_internal.h"
+#include "server.h"
 
 struct store_policy server_get_policy(const struct config *c)
 {
@@ -57,30 +57,6 @@ struct endpoints_access server_get_access(const struct config *c)
                                      .origin = c->http_origin};
 }
 
-/* A socket that keeps its old group is said, and the rest goes on. */
-static void server_apply(struct server *s)
-{
-    const struct config *c = s->config;
-    const struct endpoints_access access = server_get_access(c);
-    const struct store_policy policy = server_get_policy(c);
-    const struct pages_setup setup = server_get_setup(c);
-    const struct store_detail detail = server_get_detail(c);
-    struct profd_error e;
-
-    if (endpoints_set_access(s->endpoints, &access, &e)) {
-        log_write(LOG_LEVEL_WARNING, NULL, "%s", e.sentence);
-    }
-    log_open(c->log_level);
-    s->tokens.has_proxy = c->has_http_proxy_user;
-    s->tokens.proxy_user = c->http_proxy_user;
-    live_set_interval(s->live, c->harvest_interval);
-    space_set_limits(s->space, c->keep_bytes, c->user_share);
-    upkeep_job_set_policy(s->upkeep, &policy);
-    intake_set(s->intake, c->relay_interval, &detail);
-    pages_set_setup(s->pages, &setup);
-    watcher_set(s->watcher, c->watch, c->watch_interval);
-}
-
 enum profd_status server_reload(struct server *s, struct config_change *change, struct profd_error *e)
 {
     struct config old;
@@ -88,7 +64,25 @@ enum profd_status server_reload(struct server *s, struct config_change *change, 
                                            : config_reload(OF_PROFD, s->argc, s->argv, s->config, &old, change, e);
 
     if (!status) {
-        server_apply(s);
+        const struct config *c = s->config;
+        const struct endpoints_access access = server_get_access(c);
+        const struct store_policy policy = server_get_policy(c);
+        const struct pages_setup setup = server_get_setup(c);
+        const struct store_detail detail = server_get_detail(c);
+        struct profd_error why;
+
+        if (endpoints_set_access(s->endpoints, &access, &why)) {
+            log_write(LOG_LEVEL_WARNING, NULL, "%s", why.sentence);
+        }
+        log_open(c->log_level);
+        s->tokens.has_proxy = c->has_http_proxy_user;
+        s->tokens.proxy_user = c->http_proxy_user;
+        live_set_interval(s->live, c->harvest_interval);
+        space_set_limits(s->space, c->keep_bytes, c->user_share);
+        upkeep_job_set_policy(s->upkeep, &policy);
+        intake_set(s->intake, c->relay_interval, &detail);
+        pages_set_setup(s->pages, &setup);
+        watcher_set(s->watcher, c->watch, c->watch_interval);
         config_done(&old);
     }
     if (status) {

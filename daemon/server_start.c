@@ -7,14 +7,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "writer/backup.h"
-#include "writer/restore.h"
 #include "base/log.h"
-#include "web/web_files.h"
 #include "render/render.h"
 #include "requests/requests.h"
-#include "server_internal.h"
+#include "server.h"
+#include "web/web_files.h"
+#include "writer/backup.h"
 #include "writer/database.h"
+#include "writer/restore.h"
 
 #define CLOSER_THREADS 64u
 #define DESCRIPTORS_SPARE 512u
@@ -23,23 +23,12 @@
 #define HEAP_STEP (1 << 20)
 #define HEAP_MMAP (16 << 20) /* larger blocks are mapped, and unmapped when freed */
 
-static enum profd_status server_open_storage(struct server *s, struct profd_error *e)
-{
-    TRY(database_open(s->config->state_dir, s->lock_fd, &s->write_store, &s->salt, e));
-
-    /* If the lock file is missing, an older daemon could start on the same data, so this one must not write. */
-    char path[4096];
-    TRY(state_dir_lock_path(s->config->state_dir, path, sizeof path, e));
-
-    return store_sqlite_watch(s->write_store, path, s->lock_fd, e);
-}
-
 void server_mark_damaged(struct server *s, bool unwritable)
 {
     database_mark_damaged(s->config->state_dir, s->lock_fd, unwritable);
 }
 
-/* Before anything is opened: the workers must inherit nothing worth stealing. Then the loop. */
+/* Starts the brokers before anything is opened, because their processes must inherit nothing. Then makes the loop. */
 static enum profd_status server_start_brokers(struct server *s, struct profd_error *e)
 {
     enum profd_status status = PROFD_OK;
@@ -80,7 +69,7 @@ static enum profd_status server_open_directory(struct server *s, struct profd_er
     return space_open(&space, &s->space, e);
 }
 
-/* Only a reader has met it: writing goes on, it is said until the next start, and that reads the whole file. */
+/* Only a reader has met damage: writing continues, and the next start reads the whole file. */
 static void server_on_read_failure(void *context, const char *sentence)
 {
     struct server *s = context;
@@ -98,8 +87,16 @@ static void server_on_read_failure(void *context, const char *sentence)
 
 static enum profd_status server_open_store(struct server *s, struct profd_error *e)
 {
-    enum profd_status status = server_open_storage(s, e);
+    char lock[4096];
+    enum profd_status status = database_open(s->config->state_dir, s->lock_fd, &s->write_store, &s->salt, e);
 
+    /* If the lock file is missing, an older daemon could start on the same data, so this one must not write. */
+    if (!status) {
+        status = state_dir_lock_path(s->config->state_dir, lock, sizeof lock, e);
+    }
+    if (!status) {
+        status = store_sqlite_watch(s->write_store, lock, s->lock_fd, e);
+    }
     /* Identifies this run of the daemon, to distinguish processes that an earlier daemon read. Without random numbers
      * the clock is used. */
     if (getrandom(&s->run, sizeof s->run, 0) != (ssize_t)sizeof s->run) {
@@ -173,7 +170,7 @@ static int64_t server_get_clock(void *context)
     return counts.clock_ahead > 0 ? 0 : upkeep_job_clock(s->upkeep);
 }
 
-/* Nothing is connected to yet. */
+/* Reads the address of the tier and its password. Does not connect. */
 static enum profd_status server_open_tier(struct server *s, struct profd_error *e)
 {
     const char *path = s->config->tier_password_file;
@@ -257,12 +254,12 @@ static void server_on_refused(void *context, uint32_t uid)
 {
     struct server *s = context;
 
-    if (s->live) { /* not at the very end */
+    if (s->live) { /* NULL while the server is freed */
         live_count_refused(s->live, &uid);
     }
 }
 
-/* Not even the user is known. */
+/* The user of the connection is not known. */
 static void server_on_not_accepted(void *context)
 {
     struct server *s = context;
@@ -322,7 +319,8 @@ static size_t server_count_descriptors(void)
     return capacity - spare;
 }
 
-/* Uploads, executables and SYNCs in flight go on: their effects do not depend on the answer, or they cost nothing. */
+/* Cancels queries and admin requests. Uploads, executables and SYNCs continue: their effects do not depend on the
+ * answer, or they cost nothing. */
 static void server_on_hung_up(void *context, conn_id id)
 {
     struct server *s = context;
@@ -398,7 +396,7 @@ static enum profd_status server_make_live(struct server *s, struct profd_error *
     return live_new(&config, &s->live, e);
 }
 
-/* Removing days makes space only where a bound is configured. */
+/* Removing days makes space only if a bound is configured. */
 static void server_on_no_space(void *context)
 {
     struct server *s = context;

@@ -4,7 +4,7 @@
 
 #include "base/log.h"
 #include "base/notify.h"
-#include "server_internal.h"
+#include "server.h"
 #include "writer/database.h"
 
 #define STOP_MS 4000 /* then the loop ends even if connections are open */
@@ -19,24 +19,21 @@ static void server_close_storage(struct server *s)
     s->write_store = NULL;
 }
 
-static bool server_is_idle(const struct server *s)
+void server_stop_look(void *context)
 {
+    struct server *s = context;
+
     struct http_server_counts http;
     struct conn_counts conns;
 
     conn_group_get_counts(s->conns, &conns);
     endpoints_get_http_counts(s->endpoints, &http);
-    return !conns.connections && !http.connections && !query_service_pending_http(s->queries) &&
-           !writer_pending(s->writer) && !query_service_pending(s->queries) && !object_service_pending(s->objects) &&
-           verifier_is_idle(s->verifier) && live_is_idle(s->live) && (!s->sealer || sealer_is_idle(s->sealer)) &&
-           (!s->mirror || mirror_is_idle(s->mirror));
-}
+    const bool idle = !conns.connections && !http.connections && !query_service_pending_http(s->queries) &&
+                      !writer_pending(s->writer) && !query_service_pending(s->queries) &&
+                      !object_service_pending(s->objects) && verifier_is_idle(s->verifier) && live_is_idle(s->live) &&
+                      (!s->sealer || sealer_is_idle(s->sealer)) && (!s->mirror || mirror_is_idle(s->mirror));
 
-void server_stop_look(void *context)
-{
-    struct server *s = context;
-
-    if (server_is_idle(s) || loop_now() >= s->stop_deadline) {
+    if (idle || loop_now() >= s->stop_deadline) {
         loop_stop(s->loop);
     } else {
         loop_timer_set(s->stopping_timer, LOOK_MS);

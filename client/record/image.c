@@ -108,12 +108,6 @@ static uint64_t build_hash(const void *context, uint32_t index)
     return table_hash_text(((const struct images *)context)->builds[index].id.text, 0, 0);
 }
 
-static bool same_file(const struct image_file *a, const struct image_file *b)
-{
-    return a->inode == b->inode && a->generation == b->generation && a->major == b->major && a->minor == b->minor &&
-           strcmp(a->id.text, b->id.text) == 0 && strcmp(a->path, b->path) == 0;
-}
-
 uint32_t images_take_file(struct images *m, const struct image_key *key)
 {
     struct image_file wanted = {.path = key->path,
@@ -130,7 +124,9 @@ uint32_t images_take_file(struct images *m, const struct image_key *key)
     }
     uint32_t at = table_slot(&m->file_table, file_key(&wanted));
     for (; m->file_table.slots[at] != 0; at = (at + 1) & m->file_table.mask) {
-        if (same_file(&m->files[m->file_table.slots[at] - 1], &wanted)) {
+        const struct image_file *f = &m->files[m->file_table.slots[at] - 1];
+        if (f->inode == wanted.inode && f->generation == wanted.generation && f->major == wanted.major &&
+            f->minor == wanted.minor && strcmp(f->id.text, wanted.id.text) == 0 && strcmp(f->path, wanted.path) == 0) {
             return m->file_table.slots[at] - 1;
         }
     }
@@ -158,7 +154,7 @@ bool images_is_collector(const struct images *m, uint32_t file)
     return slash && strncmp(slash + 1, COLLECTOR_NAME, strlen(COLLECTOR_NAME)) == 0;
 }
 
-/* The build with that id; it is added if it is new. IMAGE_NONE: no memory. */
+/* Finds or adds the build with this id. IMAGE_NONE: no memory. */
 static uint32_t take_build(struct images *m, const struct buildid *id, const char *path)
 {
     if (!table_reserve(&m->build_table, m->arena, build_hash, m)) {
@@ -228,7 +224,7 @@ static bool loads_read(struct images *m, struct image_file *f, int fd)
     return f->loads != NULL;
 }
 
-/* Opens the file and checks that it is the one that was mapped. −1 otherwise. */
+/* Opens the file and checks that it is the one that was mapped. Returns −1 otherwise. */
 static int file_open(struct image_file *f, uint32_t pid, struct buildid *id)
 {
     struct stat st;
@@ -236,7 +232,7 @@ static int file_open(struct image_file *f, uint32_t pid, struct buildid *id)
     if (fd < 0) {
         return -1;
     }
-    /* Some file systems have other device numbers here than there; then the path must do. */
+    /* Some file systems show different device numbers in stat() and in maps. Then only the path is compared. */
     const bool same =
         f->id.text[0] || st.st_ino == f->inode || major(st.st_dev) != f->major || minor(st.st_dev) != f->minor;
     if (!same || elf_read_id(fd, HASHED_MAX, id, NULL) != PROFD_OK ||
@@ -249,8 +245,8 @@ static int file_open(struct image_file *f, uint32_t pid, struct buildid *id)
     return fd;
 }
 
-/* Opens the file as the process sees it, or its elder. If both are gone, the build-id says whether ours is the same
- * file. *gone: a later process may show the file. */
+/* Opens the file as the process or its elder sees it. If both are gone, the build-id tells whether the file in this
+ * process's root directory is the same. *gone: a later process may show the file. */
 static int file_find(struct image_file *f, const struct image_user *user, struct buildid *id, bool *gone)
 {
     *gone = false;
@@ -275,45 +271,35 @@ static int file_find(struct image_file *f, const struct image_user *user, struct
     return fd < 0 && f->id.text[0] ? file_open(f, 0, id) : fd;
 }
 
-/* Through a file without a table no stack is walked. */
-static void table_read(struct images *m, struct image_file *f, int fd)
+uint32_t images_find_build(struct images *m, uint32_t file, const struct image_user *user)
 {
-    const size_t most = f->owner == 0 ? TABLES_MAX_ROOT : TABLES_MAX;
-    if (m->tables >= most || unwind_elf_read(fd, &f->table, NULL) != PROFD_OK) {
-        m->tables_full |= m->tables >= most;
-        return;
-    }
-    m->tables += unwind_table_size(f->table);
-}
-
-static uint32_t file_look(struct images *m, struct image_file *f, const struct image_user *user)
-{
+    struct image_file *f = &m->files[file];
     struct buildid id;
     bool gone;
+    if (f->looked) {
+        return f->build;
+    }
     const int fd = file_find(f, user, &id, &gone);
     f->looked = fd >= 0 || !gone;
-    const uint32_t build = fd >= 0 && loads_read(m, f, fd) ? take_build(m, &id, f->path) : IMAGE_NONE;
-    if (build == IMAGE_NONE) {
+    f->build = fd >= 0 && loads_read(m, f, fd) ? take_build(m, &id, f->path) : IMAGE_NONE;
+    if (f->build == IMAGE_NONE) {
         if (fd >= 0) {
             close(fd);
         }
         return IMAGE_NONE;
     }
     for (uint32_t i = 0; i < f->load_count; i++) {
-        range_extend(&m->builds[build].range, f->loads[i].address & ~(uint64_t)(PAGE - 1),
+        range_extend(&m->builds[f->build].range, f->loads[i].address & ~(uint64_t)(PAGE - 1),
                      f->loads[i].address + f->loads[i].size);
     }
-    table_read(m, f, fd);
-    build_set_file(&m->builds[build], fd, user->uid);
-    return build;
-}
-
-uint32_t images_find_build(struct images *m, uint32_t file, const struct image_user *user)
-{
-    struct image_file *f = &m->files[file];
-    if (!f->looked) {
-        f->build = file_look(m, f, user);
+    /* Without a table, no stack is walked through the file. */
+    const size_t most = f->owner == 0 ? TABLES_MAX_ROOT : TABLES_MAX;
+    if (m->tables >= most) {
+        m->tables_full = true;
+    } else if (unwind_elf_read(fd, &f->table, NULL) == PROFD_OK) {
+        m->tables += unwind_table_size(f->table);
     }
+    build_set_file(&m->builds[f->build], fd, user->uid);
     return f->build;
 }
 
@@ -436,9 +422,9 @@ void images_close_old(struct images *m)
 #define ANSWER_MS 1000 /* for a file system */
 #define SILENT_MAX 3u  /* times that one may not answer */
 
-/* The place of a file, without opening it. RESOLVE_CACHED: a mapped file's path is in the kernel's memory, so that no
- * file system is asked; kernels before 5.12 do not know the flag. RESOLVE_NO_SYMLINKS: the kernel's path of a mapped
- * file has none, so that one that is there now was put there to lead this process, which may read everything, to a
+/* Finds a file without opening it. RESOLVE_CACHED: the path of a mapped file is in the kernel's memory, so no file
+ * system is asked; kernels before 5.12 do not know the flag. RESOLVE_NO_SYMLINKS: the kernel's path of a mapped file
+ * has no symbolic link. A link that is there now is an attempt to lead this process, which may read everything, to a
  * file that the other process may not read. */
 static int place_open(int root, const char *path)
 {
@@ -466,23 +452,7 @@ enum profd_status image_open_check(struct profd_error *e)
     return PROFD_OK;
 }
 
-/* The number of the mount that a descriptor is on. */
-static bool mount_number(int fd, uint64_t *number)
-{
-    char name[64], text[512];
-    (void)snprintf(name, sizeof name, "/proc/self/fdinfo/%d", fd);
-    const int info = open(name, O_RDONLY | O_CLOEXEC);
-    const ssize_t n = info < 0 ? -1 : read(info, text, sizeof text - 1);
-    if (info >= 0) {
-        close(info);
-    }
-    text[n > 0 ? n : 0] = '\0';
-    const char *at = strstr(text, "mnt_id:\t");
-    at = at ? at + strlen("mnt_id:\t") : text;
-    return scan_number(&at, 10, number);
-}
-
-/* True if that list of mounts has the one of that number; then *fuse: a process of a user answers for it. */
+/* Returns whether a list of mounts has the mount with this number. *fuse: a process of a user serves it. */
 static bool mount_find(const char *list, uint64_t wanted, bool *fuse)
 {
     char *line = NULL;
@@ -503,7 +473,7 @@ static bool mount_find(const char *list, uint64_t wanted, bool *fuse)
     return found;
 }
 
-/* Asks the file system itself, in a process that can be killed when there is no answer. */
+/* Asks the file system itself, in a process that can be killed if there is no answer. */
 static bool place_asked(int place)
 {
     static unsigned silent; /* times that there was none */
@@ -525,19 +495,28 @@ static bool place_asked(int place)
     return child > 0 && waitpid(child, &how, 0) == child && WIFEXITED(how) && WEXITSTATUS(how) == 0;
 }
 
-/* Does the kernel itself answer for the file system of a place? stat() and statfs() cannot be asked first, because the
- * user who owns a FUSE file system may never answer. Lists of mounts lack the one that a process's root directory is in
- * after chroot(). */
+/* Returns whether the kernel itself serves the file system of a place. stat() and statfs() cannot be called first,
+ * because the user who owns a FUSE file system may never answer. Lists of mounts lack the one that a process's root
+ * directory is in after chroot(). */
 static bool place_answers(uint32_t pid, int place)
 {
-    char list[64];
+    char path[64], text[512];
     uint64_t number;
     bool fuse = false;
-    (void)snprintf(list, sizeof list, "/proc/%u/mountinfo", pid);
-    if (!mount_number(place, &number)) {
+    (void)snprintf(path, sizeof path, "/proc/self/fdinfo/%d", place);
+    const int info = open(path, O_RDONLY | O_CLOEXEC);
+    const ssize_t n = info < 0 ? -1 : read(info, text, sizeof text - 1);
+    if (info >= 0) {
+        close(info);
+    }
+    text[n > 0 ? n : 0] = '\0';
+    const char *at = strstr(text, "mnt_id:\t");
+    at = at ? at + strlen("mnt_id:\t") : text;
+    if (!scan_number(&at, 10, &number)) {
         return false;
     }
-    return (pid && mount_find(list, number, &fuse)) || mount_find("/proc/self/mountinfo", number, &fuse)
+    (void)snprintf(path, sizeof path, "/proc/%u/mountinfo", pid);
+    return (pid && mount_find(path, number, &fuse)) || mount_find("/proc/self/mountinfo", number, &fuse)
                ? !fuse
                : place_asked(place);
 }

@@ -19,7 +19,7 @@
 #define FUNCTION_SIZE 16u           /* in the build */
 #define AROUND 8u                   /* functions before an address that are looked at */
 #define READ_BYTES 65536
-#define LIMIT_BYTES (UINT64_C(32) << 20) /* of the file: what comes behind is not known */
+#define LIMIT_BYTES (UINT64_C(32) << 20) /* of the file; later lines are not read */
 #define ID_BYTES 20u
 
 struct jit_range {
@@ -62,7 +62,7 @@ void jit_free(struct jit *j)
     }
 }
 
-/* A line without its end: "start size name". One that is none is skipped. False: no memory. */
+/* Takes a line "start size name", without its end. An invalid line is skipped. Returns false if out of memory. */
 static bool line_take(struct jit *j, char *line)
 {
     const char *at = line;
@@ -94,11 +94,22 @@ static int compare_ranges(const void *a, const void *b)
     return (x->line < y->line) - (x->line > y->line);
 }
 
-/* Reads what was written to the file since the previous reading. */
-static void file_read(struct jit *j, int fd)
+/* Reads the lines that were written to the file since the previous reading, unless that was a short time ago. */
+static void refresh(struct jit *j, const struct jit_owner *owner, uint64_t time)
 {
-    char bytes[READ_BYTES + 1];
+    char path[64], bytes[READ_BYTES + 1];
+    uint32_t inner;
     const uint32_t before = j->range_count;
+    const uint64_t pause = READ_NS + (uint64_t)j->range_count * READ_NS_PER_FUNCTION;
+    if ((j->read_at != 0 && time < j->read_at + pause) || !origin_read_inner_pid(owner->pid, &inner)) {
+        return;
+    }
+    j->read_at = time;
+    (void)snprintf(path, sizeof path, "/tmp/perf-%" PRIu32 ".map", inner);
+    const int fd = image_open_of_user(owner->pid, path, owner->uid);
+    if (fd < 0) {
+        return;
+    }
     bool good = true;
     for (ssize_t n; good && j->offset < LIMIT_BYTES && (n = pread(fd, bytes, READ_BYTES, (off_t)j->offset)) > 0;) {
         char *line = bytes, *end;
@@ -111,7 +122,7 @@ static void file_read(struct jit *j, int fd)
         if (line == bytes && n < READ_BYTES) {
             break; /* a line that is being written */
         }
-        j->offset += (uint64_t)(line == bytes ? n : line - bytes); /* of a line that is too long, the end is no line */
+        j->offset += (uint64_t)(line == bytes ? n : line - bytes); /* the rest of a line that is too long is no line */
     }
     if (!good) {
         j->offset = LIMIT_BYTES; /* no memory: nothing more is read */
@@ -119,26 +130,10 @@ static void file_read(struct jit *j, int fd)
     if (j->range_count != before) {
         qsort(j->ranges, j->range_count, sizeof *j->ranges, compare_ranges);
     }
+    close(fd);
 }
 
-static void refresh(struct jit *j, const struct jit_owner *owner, uint64_t time)
-{
-    char path[64];
-    uint32_t inner;
-    const uint64_t pause = READ_NS + (uint64_t)j->range_count * READ_NS_PER_FUNCTION;
-    if ((j->read_at != 0 && time < j->read_at + pause) || !origin_read_inner_pid(owner->pid, &inner)) {
-        return;
-    }
-    j->read_at = time;
-    (void)snprintf(path, sizeof path, "/tmp/perf-%" PRIu32 ".map", inner);
-    const int fd = image_open_of_user(owner->pid, path, owner->uid);
-    if (fd >= 0) {
-        file_read(j, fd);
-        close(fd);
-    }
-}
-
-/* The function at an address; NULL: none. */
+/* Returns the function at an address, or NULL. */
 static struct jit_range *range_find(const struct jit *j, uint64_t address)
 {
     uint32_t first = 0, end = j->range_count;
@@ -161,7 +156,7 @@ static struct jit_range *range_find(const struct jit *j, uint64_t address)
     return found;
 }
 
-/* The number of a function in the build: one name is one function. 0: there are too many. */
+/* Returns the number of a function in the build, which has one function for each name; 0 if there are too many. */
 static uint32_t function_take(struct jit *j, const char *name)
 {
     for (uint32_t i = 0; i < j->function_count; i++) {

@@ -31,7 +31,7 @@ struct symbol {
     char module[NAME_MAX_SIZE];
 };
 
-struct symbols {
+struct kernel_symbols {
     struct arena *arena;
     struct symbol *list;
     uint32_t count, capacity;
@@ -40,7 +40,7 @@ struct symbols {
 
 static const struct kernel_files usual = {"/sys/kernel/notes", "/proc/kallsyms", "/proc/modules", "/sys/module"};
 
-/* The build-id among the notes of a file. False: there is none. */
+/* Finds the build-id among the notes of a file. Returns false if there is none. */
 static bool notes_read(const char *path, struct buildid *id)
 {
     uint8_t bytes[NOTES_MAX];
@@ -64,40 +64,8 @@ static bool notes_read(const char *path, struct buildid *id)
     return false;
 }
 
-/* A line of kallsyms: "address type name", and "\t[module]" of a module. */
-static bool symbol_take(struct symbols *s, const char *line)
-{
-    uint64_t address;
-    char type[2], name[512], module[NAME_MAX_SIZE + 2] = "";
-    if (!scan_number(&line, 16, &address) || !scan_word(&line, type, sizeof type) ||
-        !scan_word(&line, name, sizeof name)) {
-        return true;
-    }
-    const bool own = !scan_word(&line, module, sizeof module); /* "[ext4]" of a module */
-    if (own && strcmp(name, "_text") == 0) {
-        s->text = address;
-    } else if (own && strcmp(name, "_etext") == 0) {
-        s->end = address;
-    }
-    if (!strchr("tTwW", type[0])) {
-        return true;
-    }
-    void *grown = arena_extend(s->arena, s->list, s->count, &s->capacity, sizeof *s->list);
-    const char *copy = arena_copy(s->arena, name, strlen(name));
-    if (!grown || !copy) {
-        return false;
-    }
-    s->list = grown;
-    s->list[s->count].at = (struct synthetic_symbol){.address = address, .name = copy};
-    if (!own) {
-        module[strcspn(module, "]")] = '\0';
-        (void)snprintf(s->list[s->count].module, NAME_MAX_SIZE, "%.*s", NAME_MAX_SIZE - 1, module + 1);
-    }
-    s->count++;
-    return true;
-}
-
-static enum profd_status symbols_read(const char *path, struct symbols *s, struct profd_error *e)
+/* Reads kallsyms: lines "address type name", with "\t[module]" for a module. */
+static enum profd_status symbols_read(const char *path, struct kernel_symbols *s, struct profd_error *e)
 {
     FILE *f = fopen(path, "re");
     char *line = NULL;
@@ -107,7 +75,35 @@ static enum profd_status symbols_read(const char *path, struct symbols *s, struc
         return profd_error_set(e, PROFD_NO_INPUT, "cannot read %s: %s", path, strerror(errno));
     }
     while (good && getline(&line, &size, f) > 0) {
-        good = symbol_take(s, line);
+        const char *at = line;
+        uint64_t address;
+        char type[2], name[512], module[NAME_MAX_SIZE + 2] = "";
+        if (!scan_number(&at, 16, &address) || !scan_word(&at, type, sizeof type) ||
+            !scan_word(&at, name, sizeof name)) {
+            continue;
+        }
+        const bool own = !scan_word(&at, module, sizeof module); /* "[ext4]" of a module */
+        if (own && strcmp(name, "_text") == 0) {
+            s->text = address;
+        } else if (own && strcmp(name, "_etext") == 0) {
+            s->end = address;
+        }
+        if (!strchr("tTwW", type[0])) {
+            continue;
+        }
+        void *grown = arena_extend(s->arena, s->list, s->count, &s->capacity, sizeof *s->list);
+        const char *copy = arena_copy(s->arena, name, strlen(name));
+        good = grown && copy;
+        if (!good) {
+            break;
+        }
+        s->list = grown;
+        s->list[s->count].at = (struct synthetic_symbol){.address = address, .name = copy};
+        if (!own) {
+            module[strcspn(module, "]")] = '\0';
+            (void)snprintf(s->list[s->count].module, NAME_MAX_SIZE, "%.*s", NAME_MAX_SIZE - 1, module + 1);
+        }
+        s->count++;
     }
     free(line);
     (void)fclose(f);
@@ -146,7 +142,7 @@ static bool part_add(struct kernel *k, const char *name, uint64_t low, uint64_t 
     return true;
 }
 
-/* A line of /proc/modules: "name size users names state address". */
+/* Reads /proc/modules: lines "name size users names state address". */
 static bool modules_read(const char *path, struct kernel *k)
 {
     FILE *f = fopen(path, "re");
@@ -170,9 +166,9 @@ static bool modules_read(const char *path, struct kernel *k)
     return good;
 }
 
-/* Adds the build of a part: its symbols, with addresses in it, each as long as there is to the next. */
+/* Adds the build of a part, with its symbols. Addresses are relative to the part; a symbol extends to the next one. */
 static enum profd_status part_add_build(struct images *images, struct part *p, const struct buildid *id,
-                                        const struct symbols *s, struct profd_error *e)
+                                        const struct kernel_symbols *s, struct profd_error *e)
 {
     struct synthetic_symbol *own = calloc((size_t)s->count + 1, sizeof *own);
     uint32_t n = 0;
@@ -203,29 +199,12 @@ static enum profd_status part_add_build(struct images *images, struct part *p, c
     return status;
 }
 
-static enum profd_status parts_add_builds(const struct kernel_files *files, struct images *images, struct kernel *k,
-                                          const struct symbols *s, struct profd_error *e)
-{
-    struct buildid id;
-    if (!notes_read(files->notes, &id)) {
-        return profd_error_set(e, PROFD_NO_INPUT, "the kernel has no build-id in %s", files->notes);
-    }
-    enum profd_status status = part_add_build(images, &k->parts[0], &id, s, e);
-    for (uint32_t i = 1; i < k->count && status == PROFD_OK; i++) {
-        char path[512];
-        (void)snprintf(path, sizeof path, "%s/%s/notes/.note.gnu.build-id", files->sections, k->parts[i].name);
-        if (notes_read(path, &id)) {
-            status = part_add_build(images, &k->parts[i], &id, s, e);
-        }
-    }
-    return status;
-}
-
 enum profd_status kernel_open(const struct kernel_files *files, struct images *images, struct kernel **out,
                               struct profd_error *e)
 {
     struct kernel *k = calloc(1, sizeof *k);
-    struct symbols s = {.arena = arena_new(0)};
+    struct kernel_symbols s = {.arena = arena_new(0)};
+    struct buildid id;
     enum profd_status status = k && s.arena ? PROFD_OK : profd_no_memory(e);
     files = files ? files : &usual;
     status = status ? status : symbols_read(files->symbols, &s, e);
@@ -234,7 +213,16 @@ enum profd_status kernel_open(const struct kernel_files *files, struct images *i
     }
     if (status == PROFD_OK) {
         qsort(s.list, s.count, sizeof *s.list, compare_symbols);
-        status = parts_add_builds(files, images, k, &s, e);
+        status = notes_read(files->notes, &id)
+                     ? part_add_build(images, &k->parts[0], &id, &s, e)
+                     : profd_error_set(e, PROFD_NO_INPUT, "the kernel has no build-id in %s", files->notes);
+    }
+    for (uint32_t i = 1; status == PROFD_OK && i < k->count; i++) {
+        char path[512];
+        (void)snprintf(path, sizeof path, "%s/%s/notes/.note.gnu.build-id", files->sections, k->parts[i].name);
+        if (notes_read(path, &id)) {
+            status = part_add_build(images, &k->parts[i], &id, &s, e);
+        }
     }
     arena_free(s.arena);
     if (status != PROFD_OK) {

@@ -12,7 +12,7 @@
 #define ID_SHOWN 12
 #define STAT_FIELDS_BEFORE_START 19 /* of /proc/PID/stat, behind the name */
 
-/* The beginning of a small file of /proc/PID, NUL-terminated. False: it cannot be read. */
+/* Reads the beginning of a small file of /proc/PID as a string. Returns false if it cannot be read. */
 static bool file_read(uint32_t pid, const char *name, char *out, size_t size)
 {
     char path[64];
@@ -30,45 +30,17 @@ static bool file_read(uint32_t pid, const char *name, char *out, size_t size)
     return got > 0;
 }
 
-/* "Uid:\treal\teffective\t…" */
-static bool uid_parse(const char *status, uint32_t *uid)
+bool origin_read_user(uint32_t pid, uint32_t *uid)
 {
-    const char *line = strstr(status, "\nUid:"), *at = line ? line + strlen("\nUid:") : NULL;
+    char text[8192];
     uint64_t real, effective;
+    const char *line = file_read(pid, "status", text, sizeof text) ? strstr(text, "\nUid:") : NULL;
+    const char *at = line ? line + strlen("\nUid:") : NULL; /* "Uid:\treal\teffective\t…" */
     if (!line || !scan_number(&at, 10, &real) || !scan_number(&at, 10, &effective)) {
         return false;
     }
     *uid = (uint32_t)effective;
     return true;
-}
-
-/* The line "0::PATH" of version 2; else that of the controller of systemd, "1:name=systemd:PATH". */
-static void cgroup_parse(char *text, char out[ORIGIN_CGROUP_SIZE])
-{
-    const char *path = NULL;
-    out[0] = '\0';
-    for (char *line = text, *end; line && *line; line = end) {
-        end = strchr(line, '\n');
-        if (end) {
-            *end++ = '\0';
-        }
-        const char *named = strstr(line, ":name=systemd:");
-        if (strncmp(line, "0::", 3) == 0 && (line[3] == '/') && (line[4] != '\0' || !path)) {
-            path = line + 3;
-        } else if (named && !path) {
-            path = named + strlen(":name=systemd:");
-        }
-    }
-    if (path && strlen(path) < ORIGIN_CGROUP_SIZE) {
-        memcpy(out, path, strlen(path) + 1);
-        utf8_scrub(out);
-    }
-}
-
-bool origin_read_user(uint32_t pid, uint32_t *uid)
-{
-    char text[8192];
-    return file_read(pid, "status", text, sizeof text) && uid_parse(text, uid);
 }
 
 bool origin_read_inner_pid(uint32_t pid, uint32_t *inner)
@@ -102,11 +74,30 @@ bool origin_read_start(uint32_t pid, uint64_t *start)
 bool origin_read(uint32_t pid, struct origin *o)
 {
     char text[8192];
+    const char *path = NULL;
     if (!origin_read_user(pid, &o->uid)) {
         return false;
     }
-    if (file_read(pid, "cgroup", text, sizeof text)) {
-        cgroup_parse(text, o->cgroup);
+    if (!file_read(pid, "cgroup", text, sizeof text)) {
+        return true;
+    }
+    /* The line "0::PATH" of version 2, otherwise that of systemd's controller, "1:name=systemd:PATH". */
+    for (char *line = text, *end; line && *line; line = end) {
+        end = strchr(line, '\n');
+        if (end) {
+            *end++ = '\0';
+        }
+        const char *named = strstr(line, ":name=systemd:");
+        if (strncmp(line, "0::", 3) == 0 && (line[3] == '/') && (line[4] != '\0' || !path)) {
+            path = line + 3;
+        } else if (named && !path) {
+            path = named + strlen(":name=systemd:");
+        }
+    }
+    o->cgroup[0] = '\0';
+    if (path && strlen(path) < ORIGIN_CGROUP_SIZE) {
+        memcpy(o->cgroup, path, strlen(path) + 1);
+        utf8_scrub(o->cgroup);
     }
     return true;
 }
@@ -122,37 +113,24 @@ bool origin_read_comm(uint32_t pid, char comm[ORIGIN_COMM_SIZE])
     return true;
 }
 
-static bool ends_with(const char *text, size_t n, const char *end)
-{
-    const size_t m = strlen(end);
-    return n > m && memcmp(text + n - m, end, m) == 0;
-}
-
-static bool is_unit(const char *part, size_t n)
-{
-    static const char *const kinds[] = {".service", ".scope", ".socket", ".mount", ".swap"};
-    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
-        if (ends_with(part, n, kinds[i])) {
-            return true;
-        }
-    }
-    return false;
-}
-
 void origin_find_unit(const char *cgroup, char unit[ORIGIN_NAME_SIZE])
 {
+    static const char *const kinds[] = {".service", ".scope", ".socket", ".mount", ".swap"};
     unit[0] = '\0';
     for (const char *part = cgroup; *part == '/';) {
         const size_t n = strcspn(++part, "/");
-        if (n < ORIGIN_NAME_SIZE && is_unit(part, n)) {
-            memcpy(unit, part, n);
-            unit[n] = '\0';
+        for (size_t i = 0; i < sizeof kinds / sizeof kinds[0] && n < ORIGIN_NAME_SIZE; i++) {
+            const size_t m = strlen(kinds[i]);
+            if (n > m && memcmp(part + n - m, kinds[i], m) == 0) {
+                memcpy(unit, part, n);
+                unit[n] = '\0';
+            }
         }
         part += n;
     }
 }
 
-/* The id in a part such as "docker-<id>.scope" or "<id>". */
+/* Finds the id in a part such as "docker-<id>.scope" or "<id>". */
 static bool id_find(const char *part, size_t n, char out[ORIGIN_NAME_SIZE])
 {
     size_t digits = 0;
@@ -168,7 +146,7 @@ static bool id_find(const char *part, size_t n, char out[ORIGIN_NAME_SIZE])
     return false;
 }
 
-/* What stands between a beginning and an end; false: it has others. */
+/* Copies the part between a beginning and an end. Returns false if the part has others. */
 static bool between(const char *part, size_t n, const char *begin, const char *end, char out[ORIGIN_NAME_SIZE])
 {
     const size_t first = strlen(begin), last = strlen(end);

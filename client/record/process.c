@@ -88,7 +88,7 @@ uint32_t process_find_build(struct images *images, const struct process *p, uint
 
 /* --- maps --- */
 
-/* The first map that ends above the address. O(log maps). */
+/* Returns the index of the first map that ends above the address. O(log maps). */
 static uint32_t map_search(const struct process *p, uint64_t address)
 {
     uint32_t first = 0, end = p->map_count;
@@ -109,25 +109,17 @@ const struct process_map *process_find_map(const struct process *p, uint64_t add
     return at < p->map_count && p->maps[at].start <= address ? &p->maps[at] : NULL;
 }
 
-static bool maps_reserve(struct process *p, uint32_t more)
-{
-    if (p->map_capacity - p->map_count >= more) {
-        return true;
-    }
-    const uint32_t capacity = p->map_capacity ? 2 * p->map_capacity : 16;
-    void *grown = realloc(p->maps, capacity * sizeof *p->maps);
-    if (grown) {
-        p->maps = grown;
-        p->map_capacity = capacity;
-    }
-    return grown != NULL;
-}
-
-/* Adds a map in place of what was at its addresses. */
+/* Adds a map. It replaces the maps at its addresses. */
 static bool map_add(struct process *p, const struct process_map *map)
 {
-    if (!maps_reserve(p, 2)) {
-        return false;
+    if (p->map_capacity - p->map_count < 2) {
+        const uint32_t capacity = p->map_capacity ? 2 * p->map_capacity : 16;
+        void *grown = realloc(p->maps, capacity * sizeof *p->maps);
+        if (!grown) {
+            return false;
+        }
+        p->maps = grown;
+        p->map_capacity = capacity;
     }
     if (p->map_count >= MAPS_MAX) {
         p->map_count = 0; /* the next ticks of such a process are outside */
@@ -153,30 +145,16 @@ static bool map_add(struct process *p, const struct process_map *map)
     return true;
 }
 
-static bool maps_copy(struct process *to, const struct process *from)
-{
-    void *copy = from->map_count ? malloc(from->map_count * sizeof *from->maps) : NULL;
-    if (from->map_count && !copy) {
-        return false;
-    }
-    free(to->maps);
-    to->maps = copy;
-    to->map_count = to->map_capacity = from->map_count;
-    if (copy) {
-        memcpy(copy, from->maps, from->map_count * sizeof *from->maps);
-    }
-    return true;
-}
-
 /* --- /proc --- */
 
-/* The vDSO of a 32-bit process is another one: it has no name here. */
+/* The vDSO of a 32-bit process is another file, which gets no name. */
 static const char *path_of(const char *path, uint64_t start)
 {
     return start <= UINT32_MAX && strcmp(path, IMAGE_VDSO) == 0 ? "" : path;
 }
 
-/* A line of /proc/PID/maps: "start-end perms offset major:minor inode path". */
+/* Parses a line of /proc/PID/maps: "start-end perms offset major:minor inode path". Returns whether it is executable.
+ */
 static bool line_parse(char *line, struct process_map *map, struct image_key *key)
 {
     char permissions[8];
@@ -195,17 +173,7 @@ static bool line_parse(char *line, struct process_map *map, struct image_key *ke
     return permissions[2] == 'x';
 }
 
-/* False: the process has none. */
-static bool program_read(const struct process *p, char out[4096 + 16])
-{
-    char name[64];
-    (void)snprintf(name, sizeof name, "/proc/%" PRIu32 "/exe", p->pid);
-    const ssize_t n = readlink(name, out, 4096 + 15);
-    out[n > 0 ? n : 0] = '\0';
-    return n > 0 || errno != ENOENT;
-}
-
-/* Reads what the process has mapped. A process that cannot be read has nothing mapped. */
+/* Reads the maps of a process. A process that cannot be read has none. */
 static bool maps_read(struct processes *t, struct process *p)
 {
     char name[64], program[4096 + 16], *line = NULL;
@@ -216,7 +184,10 @@ static bool maps_read(struct processes *t, struct process *p)
     if (!f) {
         return true;
     }
-    const bool has_program = program_read(p, program);
+    (void)snprintf(name, sizeof name, "/proc/%" PRIu32 "/exe", p->pid);
+    const ssize_t n = readlink(name, program, sizeof program - 1);
+    const bool has_program = n > 0 || errno != ENOENT;
+    program[n > 0 ? n : 0] = '\0';
     while (good && getline(&line, &size, f) > 0) {
         struct process_map map;
         struct image_key key = {.id_size = 0};
@@ -271,30 +242,26 @@ enum profd_status processes_read_all(struct processes *t, struct profd_error *e)
     return status;
 }
 
-/* What it did before its user was read is that of the user it had: events are older than what /proc says. */
-static bool user_look(struct process *p, uint64_t time)
-{
-    if (time > p->user_read + USER_NS && !p->ended && p->known) {
-        p->user_read = time;
-        p->next_user = p->origin.uid;
-        (void)origin_read_user(p->pid, &p->next_user);
-        struct timespec now;
-        clock_gettime(CLOCK_MONOTONIC, &now);
-        p->next_from = (uint64_t)now.tv_sec * USER_NS + (uint64_t)now.tv_nsec;
-    }
-    if (p->next_from == 0 || time < p->next_from) {
-        return false;
-    }
-    const bool other = p->next_user != p->origin.uid;
-    p->origin.uid = p->next_user;
-    p->next_from = 0;
-    return other;
-}
-
 bool process_look(struct process *p, uint64_t time)
 {
+    char name[64], *line = NULL;
+    size_t size = 0;
     if (p->looked) {
-        return user_look(p, time);
+        if (time > p->user_read + USER_NS && !p->ended && p->known) {
+            struct timespec now;
+            p->user_read = time;
+            p->next_user = p->origin.uid;
+            (void)origin_read_user(p->pid, &p->next_user);
+            clock_gettime(CLOCK_MONOTONIC, &now);
+            p->next_from = (uint64_t)now.tv_sec * USER_NS + (uint64_t)now.tv_nsec;
+        }
+        /* Events are older than the content of /proc, so the new user applies from the time of its reading. */
+        const bool changes = p->next_from != 0 && time >= p->next_from, other = p->next_user != p->origin.uid;
+        if (changes) {
+            p->origin.uid = p->next_user;
+            p->next_from = 0;
+        }
+        return changes && other;
     }
     p->looked = true;
     p->user_read = time;
@@ -304,19 +271,16 @@ bool process_look(struct process *p, uint64_t time)
         return false;
     }
     p->known = true;
-    char name[64], *line = NULL;
-    size_t size = 0;
-    bool found = false;
+    p->collected = false;
     (void)snprintf(name, sizeof name, "/proc/%" PRIu32 "/maps", p->pid);
-    FILE *f = p->ended ? NULL : fopen(name, "re");
-    while (f && !found && getline(&line, &size, f) > 0) {
-        found = strstr(line, COLLECTOR_MEMORY) != NULL;
+    FILE *f = fopen(name, "re");
+    while (f && !p->collected && getline(&line, &size, f) > 0) {
+        p->collected = strstr(line, COLLECTOR_MEMORY) != NULL;
     }
     free(line);
     if (f) {
         (void)fclose(f);
     }
-    p->collected = found;
     return false;
 }
 
@@ -372,19 +336,6 @@ static bool apply_mmap(struct processes *t, const struct event *e)
     return map_add(p, &map);
 }
 
-/* execve: another program in the same process. */
-static void process_renew(struct process *p)
-{
-    jit_free(p->jit);
-    p->jit = NULL;
-    p->map_count = 0;
-    p->in_kernel = false;
-    p->program = IMAGE_NONE;
-    p->elder = 0;
-    p->looked = p->known = p->collected = p->preloaded = p->counted = false;
-    p->sum = NULL;
-}
-
 static bool apply_comm(struct processes *t, const struct event *e)
 {
     struct process *p = processes_find(t, e->pid);
@@ -392,7 +343,15 @@ static bool apply_comm(struct processes *t, const struct event *e)
         return processes_take(t, e->pid) != NULL;
     }
     if (e->misc & PERF_RECORD_MISC_COMM_EXEC) {
-        process_renew(p);
+        /* execve: another program in the same process. */
+        jit_free(p->jit);
+        p->jit = NULL;
+        p->map_count = 0;
+        p->in_kernel = false;
+        p->program = IMAGE_NONE;
+        p->elder = 0;
+        p->looked = p->known = p->collected = p->preloaded = p->counted = false;
+        p->sum = NULL;
     }
     if (e->pid == e->tid) {
         (void)snprintf(p->origin.comm, sizeof p->origin.comm, "%s", e->comm);
@@ -411,8 +370,17 @@ static bool apply_fork(struct processes *t, const struct event *e)
     if (!p) {
         p = process_new(t, e->pid);
     }
-    if (!parent || !p || !maps_copy(p, parent)) {
+    const size_t maps = parent ? parent->map_count * sizeof *parent->maps : 0;
+    void *copy = maps ? malloc(maps) : NULL;
+    if (!parent || !p || (maps && !copy)) {
+        free(copy);
         return false;
+    }
+    free(p->maps);
+    p->maps = copy;
+    p->map_count = p->map_capacity = parent->map_count;
+    if (copy) {
+        memcpy(copy, parent->maps, maps);
     }
     if (!parent->looked) {
         (void)process_look(parent, e->time);
@@ -433,17 +401,9 @@ static bool apply_fork(struct processes *t, const struct event *e)
     return true;
 }
 
-static void apply_exit(struct processes *t, const struct event *e)
-{
-    struct process *p = e->pid == e->tid ? processes_find(t, e->pid) : NULL;
-    if (p && !p->ended) {
-        p->ended = true;
-        t->ended++;
-    }
-}
-
 bool processes_apply(struct processes *t, const struct event *e)
 {
+    struct process *p;
     switch (e->type) {
     case PERF_RECORD_MMAP2:
         return apply_mmap(t, e);
@@ -452,7 +412,11 @@ bool processes_apply(struct processes *t, const struct event *e)
     case PERF_RECORD_FORK:
         return apply_fork(t, e);
     case PERF_RECORD_EXIT:
-        apply_exit(t, e);
+        p = e->pid == e->tid ? processes_find(t, e->pid) : NULL;
+        if (p && !p->ended) {
+            p->ended = true;
+            t->ended++;
+        }
         return true;
     default:
         return true;

@@ -42,7 +42,7 @@ static uint64_t clock_now(void)
     return (uint64_t)now.tv_sec * SECOND + (uint64_t)now.tv_nsec;
 }
 
-/* The executable that the daemon requests. */
+/* Opens the executable that the daemon requests. */
 static bool supply(void *context, const char *build_id, struct conn_file *out)
 {
     const struct record *r = context;
@@ -58,8 +58,8 @@ static enum profd_status tables_new(struct record *r, struct profd_error *e)
     return processes_new(r->images, &r->processes, e);
 }
 
-/* The directory of a control group: given as such, or as its path below the places where the file system of version 2
- * is mounted, or that of version 1 for these events. */
+/* Opens the directory of a control group: its path, or its path below the mount point of the file system of version 2,
+ * or of that of version 1 for these events. */
 static enum profd_status cgroup_open(const char *name, int *fd, struct profd_error *e)
 {
     static const char *const places[] = {"", "/sys/fs/cgroup/", "/sys/fs/cgroup/unified/",
@@ -126,20 +126,6 @@ void record_close(struct record *r)
     free(r);
 }
 
-/* Reads the processes that exist: of a control group, each at its first sample. */
-static enum profd_status processes_read(struct record *r, struct profd_error *e)
-{
-    if (r->config.pid == 0) {
-        return r->config.cgroup ? PROFD_OK : processes_read_all(r->processes, e);
-    }
-    struct process *p = processes_take(r->processes, r->config.pid);
-    if (!p) {
-        return profd_no_memory(e);
-    }
-    p->wanted = !r->config.on_exec;
-    return PROFD_OK;
-}
-
 static void clock_begin(void *context, struct process *p)
 {
     (void)context;
@@ -150,7 +136,16 @@ static void clock_begin(void *context, struct process *p)
 enum profd_status record_start(struct record *r, struct profd_error *e)
 {
     enum profd_status status = sampler_start(r->sampler, false, e);
-    status = status ? status : processes_read(r, e);
+    /* Read the processes that exist; those of a control group each at its first sample. */
+    if (status == PROFD_OK && r->config.pid != 0) {
+        struct process *p = processes_take(r->processes, r->config.pid);
+        status = p ? PROFD_OK : profd_no_memory(e);
+        if (p) {
+            p->wanted = !r->config.on_exec;
+        }
+    } else if (status == PROFD_OK && !r->config.cgroup) {
+        status = processes_read_all(r->processes, e);
+    }
     r->began = clock_now();
     status = status ? status : sampler_start(r->sampler, true, e);
     processes_each(r->processes, clock_begin, NULL);
@@ -159,8 +154,8 @@ enum profd_status record_start(struct record *r, struct profd_error *e)
 
 /* --- samples --- */
 
-/* True if all processes are sampled, but few of them are wanted. These and what they start are always known, so that
- * nothing of the others is read. */
+/* Returns whether all processes are sampled, but few of them are wanted. These and their children are always known, so
+ * that nothing of the others is read. */
 static bool is_selective(const struct record *r)
 {
     return r->whole && r->config.pid != 0;
@@ -172,7 +167,7 @@ static bool is_wanted(const struct record *r, uint32_t pid)
     return !is_selective(r) || (p && p->wanted);
 }
 
-/* The build of a process's program; of a thread of the kernel, the kernel. */
+/* Returns the build of a process's program; for a thread of the kernel, the kernel's. */
 static uint32_t program_find(struct record *r, struct process *p)
 {
     uint32_t owner;
@@ -190,7 +185,7 @@ static uint32_t program_find(struct record *r, struct process *p)
     return program;
 }
 
-/* Where the ticks of a process go; NULL if its program is not known. */
+/* Returns the sum for the ticks of a process, or NULL if its program is not known. */
 static struct sum *sum_find(struct record *r, struct process *p)
 {
     if (p->sum) {
@@ -217,24 +212,6 @@ static void sum_add_time(struct record *r, struct sum *s, enum collector_counter
     s->tally.counters[counter] += SECOND / r->config.rate;
 }
 
-/* Counts a stack with a program counter in a build. */
-static void stack_add(struct record *r, struct process *p, const struct stack *stack)
-{
-    const struct counts_frame *pc = &stack->frames[stack->count - 1];
-    struct sum *s = p->sum;
-    if (!tally_add(&s->tally, stack->frames, stack->count)) {
-        sum_add_time(r, s, COLLECTOR_DROPPED_NS);
-        s->lost = true;
-        r->counts.lost++;
-        return;
-    }
-    const bool there = kernel_has_build(r->kernel, pc->build);
-    p->ticks_ns += SECOND / r->config.rate;
-    r->counts.kernel += there;
-    r->counts.functions += !there;
-    r->counts.complete += stack->frames[0].build != COUNTS_NOWHERE;
-}
-
 /* Counts a sample that goes to no sum. */
 static void count_without_sum(struct record *r, bool in_kernel)
 {
@@ -242,26 +219,9 @@ static void count_without_sum(struct record *r, bool in_kernel)
     r->counts.outside += !in_kernel;
 }
 
-static void sample_place(struct record *r, struct process *p, const struct event *e)
-{
-    struct stack stack;
-    struct sum *s = stack_find(r->images, r->kernel, p, e, &stack) ? sum_find(r, p) : NULL;
-    if (!s) {
-        count_without_sum(r, p->in_kernel);
-        return;
-    }
-    sum_add_time(r, s, COLLECTOR_SAMPLED_NS);
-    s->tally.counters[COLLECTOR_SAMPLES]++;
-    if (stack.frames[stack.count - 1].build == COUNTS_NOWHERE) {
-        sum_add_time(r, s, COLLECTOR_OUTSIDE_NS);
-        r->counts.outside++;
-    } else {
-        stack_add(r, p, &stack);
-    }
-}
-
 static void sample_take(struct record *r, const struct event *e)
 {
+    struct sample_stack stack;
     if (!is_wanted(r, e->pid)) {
         return;
     }
@@ -282,8 +242,29 @@ static void sample_take(struct record *r, const struct event *e)
     }
     if (p->collected) {
         r->counts.elsewhere++;
+        return;
+    }
+    struct sum *s = stack_find(r->images, r->kernel, p, e, &stack) ? sum_find(r, p) : NULL;
+    if (!s) {
+        count_without_sum(r, p->in_kernel);
+        return;
+    }
+    sum_add_time(r, s, COLLECTOR_SAMPLED_NS);
+    s->tally.counters[COLLECTOR_SAMPLES]++;
+    const uint32_t build = stack.frames[stack.count - 1].build; /* of the program counter */
+    if (build == COUNTS_NOWHERE) {
+        sum_add_time(r, s, COLLECTOR_OUTSIDE_NS);
+        r->counts.outside++;
+    } else if (!tally_add(&s->tally, stack.frames, stack.count)) {
+        sum_add_time(r, s, COLLECTOR_DROPPED_NS);
+        s->lost = true;
+        r->counts.lost++;
     } else {
-        sample_place(r, p, e);
+        const bool there = kernel_has_build(r->kernel, build);
+        p->ticks_ns += SECOND / r->config.rate;
+        r->counts.kernel += there;
+        r->counts.functions += !there;
+        r->counts.complete += stack.frames[0].build != COUNTS_NOWHERE;
     }
 }
 
@@ -366,19 +347,6 @@ static void event_take(void *context, const struct event *e)
 
 /* --- uploads --- */
 
-/* The counts are those of the user of the processes, where the daemon takes that from us. */
-static void claim(struct record *r, struct profd_upload *u, uint32_t uid)
-{
-    if (uid == geteuid()) {
-        return;
-    }
-    if (delivery_may_claim(r->delivery)) {
-        upload_claim_uid(u, uid);
-    } else {
-        r->counts.unclaimed++;
-    }
-}
-
 static void clock_read(void *context, struct process *p)
 {
     (void)context;
@@ -419,7 +387,12 @@ static enum profd_status send_sum(struct record *r, const struct sum *s, const s
     }
     status = status ? status : sum_fill_upload(s, r->images, window, u, e);
     if (status == PROFD_OK) {
-        claim(r, u, s->origin.uid);
+        /* The counts are those of the user of the processes, if the daemon accepts that. */
+        if (s->origin.uid != geteuid() && delivery_may_claim(r->delivery)) {
+            upload_claim_uid(u, s->origin.uid);
+        } else {
+            r->counts.unclaimed += s->origin.uid != geteuid();
+        }
         status = profd_delivery_upload(r->delivery, u, s->origin.comm, e);
     }
     profd_upload_free(u);

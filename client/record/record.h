@@ -1,4 +1,4 @@
-/* Samples processes of this host from outside, and delivers what it finds. */
+/* Samples processes of this host from outside, and delivers uploads. */
 #ifndef PROFD_CLIENT_RECORD_RECORD_H
 #define PROFD_CLIENT_RECORD_RECORD_H
 
@@ -23,7 +23,7 @@ struct record_config {
 #define RECORD_RATE_MAX 10000u
 #define RECORD_RATE_DEFAULT 19u
 
-/* What became of the samples. samples = functions + kernel + outside + lost + elsewhere. */
+/* The results of the samples: samples = functions + kernel + outside + lost + elsewhere. */
 struct record_counts {
     uint64_t samples;
     uint64_t functions;    /* in another build than the kernel */
@@ -37,20 +37,20 @@ struct record_counts {
     uint64_t unclaimed; /* of these, of other users, stored as of this one: the daemon is older, or does not let it */
 };
 
-/* Prepares to sample. FORBIDDEN: this user may not, and what to do. UNAVAILABLE, NO_INPUT. Does not fail without a
- * daemon: uploads then go to the spool. */
+/* Prepares to sample. FORBIDDEN: this user may not sample; the sentence says what to do. UNAVAILABLE, NO_INPUT. Without
+ * a daemon, uploads go to the spool. */
 enum profd_status record_open(const struct record_config *config, struct record **out, struct profd_error *e);
 /* Accepts NULL. */
 void record_close(struct record *r);
 
-/* Begins. */
+/* Begins to sample. */
 enum profd_status record_start(struct record *r, struct profd_error *e);
-/* Waits until there is something to do, or one of the n descriptors is readable, and does it: reads samples, and every
- * ten seconds sends uploads. */
+/* Waits for samples, or until one of the n descriptors is readable, for at most 200 ms. Reads samples, and every ten
+ * seconds sends uploads. */
 enum profd_status record_step(struct record *r, const int *fds, size_t n, struct profd_error *e);
-/* Ends: reads the last samples, sends them, and waits for the daemon's answers. */
+/* Ends sampling: reads the last samples, sends them, and waits for the daemon's answers. */
 enum profd_status record_finish(struct record *r, struct profd_error *e);
-/* False: perf_event_paranoid hides the time that processes spend in the kernel. */
+/* Returns false if perf_event_paranoid hides the time that processes spend in the kernel. */
 bool record_sees_kernel(const struct record *r);
 const struct record_counts *record_get_counts(const struct record *r);
 

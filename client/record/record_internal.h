@@ -1,5 +1,5 @@
-/* Sampling processes from outside: rings of the kernel, files and their unwind tables, processes, and sums of what was
- * found. Private to client/record. */
+/* Samples processes from outside: rings of the kernel, files and their unwind tables, processes, and sums of samples.
+ * Private to client/record. */
 #ifndef PROFD_CLIENT_RECORD_INTERNAL_H
 #define PROFD_CLIENT_RECORD_INTERNAL_H
 
@@ -24,8 +24,8 @@
 
 /* Fields of the kernel's text files. */
 
-/* Reads a number of that base (16: with or without 0x) that stands at *at, perhaps behind spaces, and moves *at behind
- * it. False: there is none; *at and *out are unchanged. */
+/* Reads a number of that base (16: with or without 0x) at *at, perhaps behind spaces, and moves *at behind it. Returns
+ * false, and changes nothing, if there is none. */
 static inline bool scan_number(const char **at, int base, uint64_t *out)
 {
     char *end;
@@ -38,7 +38,7 @@ static inline bool scan_number(const char **at, int base, uint64_t *out)
     return true;
 }
 
-/* Moves *at behind the character c if it stands there. */
+/* Moves *at behind the character c. Returns false if another character is there. */
 static inline bool scan_skip(const char **at, char c)
 {
     if (**at != c) {
@@ -48,7 +48,8 @@ static inline bool scan_skip(const char **at, char c)
     return true;
 }
 
-/* Copies the word at *at, behind spaces, and moves *at behind it. False: there is none, or it does not fit. */
+/* Copies the word at *at, perhaps behind spaces, and moves *at behind it. Returns false if there is none or if it does
+ * not fit. */
 static inline bool scan_word(const char **at, char *out, size_t size)
 {
     const char *p = *at;
@@ -83,10 +84,10 @@ enum profd_status ring_map(struct ring *r, int event, size_t pages, struct profd
 /* Accepts a zeroed struct. */
 void ring_unmap(struct ring *r);
 
-/* Looks how far the kernel has written. */
+/* Reads how far the kernel has written. */
 void ring_refresh(struct ring *r);
-/* The oldest record that ring_next has not passed; NULL if there is none before the head. It is aligned to 8 bytes and
- * lives until the next call for this ring. O(1), or its size if it wraps. */
+/* Returns the oldest record that ring_next has not passed, or NULL if there is none before the head. It is aligned to 8
+ * bytes and valid until the next call for this ring. O(1), or O(its size) if it wraps. */
 const struct perf_event_header *ring_peek(struct ring *r);
 /* Passes that record. */
 void ring_next(struct ring *r);
@@ -97,7 +98,7 @@ void ring_release(struct ring *r);
 
 #define EVENT_ID_MAX 20 /* bytes of a build-id that the kernel reports */
 
-/* What all events record; those of samples also EVENT_SAMPLES. Every other record ends with pid, tid and time. */
+/* All events record EVENT_ALL, those of samples also EVENT_SAMPLES. Every other record ends with pid, tid and time. */
 #define EVENT_ALL (PERF_SAMPLE_TID | PERF_SAMPLE_TIME)
 #define EVENT_SAMPLES (PERF_SAMPLE_IP | PERF_SAMPLE_CALLCHAIN)
 #define EVENT_STACKS (PERF_SAMPLE_REGS_USER | PERF_SAMPLE_STACK_USER)
@@ -144,22 +145,23 @@ struct sampler_config {
     bool on_exec;       /* with pid: begin when it calls execve */
 };
 
-/* Opens the events; they do not count yet. With a pid, every process of the host is sampled where the user may do that,
- * because a process that is shorter than a tick would otherwise never have one; *whole says so, and the caller selects.
- * FORBIDDEN: the user may not sample, and what to do. UNAVAILABLE: the kernel has no such events. */
+/* Opens the events, which are not enabled yet. With a pid, every process of the host is sampled if the user may do
+ * that, because a process that is shorter than a tick would otherwise never have one. Then *whole is set, and the
+ * caller selects. FORBIDDEN: the user may not sample; the sentence says what to do. UNAVAILABLE: the kernel has no such
+ * events. */
 enum profd_status sampler_open(const struct sampler_config *config, struct sampler **out, bool *whole,
                                struct profd_error *e);
 /* Accepts NULL. */
 void sampler_close(struct sampler *s);
-/* True if the kernel's time is sampled, too: perf_event_paranoid may forbid it. */
+/* Returns whether the kernel's time is sampled, too. perf_event_paranoid may forbid it. */
 bool sampler_sees_kernel(const struct sampler *s);
 
-/* Begins to record what happens to processes; with samples set, at the second call, to sample. What is read of
- * processes between the two calls is older than every sample. */
+/* First call: begins to record events of processes. Second call, with samples set: begins to sample. What the caller
+ * reads about processes between the two calls is older than every sample. */
 enum profd_status sampler_start(struct sampler *s, bool samples, struct profd_error *e);
 void sampler_stop(struct sampler *s);
 
-/* Descriptors that become readable when a ring is half full. */
+/* Returns the descriptors that become readable when a ring is half full. */
 uint32_t sampler_get_polls(const struct sampler *s, struct pollfd *out, uint32_t most);
 /* Passes all records that are older than a few milliseconds, or all if everything is set, to each() in the order of
  * time. A record of samples that were lost has type PERF_RECORD_LOST; one of other records PERF_RECORD_LOST_SAMPLES. An
@@ -299,7 +301,7 @@ struct unwind_records {
 enum unwind_end unwind_walk(const struct unwind_thread *thread, unwind_find *find, void *context, uint64_t *returns,
                             bool *interrupted, uint32_t *count, struct unwind_records *records);
 
-/* Whether the function at an address keeps a frame record there, as its rule says. */
+/* Returns whether, according to its rule, the function at an address keeps a frame record there. */
 bool unwind_keeps_record(enum unwind_machine machine, const struct unwind_rule *r);
 
 /* What was sampled of one program: ticks at addresses, and stacks. Pure. */
@@ -338,21 +340,21 @@ enum profd_status tally_make_counts(const struct tally *t, const struct tally_ra
 
 /* Files of other processes, opened so that their owners cannot make us wait or lead us elsewhere. */
 
-/* UNAVAILABLE: the kernel, or a filter of system calls, has not what the functions below need. */
+/* Checks that the functions below work. UNAVAILABLE: the kernel lacks a system call, or a filter forbids it. */
 enum profd_status image_open_check(struct profd_error *e);
 
 /* Opens a regular file for reading by its path in the root directory of a process, of this one if pid is 0. No part of
- * the path may be a symbolic link. −1: there is none, it is on a FUSE file system, it has more than LIMIT_OBJECT_BYTES,
- * or permission is missing. Does not block. */
+ * the path may be a symbolic link. Does not block. Returns −1 if there is no such file, if it is on a FUSE file system,
+ * if it has more than LIMIT_OBJECT_BYTES, or if permission is missing. */
 int image_open(uint32_t pid, const char *path, struct stat *st);
 
-/* Opens a regular file of that user likewise. −1: as above, or it is another user's. */
+/* Opens a regular file of this user, in the same way. Returns −1 also if the file belongs to another user. */
 int image_open_of_user(uint32_t pid, const char *path, uint32_t uid);
 
-/* False: the process has ended, so that files cannot be opened in its root directory. */
+/* Returns false if the process has ended, so that files cannot be opened in its root directory. */
 bool image_process_lives(uint32_t pid);
 
-/* A copy of this process's vDSO, which all 64-bit processes share. −1: there is none. */
+/* Opens a copy of this process's vDSO, which all 64-bit processes share. Returns −1 if there is none. */
 int image_open_vdso(void);
 
 /* The files that processes have mapped, and the builds that they are. A file is opened when a sample fell into it for
@@ -364,7 +366,7 @@ struct images;
 #define IMAGE_NONE UINT32_MAX
 #define IMAGE_VDSO "[vdso]"
 
-/* What the kernel says of a mapped file. */
+/* The identity of a mapped file, as the kernel states it. */
 struct image_key {
     const char *path; /* as the process sees it */
     const uint8_t *id;
@@ -377,54 +379,55 @@ enum profd_status images_new(struct images **out, struct profd_error *e);
 /* Accepts NULL. */
 void images_free(struct images *m);
 
-/* The number of a mapped file, the same for every process that has mapped it. IMAGE_NONE: no memory. O(path). */
+/* Returns the number of a mapped file, the same for every process that has mapped it. IMAGE_NONE: no memory. O(path).
+ */
 uint32_t images_take_file(struct images *m, const struct image_key *key);
-/* True if something could not be remembered, or soon cannot be: then everything is to be forgotten and read again. */
+/* Returns whether a limit is reached or near: then the caller must forget everything and read it again. */
 bool images_full(const struct images *m);
-/* True if the file has the name of the library that contains the collector. */
+/* Returns whether the file has the name of the library that contains the collector. */
 bool images_is_collector(const struct images *m, uint32_t file);
 
-/* A process that has mapped a file, of that user. Where it is gone, the file is opened as elder sees it, the process
- * that it inherited its maps from: 0 after execve. */
+/* A process of this user that has mapped a file. If it has ended, the file is opened as elder sees it: the process that
+ * it inherited its maps from, 0 after execve. */
 struct image_user {
     uint32_t pid, elder, uid;
 };
 
-/* The build of a file that a process has mapped: IMAGE_NONE if it is no readable ELF file, or not the file that was
- * mapped. Opens it at the first call, and again at later ones while no process is left that could show it. */
+/* Returns the build of a file that a process has mapped, IMAGE_NONE if it is no readable ELF file or not the file that
+ * was mapped. Opens the file at the first call, and again at later ones if no process was left that could show it. */
 uint32_t images_find_build(struct images *m, uint32_t file, const struct image_user *user);
-/* True if the build of a file was found before. */
+/* Returns whether the build of a file was found before. */
 bool images_has_build(const struct images *m, uint32_t file);
 /* Adds a build that is no mapped file. fd is its ELF file, which the images own from then on; its code is at [low,
  * high). IMAGE_NONE: no memory. */
 uint32_t images_add_build(struct images *m, const struct buildid *id, const char *name, int fd, uint64_t low,
                           uint64_t high);
-/* Adds a build of which the id is not known yet: images_set_build sets it before anything asks for it. IMAGE_NONE: no
- * memory, or there are too many. */
+/* Adds a build whose id is not known yet. images_set_build must set it before it is used. IMAGE_NONE: no memory, or
+ * there are too many. */
 uint32_t images_reserve_build(struct images *m, const char *name);
-/* Sets id, ELF file and code, at [0, size), of a reserved build, which is of that user. fd is owned from then on. */
+/* Sets id, ELF file and code, at [0, size), of a reserved build of this user. Takes over fd. */
 void images_set_build(struct images *m, uint32_t build, const struct buildid *id, int fd, uint64_t size, uint32_t uid);
-/* Number of reserved builds, and how many there may be. */
 #define IMAGE_RESERVED_MAX 64u
+/* Returns the number of reserved builds. */
 uint32_t images_reserved(const struct images *m);
-/* The user that a set-user-ID program runs as, of a file of which the build was found; false: it is none. */
+/* Finds the user that a set-user-ID program runs as. The build of the file was found. Returns false for other files. */
 bool images_find_setuid(const struct images *m, uint32_t file, uint32_t *uid);
-/* The link-time address of an offset in a file of which the build was found; false: nothing of it is loaded there.
+/* Finds the link-time address of an offset in a file whose build was found. Returns false if nothing is loaded there.
  * O(segments). */
 bool images_find_address(const struct images *m, uint32_t file, uint64_t offset, uint64_t *address);
 
-/* The unwind table of a file of which the build was found; NULL: it has none. */
+/* Returns the unwind table of a file whose build was found, or NULL. */
 const struct unwind_table *images_find_table(const struct images *m, uint32_t file);
 
 const char *images_get_id(const struct images *m, uint32_t build);
 const char *images_get_name(const struct images *m, uint32_t build);
-/* The range of a build's link-time addresses. */
+/* Returns the range of a build's link-time addresses. */
 struct tally_range images_get_range(const struct images *m, uint32_t build);
 
-/* The ELF file of a build for the daemon, and the user of the process that it was opened for: a descriptor that the
- * caller closes, −1 if it cannot be opened any more. */
+/* Opens the ELF file of a build for the daemon, and finds the user of the process that it was opened for. The caller
+ * closes the descriptor. Returns −1 if the file cannot be opened any more. */
 int images_open_build(const struct images *m, const char *id, uint32_t *uid, const char **name);
-/* Closes the files of builds that were in use before the previous call. */
+/* Closes files of builds that were not opened since the call before the previous one. */
 void images_close_old(struct images *m);
 
 /* The user, the name, the unit and the container of a process. */
@@ -439,24 +442,26 @@ struct origin {
     char cgroup[ORIGIN_CGROUP_SIZE]; /* "/system.slice/redis.service"; "" if it is not known */
 };
 
-/* Reads uid and cgroup of a process from /proc. False: it is gone, or permission is missing; *o is unchanged. */
+/* Reads uid and cgroup of a process from /proc. Returns false, with *o unchanged, if the process has ended or
+ * permission is missing. */
 bool origin_read(uint32_t pid, struct origin *o);
 /* Reads the uid alone. */
 bool origin_read_user(uint32_t pid, uint32_t *uid);
-/* Reads the number that a process has in its own namespace. False: it is gone. */
+/* Reads the number that a process has in its own namespace. Returns false if it has ended. */
 bool origin_read_inner_pid(uint32_t pid, uint32_t *inner);
-/* Reads when the process started, in an arbitrary unit. False: it is gone. */
+/* Reads when the process started, in an arbitrary unit. Returns false if it has ended. */
 bool origin_read_start(uint32_t pid, uint64_t *start);
-/* The name that the kernel has for a process. False: it is gone. */
+/* Reads the kernel's name of a process. Returns false if it has ended. */
 bool origin_read_comm(uint32_t pid, char comm[ORIGIN_COMM_SIZE]);
 
-/* The systemd unit of a cgroup path: its innermost component that ends as a unit does. "" if there is none. Pure. */
+/* Finds the systemd unit of a cgroup path: its innermost component with the ending of a unit. "" if there is none.
+ * Pure. */
 void origin_find_unit(const char *cgroup, char unit[ORIGIN_NAME_SIZE]);
-/* The container of a cgroup path: the first 12 digits of its id with docker, containerd, CRI-O and podman; the name
- * with systemd-nspawn and LXC. "" if there is none. Pure. */
+/* Finds the container of a cgroup path: the first 12 digits of its id with docker, containerd, CRI-O and podman; the
+ * name with systemd-nspawn and LXC. "" if there is none. Pure. */
 void origin_find_container(const char *cgroup, char container[ORIGIN_NAME_SIZE]);
 
-/* ELF files of code that is in no file: the kernel, its modules. They contain a build-id and symbols, and no code. */
+/* ELF files for code that is in no file: the kernel, its modules. They contain a build-id and symbols, and no code. */
 
 struct synthetic_symbol {
     uint64_t address, size;
@@ -487,7 +492,7 @@ struct jit_owner {
  * without reading. */
 bool jit_find(struct jit **j, struct images *images, const struct jit_owner *owner, uint64_t time, uint64_t address,
               struct counts_frame *out);
-/* Gives the build the functions that were found; its id depends on them and on the process. O(functions). */
+/* Completes the build with the functions that were found. Its id depends on them and on the process. O(functions). */
 enum profd_status jit_finish(struct jit *j, struct images *images, const struct jit_owner *owner,
                              struct profd_error *e);
 /* Accepts NULL. */
@@ -495,7 +500,7 @@ void jit_free(struct jit *j);
 
 /* The kernel and its modules as builds: their code has no files, but names in /proc/kallsyms. */
 
-/* Where the kernel describes itself. */
+/* The files in which the kernel describes itself. */
 struct kernel_files {
     const char *notes;    /* "/sys/kernel/notes" */
     const char *symbols;  /* "/proc/kallsyms" */
@@ -510,21 +515,20 @@ struct kernel;
  * and what to do. NO_INPUT, MALFORMED. O(symbols log symbols). */
 enum profd_status kernel_open(const struct kernel_files *files, struct images *images, struct kernel **out,
                               struct profd_error *e);
-/* Without reading anything: adds a build [kernel] of one function, in which all code of the kernel and its modules is.
- */
+/* Adds a build [kernel] of one function, which stands for all code of the kernel and its modules. Reads nothing. */
 enum profd_status kernel_make_whole(struct images *images, struct kernel **out, struct profd_error *e);
 /* Accepts NULL. */
 void kernel_close(struct kernel *k);
 
-/* The build of the kernel itself. */
+/* Returns the build of the kernel itself. */
 uint32_t kernel_get_build(const struct kernel *k);
-/* True if a build is the kernel or one of its modules. O(modules). */
+/* Returns whether a build is the kernel or one of its modules. O(modules). */
 bool kernel_has_build(const struct kernel *k, uint32_t build);
-/* Sets build and address of the frame at an address of the kernel; 0 in the kernel of one function; outside where
- * neither the kernel nor a known module has code. O(modules). */
+/* Sets build and address of the frame at an address of the kernel. The kernel of one function has address 0. The frame
+ * is outside if neither the kernel nor a known module has code there. O(modules). */
 void kernel_find_frame(const struct kernel *k, uint64_t address, struct counts_frame *out);
 
-/* The processes that samples come from: what they have mapped, which user they run as, and where they stand. */
+/* The processes that samples come from: their maps, their users, and their sums. */
 
 /* Executable memory of a process: the file's bytes from offset are at [start, end). */
 struct process_map {
@@ -557,7 +561,7 @@ struct process {
     uint8_t key[LIMIT_PROCESS]; /* of this process among all of this host */
     struct jit *jit;            /* NULL: no tick was in generated code */
     struct sum *sum;            /* where its samples go; NULL: to be found */
-    /* CPU time in ns (record/account.h) */
+    /* CPU time in ns */
     bool cpu_read, cpu_begun, clocked; /* cpu_now, cpu_before is known; the process counts as one with CPU time */
     uint64_t cpu_now, cpu_before;
     uint64_t ticks_ns; /* of ticks in known objects since cpu_before */
@@ -565,7 +569,7 @@ struct process {
 
 struct processes;
 
-/* The build of a file that the process has mapped: see images_find_build. */
+/* Returns the build of a file that the process has mapped, as images_find_build. */
 uint32_t process_find_build(struct images *images, const struct process *p, uint32_t file);
 
 /* images outlives the processes. */
@@ -575,34 +579,33 @@ void processes_free(struct processes *t);
 
 /* Reads all processes that exist, but this one, from /proc. NO_INPUT: there is no /proc. */
 enum profd_status processes_read_all(struct processes *t, struct profd_error *e);
-/* Processes of another table that still live keep that they were counted, and that they are wanted. O(processes). */
+/* Copies `counted` and `wanted` of processes that still live from another table. O(processes). */
 void processes_keep_counted(struct processes *t, struct processes *before);
-/* Applies a record: MMAP2, COMM, FORK or EXIT. False: no memory. */
+/* Applies a record: MMAP2, COMM, FORK or EXIT. Returns false if out of memory. */
 bool processes_apply(struct processes *t, const struct event *e);
-/* The process of that number; NULL: it is not known. O(1). */
+/* Returns the process with this number, or NULL if it is not known. O(1). */
 struct process *processes_find(const struct processes *t, uint32_t pid);
-/* The process of that number; one that is not known is read from /proc. NULL: no memory. O(1). */
+/* Returns the process with this number. An unknown one is read from /proc. NULL: no memory. O(1). */
 struct process *processes_take(struct processes *t, uint32_t pid);
-/* Reads user and cgroup of a process, once in an interval, and whether it has a collector; and the user again, once a
- * second of time, which is that of an event, on the monotonic clock. A user that was read again is its user from the
- * time of the reading on. A process that ended before keeps the user of its parent. True: the user is another one than
- * before, in this interval. */
+/* Reads user and cgroup of a process, and whether it has a collector, once in an interval. Reads the user again once a
+ * second of time, the monotonic time of an event; a new user applies from the time of the reading on. A process that
+ * ended before keeps the user of its parent. Returns whether the user changed in this interval. */
 bool process_look(struct process *p, uint64_t time);
-/* The key of a process: the same as long as it lives, and of no other one that lives. */
+/* Returns the key of a process, which is constant while it lives and differs from that of every other living process.
+ */
 const uint8_t *process_get_key(struct process *p);
-/* The mapping of an address; NULL: none that is executable. O(log maps). */
+/* Returns the executable map of an address, or NULL. O(log maps). */
 const struct process_map *process_find_map(const struct process *p, uint64_t address);
-/* What is done with a process. */
 typedef void processes_act(void *context, struct process *p);
 /* Passes every process to act. O(processes). */
 void processes_each(struct processes *t, processes_act *act, void *context);
-/* Passes processes that ended to act, and forgets them. O(processes). */
+/* Passes the processes that have ended to act, and forgets them. O(processes). */
 void processes_forget_ended(struct processes *t, processes_act *act, void *context);
-/* Begins an interval: no process stands with a sum, and all are to be looked at again. */
+/* Begins an interval: no process has a sum, and process_look reads all of them again. */
 void processes_begin_interval(struct processes *t);
 
-/* What was sampled in an interval: a tally for each program, user, name, cgroup and random group of processes
- * (schema/spread.md). They become uploads. */
+/* The samples of an interval: a tally for each program, user, name, cgroup and random group of processes
+ * (schema/spread.md). Each becomes an upload. */
 
 struct sum {
     STAILQ_ENTRY(sum) link;
@@ -623,13 +626,13 @@ struct sums {
 
 enum profd_status sums_init(struct sums *s, uint32_t rate, struct profd_error *e);
 void sums_done(struct sums *s);
-/* The sum of that program, origin and group, created on first use: then key, of LIMIT_PROCESS bytes, is copied. NULL:
+/* Finds or makes the sum of this program, origin and group. A new one gets a copy of key, of LIMIT_PROCESS bytes. NULL:
  * no memory. O(sums). */
 struct sum *sums_take(struct sums *s, uint32_t program, const struct origin *origin, uint32_t group,
                       const uint8_t *key);
-/* True if there is a sum of that program and origin, of whatever group. O(sums). */
+/* Returns whether there is a sum of this program and origin, of any group. O(sums). */
 bool sums_has(const struct sums *s, uint32_t program, const struct origin *origin);
-/* Adds samples that the kernel lost, of whatever program, once to each program of a user. O(sums²). */
+/* Adds samples that the kernel lost, of unknown programs, once to each program of a user. O(sums²). */
 void sums_add_lost(struct sums *s, uint64_t samples);
 /* Discards all. */
 void sums_clear(struct sums *s);
@@ -638,12 +641,12 @@ void sums_clear(struct sums *s);
 struct sums_window {
     uint64_t start, end;
 };
-/* Fills the upload of a sum: builds, counts and the labels host, comm, unit, container and cgroup, of which it keeps
- * those that it has. */
+/* Fills the upload of a sum: builds, counts and the labels host, comm, unit, container and cgroup. Labels that the
+ * upload has already stay. */
 enum profd_status sum_fill_upload(const struct sum *s, const struct images *images, const struct sums_window *w,
                                   struct profd_upload *u, struct profd_error *e);
 
-/* CPU time of the processes that are sampled: what the kernel says of it goes to the sums that have their ticks. */
+/* CPU time of the sampled processes, as the kernel states it. It is added to the sums that have their ticks. */
 
 /* Reads the CPU time of a process now, if it exists. */
 void account_read(struct process *p);
@@ -653,12 +656,12 @@ void account_add(struct process *p);
 /* The process calls execve: its program gets no time since the previous call, if a tick found it; otherwise the next
  * program gets it. */
 void account_exec(struct process *p);
-/* The process's CPU time until now, as account_read found it, is of no interest. */
+/* Discards the process's CPU time until now, as account_read found it. */
 void account_begin(struct process *p);
 
 /* A sample's call chain becomes frames of builds. */
 
-struct stack {
+struct sample_stack {
     struct counts_frame frames[LIMIT_STACK_DEPTH]; /* outermost first; the last is the program counter */
     uint32_t count;
 };
@@ -678,6 +681,6 @@ struct stack {
  * in no executable memory, with as many frames as the kernel records, or where a table is missing, the stack begins
  * with COUNTS_FRAME_INCOMPLETE: the outer frames are not known. False: there are no frames. O(frames · log maps). */
 bool stack_find(struct images *images, const struct kernel *k, struct process *p, const struct event *e,
-                struct stack *out);
+                struct sample_stack *out);
 
 #endif

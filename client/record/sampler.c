@@ -18,7 +18,7 @@
 #define STACK_END_BYTES 2048u  /* the same where there are chains: for functions without a frame record */
 #define SETTLED_NS 5000000u    /* what is older is completely written */
 
-/* The two rings of a CPU: samples, and what happens to processes. So a flood of one loses nothing of the other. */
+/* A CPU has two rings, for samples and for events of processes, so that a flood of one loses nothing of the other. */
 enum { SAMPLES, SIDE, RINGS };
 
 struct sampler_cpu {
@@ -75,7 +75,7 @@ static void attributes_fill(struct sampler *s)
     a->mmap = a->mmap2 = a->build_id = a->comm = a->comm_exec = a->task = 1;
 }
 
-/* What a failure of perf_event_open means, and what to do. */
+/* Explains a failure of perf_event_open, and what to do. */
 static enum profd_status open_failed(int why, struct profd_error *e)
 {
     char level[16] = "unknown\n";
@@ -126,39 +126,7 @@ void sampler_close(struct sampler *s)
     free(s);
 }
 
-static enum profd_status ring_open(const struct sampler *s, unsigned kind, struct ring *r, int event,
-                                   struct profd_error *e)
-{
-    const bool large = kind == SAMPLES && s->config.tables;
-    return large && ring_map(r, event, RING_PAGES_STACKS, NULL) == PROFD_OK ? PROFD_OK
-                                                                            : ring_map(r, event, RING_PAGES, e);
-}
-
-/* The rings of one CPU, for a process or for everything. *absent: the CPU is switched off. */
-static enum profd_status cpu_open(struct sampler *s, int cpu, int pid, unsigned long flags, bool *absent,
-                                  struct profd_error *e)
-{
-    struct sampler_cpu *c = &s->cpus[s->cpu_count];
-    enum profd_status status = PROFD_OK;
-    *c = (struct sampler_cpu){.cpu = cpu, .events = {-1, -1}};
-    for (unsigned i = 0; i < RINGS && status == PROFD_OK; i++) {
-        c->events[i] = event_open(&s->attributes[i], pid, cpu, flags);
-        if (c->events[i] < 0 && errno == EINVAL && s->attributes[i].build_id) { /* a kernel before 5.12 */
-            s->attributes[i].build_id = 0;
-            c->events[i] = event_open(&s->attributes[i], pid, cpu, flags);
-        }
-        const int why = errno;
-        *absent = c->events[i] < 0 && why == ENODEV;
-        status = c->events[i] < 0 ? open_failed(why, e) : ring_open(s, i, &c->rings[i], c->events[i], e);
-    }
-    if (status == PROFD_OK) {
-        s->cpu_count++;
-    } else {
-        cpu_close(c);
-    }
-    return *absent ? PROFD_OK : status;
-}
-
+/* Opens the rings of all CPUs, for a process or for everything. A CPU that is switched off has none. */
 static enum profd_status cpus_open(struct sampler *s, int pid, unsigned long flags, struct profd_error *e)
 {
     const long most = sysconf(_SC_NPROCESSORS_CONF);
@@ -168,8 +136,30 @@ static enum profd_status cpus_open(struct sampler *s, int pid, unsigned long fla
         return profd_no_memory(e);
     }
     for (int cpu = 0; cpu < most && status == PROFD_OK; cpu++) {
+        struct sampler_cpu *c = &s->cpus[s->cpu_count];
         bool absent = false;
-        status = cpu_open(s, cpu, pid, flags, &absent, e);
+        *c = (struct sampler_cpu){.cpu = cpu, .events = {-1, -1}};
+        for (unsigned i = 0; i < RINGS && status == PROFD_OK; i++) {
+            c->events[i] = event_open(&s->attributes[i], pid, cpu, flags);
+            if (c->events[i] < 0 && errno == EINVAL && s->attributes[i].build_id) { /* a kernel before 5.12 */
+                s->attributes[i].build_id = 0;
+                c->events[i] = event_open(&s->attributes[i], pid, cpu, flags);
+            }
+            const int why = errno;
+            const bool large = i == SAMPLES && s->config.tables;
+            absent = c->events[i] < 0 && why == ENODEV;
+            if (c->events[i] < 0) {
+                status = open_failed(why, e);
+            } else if (!large || ring_map(&c->rings[i], c->events[i], RING_PAGES_STACKS, NULL) != PROFD_OK) {
+                status = ring_map(&c->rings[i], c->events[i], RING_PAGES, e);
+            }
+        }
+        if (status == PROFD_OK) {
+            s->cpu_count++;
+        } else {
+            cpu_close(c);
+        }
+        status = absent ? PROFD_OK : status;
     }
     return status;
 }
@@ -184,7 +174,7 @@ static void cpus_close(struct sampler *s)
     s->cpus = NULL;
 }
 
-/* Events of one more thread, which write to the rings of the first. A thread that is gone has none. */
+/* Opens events for one more thread, which write to the rings of the first. A thread that has ended has none. */
 static enum profd_status thread_add(struct sampler *s, uint32_t tid, struct profd_error *e)
 {
     for (uint32_t i = 0; i < s->cpu_count * RINGS; i++) {
@@ -211,7 +201,7 @@ static enum profd_status thread_add(struct sampler *s, uint32_t tid, struct prof
     return PROFD_OK;
 }
 
-/* Adds the threads that the process has beside its first. */
+/* Adds the threads of the process, except the first. */
 static enum profd_status threads_add(struct sampler *s, struct profd_error *e)
 {
     char path[64];
@@ -315,30 +305,18 @@ uint32_t sampler_get_polls(const struct sampler *s, struct pollfd *out, uint32_t
     return n;
 }
 
-static uint64_t clock_now(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
-
-/* The time of a record: samples and others have it at different places. */
-static uint64_t record_time(const struct perf_event_header *h)
-{
-    uint64_t time;
-    const size_t at = h->type == PERF_RECORD_SAMPLE ? sizeof *h + 16 : h->size - sizeof time;
-    memcpy(&time, (const uint8_t *)h + at, sizeof time);
-    return time;
-}
-
-/* The ring with the oldest record; NULL if none has one before limit. */
+/* Returns the ring with the oldest record, or NULL if none has one before limit. */
 static struct ring *oldest_find(struct sampler *s, uint64_t limit, unsigned *kind)
 {
     struct ring *oldest = NULL;
     for (uint32_t i = 0; i < s->cpu_count * RINGS; i++) {
         struct ring *r = &s->cpus[i / RINGS].rings[i % RINGS];
         const struct perf_event_header *h = ring_peek(r);
-        const uint64_t time = h ? record_time(h) : UINT64_MAX;
+        uint64_t time = UINT64_MAX;
+        if (h) { /* samples and other records have their time at different places */
+            const size_t at = h->type == PERF_RECORD_SAMPLE ? sizeof *h + 16 : h->size - sizeof time;
+            memcpy(&time, (const uint8_t *)h + at, sizeof time);
+        }
         if (time < limit) {
             limit = time;
             oldest = r;
@@ -350,7 +328,10 @@ static struct ring *oldest_find(struct sampler *s, uint64_t limit, unsigned *kin
 
 void sampler_read(struct sampler *s, bool everything, void (*each)(void *context, const struct event *e), void *context)
 {
-    const uint64_t limit = everything ? UINT64_MAX : clock_now() - SETTLED_NS;
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    const uint64_t time = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+    const uint64_t limit = everything ? UINT64_MAX : time - SETTLED_NS;
     unsigned kind = 0;
     for (uint32_t i = 0; i < s->cpu_count * RINGS; i++) {
         ring_refresh(&s->cpus[i / RINGS].rings[i % RINGS]);
@@ -429,7 +410,7 @@ void ring_release(struct ring *r)
     __atomic_store_n(&r->page->data_tail, r->tail, __ATOMIC_RELEASE);
 }
 
-/* What is left of a record. */
+/* The rest of a record. */
 struct rest {
     const uint8_t *at, *end;
 };
@@ -468,11 +449,6 @@ static bool decode_mmap(struct rest *r, struct event *e)
         memcpy(&e->generation, identity + 16, 8);
     }
     return good;
-}
-
-static bool decode_task(struct rest *r, struct event *e)
-{
-    return take(r, &e->pid, 4) && take(r, &e->parent, 4) && take(r, &e->tid, 4) && take(r, &e->parent_tid, 4);
 }
 
 /* The registers and the copied stack of a sample. */
@@ -529,7 +505,8 @@ bool event_decode(const struct perf_event_header *h, unsigned registers, struct 
         return take(&r, &out->pid, 4) && take(&r, &out->tid, 4) && take_text(&r, &out->comm);
     case PERF_RECORD_FORK:
     case PERF_RECORD_EXIT:
-        return decode_task(&r, out);
+        return take(&r, &out->pid, 4) && take(&r, &out->parent, 4) && take(&r, &out->tid, 4) &&
+               take(&r, &out->parent_tid, 4);
     case PERF_RECORD_LOST: {
         uint64_t id;
         return take(&r, &id, 8) && take(&r, &out->lost, 8);

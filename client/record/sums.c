@@ -55,22 +55,16 @@ bool sums_has(const struct sums *s, uint32_t program, const struct origin *origi
     return false;
 }
 
-/* The first sum of the program and user of another one. */
-static const struct sum *sums_first(const struct sums *s, const struct sum *like)
-{
-    const struct sum *sum = STAILQ_FIRST(&s->list);
-    while (sum->program != like->program || sum->origin.uid != like->origin.uid) {
-        sum = STAILQ_NEXT(sum, link);
-    }
-    return sum;
-}
-
 void sums_add_lost(struct sums *s, uint64_t samples)
 {
     struct sum *sum;
     STAILQ_FOREACH(sum, &s->list, link)
     {
-        sum->tally.counters[COLLECTOR_SAMPLES_LOST] += sums_first(s, sum) == sum ? samples : 0;
+        const struct sum *first = STAILQ_FIRST(&s->list); /* of this program and user */
+        while (first->program != sum->program || first->origin.uid != sum->origin.uid) {
+            first = STAILQ_NEXT(first, link);
+        }
+        sum->tally.counters[COLLECTOR_SAMPLES_LOST] += first == sum ? samples : 0;
         sum->lost = true;
     }
 }
@@ -97,16 +91,16 @@ struct sum *sums_take(struct sums *s, uint32_t program, const struct origin *ori
     return found;
 }
 
-/* A label without a value is left out, and one that the upload has already; one that breaks a rule, too, which the
- * upload says. */
+/* Adds a label, unless it has no value or the upload has it already. Returns false if the label breaks a rule: the
+ * upload states that it was left out. */
 static bool add_label(struct profd_upload *u, const char *name, const char *value)
 {
     return value[0] == '\0' || profd_upload_has_label(u, name) ||
            profd_upload_add_label(u, name, value, NULL) == PROFD_OK;
 }
 
-static enum profd_status add_counts(struct profd_upload *u, const struct sum *s, const struct images *images,
-                                    struct profd_error *e)
+enum profd_status sum_fill_upload(const struct sum *s, const struct images *images, const struct sums_window *w,
+                                  struct profd_upload *u, struct profd_error *e)
 {
     struct tally_range *ranges = calloc(s->tally.build_count, sizeof *ranges);
     struct counts counts;
@@ -122,13 +116,9 @@ static enum profd_status add_counts(struct profd_upload *u, const struct sum *s,
         counts_done(&counts);
     }
     free(ranges);
-    return status;
-}
-
-enum profd_status sum_fill_upload(const struct sum *s, const struct images *images, const struct sums_window *w,
-                                  struct profd_upload *u, struct profd_error *e)
-{
-    TRY(add_counts(u, s, images, e));
+    if (status != PROFD_OK) {
+        return status;
+    }
     char unit[ORIGIN_NAME_SIZE], container[ORIGIN_NAME_SIZE], host[256] = "";
     uint32_t inexact = PROFD_INEXACT_SAMPLED | (s->lost ? PROFD_INEXACT_TICKS_LOST : 0u);
     origin_find_unit(s->origin.cgroup, unit);
@@ -162,7 +152,7 @@ static uint64_t build_hash(const void *context, uint32_t index)
     return table_mix(((const struct tally *)context)->builds[index], 1);
 }
 
-/* The index of a build, which is added if it is new. False: there is no space. */
+/* Finds or adds a build. Returns false if there is no space. */
 static bool take_build(struct tally *t, uint32_t build, uint32_t *out)
 {
     if (build == COUNTS_NOWHERE) {
@@ -254,7 +244,7 @@ bool tally_add(struct tally *t, const struct counts_frame *frames, uint32_t n)
         return false;
     }
     bin->ticks++;
-    /* A stack for which there is no memory is missing: its tick is not. */
+    /* Without memory the stack is missing, but its tick is counted. */
     (void)counts_stacks_add(t->stacks, t->rate, "seconds", 's', own, n, 1, NULL);
     return true;
 }
@@ -270,7 +260,7 @@ static int compare_bins(const void *a, const void *b)
     return (x->address > y->address) - (x->address < y->address);
 }
 
-/* Histograms of one geometry: a build, or a part of LIMIT_HISTOGRAM_BINS bytes of it. */
+/* A histogram covers a build, or a part of LIMIT_HISTOGRAM_BINS bytes of it. Returns the number of the part. */
 static uint64_t part_of(const struct tally_range *ranges, const struct tally_bin *b)
 {
     return (b->address - ranges[b->build].low) / LIMIT_HISTOGRAM_BINS;
@@ -281,44 +271,11 @@ static bool begins_histogram(const struct tally_range *ranges, const struct tall
     return i == 0 || bins[i].build != bins[i - 1].build || part_of(ranges, &bins[i]) != part_of(ranges, &bins[i - 1]);
 }
 
-static void put_histograms(const struct tally_range *ranges, const struct tally_bin *bins, uint32_t n, uint32_t rate,
-                           struct counts *c)
-{
-    struct counts_histogram *h = c->histograms - 1;
-    for (uint32_t i = 0; i < n; i++) {
-        const struct tally_range *r = &ranges[bins[i].build];
-        if (begins_histogram(ranges, bins, i)) {
-            const uint64_t low = r->low + part_of(ranges, &bins[i]) * LIMIT_HISTOGRAM_BINS;
-            const uint64_t size = r->high - low < LIMIT_HISTOGRAM_BINS ? r->high - low : LIMIT_HISTOGRAM_BINS;
-            *++h = (struct counts_histogram){.build = bins[i].build,
-                                             .bins = (uint32_t)size,
-                                             .low = low,
-                                             .high = low + size,
-                                             .rate = rate,
-                                             .dimension = "seconds",
-                                             .abbreviation = 's',
-                                             .first = i};
-        }
-        c->bin_index[i] = (uint32_t)(bins[i].address - h->low);
-        c->bin_ticks[i] = bins[i].ticks;
-        h->used++;
-    }
-}
-
-static uint32_t counters_used(const struct tally *t)
-{
-    uint32_t used = 0;
-    for (uint32_t i = 0; i < COLLECTOR_COUNTERS_MAX; i++) {
-        used += t->counters[i] > 0;
-    }
-    return used;
-}
-
 enum profd_status tally_make_counts(const struct tally *t, const struct tally_range *ranges, struct counts *out,
                                     struct profd_error *e)
 {
     struct tally_bin *bins = malloc(((size_t)t->bin_count + 1) * sizeof *bins);
-    struct counts_sizes sizes = {.histograms = 1, .bins = t->bin_count + counters_used(t)};
+    struct counts_sizes sizes = {.histograms = 1, .bins = t->bin_count};
     if (!bins) {
         return profd_no_memory(e);
     }
@@ -329,21 +286,44 @@ enum profd_status tally_make_counts(const struct tally *t, const struct tally_ra
     for (uint32_t i = 0; i < t->bin_count; i++) {
         sizes.histograms += begins_histogram(ranges, bins, i);
     }
+    for (uint32_t i = 0; i < COLLECTOR_COUNTERS_MAX; i++) {
+        sizes.bins += t->counters[i] > 0;
+    }
     enum profd_status status = counts_stacks_finish(t->stacks, &sizes, e);
     status = status ? status : counts_init_sizes(out, &sizes, e);
-    if (status == PROFD_OK) {
-        put_histograms(ranges, bins, t->bin_count, t->rate, out);
-        struct counts_histogram *h = &out->histograms[out->histogram_count - 1];
-        collector_make_histogram(h, 0);
-        h->first = t->bin_count;
-        for (uint32_t i = 0; i < COLLECTOR_COUNTERS_MAX; i++) {
-            if (t->counters[i] > 0) {
-                out->bin_index[t->bin_count + h->used] = i;
-                out->bin_ticks[t->bin_count + h->used++] = t->counters[i];
-            }
-        }
-        counts_stacks_copy(t->stacks, out);
+    if (status != PROFD_OK) {
+        free(bins);
+        return status;
     }
+    struct counts_histogram *h = out->histograms - 1;
+    for (uint32_t i = 0; i < t->bin_count; i++) {
+        const struct tally_range *r = &ranges[bins[i].build];
+        if (begins_histogram(ranges, bins, i)) {
+            const uint64_t low = r->low + part_of(ranges, &bins[i]) * LIMIT_HISTOGRAM_BINS;
+            const uint64_t size = r->high - low < LIMIT_HISTOGRAM_BINS ? r->high - low : LIMIT_HISTOGRAM_BINS;
+            *++h = (struct counts_histogram){.build = bins[i].build,
+                                             .bins = (uint32_t)size,
+                                             .low = low,
+                                             .high = low + size,
+                                             .rate = t->rate,
+                                             .dimension = "seconds",
+                                             .abbreviation = 's',
+                                             .first = i};
+        }
+        out->bin_index[i] = (uint32_t)(bins[i].address - h->low);
+        out->bin_ticks[i] = bins[i].ticks;
+        h->used++;
+    }
+    h = &out->histograms[out->histogram_count - 1];
+    collector_make_histogram(h, 0);
+    h->first = t->bin_count;
+    for (uint32_t i = 0; i < COLLECTOR_COUNTERS_MAX; i++) {
+        if (t->counters[i] > 0) {
+            out->bin_index[t->bin_count + h->used] = i;
+            out->bin_ticks[t->bin_count + h->used++] = t->counters[i];
+        }
+    }
+    counts_stacks_copy(t->stacks, out);
     free(bins);
-    return status;
+    return PROFD_OK;
 }

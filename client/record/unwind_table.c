@@ -46,7 +46,7 @@ static void unwind_reader_init(struct unwind_reader *r, const struct unwind_sect
     *r = (struct unwind_reader){.section = section, .is_debug = is_debug, .common_at = UINT32_MAX};
 }
 
-/* Sets *c to the bytes behind the length at a position. False: the section ends before. */
+/* Sets *c to the bytes behind the length at a position. Returns false if the section ends before. */
 static bool entry_at(const struct unwind_reader *r, uint64_t at, struct frame_cursor *c)
 {
     const struct unwind_section *s = r->section;
@@ -62,8 +62,8 @@ static bool entry_at(const struct unwind_reader *r, uint64_t at, struct frame_cu
     return true;
 }
 
-/* Returns the common part at a position; NULL if it cannot be read. It is valid until another is asked for. Common
- * parts of more than 256 bytes are not read, so that many entries of one cost no more than their own bytes. */
+/* Returns the common part at a position, or NULL if it cannot be read. It is valid until the next call. A common part
+ * of more than 256 bytes is not read, so that many entries with one common part cost no more than their own bytes. */
 static const struct frame_common *unwind_reader_common(struct unwind_reader *r, uint32_t at)
 {
     if (at != r->common_at) {
@@ -76,7 +76,7 @@ static const struct frame_common *unwind_reader_common(struct unwind_reader *r, 
     return r->common_good ? &r->common : NULL;
 }
 
-/* Takes a number in the format of an encoding. False: not supported. */
+/* Takes a number in the format of an encoding. Returns false if it is not supported. */
 static bool take_encoded(struct frame_cursor *c, uint8_t encoding, uint64_t *out)
 {
     switch (encoding & FORMAT) {
@@ -118,21 +118,6 @@ static bool entry_read(struct unwind_reader *r, struct frame_cursor c, uint64_t 
                                  .is_debug = r->is_debug};
     /* A linker sets the address of code that it removed to 0. */
     return !c.bad && begin != 0 && size != 0 && begin + size > begin;
-}
-
-/* Reads the next entry that can be read. False: there is none. */
-static bool unwind_reader_next(struct unwind_reader *r, struct unwind_entry *out)
-{
-    struct frame_cursor c;
-    while (entry_at(r, r->at, &c)) {
-        uint64_t here = (uint64_t)(c.at - r->section->bytes), id = frame_take_fixed(&c, 4);
-        r->at = (uint32_t)(c.end - r->section->bytes);
-        bool is_common = id == (r->is_debug ? DEBUG_COMMON : 0);
-        if (!c.bad && !is_common && entry_read(r, c, r->is_debug ? id : here - id, out)) {
-            return true;
-        }
-    }
-    return false;
 }
 
 /* ---- The table ---- */
@@ -178,7 +163,7 @@ static uint64_t rule_hash(const void *context, uint32_t index)
     return rule_mix(&((const struct maker *)context)->rules[index]);
 }
 
-/* Sets *out to the index of the rule, which is added if it is new. False if memory is exhausted. */
+/* Finds or adds a rule. Returns false if memory is exhausted. */
 static bool take_rule(struct maker *m, const struct unwind_rule *rule, uint32_t *out)
 {
     if (!table_reserve(&m->rule_table, m->arena, rule_hash, m)) {
@@ -225,7 +210,7 @@ static struct frame_cursor expression_of(const uint8_t *block)
     return c;
 }
 
-/* True: the rest is that of the entry of a PLT, which says how far its code has come: "rip, 15, and, N, ge, 3, shl,
+/* Returns whether the rest is that of a PLT entry, whose rule depends on the address: "rip, 15, and, N, ge, 3, shl,
  * plus". */
 static bool is_plt(struct frame_cursor c, int32_t *n)
 {
@@ -316,7 +301,7 @@ static struct unwind_rule rule_of(const struct maker *m, const struct cfi_row *r
     return r;
 }
 
-/* Adds a row; one with the rule before it only makes that one longer. */
+/* Adds a row. If it has the rule of the row before, that row is extended instead. */
 static bool add_row(struct maker *m, uint64_t address, uint32_t rule)
 {
     if (m->row_count > 0 && m->rows[m->row_count - 1].rule == rule) {
@@ -334,7 +319,8 @@ static bool add_row(struct maker *m, uint64_t address, uint32_t rule)
     return true;
 }
 
-/* Adds the rows of an entry, without the code that earlier entries describe. False: memory or rows are exhausted. */
+/* Adds the rows of an entry, except for code that earlier entries describe. Returns false if memory or rows are
+ * exhausted. */
 static bool add_entry(struct maker *m, const struct unwind_entry *entry, struct cfi_machine *machine,
                       const struct frame_common *common)
 {
@@ -374,10 +360,18 @@ static bool add_entry(struct maker *m, const struct unwind_entry *entry, struct 
     return true;
 }
 
+/* Adds all entries that can be read. Returns false if memory is exhausted. */
 static bool collect(struct maker *m, struct unwind_reader *r)
 {
-    struct unwind_entry entry;
-    while (unwind_reader_next(r, &entry)) {
+    struct frame_cursor c;
+    while (entry_at(r, r->at, &c)) {
+        const uint64_t here = (uint64_t)(c.at - r->section->bytes), id = frame_take_fixed(&c, 4);
+        const bool is_common = id == (r->is_debug ? DEBUG_COMMON : 0);
+        struct unwind_entry entry;
+        r->at = (uint32_t)(c.end - r->section->bytes);
+        if (c.bad || is_common || !entry_read(r, c, r->is_debug ? id : here - id, &entry)) {
+            continue;
+        }
         void *list = arena_extend(m->arena, m->entries, m->entry_count, &m->entry_capacity, sizeof entry);
         if (!list) {
             return false;
@@ -427,62 +421,48 @@ static bool add_entries(struct maker *m, struct unwind_reader readers[2])
     return m->entry_count == 0 || add_row(m, m->end, 0);
 }
 
-static enum profd_status exhausted(const struct maker *m, struct profd_error *e)
-{
-    return m->row_count == UNWIND_ROWS
-               ? profd_error_set(e, PROFD_LIMIT, "its unwind information has more than %u rows", UNWIND_ROWS)
-               : profd_error_set(e, PROFD_NO_MEMORY, "no memory for the unwind information of %u functions",
-                                 m->entry_count);
-}
-
-static struct unwind_table *copy_table(const struct maker *m)
-{
-    size_t rows = m->row_count * sizeof *m->rows, rules = m->rule_count * sizeof *m->rules;
-    struct unwind_table *t = malloc(sizeof *t + rows + rules);
-    if (!t) {
-        return NULL;
-    }
-    uint8_t *at = (uint8_t *)(t + 1);
-    if (rows > 0) {
-        memcpy(at, m->rows, rows);
-    }
-    memcpy(at + rows, m->rules, rules);
-    *t = (struct unwind_table){.machine = m->in->machine,
-                               .base = m->base,
-                               .row_count = m->row_count,
-                               .rule_count = m->rule_count,
-                               .rows = (const void *)at,
-                               .rules = (const void *)(at + rows)};
-    return t;
-}
-
 enum profd_status unwind_table_make(const struct unwind_source *in, struct unwind_table **out, struct profd_error *e)
 {
     struct unwind_reader readers[2];
     struct maker m = {.in = in, .registers = registers_of[in->machine]};
+    const struct unwind_rule absent = {.cfa = UNWIND_CFA_ABSENT};
+    struct unwind_table *t = NULL;
+    uint32_t zero;
     size_t most = in->eh_frame.size > in->debug_frame.size ? in->eh_frame.size : in->debug_frame.size;
     if (most > UNWIND_SECTION) {
         return profd_error_set(e, PROFD_LIMIT, "a section of unwind information has %zu bytes; at most %u are read",
                                most, UNWIND_SECTION);
     }
     m.arena = arena_new(UNWIND_MEMORY);
-    struct unwind_table *t = NULL;
-    if (m.arena) {
-        unwind_reader_init(&readers[0], &in->eh_frame, false);
-        unwind_reader_init(&readers[1], &in->debug_frame, true);
-        const struct unwind_rule absent = {.cfa = UNWIND_CFA_ABSENT};
-        uint32_t zero;
-        if (take_rule(&m, &absent, &zero) && collect(&m, &readers[0]) && collect(&m, &readers[1]) &&
-            add_entries(&m, readers)) {
-            t = copy_table(&m);
+    unwind_reader_init(&readers[0], &in->eh_frame, false);
+    unwind_reader_init(&readers[1], &in->debug_frame, true);
+    if (m.arena && take_rule(&m, &absent, &zero) && collect(&m, &readers[0]) && collect(&m, &readers[1]) &&
+        add_entries(&m, readers)) {
+        const size_t rows = m.row_count * sizeof *m.rows, rules = m.rule_count * sizeof *m.rules;
+        t = malloc(sizeof *t + rows + rules);
+        if (t) {
+            uint8_t *at = (uint8_t *)(t + 1);
+            if (rows > 0) {
+                memcpy(at, m.rows, rows);
+            }
+            memcpy(at + rows, m.rules, rules);
+            *t = (struct unwind_table){.machine = in->machine,
+                                       .base = m.base,
+                                       .row_count = m.row_count,
+                                       .rule_count = m.rule_count,
+                                       .rows = (const void *)at,
+                                       .rules = (const void *)(at + rows)};
         }
     }
-    enum profd_status status = t ? PROFD_OK : exhausted(&m, e);
     arena_free(m.arena);
     if (t) {
         *out = t;
+        return PROFD_OK;
     }
-    return status;
+    return m.row_count == UNWIND_ROWS
+               ? profd_error_set(e, PROFD_LIMIT, "its unwind information has more than %u rows", UNWIND_ROWS)
+               : profd_error_set(e, PROFD_NO_MEMORY, "no memory for the unwind information of %u functions",
+                                 m.entry_count);
 }
 
 size_t unwind_table_size(const struct unwind_table *t)
@@ -534,29 +514,27 @@ static enum profd_status read_section(const struct elf_file *f, const char *name
     return PROFD_OK;
 }
 
-static enum profd_status make(const struct elf_file *f, struct arena *a, struct unwind_table **out,
-                              struct profd_error *e)
-{
-    struct unwind_source in = {.machine = f->machine == EM_AARCH64 ? UNWIND_AARCH64 : UNWIND_X86_64};
-    if ((f->machine != EM_X86_64 && f->machine != EM_AARCH64) || f->bits != 64 || f->big_endian) {
-        return profd_error_set(e, PROFD_REFUSED,
-                               "stacks are unwound on x86-64 and AArch64; this file is for ELF machine %u, %u bits",
-                               f->machine, f->bits);
-    }
-    TRY(read_section(f, ".eh_frame", a, &in.eh_frame, e));
-    TRY(read_section(f, ".debug_frame", a, &in.debug_frame, e));
-    return unwind_table_make(&in, out, e);
-}
-
 enum profd_status unwind_elf_read(int fd, struct unwind_table **out, struct profd_error *e)
 {
+    struct unwind_source in = {.machine = UNWIND_X86_64};
     struct elf_file *f = NULL;
     struct arena *a = arena_new(MEMORY_MAX);
     if (!a) {
         return profd_error_set(e, PROFD_NO_MEMORY, "no memory to read unwind information");
     }
     enum profd_status status = elf_file_open(fd, a, &f, e);
-    status = status ? status : make(f, a, out, e);
+    if (status == PROFD_OK && f->machine == EM_AARCH64) {
+        in.machine = UNWIND_AARCH64;
+    }
+    if (status == PROFD_OK &&
+        ((f->machine != EM_X86_64 && f->machine != EM_AARCH64) || f->bits != 64 || f->big_endian)) {
+        status = profd_error_set(e, PROFD_REFUSED,
+                                 "stacks are unwound on x86-64 and AArch64; this file is for ELF machine %u, %u bits",
+                                 f->machine, f->bits);
+    }
+    status = status ? status : read_section(f, ".eh_frame", a, &in.eh_frame, e);
+    status = status ? status : read_section(f, ".debug_frame", a, &in.debug_frame, e);
+    status = status ? status : unwind_table_make(&in, out, e);
     elf_file_close(f);
     arena_free(a);
     return status;

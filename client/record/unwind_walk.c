@@ -6,7 +6,7 @@
 #define ADDRESS_BITS 48 /* AArch64: the bits above may be a signature */
 
 /* A frame on the way. */
-struct frame {
+struct walk_frame {
     uint64_t pc, sp, fp, link;
     bool fp_known, link_known;
     bool called;     /* pc is a return address */
@@ -25,8 +25,8 @@ static bool read_word(const struct unwind_thread *t, uint64_t at, uint64_t *out)
     return true;
 }
 
-/* pc: link-time. */
-static enum unwind_end find_cfa(const struct unwind_thread *t, const struct frame *f, const struct unwind_rule *r,
+/* Finds the CFA. pc is a link-time address. */
+static enum unwind_end find_cfa(const struct unwind_thread *t, const struct walk_frame *f, const struct unwind_rule *r,
                                 uint64_t pc, uint64_t *cfa)
 {
     uint64_t offset = (uint64_t)(int64_t)r->cfa_offset, more = (uint64_t)(int64_t)r->cfa_more, word;
@@ -46,9 +46,9 @@ static enum unwind_end find_cfa(const struct unwind_thread *t, const struct fram
     return UNWIND_COMPLETE;
 }
 
-/* Reads the caller's value of a register, which is here in this frame. */
-static enum unwind_end find_value(const struct unwind_thread *t, const struct frame *f, uint8_t place, int32_t offset,
-                                  uint64_t cfa, bool known, uint64_t here, uint64_t *out)
+/* Finds the caller's value of a register. here: its value in this frame, if it is known. */
+static enum unwind_end find_value(const struct unwind_thread *t, const struct walk_frame *f, uint8_t place,
+                                  int32_t offset, uint64_t cfa, bool known, uint64_t here, uint64_t *out)
 {
     uint64_t from;
     switch (place) {
@@ -73,14 +73,6 @@ static enum unwind_end find_value(const struct unwind_thread *t, const struct fr
     return read_word(t, from + (uint64_t)(int64_t)offset, out) ? UNWIND_COMPLETE : UNWIND_SHORT;
 }
 
-/* Where the caller's frame pointer is. In its epilogue a function has popped it, and compilers do not write a rule for
- * these last instructions: the place below the stack pointer is not copied, and the register has it. */
-static uint8_t fp_place(const struct frame *f, const struct unwind_rule *r, uint64_t cfa)
-{
-    bool popped = !f->called && r->fp == UNWIND_AT_CFA && cfa + (uint64_t)(int64_t)r->fp_offset < f->sp;
-    return popped ? UNWIND_SAME : r->fp;
-}
-
 bool unwind_keeps_record(enum unwind_machine machine, const struct unwind_rule *r)
 {
     return r->fp == UNWIND_AT_CFA && r->link == UNWIND_AT_CFA &&
@@ -88,8 +80,8 @@ bool unwind_keeps_record(enum unwind_machine machine, const struct unwind_rule *
            (machine == UNWIND_AARCH64 || (r->cfa == UNWIND_CFA_FP && r->cfa_offset + (int64_t)r->fp_offset == 0));
 }
 
-/* Steps to the caller; *outermost is set if there is none. */
-static enum unwind_end step(const struct unwind_thread *t, struct frame *f, const struct unwind_object *object,
+/* Steps to the caller. *outermost is set if there is none. */
+static enum unwind_end step(const struct unwind_thread *t, struct walk_frame *f, const struct unwind_object *object,
                             bool *outermost)
 {
     uint64_t pc = f->pc - object->bias, cfa;
@@ -106,7 +98,7 @@ static enum unwind_end step(const struct unwind_thread *t, struct frame *f, cons
     if (end != UNWIND_COMPLETE) {
         return end;
     }
-    struct frame caller = {.sp = cfa, .called = !r->is_signal};
+    struct walk_frame caller = {.sp = cfa, .called = !r->is_signal};
     f->is_record = f->is_record && (!f->fp_known || cfa + (uint64_t)(int64_t)r->fp_offset == f->fp);
     /* Each call uses some of the stack, except that of the innermost function on a machine with a link register. A
      * signal's handler may have a stack of its own. */
@@ -121,8 +113,11 @@ static enum unwind_end step(const struct unwind_thread *t, struct frame *f, cons
     if (t->machine == UNWIND_AARCH64) {
         caller.pc &= (UINT64_C(1) << ADDRESS_BITS) - 1;
     }
-    caller.fp_known =
-        find_value(t, f, fp_place(f, r, cfa), r->fp_offset, cfa, f->fp_known, f->fp, &caller.fp) == UNWIND_COMPLETE;
+    /* In its epilogue a function has popped the caller's frame pointer, and compilers write no rule for these last
+     * instructions. The place below the stack pointer is not copied, and the register has the value. */
+    const bool popped = !f->called && r->fp == UNWIND_AT_CFA && cfa + (uint64_t)(int64_t)r->fp_offset < f->sp;
+    caller.fp_known = find_value(t, f, popped ? UNWIND_SAME : r->fp, r->fp_offset, cfa, f->fp_known, f->fp,
+                                 &caller.fp) == UNWIND_COMPLETE;
     const bool same = caller.fp_known ? f->fp_known && caller.fp == f->fp : !f->fp_known && r->fp == UNWIND_SAME;
     caller.on_records = f->is_record || (f->on_records && same);
     caller.passed = f->passed + f->is_record;
@@ -134,13 +129,13 @@ static enum unwind_end step(const struct unwind_thread *t, struct frame *f, cons
 enum unwind_end unwind_walk(const struct unwind_thread *thread, unwind_find *find, void *context, uint64_t *returns,
                             bool *interrupted, uint32_t *count, struct unwind_records *records)
 {
-    struct frame f = {.pc = thread->pc,
-                      .sp = thread->sp,
-                      .fp = thread->fp,
-                      .link = thread->link,
-                      .fp_known = true,
-                      .on_records = true,
-                      .link_known = thread->machine == UNWIND_AARCH64};
+    struct walk_frame f = {.pc = thread->pc,
+                           .sp = thread->sp,
+                           .fp = thread->fp,
+                           .link = thread->link,
+                           .fp_known = true,
+                           .on_records = true,
+                           .link_known = thread->machine == UNWIND_AARCH64};
     struct unwind_object object = {NULL, 0};
     enum unwind_end end = UNWIND_COMPLETE;
     bool outermost = false;

@@ -27,7 +27,7 @@ static struct piece piece_cut(struct piece *p, char c)
     return rest;
 }
 
-/* A name: a letter or '_', then letters, digits, '_', and those of more. */
+/* Takes a name: a letter or '_', then letters, digits, '_', and characters of more. */
 static enum profd_status name_take(const char *what, struct piece p, const char *more,
                                    char out[CLICKHOUSE_NAME_MAX + 1], struct profd_error *e)
 {
@@ -46,13 +46,7 @@ static enum profd_status name_take(const char *what, struct piece p, const char 
     return PROFD_OK;
 }
 
-static bool host_is_loopback(const char *host)
-{
-    return !strcmp(host, "localhost") || !strcmp(host, "[::1]") ||
-           (!strncmp(host, "127.", 4) && !host[strspn(host, "0123456789.")]);
-}
-
-/* HOST[:PORT]; an IPv6 address stands in brackets. */
+/* Takes HOST[:PORT], with an IPv6 address in brackets. */
 static enum profd_status server_take(struct piece p, bool tls, struct clickhouse_server *out, struct profd_error *e)
 {
     const struct piece whole = p;
@@ -89,30 +83,14 @@ static enum profd_status server_take(struct piece p, bool tls, struct clickhouse
     memcpy(out->host, p.at, p.size);
     out->host[p.size] = 0;
     out->port = (unsigned)port;
-    return tls || host_is_loopback(out->host)
+    const bool loopback = !strcmp(out->host, "localhost") || !strcmp(out->host, "[::1]") ||
+                          (!strncmp(out->host, "127.", 4) && !out->host[strspn(out->host, "0123456789.")]);
+    return tls || loopback
                ? PROFD_OK
                : profd_error_set(e, PROFD_USAGE,
                                  "the URL of the tier begins with http://, which is for loopback only, and names the "
                                  "host %s: use https://",
                                  out->host);
-}
-
-static enum profd_status parameter_take(struct piece key, struct clickhouse_address *a, struct profd_error *e)
-{
-    const struct piece value = piece_cut(&key, '=');
-    if (piece_is(key, "cluster")) {
-        return name_take("cluster", value, "-", a->cluster, e);
-    }
-    if (!piece_is(key, "replicated")) {
-        return profd_error_set(e, PROFD_USAGE,
-                               "the URL of the tier has no parameter \"%.*s\": there are cluster and replicated",
-                               (int)key.size, key.at);
-    }
-    a->replicated = piece_is(value, "1");
-    return a->replicated || piece_is(value, "0")
-               ? PROFD_OK
-               : profd_error_set(e, PROFD_USAGE, "replicated=%.*s in the URL of the tier: the value is 0 or 1",
-                                 (int)value.size, value.at ? value.at : "");
 }
 
 enum profd_status clickhouse_parse_address(const char *url, struct clickhouse_address *out, struct profd_error *e)
@@ -150,7 +128,19 @@ enum profd_status clickhouse_parse_address(const char *url, struct clickhouse_ad
     }
     while (parameters.at) {
         const struct piece rest = piece_cut(&parameters, '&');
-        TRY(parameter_take(parameters, &a, e));
+        const struct piece value = piece_cut(&parameters, '=');
+        if (piece_is(parameters, "cluster")) {
+            TRY(name_take("cluster", value, "-", a.cluster, e));
+        } else if (!piece_is(parameters, "replicated")) {
+            return profd_error_set(e, PROFD_USAGE,
+                                   "the URL of the tier has no parameter \"%.*s\": there are cluster and replicated",
+                                   (int)parameters.size, parameters.at);
+        } else if (!piece_is(value, "0") && !piece_is(value, "1")) {
+            return profd_error_set(e, PROFD_USAGE, "replicated=%.*s in the URL of the tier: the value is 0 or 1",
+                                   (int)value.size, value.at ? value.at : "");
+        } else {
+            a.replicated = piece_is(value, "1");
+        }
         parameters = rest;
     }
     if (a.replicated && !a.cluster[0]) {

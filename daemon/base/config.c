@@ -34,7 +34,7 @@ void config_done(struct config *config)
     memset(config, 0, sizeof *config);
 }
 
-/* Sets what is not set yet. */
+/* Sets the value of an option that has none yet. */
 static enum profd_status config_set(struct config *config, enum config_option option, const char *value, size_t n,
                                     struct profd_error *e)
 {
@@ -62,22 +62,6 @@ static enum profd_status config_append(struct config *config, enum config_option
     return PROFD_OK;
 }
 
-/* The option of an unambiguous name, or CONFIG_COUNT. */
-static enum config_option config_find_key(const char *key, size_t n)
-{
-    for (size_t i = 0; i < CONFIG_COUNT; i++) {
-        if (config_rows[i].kind <= FLAG && strlen(config_rows[i].name) == n && !memcmp(config_rows[i].name, key, n)) {
-            return (enum config_option)i;
-        }
-    }
-    return CONFIG_COUNT;
-}
-
-static bool config_is_flag_value(const char *value, size_t n)
-{
-    return (n == 3 && !memcmp(value, "yes", 3)) || (n == 2 && !memcmp(value, "no", 2));
-}
-
 static void config_trim(const char **text, size_t *n)
 {
     while (*n && ((*text)[0] == ' ' || (*text)[0] == '\t')) {
@@ -89,13 +73,13 @@ static void config_trim(const char **text, size_t *n)
     }
 }
 
-/* One line, trimmed and not empty. seen holds the keys of this file. */
+/* Parses one line, which is trimmed and not empty. seen holds the keys of this file. */
 static enum profd_status config_parse_line(struct config *config, const char *line, size_t n, unsigned number,
                                            bool seen[CONFIG_COUNT], struct profd_error *e)
 {
     const char *equals = memchr(line, '=', n), *value;
     size_t key_size, value_size;
-    enum config_option option;
+    enum config_option option = 0;
 
     if (memchr(line, 0, n)) {
         return profd_error_set(e, PROFD_CONFIG, "the line contains a NUL byte");
@@ -108,7 +92,10 @@ static enum profd_status config_parse_line(struct config *config, const char *li
     value_size = n - key_size - 1;
     config_trim(&line, &key_size);
     config_trim(&value, &value_size);
-    option = config_find_key(line, key_size);
+    while (option < CONFIG_COUNT && (config_rows[option].kind > FLAG || strlen(config_rows[option].name) != key_size ||
+                                     memcmp(config_rows[option].name, line, key_size) != 0)) {
+        option++;
+    }
     if (option == CONFIG_COUNT) {
         return profd_error_set(e, PROFD_CONFIG, "unknown key \"%.*s\"", (int)(key_size < 100 ? key_size : 100), line);
     }
@@ -118,7 +105,8 @@ static enum profd_status config_parse_line(struct config *config, const char *li
     if (!value_size) {
         return profd_error_set(e, PROFD_CONFIG, "the key \"%s\" has no value", config_rows[option].name);
     }
-    if (config_rows[option].kind == FLAG && !config_is_flag_value(value, value_size)) {
+    if (config_rows[option].kind == FLAG && (value_size != 3 || memcmp(value, "yes", 3) != 0) &&
+        (value_size != 2 || memcmp(value, "no", 2) != 0)) {
         return profd_error_set(e, PROFD_CONFIG, "the value of \"%s\" is \"%.*s\", not yes or no",
                                config_rows[option].name, (int)(value_size < 100 ? value_size : 100), value);
     }
@@ -202,32 +190,6 @@ static enum profd_status config_parse_options(enum config_program program, struc
     return status;
 }
 
-/* Reads a regular file of at most FILE_MAX_BYTES into a new block. errno is set on failure; EFBIG if it is too long. */
-static char *config_file_slurp(int fd, size_t *n)
-{
-    char *text = malloc(FILE_MAX_BYTES + 1);
-    size_t got = 0;
-    ssize_t part = 1;
-
-    while (text && got <= FILE_MAX_BYTES && part > 0) {
-        part = read(fd, text + got, FILE_MAX_BYTES + 1 - got);
-        if (part > 0) {
-            got += (size_t)part;
-        } else if (part < 0 && errno == EINTR) {
-            part = 1;
-        }
-    }
-    if (text && (part < 0 || got > FILE_MAX_BYTES)) {
-        if (part >= 0) {
-            errno = EFBIG;
-        }
-        free(text);
-        return NULL;
-    }
-    *n = got;
-    return text;
-}
-
 /* Reads the configuration file at path, or the default file, which may be missing (*text NULL). name receives the path.
  * The caller frees *text. */
 static enum profd_status config_file_read(const char *path, char *name, size_t name_size, char **text, size_t *n,
@@ -235,6 +197,7 @@ static enum profd_status config_file_read(const char *path, char *name, size_t n
 {
     struct stat st;
     char *got;
+    ssize_t part = 1;
     int fd;
 
     if (path) {
@@ -265,17 +228,27 @@ static enum profd_status config_file_read(const char *path, char *name, size_t n
         }
         return profd_error_set(e, PROFD_CONFIG, "cannot read the configuration %s: %s", name, strerror(why));
     }
-    got = config_file_slurp(fd, n);
+    got = malloc(FILE_MAX_BYTES + 1);
+    for (*n = 0; got && *n <= FILE_MAX_BYTES && part; *n += part > 0 ? (size_t)part : 0) {
+        part = read(fd, got + *n, FILE_MAX_BYTES + 1 - *n);
+        if (part < 0 && errno != EINTR) {
+            break;
+        }
+    }
+    const int why = errno;
+
     close(fd);
-    if (!got) {
+    if (!got || part < 0 || *n > FILE_MAX_BYTES) {
+        free(got);
         return profd_error_set(e, PROFD_CONFIG, "cannot read the configuration %s: %s", name,
-                               errno == EFBIG ? "more than 65536 bytes" : strerror(errno));
+                               *n > FILE_MAX_BYTES ? "more than 65536 bytes" : strerror(got ? why : ENOMEM));
     }
     *text = got;
     return PROFD_OK;
 }
 
-/* Reads options and file, without a check. With --help and --version, no file. On failure the caller ends it, too. */
+/* Reads options and file without checking values; with --help or --version no file. The caller calls config_done, after
+ * a failure, too. */
 static enum profd_status config_read(enum config_program program, int argc, char *const argv[], struct config *config,
                                      struct profd_error *e)
 {
@@ -299,44 +272,28 @@ static enum profd_status config_read(enum config_program program, int argc, char
     return status;
 }
 
-/* Where a sentence names a key, as a whole word; NULL: nowhere. */
-static const char *config_find_name(const char *sentence, const char *name)
+/* Checks all values. The sentence of a failed check names its key: the file and line of the first key in the sentence
+ * that is from the file are put before it. */
+static enum profd_status config_check_all(enum config_program program, struct config *config, struct profd_error *e)
 {
     static const char word[] = "abcdefghijklmnopqrstuvwxyz-_";
-    const size_t n = strlen(name);
-    const char *at = sentence;
-
-    while ((at = strstr(at, name)) != NULL) {
-        if ((at == sentence || !strchr(word, at[-1])) && (!at[n] || !strchr(word, at[n]))) {
-            return at;
-        }
-        at += n;
-    }
-    return NULL;
-}
-
-/* The sentence of a check names its key: puts the line of the first one that is from the file before it. */
-static enum profd_status config_place(const struct config *config, enum profd_status status, struct profd_error *e)
-{
     const char *first = NULL;
     unsigned line = 0;
+    const enum profd_status status = program == OF_PROFD ? config_check(config, e) : config_check_network(config, e);
 
-    for (size_t i = 0; i < CONFIG_COUNT; i++) {
-        const char *at = config->lines[i] ? config_find_name(e->sentence, config_rows[i].name) : NULL;
+    for (size_t i = 0; i < CONFIG_COUNT && status; i++) {
+        const size_t n = strlen(config_rows[i].name);
+        const char *at = config->lines[i] ? strstr(e->sentence, config_rows[i].name) : NULL;
 
+        while (at && ((at > e->sentence && strchr(word, at[-1])) || (at[n] && strchr(word, at[n])))) {
+            at = strstr(at + n, config_rows[i].name); /* a part of another word */
+        }
         if (at && (!first || at < first)) {
             first = at;
             line = config->lines[i];
         }
     }
     return first && config->file ? profd_error_wrap(e, status, "%s:%u", config->file, line) : status;
-}
-
-static enum profd_status config_check_all(enum config_program program, struct config *config, struct profd_error *e)
-{
-    enum profd_status status = program == OF_PROFD ? config_check(config, e) : config_check_network(config, e);
-
-    return status ? config_place(config, status, e) : PROFD_OK;
 }
 
 enum profd_status config_load(enum config_program program, int argc, char *const argv[], struct config *config,
@@ -358,47 +315,12 @@ enum profd_status config_load(enum config_program program, int argc, char *const
     return status;
 }
 
-/* What profd cannot change while it runs. */
+/* Options that profd cannot change while it runs. */
 static const enum config_option fixed[] = {
     CONFIG_state_dir,          CONFIG_socket,  CONFIG_http_socket, CONFIG_http,      CONFIG_relay, CONFIG_tier,
     CONFIG_tier_password_file, CONFIG_tier_ca, CONFIG_tier_name,   CONFIG_seal_after};
 
 #define FIXED_COUNT (sizeof fixed / sizeof *fixed)
-
-static bool config_is_fixed(enum config_program program, enum config_option option)
-{
-    for (size_t i = 0; i < FIXED_COUNT; i++) {
-        if (fixed[i] == option) {
-            return program == OF_PROFD;
-        }
-    }
-    return false;
-}
-
-static bool config_same(const char *a, const char *b)
-{
-    return a == b || (a && b && !strcmp(a, b));
-}
-
-static void config_compare(enum config_program program, const struct config *old, const struct config *fresh,
-                           struct config_change *out)
-{
-    struct config_change change = {0};
-
-    for (size_t i = 0; i < CONFIG_COUNT; i++) {
-        const char *name = config_rows[i].name;
-
-        if (config_same(old->values[i], fresh->values[i]) || !(config_rows[i].programs & program)) {
-            continue;
-        }
-        if (config_is_fixed(program, (enum config_option)i)) {
-            change.restart[change.restart_count++] = name;
-        } else {
-            change.applied[change.applied_count++] = name;
-        }
-    }
-    *out = change;
-}
 
 /* Exchanges the values that need a restart. */
 static void config_exchange_fixed(enum config_program program, struct config *a, struct config *b)
@@ -421,7 +343,21 @@ enum profd_status config_reload(enum config_program program, int argc, char *con
     if (status) {
         return status;
     }
-    config_compare(program, config, &whole, change);
+    *change = (struct config_change){0};
+    for (size_t i = 0; i < CONFIG_COUNT; i++) {
+        const char *before = config->values[i], *after = whole.values[i];
+        const bool same = before == after || (before && after && !strcmp(before, after));
+        bool keeps = false;
+
+        for (size_t k = 0; k < FIXED_COUNT && program == OF_PROFD; k++) {
+            keeps |= fixed[k] == i;
+        }
+        if (!same && keeps && config_rows[i].programs & program) {
+            change->restart[change->restart_count++] = config_rows[i].name;
+        } else if (!same && config_rows[i].programs & program) {
+            change->applied[change->applied_count++] = config_rows[i].name;
+        }
+    }
     config_done(&whole);
     status = config_read(program, argc, argv, &fresh, e);
     config_exchange_fixed(program, config, &fresh);

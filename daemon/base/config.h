@@ -151,15 +151,16 @@ void config_done(struct config *config);
 enum profd_status config_read_secret(const char *what, const char *path, size_t least, char *out, size_t size,
                                      struct profd_error *e);
 
-/* The keys that have other values than before. Names are static. */
+/* The keys whose values have changed. Names are static. */
 struct config_change {
     size_t applied_count, restart_count;
     const char *applied[CONFIG_COUNT], *restart[CONFIG_COUNT]; /* restart: the program keeps the value of its start */
 };
 
-/* Loads the configuration of a running program again, with the options of its start. *config is then the new one, and
- * *old the one before, which the caller ends after the program has taken over what is new. Values that need a restart
- * keep their text and its address. Errors as of config_load; then nothing has changed. Uses the name service. */
+/* Loads the configuration of a running program again, with the options of its start. *config becomes the new one, and
+ * *old the previous one, for which the caller calls config_done after the program has applied the new values. Values
+ * that need a restart keep their text and its address. Errors as of config_load; then nothing has changed. Uses the
+ * name service. */
 enum profd_status config_reload(enum config_program program, int argc, char *const argv[], struct config *config,
                                 struct config *old, struct config_change *change, struct profd_error *e);
 /* Logs what config_reload did. */
@@ -168,9 +169,9 @@ void config_log_change(const struct config_change *change);
 /* Fills in and checks what profd-relay needs. CONFIG names key and value. */
 enum profd_status config_check_network(struct config *config, struct profd_error *e);
 
-/* The beginning of each program: names it in the log, loads the configuration, opens the log, and answers --help and
- * --version. *run: it was neither of these. Errors as of config_load; the log is open then, too. The caller calls
- * config_done in any case. */
+/* Begins a program: names it in the log, loads the configuration, opens the log, and answers --help and --version. *run
+ * is set if neither was given. Errors as of config_load; the log is open then, too. The caller must call config_done in
+ * any case. */
 enum profd_status config_start(enum config_program program, int argc, char *const argv[], struct config *config,
                                bool *run, struct profd_error *e);
 

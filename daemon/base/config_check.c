@@ -34,7 +34,7 @@
 #define SECOND INT64_C(1000000000)
 #define AGE_MAX (INT64_C(36525) * 86400 * SECOND) /* a century */
 
-/* The digits at the beginning; *rest points behind them. False without digits or above 2^63−1. */
+/* Parses the digits at the beginning; *rest points behind them. Returns false without digits or above 2^63−1. */
 static bool config_parse_number(const char *text, uint64_t *number, const char **rest)
 {
     uint64_t value = 0;
@@ -50,6 +50,11 @@ static bool config_parse_number(const char *text, uint64_t *number, const char *
     }
     *number = value;
     return *rest != text;
+}
+
+static const char *config_or(const char *value, const char *otherwise)
+{
+    return value ? value : otherwise;
 }
 
 enum profd_status config_parse_age(const char *key, const char *text, int64_t *ns, struct profd_error *e)
@@ -122,20 +127,6 @@ enum profd_status config_parse_bytes(const char *key, const char *text, uint64_t
         key, text);
 }
 
-/* "50%", from 1% to 100%. CONFIG names key and value. */
-static enum profd_status config_parse_percent(const char *key, const char *text, unsigned *percent,
-                                              struct profd_error *e)
-{
-    const char *rest;
-    uint64_t number;
-
-    if (!config_parse_number(text, &number, &rest) || strcmp(rest, "%") != 0 || number < 1 || number > 100) {
-        return profd_error_set(e, PROFD_CONFIG, "%s is \"%.100s\", not a whole number from 1%% to 100%%", key, text);
-    }
-    *percent = (unsigned)number;
-    return PROFD_OK;
-}
-
 /* CONFIG unless log-level is the name of a level; notice if it was not given. */
 static enum profd_status config_check_level(struct config *config, struct profd_error *e)
 {
@@ -164,44 +155,31 @@ bool config_parse_address(const char *text, struct config_address *out)
     return true;
 }
 
-/* https://HOST[:PORT][/PREFIX], of the characters that need no encoding, without "." and "..". */
-static bool config_check_https(const char *url)
-{
-    static const char scheme[] = "https://";
-
-    if (strncmp(url, scheme, strlen(scheme)) != 0) {
-        return false;
-    }
-    const char *host = url + strlen(scheme), *path = host + strcspn(host, "/");
-
-    if (!http_host_valid(host, (size_t)(path - host)) || strlen(path) > RELAY_PREFIX_MOST) {
-        return false;
-    }
-    while (*path) {
-        const size_t n = strcspn(path + 1, "/");
-
-        if (strspn(path + 1, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~") < n ||
-            (!n && path[1]) || (n <= 2 && n == strspn(path + 1, ".") && n)) {
-            return false;
-        }
-        path += n + 1;
-    }
-    return true;
-}
-
-/* CONFIG unless relay is https://HOST[:PORT][/PREFIX], with an IPv6 address in brackets. It must have been given. */
+/* CONFIG unless relay is https://HOST[:PORT][/PREFIX], with an IPv6 address in brackets. The prefix has only characters
+ * that need no encoding, and no segment "." or "..". The key must have a value. */
 static enum profd_status config_check_relay_url(struct config *config, struct profd_error *e)
 {
-    config->relay = config->values[CONFIG_relay];
-    return config_check_https(config->relay)
-               ? PROFD_OK
-               : profd_error_set(e, PROFD_CONFIG,
-                                 "relay is \"%s\", not https://HOST[:PORT][/PREFIX] without user, query and encoded "
-                                 "characters",
-                                 config->relay);
+    static const char scheme[] = "https://";
+    const char *url = config->relay = config->values[CONFIG_relay];
+    bool fine = !strncmp(url, scheme, strlen(scheme));
+    const char *host = fine ? url + strlen(scheme) : "", *path = host + strcspn(host, "/");
+
+    fine = fine && http_host_valid(host, (size_t)(path - host)) && strlen(path) <= RELAY_PREFIX_MOST;
+    while (*path && fine) {
+        const size_t n = strcspn(path + 1, "/");
+
+        fine = strspn(path + 1, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~") >= n &&
+               (n || !path[1]) && (!n || n > 2 || n != strspn(path + 1, "."));
+        path += n + 1;
+    }
+    return fine ? PROFD_OK
+                : profd_error_set(e, PROFD_CONFIG,
+                                  "relay is \"%s\", not https://HOST[:PORT][/PREFIX] without user, query and encoded "
+                                  "characters",
+                                  url);
 }
 
-/* Decodes %XX in place. False: two digits are missing, or a control character comes out. */
+/* Decodes %XX in place. Returns false if two digits are missing, or if the result has a control character. */
 static bool config_decode_percent(char *text)
 {
     char *to = text;
@@ -227,7 +205,7 @@ static bool config_decode_percent(char *text)
     return true;
 }
 
-/* http://[USER:PASSWORD@]HOST:PORT. User and password stay out of the sentence. */
+/* Parses http://[USER:PASSWORD@]HOST:PORT. The sentence must not show user and password. */
 static enum profd_status config_check_relay_proxy(struct config *c, char *url, struct profd_error *e)
 {
     static const char scheme[] = "http://";
@@ -250,7 +228,7 @@ static enum profd_status config_check_relay_proxy(struct config *c, char *url, s
     return PROFD_OK;
 }
 
-/* The value of a key, or the default. NO_MEMORY. */
+/* Takes the value of a key, or the default. NO_MEMORY. */
 static enum profd_status config_take_path(struct config *config, enum config_option option, const char *usual,
                                           const char **path, struct profd_error *e)
 {
@@ -261,12 +239,26 @@ static enum profd_status config_take_path(struct config *config, enum config_opt
     return *path ? PROFD_OK : profd_error_set(e, PROFD_NO_MEMORY, "no memory for the configuration");
 }
 
-/* systemd's copy of the token comes before the file in /etc. */
-static enum profd_status config_check_token(struct config *c, struct profd_error *e)
+enum profd_status config_check_network(struct config *c, struct profd_error *e)
 {
+    const char *interval = config_or(c->values[CONFIG_relay_interval], "60s");
     const char *directory = getenv("CREDENTIALS_DIRECTORY");
     char path[CONFIG_PATH_MAX];
 
+    TRY(config_check_level(c, e));
+    TRY(config_take_path(c, CONFIG_socket, "/run/profd/profd.sock", &c->socket, e));
+    TRY(listen_parse_unix(c->socket, e));
+    if (!c->values[CONFIG_relay]) {
+        return profd_error_set(e, PROFD_CONFIG, "relay is not configured: name the centre, as https://HOST");
+    }
+    TRY(config_check_relay_url(c, e));
+    TRY(config_parse_age("relay-interval", interval, &c->relay_interval, e));
+    if (c->relay_interval < RELAY_INTERVAL_MIN || c->relay_interval > RELAY_INTERVAL_MAX) {
+        return profd_error_set(e, PROFD_CONFIG, "relay-interval is \"%s\", not 1s to 1d", interval);
+    }
+    TRY(c->values[CONFIG_relay_proxy] ? config_check_relay_proxy(c, c->values[CONFIG_relay_proxy], e) : PROFD_OK);
+
+    /* By default, systemd's copy of the token comes before the file in /etc. */
     if (!directory || snprintf(path, sizeof path, "%s/relay.token", directory) >= (int)sizeof path ||
         access(path, F_OK)) {
         (void)snprintf(path, sizeof path, "%s", SYSCONFDIR "/profd/relay.token");
@@ -276,55 +268,17 @@ static enum profd_status config_check_token(struct config *c, struct profd_error
     return config_take_path(c, CONFIG_relay_token, path, &c->token, e);
 }
 
-static enum profd_status config_check_relay_program(struct config *c, struct profd_error *e)
-{
-    const char *interval = c->values[CONFIG_relay_interval];
-    enum profd_status status;
-
-    if (!c->values[CONFIG_relay]) {
-        return profd_error_set(e, PROFD_CONFIG, "relay is not configured: name the centre, as https://HOST");
-    }
-    status = config_check_relay_url(c, e);
-    if (!status) {
-        status = config_parse_age("relay-interval", interval ? interval : "60s", &c->relay_interval, e);
-    }
-    if (!status && (c->relay_interval < RELAY_INTERVAL_MIN || c->relay_interval > RELAY_INTERVAL_MAX)) {
-        status = profd_error_set(e, PROFD_CONFIG, "relay-interval is \"%s\", not 1s to 1d", interval);
-    }
-    if (!status && c->values[CONFIG_relay_proxy]) {
-        status = config_check_relay_proxy(c, c->values[CONFIG_relay_proxy], e);
-    }
-    return status ? status : config_check_token(c, e);
-}
-
-enum profd_status config_check_network(struct config *config, struct profd_error *e)
-{
-    enum profd_status status = config_check_level(config, e);
-
-    if (!status) {
-        status = config_take_path(config, CONFIG_socket, "/run/profd/profd.sock", &config->socket, e);
-    }
-    if (!status) {
-        status = listen_parse_unix(config->socket, e);
-    }
-    return status ? status : config_check_relay_program(config, e);
-}
-
-static bool config_is_credential(const char *path)
+static enum profd_status config_judge_secret(const char *what, const char *path, const struct stat *st,
+                                             struct profd_error *e)
 {
     const char *directory = getenv("CREDENTIALS_DIRECTORY");
     const size_t n = directory ? strlen(directory) : 0;
 
-    return n && !strncmp(path, directory, n) && path[n] == '/' && !strstr(path + n, "/../");
-}
-
-static enum profd_status config_judge_secret(const char *what, const char *path, const struct stat *st,
-                                             struct profd_error *e)
-{
     if (!S_ISREG(st->st_mode)) {
         return profd_error_set(e, PROFD_CONFIG, "the %s file %s is not a regular file", what, path);
     }
-    if (config_is_credential(path)) {
+    /* A credential of the service manager is private whatever its mode. */
+    if (n && !strncmp(path, directory, n) && path[n] == '/' && !strstr(path + n, "/../")) {
         return PROFD_OK;
     }
     if (st->st_uid && st->st_uid != geteuid()) {
@@ -453,7 +407,8 @@ static enum profd_status config_default_sockets(struct config *config, struct pr
     return status;
 }
 
-/* scheme://host[:port] as browsers send it in Origin: lower case, and no port if it is the default of the scheme. */
+/* Converts http-origin to the form that browsers send in Origin: lower case, and no port if it is the scheme's default.
+ */
 static enum profd_status config_check_origin(struct config *config, struct profd_error *e)
 {
     char *origin = config->values[CONFIG_http_origin];
@@ -503,7 +458,7 @@ static enum profd_status config_check_group(const char *key, const char *group, 
     return PROFD_OK;
 }
 
-/* False: there is no user of this name. */
+/* Returns false if there is no user of this name. */
 static bool config_find_user(const char *name, uint32_t *uid)
 {
     struct passwd entry, *found = NULL;
@@ -516,31 +471,15 @@ static bool config_find_user(const char *name, uint32_t *uid)
     return true;
 }
 
-static enum profd_status config_check_groups(struct config *config, struct profd_error *e)
-{
-    enum profd_status status = config_check_group("read-group", config->values[CONFIG_read_group], "profd-read",
-                                                  &config->has_read_group, &config->read_group, e);
-
-    if (!status) {
-        status = config_check_group("admin-group", config->values[CONFIG_admin_group], "profd-admin",
-                                    &config->has_admin_group, &config->admin_group, e);
-    }
-    config->has_record_user = config_find_user("profd-record", &config->record_user);
-    return status;
-}
-
-static const char *config_or(const char *value, const char *otherwise)
-{
-    return value ? value : otherwise;
-}
-
-/* What is rolled up when, and what is kept how long. */
+/* Checks the times and sizes of rolling up and of retention. */
 static enum profd_status config_check_policy(struct config *c, struct profd_error *e)
 {
     const char *raw_age = config_or(c->values[CONFIG_raw_age], "48h");
     const char *keep_age = config_or(c->values[CONFIG_keep_age], "400d");
     const char *raw_bytes = config_or(c->values[CONFIG_raw_bytes], "1G");
     const char *keep_bytes = config_or(c->values[CONFIG_keep_bytes], "0");
+    const char *share = config_or(c->values[CONFIG_user_share], "50%"), *rest;
+    uint64_t percent;
     enum profd_status status = config_parse_age("raw-age", raw_age, &c->raw_age, e);
 
     if (!status) {
@@ -552,13 +491,15 @@ static enum profd_status config_check_policy(struct config *c, struct profd_erro
     if (!status) {
         status = config_parse_bytes("keep-bytes", keep_bytes, &c->keep_bytes, e);
     }
-    if (!status) {
-        status = config_parse_percent("user-share", config_or(c->values[CONFIG_user_share], "50%"), &c->user_share, e);
-    }
     if (status) {
         return status;
     }
-    /* A default gives way to what was said. */
+    if (!config_parse_number(share, &percent, &rest) || strcmp(rest, "%") != 0 || percent < 1 || percent > 100) {
+        return profd_error_set(e, PROFD_CONFIG, "user-share is \"%.100s\", not a whole number from 1%% to 100%%",
+                               share);
+    }
+    c->user_share = (unsigned)percent;
+    /* A default is adapted to a given value. */
     if (!c->values[CONFIG_raw_age] && c->keep_age && c->keep_age < c->raw_age) {
         c->raw_age = c->keep_age;
     }
@@ -756,7 +697,13 @@ enum profd_status config_check(struct config *config, struct profd_error *e)
     }
     config->http = config->values[CONFIG_http];
     config->http_open = open && !strcmp(open, "yes");
-    status = config_check_groups(config, e);
+    config->has_record_user = config_find_user("profd-record", &config->record_user);
+    status = config_check_group("read-group", config->values[CONFIG_read_group], "profd-read", &config->has_read_group,
+                                &config->read_group, e);
+    if (!status) {
+        status = config_check_group("admin-group", config->values[CONFIG_admin_group], "profd-admin",
+                                    &config->has_admin_group, &config->admin_group, e);
+    }
     if (!status) {
         status = config_check_policy(config, e);
     }

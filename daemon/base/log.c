@@ -1,5 +1,4 @@
 #include "base/log.h"
-#include "proto/noun.h"
 
 #include <stdarg.h>
 #include <stddef.h>
@@ -10,6 +9,8 @@
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
+
+#include "proto/noun.h"
 
 #define LINES_PER_WINDOW 20
 #define WINDOW_SECONDS 10
@@ -46,24 +47,19 @@ bool log_find_level(const char *name, enum log_level *level)
     return false;
 }
 
-/* JOURNAL_STREAM is "device:inode" of the journal's stream; stderr may have been redirected since. */
-static bool log_goes_to_journal(void)
+void log_open(enum log_level level)
 {
+    /* JOURNAL_STREAM is "device:inode" of the journal's stream. stderr may have been redirected since. */
     const char *stream = getenv("JOURNAL_STREAM");
     char own[64];
     struct stat st;
 
-    if (!stream || fstat(STDERR_FILENO, &st)) {
-        return false;
-    }
-    snprintf(own, sizeof own, "%ju:%ju", (uintmax_t)st.st_dev, (uintmax_t)st.st_ino);
-    return !strcmp(own, stream);
-}
-
-void log_open(enum log_level level)
-{
     log_state.level = level;
-    log_state.journal = log_goes_to_journal();
+    log_state.journal = false;
+    if (stream && !fstat(STDERR_FILENO, &st)) {
+        snprintf(own, sizeof own, "%ju:%ju", (uintmax_t)st.st_dev, (uintmax_t)st.st_ino);
+        log_state.journal = !strcmp(own, stream);
+    }
 }
 
 void log_set_program(const char *name)
@@ -79,26 +75,6 @@ static int64_t log_now(void)
     return t.tv_sec;
 }
 
-/* Appends text with control bytes as \xNN; UTF-8 passes. Returns the new length. */
-static size_t log_escape(char *out, size_t at, size_t size, const char *text)
-{
-    static const char digits[] = "0123456789abcdef";
-
-    for (; *text && at + 5 < size; text++) {
-        const unsigned char c = (unsigned char)*text;
-
-        if (c >= 0x20 && c != 0x7f) {
-            out[at++] = *text;
-            continue;
-        }
-        out[at++] = '\\';
-        out[at++] = 'x';
-        out[at++] = digits[c >> 4];
-        out[at++] = digits[c & 15];
-    }
-    return at;
-}
-
 static void log_emit(enum log_level level, const char *text)
 {
     char line[LINE_MAX_BYTES];
@@ -112,7 +88,16 @@ static void log_emit(enum log_level level, const char *text)
                              level <= LOG_LEVEL_WARNING ? log_levels[level].name : "",
                              level <= LOG_LEVEL_WARNING ? ": " : "");
     }
-    n = log_escape(line, n, sizeof line - 1, text);
+    /* Control bytes become \xNN. UTF-8 passes. */
+    for (; *text && n + 6 < sizeof line; text++) {
+        const unsigned char c = (unsigned char)*text;
+
+        if (c >= 0x20 && c != 0x7f) {
+            line[n++] = *text;
+        } else {
+            n += (size_t)snprintf(line + n, sizeof line - n, "\\x%02x", c);
+        }
+    }
     line[n++] = '\n';
     put = write(STDERR_FILENO, line, n); /* one call for each line, so that lines of several writers do not mix */
     (void)put;
@@ -130,7 +115,7 @@ static void log_end_window(struct log_window *w)
     w->lines = w->suppressed = 0;
 }
 
-/* Whether one more line of the category may be written. Categories beyond CATEGORIES share the last window. */
+/* Returns whether one more line of the category may be written. Categories beyond CATEGORIES share the last window. */
 static bool log_admit(const char *category)
 {
     const int64_t now = log_now();

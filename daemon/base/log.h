@@ -7,10 +7,10 @@
 
 enum log_level { LOG_LEVEL_ERROR, LOG_LEVEL_WARNING, LOG_LEVEL_NOTICE, LOG_LEVEL_INFO, LOG_LEVEL_DEBUG };
 
-/* The level with this name; false if there is none. */
+/* Finds the level with this name. Returns false if there is none. */
 bool log_find_level(const char *name, enum log_level *level);
 
-/* Records above the level are left out from now on. Under journald (JOURNAL_STREAM names our stderr) lines carry its
+/* Lines above the level are not written from now on. Under journald (JOURNAL_STREAM names stderr) lines begin with its
  * priority prefix. */
 void log_open(enum log_level level);
 
@@ -24,7 +24,7 @@ void log_write(enum log_level level, const char *category, const char *format, .
 /* Logs how many lines were suppressed in windows that have ended. Called periodically. */
 void log_flush(void);
 
-/* Lines suppressed so far. */
+/* Returns the number of lines suppressed so far. */
 unsigned long long log_suppressed(void);
 
 #endif

@@ -16,27 +16,12 @@ static struct {
     uint64_t watchdog_ms;
 } notify_state = {.fd = -1};
 
-static uint64_t notify_read_watchdog(void)
-{
-    const char *usec = getenv("WATCHDOG_USEC"), *pid = getenv("WATCHDOG_PID");
-    char *end;
-    unsigned long long value;
-
-    if (!usec || (pid && strtoll(pid, NULL, 10) != (long long)getpid())) {
-        return 0;
-    }
-    errno = 0;
-    value = strtoull(usec, &end, 10);
-    if (errno || *end || end == usec || value < 2000) {
-        return 0;
-    }
-    return value / 2000; /* half the time, in milliseconds */
-}
-
 bool notify_open(void)
 {
-    const char *path = getenv("NOTIFY_SOCKET");
+    const char *path = getenv("NOTIFY_SOCKET"), *usec = getenv("WATCHDOG_USEC"), *pid = getenv("WATCHDOG_PID");
     const size_t n = path ? strlen(path) : 0;
+    unsigned long long value;
+    char *end;
 
     if (n > 1 && n < sizeof notify_state.address.sun_path && (*path == '/' || *path == '@')) {
         notify_state.fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -46,7 +31,13 @@ bool notify_open(void)
             notify_state.address.sun_path[0] = 0; /* the abstract name space */
         }
         notify_state.size = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + n);
-        notify_state.watchdog_ms = notify_read_watchdog();
+        if (usec && (!pid || strtoll(pid, NULL, 10) == (long long)getpid())) {
+            errno = 0;
+            value = strtoull(usec, &end, 10);
+            if (!errno && !*end && end != usec && value >= 2000) {
+                notify_state.watchdog_ms = value / 2000; /* half the time, in milliseconds */
+            }
+        }
     }
     unsetenv("NOTIFY_SOCKET");
     unsetenv("WATCHDOG_USEC");

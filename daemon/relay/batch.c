@@ -35,8 +35,15 @@ struct batch_lists {
     Profd__Wire__Offer offers[BATCH_BUILDS], *offer_at[BATCH_BUILDS];
 };
 
-static void batch_fill(const struct batch *b, struct batch_lists *lists, Profd__Wire__Batch *out)
+enum profd_status batch_encode(const struct batch *b, uint8_t **out, size_t *size, struct profd_error *e)
 {
+    struct batch_lists *lists = malloc(sizeof *lists);
+    Profd__Wire__Batch message;
+    uint8_t *bytes;
+
+    if (!lists) {
+        return profd_no_memory(e);
+    }
     for (size_t i = 0; i < b->upload_count; i++) {
         lists->uploads[i] = batch_data(b->uploads[i].bytes, b->uploads[i].size);
     }
@@ -49,34 +56,23 @@ static void batch_fill(const struct batch *b, struct batch_lists *lists, Profd__
         lists->offers[i].size = o->size;
         lists->offer_at[i] = &lists->offers[i];
     }
-    profd__wire__batch__init(out);
-    out->centre = batch_data(b->centre, b->has_centre ? sizeof b->centre : 0);
-    out->incarnation = batch_data(b->incarnation, b->has_incarnation ? sizeof b->incarnation : 0);
-    out->host = batch_text(b->host);
-    out->machine = batch_text(b->machine);
-    out->boot = batch_text(b->boot);
-    out->version = batch_text(b->version);
-    out->clock = b->clock;
-    out->number = b->number;
-    out->held = b->held;
-    out->oldest = b->oldest;
-    out->n_uploads = b->upload_count;
-    out->uploads = lists->uploads;
-    out->n_offers = b->offer_count;
-    out->offers = lists->offer_at;
-}
-
-enum profd_status batch_encode(const struct batch *b, uint8_t **out, size_t *size, struct profd_error *e)
-{
-    struct batch_lists *lists = malloc(sizeof *lists);
-    Profd__Wire__Batch message;
-    uint8_t *bytes = NULL;
-
-    if (lists) {
-        batch_fill(b, lists, &message);
-        *size = profd__wire__batch__get_packed_size(&message);
-        bytes = malloc(*size + 1);
-    }
+    profd__wire__batch__init(&message);
+    message.centre = batch_data(b->centre, b->has_centre ? sizeof b->centre : 0);
+    message.incarnation = batch_data(b->incarnation, b->has_incarnation ? sizeof b->incarnation : 0);
+    message.host = batch_text(b->host);
+    message.machine = batch_text(b->machine);
+    message.boot = batch_text(b->boot);
+    message.version = batch_text(b->version);
+    message.clock = b->clock;
+    message.number = b->number;
+    message.held = b->held;
+    message.oldest = b->oldest;
+    message.n_uploads = b->upload_count;
+    message.uploads = lists->uploads;
+    message.n_offers = b->offer_count;
+    message.offers = lists->offer_at;
+    *size = profd__wire__batch__get_packed_size(&message);
+    bytes = malloc(*size + 1);
     if (bytes) {
         profd__wire__batch__pack(&message, bytes);
         *out = bytes;
@@ -95,7 +91,7 @@ void batch_keep(struct batch *b, size_t n)
     }
 }
 
-/* A member of an object, for the sentences below. */
+/* The error of a member that is missing or is not `what`. */
 static enum profd_status batch_lacks(const char *name, const char *what, struct profd_error *e)
 {
     return profd_error_set(e, PROFD_PROTOCOL, "the answer is not that of a centre: \"%s\" is not %s", name, what);
@@ -129,7 +125,7 @@ static enum profd_status batch_read_bytes(const json_t *object, const char *name
     return PROFD_OK;
 }
 
-/* The first BATCH_BUILDS of a list of builds. */
+/* Reads the first BATCH_BUILDS of a list of builds. */
 static enum profd_status batch_read_builds(const json_t *object, const char *name, struct buildid *out, size_t *count,
                                            struct profd_error *e)
 {
@@ -150,7 +146,8 @@ static enum profd_status batch_read_builds(const json_t *object, const char *nam
     return PROFD_OK;
 }
 
-/* An upload that the centre refuses has no id that it could read: only its place in the list says which one it is. */
+/* Reads the entry of an upload. The centre may be unable to read the id of an upload that it refuses, so the place in
+ * the list identifies the upload. */
 static enum profd_status batch_read_result(const json_t *entry, const struct batch_upload *u, struct batch_result *out,
                                            struct profd_error *e)
 {

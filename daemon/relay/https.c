@@ -85,7 +85,7 @@ static size_t https_take(char *data, size_t one, size_t n, void *context)
     return n;
 }
 
-/* Makes the headers of a request, with the token; NULL if there is no memory. */
+/* Makes the headers of a request, with the token. Returns NULL if out of memory. */
 static struct curl_slist *https_make_headers(const char *token, const char *type)
 {
     char line[HTTPS_TOKEN_SIZE + 32];
@@ -104,18 +104,17 @@ static struct curl_slist *https_make_headers(const char *token, const char *type
     return longer;
 }
 
-static void https_free_headers(struct curl_slist *list)
-{
-    explicit_bzero(list->data, strlen(list->data));
-    curl_slist_free_all(list);
-}
-
-/* Sets URL and proxy. The proxy of the environment is not used, so that only the configuration decides. */
-static CURLcode https_set_target(CURL *easy, const struct config *c, const char *url)
+/* Sets all options. curl_easy_reset keeps the connection. */
+static CURLcode https_set(struct https *h, const struct config *c, const char *url, const struct https_request *r,
+                          const struct curl_slist *headers, struct https_taking *taking)
 {
     char proxy[CONFIG_HOST_MAX + 24] = "";
-    CURLcode code = curl_easy_setopt(easy, CURLOPT_URL, url);
+    CURL *easy = h->easy;
+    CURLcode code;
 
+    curl_easy_reset(easy);
+    code = curl_easy_setopt(easy, CURLOPT_URL, url);
+    /* The proxy of the environment is not used, so that only the configuration decides. */
     if (c->has_proxy) {
         const bool brackets = strchr(c->proxy.host, ':') != NULL;
 
@@ -132,18 +131,6 @@ static CURLcode https_set_target(CURL *easy, const struct config *c, const char 
         code = curl_easy_setopt(easy, CURLOPT_CAINFO, c->ca);
         code = code ? code : curl_easy_setopt(easy, CURLOPT_CAPATH, NULL);
     }
-    return code;
-}
-
-/* curl_easy_reset keeps the connection. */
-static CURLcode https_set(struct https *h, const struct config *c, const char *url, const struct https_request *r,
-                          const struct curl_slist *headers, struct https_taking *taking)
-{
-    CURL *easy = h->easy;
-    CURLcode code;
-
-    curl_easy_reset(easy);
-    code = https_set_target(easy, c, url);
     code = code ? code : curl_easy_setopt(easy, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
     code = code ? code : curl_easy_setopt(easy, CURLOPT_HTTPHEADER, headers);
     /* The proxy must not get the token. */
@@ -161,20 +148,6 @@ static CURLcode https_set(struct https *h, const struct config *c, const char *u
     code = code ? code : curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT, CONNECT_SECONDS);
     return code ? code
                 : curl_easy_setopt(easy, CURLOPT_TIMEOUT_MS, ANSWER_MS + (long)(r->size * 1000 / LIMIT_FRAME_RATE));
-}
-
-/* Reads the headers of the answer. */
-static void https_read_answer(CURL *easy, struct https_answer *a)
-{
-    char *type = NULL;
-    curl_off_t retry = 0;
-
-    (void)curl_easy_getinfo(easy, CURLINFO_RESPONSE_CODE, &a->status);
-    (void)curl_easy_getinfo(easy, CURLINFO_CONTENT_TYPE, &type);
-    (void)curl_easy_getinfo(easy, CURLINFO_RETRY_AFTER, &retry);
-    (void)snprintf(a->type, sizeof a->type, "%.*s", (int)strcspn(type ? type : "", "; "), type ? type : "");
-    a->has_retry = retry > 0;
-    a->retry_ms = (uint64_t)(retry < RETRY_MOST ? retry : RETRY_MOST) * 1000;
 }
 
 static enum profd_status https_explain(struct https *h, CURLcode code, const char *url,
@@ -228,12 +201,21 @@ enum profd_status https_send(struct https *h, const struct config *c, const stru
     if (code) {
         status = https_explain(h, code, url ? url : c->relay, &taking, e);
     } else {
-        https_read_answer(h->easy, &answer);
+        char *type = NULL;
+        curl_off_t retry = 0;
+
+        (void)curl_easy_getinfo(h->easy, CURLINFO_RESPONSE_CODE, &answer.status);
+        (void)curl_easy_getinfo(h->easy, CURLINFO_CONTENT_TYPE, &type);
+        (void)curl_easy_getinfo(h->easy, CURLINFO_RETRY_AFTER, &retry);
+        (void)snprintf(answer.type, sizeof answer.type, "%.*s", (int)strcspn(type ? type : "", "; "), type ? type : "");
+        answer.has_retry = retry > 0;
+        answer.retry_ms = (uint64_t)(retry < RETRY_MOST ? retry : RETRY_MOST) * 1000;
         status = PROFD_OK;
     }
     if (headers) {
         (void)curl_easy_setopt(h->easy, CURLOPT_HTTPHEADER, NULL);
-        https_free_headers(headers);
+        explicit_bzero(headers->data, strlen(headers->data)); /* the token */
+        curl_slist_free_all(headers);
     }
     free(url);
     if (status) {

@@ -19,44 +19,34 @@ static uint32_t relay_draw(void)
     return getrandom(&random, sizeof random, 0) == sizeof random ? random : (uint32_t)stream_now();
 }
 
-/* Sleeps; true if SIGHUP arrived. SIGHUP is blocked everywhere else, so that it interrupts no connection. */
-static bool relay_sleep(uint64_t ms)
+/* Waits until the next connection. SIGHUP, which is blocked everywhere else so that it interrupts no connection,
+ * reloads the configuration; after an error the old one stays. Then the wait is at most as long as after a start. The
+ * token is read for each request. */
+static void relay_wait(int argc, char *const argv[], struct config *c, uint64_t ms)
 {
-    const struct timespec t = {(time_t)(ms / 1000), (long)(ms % 1000) * 1000000};
+    int64_t end = stream_now() + (int64_t)ms, now;
     sigset_t hup;
 
     sigemptyset(&hup);
     sigaddset(&hup, SIGHUP);
-    return sigtimedwait(&hup, NULL, &t) == SIGHUP;
-}
-
-/* Reads the configuration. After an error the old one stays. The token is read for each request. */
-static void relay_reload(int argc, char *const argv[], struct config *c)
-{
-    struct config_change change;
-    struct profd_error e;
-    struct config old;
-
-    if (config_reload(OF_RELAY, argc, argv, c, &old, &change, &e)) {
-        log_write(LOG_LEVEL_ERROR, NULL, "the configuration stays as it was: %s", e.sentence);
-        return;
-    }
-    config_done(&old);
-    log_open(c->log_level);
-    config_log_change(&change);
-}
-
-/* Waits until the next connection. After a reload the wait is at most as long as after a start. */
-static void relay_wait(int argc, char *const argv[], struct config *c, uint64_t ms)
-{
-    int64_t end = stream_now() + (int64_t)ms, now;
-
     while ((now = stream_now()) < end) {
-        if (relay_sleep((uint64_t)(end - now))) {
-            relay_reload(argc, argv, c);
-            now = stream_now() + (int64_t)wait_first(c->relay_interval, relay_draw());
-            end = now < end ? now : end;
+        const struct timespec t = {(time_t)((end - now) / 1000), (long)((end - now) % 1000) * 1000000};
+        struct config_change change;
+        struct profd_error e;
+        struct config old;
+
+        if (sigtimedwait(&hup, NULL, &t) != SIGHUP) {
+            continue;
         }
+        if (config_reload(OF_RELAY, argc, argv, c, &old, &change, &e)) {
+            log_write(LOG_LEVEL_ERROR, NULL, "the configuration stays as it was: %s", e.sentence);
+        } else {
+            config_done(&old);
+            log_open(c->log_level);
+            config_log_change(&change);
+        }
+        now = stream_now() + (int64_t)wait_first(c->relay_interval, relay_draw());
+        end = now < end ? now : end;
     }
 }
 
@@ -83,23 +73,6 @@ static bool relay_is_said(struct relay_said *s, const char *sentence)
     return false;
 }
 
-/* Logs the end of an attempt, if the same line was not logged since the centre last answered. */
-static void relay_log(struct relay_said *s, enum profd_status status, const struct profd_error *e, const char *symbols)
-{
-    if (status && !relay_is_said(s, e->sentence)) {
-        log_write(LOG_LEVEL_WARNING, "round", "%s", e->sentence);
-    } else if (!status && *s->last.sentence) {
-        log_write(LOG_LEVEL_NOTICE, NULL, "the centre answers again");
-    }
-    if (!status) {
-        s->count = 0;
-    }
-    if (*symbols && !relay_is_said(s, symbols)) {
-        log_write(LOG_LEVEL_WARNING, "symbols", "%s", symbols);
-    }
-    s->last = status ? *e : (struct profd_error){""};
-}
-
 /* Runs a round, and logs its result. */
 static enum profd_status relay_round(struct round *round, const struct config *c, struct relay_said *said,
                                      struct round_pause *pause)
@@ -108,7 +81,19 @@ static enum profd_status relay_round(struct round *round, const struct config *c
     struct round_report report;
     const enum profd_status status = round_run(round, c, said->last.sentence, &report, &e);
 
-    relay_log(said, status, &e, report.symbols.sentence);
+    /* Each line is logged once until the centre answers. */
+    if (status && !relay_is_said(said, e.sentence)) {
+        log_write(LOG_LEVEL_WARNING, "round", "%s", e.sentence);
+    } else if (!status && *said->last.sentence) {
+        log_write(LOG_LEVEL_NOTICE, NULL, "the centre answers again");
+    }
+    if (!status) {
+        said->count = 0;
+    }
+    if (*report.symbols.sentence && !relay_is_said(said, report.symbols.sentence)) {
+        log_write(LOG_LEVEL_WARNING, "symbols", "%s", report.symbols.sentence);
+    }
+    said->last = status ? e : (struct profd_error){""};
     if (report.delivered) {
         log_write(LOG_LEVEL_INFO, NULL, "%llu of %llu %s counted by the centre", (unsigned long long)report.counted,
                   (unsigned long long)report.delivered, noun_for(report.delivered, "upload was", "uploads were"));
@@ -117,31 +102,14 @@ static enum profd_status relay_round(struct round *round, const struct config *c
     return status;
 }
 
-static _Noreturn void relay_run(int argc, char *const argv[], struct round *round, struct config *c)
-{
-    struct relay_said said = {.count = 0};
-    sigset_t hup;
-
-    sigemptyset(&hup);
-    sigaddset(&hup, SIGHUP);
-    sigprocmask(SIG_BLOCK, &hup, NULL);
-    (void)notify_open();
-    notify_send("READY=1");
-    relay_wait(argc, argv, c, wait_first(c->relay_interval, relay_draw()));
-    for (;;) {
-        struct round_pause pause;
-
-        (void)relay_round(round, c, &said, &pause);
-        relay_wait(argc, argv, c, wait_round(&pause, relay_draw()));
-        log_flush();
-    }
-}
-
 int main(int argc, char *argv[])
 {
+    struct relay_said said = {.count = 0};
+    struct round_pause pause;
     struct config config;
     struct profd_error e = {""};
     struct round *round = NULL;
+    sigset_t hup;
     bool run;
     enum profd_status status;
 
@@ -151,14 +119,20 @@ int main(int argc, char *argv[])
     }
     if (status) {
         log_write(LOG_LEVEL_ERROR, NULL, "%s", e.sentence);
-    } else if (run) {
-        struct relay_said said = {.count = 0};
-        struct round_pause pause;
-
-        if (!config.values[CONFIG_relay_once]) {
-            relay_run(argc, argv, round, &config);
-        }
+    } else if (run && config.values[CONFIG_relay_once]) {
         status = relay_round(round, &config, &said, &pause); /* errors are logged */
+    } else if (run) {
+        sigemptyset(&hup);
+        sigaddset(&hup, SIGHUP);
+        sigprocmask(SIG_BLOCK, &hup, NULL);
+        (void)notify_open();
+        notify_send("READY=1");
+        relay_wait(argc, argv, &config, wait_first(config.relay_interval, relay_draw()));
+        for (;;) {
+            (void)relay_round(round, &config, &said, &pause);
+            relay_wait(argc, argv, &config, wait_round(&pause, relay_draw()));
+            log_flush();
+        }
     }
     round_free(round);
     config_done(&config);

@@ -289,80 +289,47 @@ static enum profd_status round_meet(struct round *r, struct profd_error *e)
     return PROFD_OK;
 }
 
-/* True if this upload was too large for a proxy, and must not be tried yet. */
-static bool round_is_large(const struct round *r, uint64_t id)
-{
-    for (size_t i = 0; i < r->large_count; i++) {
-        if (r->large[i].id == id) {
-            return stream_now() < r->large[i].again;
-        }
-    }
-    return false;
-}
-
-/* If the table is full, the oldest entry is removed, and that upload is tried again sooner. */
-static void round_remember_large(struct round *r, uint64_t id)
-{
-    size_t i = 0;
-
-    while (i < r->large_count && r->large[i].id != id) {
-        i++;
-    }
-    if (i == LARGE_MOST) {
-        memmove(r->large, r->large + 1, sizeof *r->large * --i);
-    }
-    r->large_count = i < r->large_count ? r->large_count : i + 1;
-    r->large[i] = (struct large_upload){id, stream_now() + LARGE_MS};
-}
-
-/* Adds an upload to the batch. False: it belongs into the next batch. */
-static bool round_add(struct round *r, const struct message_segment *m, enum profd_status *status,
-                      struct profd_error *e)
-{
-    struct batch *b = &r->batch;
-    struct batch_upload *u = &b->uploads[b->upload_count];
-
-    if (m->epoch.size != sizeof u->sender) {
-        *status = profd_error_set(e, PROFD_PROTOCOL, "profd: the sender of an upload has %zu bytes, not %zu",
-                                  m->epoch.size, sizeof u->sender);
-        return false;
-    }
-    if (b->upload_count && b->bytes + m->segment.size > r->most_bytes) {
-        return false;
-    }
-    r->fetch.after = m->id;
-    if (round_is_large(r, m->id)) {
-        return true;
-    }
-    *u = (struct batch_upload){.id = m->id, .sequence = m->sequence, .size = m->segment.size};
-    u->bytes = malloc(u->size + 1);
-    if (!u->bytes) {
-        *status = profd_no_memory(e);
-        return false;
-    }
-    memcpy(u->bytes, m->segment.data, u->size);
-    memcpy(u->sender, m->epoch.data, sizeof u->sender);
-    b->bytes += u->size;
-    b->upload_count++;
-    return true;
-}
-
-/* Fetches until the batch is full or profd has no more. */
+/* Fetches until the batch is full or profd has no more. An upload that does not fit belongs into the next batch. */
 static enum profd_status round_fill(struct round *r, struct profd_error *e)
 {
+    struct batch *b = &r->batch;
     enum profd_status status = PROFD_OK;
     bool more = true;
 
-    while (!status && more && r->batch.upload_count < LIMIT_BATCH_UPLOADS && r->batch.bytes < r->most_bytes) {
+    while (!status && more && b->upload_count < LIMIT_BATCH_UPLOADS && b->bytes < r->most_bytes) {
+        struct batch_upload *u = &b->uploads[b->upload_count];
         struct message segment;
+        const struct message_segment *m = &segment.as.segment;
+        size_t large = 0;
 
-        status = round_fetch(r, &r->fetch, &segment, e);
-        if (status) {
-            break;
+        TRY(round_fetch(r, &r->fetch, &segment, e));
+        r->fetch.through = r->through = m->through;
+        r->end = !m->id;
+        more = !r->end;
+        if (more && m->epoch.size != sizeof u->sender) {
+            status = profd_error_set(e, PROFD_PROTOCOL, "profd: the sender of an upload has %zu bytes, not %zu",
+                                     m->epoch.size, sizeof u->sender);
+        } else if (more && b->upload_count && b->bytes + m->segment.size > r->most_bytes) {
+            more = false;
+        } else if (more) {
+            r->fetch.after = m->id;
+            while (large < r->large_count && r->large[large].id != m->id) {
+                large++;
+            }
+            /* An upload that was too large for a proxy is tried again only after a while. */
+            if (large == r->large_count || stream_now() >= r->large[large].again) {
+                *u = (struct batch_upload){.id = m->id, .sequence = m->sequence, .size = m->segment.size};
+                u->bytes = malloc(u->size + 1);
+                if (u->bytes) {
+                    memcpy(u->bytes, m->segment.data, u->size);
+                    memcpy(u->sender, m->epoch.data, sizeof u->sender);
+                    b->bytes += u->size;
+                    b->upload_count++;
+                } else {
+                    status = profd_no_memory(e);
+                }
+            }
         }
-        r->fetch.through = r->through = segment.as.segment.through;
-        r->end = !segment.as.segment.id;
-        more = !r->end && round_add(r, &segment.as.segment, &status, e);
         message_done(&segment);
     }
     return status;
@@ -493,32 +460,11 @@ static enum profd_status round_put(struct round *r, const struct buildid *build,
     return PROFD_OK;
 }
 
-/* Puts the symbols that the latest answer asks for, each build once in a round. */
-static enum profd_status round_put_all(struct round *r, struct profd_error *e)
-{
-    enum profd_status status = PROFD_OK;
-
-    for (size_t i = 0; i < r->answer.send_count && !status && r->sent_bytes < ROUND_SYMBOL_BYTES; i++) {
-        if (round_list(r->sent, &r->sent_count, &r->answer.send[i])) {
-            status = round_put(r, &r->answer.send[i], &r->report->symbols, e);
-        }
-    }
-    r->answer.send_count = 0;
-    return status;
-}
-
-/* The outcome in ACKNOWLEDGE. */
-static uint32_t round_outcome(const struct batch_result *result)
-{
-    static const uint32_t outcomes[BATCH_OUTCOMES] = {
-        [BATCH_COUNTED] = 0, [BATCH_KNOWN] = 0, [BATCH_PUT_ASIDE] = 1, [BATCH_REFUSED] = 1, [BATCH_CONFLICT] = 2};
-
-    return outcomes[result->outcome];
-}
-
 /* Sends the outcomes of all uploads before it reads an answer, so that profd commits few times. */
 static enum profd_status round_acknowledge(struct round *r, struct profd_error *e)
 {
+    static const uint32_t outcomes[BATCH_OUTCOMES] = {
+        [BATCH_COUNTED] = 0, [BATCH_KNOWN] = 0, [BATCH_PUT_ASIDE] = 1, [BATCH_REFUSED] = 1, [BATCH_CONFLICT] = 2};
     const size_t n = r->batch.upload_count;
     enum profd_status status = PROFD_OK;
 
@@ -530,7 +476,7 @@ static enum profd_status round_acknowledge(struct round *r, struct profd_error *
                                                      .sequence = u->sequence,
                                                      .incarnation = r->fetch.incarnation,
                                                      .number = result->number ? result->number : 1,
-                                                     .outcome = round_outcome(result)}};
+                                                     .outcome = outcomes[result->outcome]}};
 
         if (m.as.acknowledge.outcome) {
             log_write(LOG_LEVEL_WARNING, "outcome", "the centre did not count upload %llu: %s",
@@ -555,8 +501,8 @@ static enum profd_status round_acknowledge(struct round *r, struct profd_error *
     return status;
 }
 
-/* Posts the batch, and halves it while a proxy refuses it as too large. Then acknowledges its uploads. A single upload
- * that is too large is left out. */
+/* Posts the batch, and halves it while a proxy refuses it as too large. Then acknowledges its uploads, and puts
+ * symbols. A single upload that is too large is left out. */
 static enum profd_status round_exchange(struct round *r, struct profd_error *e)
 {
     enum profd_status status;
@@ -570,7 +516,17 @@ static enum profd_status round_exchange(struct round *r, struct profd_error *e)
     if (status == PROFD_TOO_LARGE && r->batch.upload_count) {
         const struct batch_upload *u = &r->batch.uploads[0];
 
-        round_remember_large(r, u->id);
+        size_t i = 0;
+
+        /* If the table is full, its oldest entry is removed, and that upload is tried again sooner. */
+        while (i < r->large_count && r->large[i].id != u->id) {
+            i++;
+        }
+        if (i == LARGE_MOST) {
+            memmove(r->large, r->large + 1, sizeof *r->large * --i);
+        }
+        r->large_count = i < r->large_count ? r->large_count : i + 1;
+        r->large[i] = (struct large_upload){u->id, stream_now() + LARGE_MS};
         r->refused = status;
         profd_error_wrap(e, status, "upload %llu of %zu bytes is too large for a proxy of the centre",
                          (unsigned long long)u->sequence, u->size);
@@ -586,40 +542,27 @@ static enum profd_status round_exchange(struct round *r, struct profd_error *e)
         status = round_acknowledge(r, e);
     }
     batch_keep(&r->batch, 0);
-    if (!status) {
-        r->fetch.through = r->through = 0;
-        status = round_put_all(r, e);
+    if (status) {
+        return status;
     }
+    r->fetch.through = r->through = 0;
+    /* Put the symbols that the answer asks for, each build once in a round. */
+    for (size_t i = 0; i < r->answer.send_count && !status && r->sent_bytes < ROUND_SYMBOL_BYTES; i++) {
+        if (round_list(r->sent, &r->sent_count, &r->answer.send[i])) {
+            status = round_put(r, &r->answer.send[i], &r->report->symbols, e);
+        }
+    }
+    r->answer.send_count = 0;
     return status;
 }
 
-/* Sends all uploads. If there are none, an empty batch tells the centre that the host is alive. */
-static enum profd_status round_send_all(struct round *r, struct profd_error *e)
+enum profd_status round_run(struct round *r, const struct config *c, const char *last_error, struct round_report *out,
+                            struct profd_error *e)
 {
-    enum profd_status status = PROFD_OK;
-    bool last = false;
+    struct profd_error ignored;
+    enum profd_status status;
+    bool reached, last = false;
 
-    r->fetch.through = r->through;
-    if (!r->asked || r->batch.held || !r->batch.has_incarnation) {
-        status = round_exchange(r, e);
-    } else {
-        round_set_fetch(r);
-    }
-    while (!status && !last) {
-        status = round_fill(r, e);
-        if (!status) {
-            status = round_offer(r, e);
-        }
-        last = !r->batch.upload_count && !r->batch.offer_count;
-        if (!status && (!last || !r->report->batches)) {
-            status = round_exchange(r, e);
-        }
-    }
-    return status;
-}
-
-static void round_begin(struct round *r, const struct config *c, struct round_report *out)
-{
     *out = (struct round_report){.pause = {.kind = ROUND_FAILED, .failures = r->failures}};
     r->config = c;
     r->report = out;
@@ -631,16 +574,6 @@ static void round_begin(struct round *r, const struct config *c, struct round_re
     r->batch.offer_count = 0;
     r->answer.wanted_count = r->answer.send_count = 0;
     r->most_bytes = r->most_bytes < LIMIT_BATCH_BYTES / 2 ? 2 * r->most_bytes : LIMIT_BATCH_BYTES;
-}
-
-enum profd_status round_run(struct round *r, const struct config *c, const char *last_error, struct round_report *out,
-                            struct profd_error *e)
-{
-    struct profd_error ignored;
-    enum profd_status status;
-    bool reached;
-
-    round_begin(r, c, out);
     status = stream_open_unix(c->socket, &r->profd, e);
     if (!status) {
         status = talk_greet(&r->profd, e);
@@ -649,8 +582,23 @@ enum profd_status round_run(struct round *r, const struct config *c, const char 
         status = round_tell(r, last_error, e);
     }
     reached = !status;
-    if (!status) {
-        status = round_send_all(r, e);
+
+    /* Send all uploads. If there are none, an empty batch tells the centre that the host is alive. */
+    r->fetch.through = r->through;
+    if (reached && (!r->asked || r->batch.held || !r->batch.has_incarnation)) {
+        status = round_exchange(r, e);
+    } else if (reached) {
+        round_set_fetch(r);
+    }
+    while (!status && !last) {
+        status = round_fill(r, e);
+        if (!status) {
+            status = round_offer(r, e);
+        }
+        last = !r->batch.upload_count && !r->batch.offer_count;
+        if (!status && (!last || !out->batches)) {
+            status = round_exchange(r, e);
+        }
     }
     batch_keep(&r->batch, 0);
     if (!status) {

@@ -22,22 +22,6 @@ int64_t stream_now(void)
     return t.tv_sec * INT64_C(1000) + t.tv_nsec / 1000000;
 }
 
-static enum profd_status stream_wait(int fd, short events, int64_t deadline, struct profd_error *e)
-{
-    struct pollfd p = {.fd = fd, .events = events};
-    int64_t left;
-    int ready;
-
-    do {
-        left = deadline - stream_now();
-        ready = poll(&p, 1, left > 0 ? (int)(left < INT32_MAX ? left : INT32_MAX) : 0);
-    } while (ready < 0 && errno == EINTR);
-    if (ready < 0) {
-        return profd_error_set(e, PROFD_IO, "poll: %s", strerror(errno));
-    }
-    return ready ? PROFD_OK : profd_error_set(e, PROFD_TIMEOUT, "no answer within the time allowed");
-}
-
 enum profd_status stream_open_unix(const char *path, struct stream *out, struct profd_error *e)
 {
     struct sockaddr_un a = {.sun_family = AF_UNIX};
@@ -76,7 +60,16 @@ static enum profd_status stream_move(struct stream *s, bool writes, uint8_t *dat
             data += done;
             n -= (size_t)done;
         } else if (done < 0 && (errno == EAGAIN || errno == EINTR)) {
-            TRY(stream_wait(s->fd, writes ? POLLOUT : POLLIN, deadline, e));
+            struct pollfd p = {.fd = s->fd, .events = writes ? POLLOUT : POLLIN};
+            const int64_t left = deadline - stream_now();
+            const int ready = poll(&p, 1, left > 0 ? (int)(left < INT32_MAX ? left : INT32_MAX) : 0);
+
+            if (ready < 0 && errno != EINTR) {
+                return profd_error_set(e, PROFD_IO, "poll: %s", strerror(errno));
+            }
+            if (!ready) {
+                return profd_error_set(e, PROFD_TIMEOUT, "no answer within the time allowed");
+            }
         } else {
             return profd_error_set(e, PROFD_UNAVAILABLE, "%s", done ? strerror(errno) : "the connection was closed");
         }
@@ -145,8 +138,7 @@ static enum profd_status talk_take_body(struct stream *s, const struct frame *f,
     return PROFD_OK;
 }
 
-static enum profd_status talk_take_frame(struct stream *s, int64_t wait_ms, struct message *m, uint32_t *tag,
-                                         struct profd_error *e)
+enum profd_status talk_take(struct stream *s, int64_t wait_ms, struct message *m, uint32_t *tag, struct profd_error *e)
 {
     uint8_t head[FRAME_HEADER_SIZE], *body = NULL;
     struct frame f = {.flags = 0};
@@ -175,13 +167,6 @@ static enum profd_status talk_take_frame(struct stream *s, int64_t wait_ms, stru
         free(body);
         *tag = f.tag;
     }
-    return status;
-}
-
-enum profd_status talk_take(struct stream *s, int64_t wait_ms, struct message *m, uint32_t *tag, struct profd_error *e)
-{
-    const enum profd_status status = talk_take_frame(s, wait_ms, m, tag, e);
-
     return status ? profd_error_wrap(e, status, "profd") : PROFD_OK;
 }
 

@@ -40,8 +40,8 @@ static enum profd_status fail(const char *what, const char *name, struct profd_e
     return profd_error_set(e, PROFD_CANT_CREATE, "cannot %s %s: %s", what, name, strerror(errno));
 }
 
-/* The database first: should the process end between the two, a log without its database is refused by whatever opens
- * it, a database without its log would not be. */
+/* The database is moved first. If the process ends between the two, a log without its database remains, which every
+ * program refuses; a database without its log would be accepted. */
 enum profd_status aside_move(int dir, const char *why, time_t when, char name[ASIDE_NAME_SIZE], struct profd_error *e)
 {
     char log[ASIDE_NAME_SIZE + sizeof LOG];
@@ -75,7 +75,7 @@ static bool begins(const char *name, const char *prefix)
     return !strncmp(name, prefix, strlen(prefix));
 }
 
-/* The name under which the database with this inode stands aside, "" if it does not. */
+/* Finds the name of the set-aside database with this inode; "" if there is none. */
 static void find_moved(int dir, uint64_t inode, char name[ASIDE_NAME_SIZE])
 {
     const int fd = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -147,11 +147,6 @@ bool aside_is_damaged(const char *name)
     return begins(name, ASIDE_DATABASE "." ASIDE_DAMAGED "-") && !is_log(name);
 }
 
-static bool is_note(const char *name)
-{
-    return begins(name, ASIDE_DATABASE "." ASIDE_LOST "-") && !is_log(name);
-}
-
 size_t aside_count_damaged(const char *state_dir, char latest[ASIDE_NAME_SIZE])
 {
     const struct dirent *entry;
@@ -162,7 +157,9 @@ size_t aside_count_damaged(const char *state_dir, char latest[ASIDE_NAME_SIZE])
     while (d && (entry = readdir(d))) {
         const size_t n = strlen(entry->d_name);
 
-        if (n >= ASIDE_NAME_SIZE || !(aside_is_damaged(entry->d_name) || is_note(entry->d_name))) {
+        if (n >= ASIDE_NAME_SIZE ||
+            !(aside_is_damaged(entry->d_name) ||
+              (begins(entry->d_name, ASIDE_DATABASE "." ASIDE_LOST "-") && !is_log(entry->d_name)))) {
             continue;
         }
         count++;

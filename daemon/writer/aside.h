@@ -29,11 +29,11 @@ enum profd_status aside_finish(int dir, uint64_t inode, bool *moved, char name[A
 enum profd_status aside_note(int dir, const char *sentence, bool log, time_t when, char name[ASIDE_NAME_SIZE],
                              struct profd_error *e);
 
-/* True if it is the name of a damaged database that was put aside. */
+/* Returns whether it is the name of a damaged database that was put aside. */
 bool aside_is_damaged(const char *name);
 
-/* How many databases were put aside in the directory because they were damaged, and notes there are; latest is the name
- * of the latest, "" if there is none. */
+/* Returns the number of damaged databases that were put aside in the directory, and of notes. latest gets the name of
+ * the latest one, "" if there is none. */
 size_t aside_count_damaged(const char *state_dir, char latest[ASIDE_NAME_SIZE]);
 
 #endif

@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #define SPARE_BYTES (32u << 20)
-#define PREFIX "backup-" /* nothing else in the directory is called so */
+#define PREFIX "backup-" /* of backups only */
 
 enum profd_status backup_init(struct backup *b, const char *directory, unsigned number, struct profd_error *e)
 {
@@ -47,7 +47,7 @@ enum profd_status backup_judge_space(const char *directory, struct profd_error *
     return PROFD_OK;
 }
 
-/* The copy is whole and synced under its name: from here on it lives as long as its descriptor. */
+/* Opens the complete, synced copy and unlinks it, so that it lives as long as its descriptor. */
 static enum profd_status backup_open(struct backup *b, struct profd_error *e)
 {
     struct stat st;
@@ -78,7 +78,7 @@ enum profd_status backup_step(struct backup *b, struct store *store, uint64_t by
         status = store_backup_step(b->running, bytes, &left, e);
     }
     if (!status && left) {
-        /* The store may grow meanwhile: what is left says more than a sum fixed at the beginning. */
+        /* The store may grow meanwhile, so the total is computed anew. */
         b->done += bytes;
         b->total = b->done + left;
         *whole = false;

@@ -16,21 +16,20 @@ struct backup {
     int fd;                       /* the whole copy, open for reading, once done equals total; −1 before */
 };
 
-/* Nothing is made yet: the copy will be in this directory while it is made. number differs from that of every other
- * backup of this process. TOO_LARGE: a path that is too long. */
+/* Prepares a backup and makes no file. The copy will be in this directory while it is made. number must differ from
+ * that of every other backup of this process. TOO_LARGE: the path is too long. */
 enum profd_status backup_init(struct backup *b, const char *directory, unsigned number, struct profd_error *e);
 
-/* Would a copy of the database in this directory fit beside it, with some to spare for the uploads? FULL says how much
- * is free. */
+/* Checks that a copy of the database fits beside it in this directory, with space to spare for uploads. FULL states how
+ * much is free. */
 enum profd_status backup_judge_space(const char *directory, struct profd_error *e);
 
-/* Copies about that many more bytes on the writing handle; *whole is true when the copy in fd is complete. A failed
+/* Copies about `bytes` more bytes, on the writing handle. *whole is set when the copy in fd is complete. A failed
  * backup cannot be continued. */
 enum profd_status backup_step(struct backup *b, struct store *store, uint64_t bytes, bool *whole,
                               struct profd_error *e);
 
-/* Ends it on the writing handle's thread, removes what there is of the copy and closes fd. May be called more than
- * once. */
+/* Ends the backup on the writing handle's thread, removes the copy and closes fd. May be called more than once. */
 void backup_done(struct backup *b);
 
 /* Removes the files that interrupted backups have left in the directory. The caller must hold the lock of the

@@ -41,8 +41,8 @@ enum profd_status state_dir_database_path(const char *state_dir, char *path, siz
     return state_dir_format(state_dir, "profd.db", path, size, e);
 }
 
-/* When root makes the file in another user's directory, it belongs to that user all the same: the user's daemon must be
- * able to lock it later. */
+/* If root makes the file in another user's directory, the file must belong to that user, whose daemon must be able to
+ * lock it later. */
 static int state_dir_open_lock(const char *path, const char *state_dir)
 {
     int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
@@ -59,21 +59,6 @@ static int state_dir_open_lock(const char *path, const char *state_dir)
     return fd;
 }
 
-/* The lock file may be removed, the directory not while the daemon uses it. False: another process has it. Where
- * directories cannot be locked (some network file systems) the lock file alone must do. */
-static bool state_dir_lock_directory(const char *state_dir, int *out)
-{
-    *out = open(state_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (*out < 0 || !flock(*out, LOCK_EX | LOCK_NB) || errno != EWOULDBLOCK) {
-        return true;
-    }
-    close(*out);
-    errno = EWOULDBLOCK;
-    *out = -1;
-    return false;
-}
-
-/* A second daemon on the same data would be a second writer. */
 enum profd_status state_dir_lock(const char *state_dir, int *lock, int *directory, struct profd_error *e)
 {
     char path[4096];
@@ -85,13 +70,21 @@ enum profd_status state_dir_lock(const char *state_dir, int *lock, int *director
     if (fd < 0) {
         return profd_error_set(e, PROFD_CANT_CREATE, "cannot create %s: %s", path, strerror(errno));
     }
-    enum profd_status status = PROFD_OK;
-    if (flock(fd, LOCK_EX | LOCK_NB) || !state_dir_lock_directory(state_dir, directory)) {
-        status = errno == EWOULDBLOCK
-                     ? profd_error_set(e, PROFD_BUSY, "another profd uses the state directory %s", state_dir)
-                     : profd_error_set(e, PROFD_IO, "cannot lock %s: %s", path, strerror(errno));
+    int why = flock(fd, LOCK_EX | LOCK_NB) ? errno : 0;
+
+    /* The lock file may be removed, the directory cannot be while the daemon uses it. If directories cannot be locked,
+     * as on some network file systems, the lock file alone must do. */
+    *directory = why ? -1 : open(state_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (*directory >= 0 && flock(*directory, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK) {
+        why = EWOULDBLOCK;
+        close(*directory);
+        *directory = -1;
+    }
+    if (why) {
         close(fd);
-        return status;
+        return why == EWOULDBLOCK
+                   ? profd_error_set(e, PROFD_BUSY, "another profd uses the state directory %s", state_dir)
+                   : profd_error_set(e, PROFD_IO, "cannot lock %s: %s", path, strerror(why));
     }
     *lock = fd;
     return PROFD_OK;
@@ -99,25 +92,20 @@ enum profd_status state_dir_lock(const char *state_dir, int *lock, int *director
 
 /* The lock file records which file is this daemon's database, and whether damage was found in it. Page 1 of a database
  * identifies its owner, but it may be the damaged page. */
-
-/* What the lock file remembers of the database, outside of it. */
-
 struct database_mark {
-    bool any;           /* this state directory had a database; inode is its */
-    bool known;         /* the file that has its name now is that one */
-    bool damaged;       /* damage was met in it, */
+    bool any;           /* the state directory had a database, with the inode below */
+    bool known;         /* the file that has its name now is that database */
+    bool damaged;       /* damage was found in it */
     bool unwritable;    /* and ended writing */
-    bool closed;        /* profd ended as it should, and last is what was stored then; else it was killed, */
-    uint64_t log_inode; /* and this is the log, which is not empty; 0: not known */
+    bool closed;        /* profd closed it, in the state `last`; otherwise profd was killed */
+    uint64_t log_inode; /* if it was killed: of the log, which is not empty; 0: not known */
     uint64_t inode;
     struct store_sqlite_state last;
 };
 
-/* Each replaces what was noted before, and is durable when it returns; a failure is logged. */
-
 #define MARK_SIZE (128 + STORE_STATE_TEXT)
 
-/* Skips the word at *at; false, and nothing is skipped, if another one stands there. */
+/* Skips the word at *at. Returns false, and skips nothing, if another text is there. */
 static bool skip_word(const char **at, const char *word)
 {
     if (strncmp(*at, word, strlen(word)) != 0) {
@@ -140,7 +128,7 @@ static bool take_number(const char **at, uint64_t *out)
     return true;
 }
 
-/* path: of the database, which need not be there. What cannot be read is not known. */
+/* Reads the mark. path: of the database, which may be missing. A part that cannot be read is unknown. */
 static void database_mark_read(int lock_fd, const char *path, struct database_mark *out)
 {
     char text[MARK_SIZE] = "";
@@ -169,6 +157,7 @@ static void database_mark_read(int lock_fd, const char *path, struct database_ma
     }
 }
 
+/* Replaces the mark, durably. A failure is logged. */
 static void mark_write(int lock_fd, const char *path, const char *rest)
 {
     char text[MARK_SIZE];
@@ -179,13 +168,13 @@ static void mark_write(int lock_fd, const char *path, const char *rest)
         return;
     }
     n = snprintf(text, sizeof text, "database %" PRIu64 "%s\n", (uint64_t)st.st_ino, rest);
-    /* In place: a block that the file gave back might not be had again on a full disk. */
+    /* Written in place: on a full disk, a block that the file gave back might be lost. */
     if (pwrite(lock_fd, text, (size_t)n, 0) != n || ftruncate(lock_fd, n) || fsync(lock_fd)) {
         log_write(LOG_LEVEL_WARNING, NULL, "cannot note in the lock file what is known of %s", path);
     }
 }
 
-/* Damage was met. closed: the database is being closed and needs no log; else what was noted of the log stays noted. */
+/* Records damage. closed: the database is being closed and has no log; otherwise the recorded log stays recorded. */
 static void database_mark_write_damaged(int lock_fd, const char *path, bool unwritable, bool closed)
 {
     char rest[64], log[32] = "";
@@ -262,8 +251,8 @@ static void database_on_fault(void *context, const char *sentence)
     }
 }
 
-/* After damage was met the whole file is read, whatever its size. unwritable: nothing could be stored any more, so that
- * a page without its checksum is reason enough to begin a new database. */
+/* Reads the whole file after damage was found. unwritable: nothing could be stored any more, so a page with a wrong
+ * checksum is reason enough to begin a new database. */
 static enum profd_status database_check_marked(struct store **store, bool unwritable, struct profd_error *e)
 {
     struct profd_error first = {""};
@@ -300,7 +289,7 @@ static void database_on_bus(int number, siginfo_t *info, void *context)
     _exit(profd_status_exit(PROFD_IO));
 }
 
-/* Says for good that something is missing. log: the log is not that of the file which has the database's name. */
+/* Records durably that data is missing. log: the log does not belong to the file that has the database's name. */
 static enum profd_status database_note_lost(const char *state_dir, const char *sentence, bool log,
                                             struct profd_error *e)
 {
@@ -327,8 +316,8 @@ static enum profd_status database_note_lost(const char *state_dir, const char *s
     return status;
 }
 
-/* After a crash the log holds what was committed last. Is it still there? SQLite would read a database without it, and
- * would copy any other log into it. *lost: it is not. */
+/* Checks that the log is still there, which after a crash holds the latest commits. SQLite would read a database
+ * without its log, and would copy any other log into it. *lost: the log is missing. */
 static enum profd_status database_judge_log(const char *state_dir, const char *path, const struct database_mark *mark,
                                             bool *lost, struct profd_error *e)
 {
@@ -359,20 +348,7 @@ static enum profd_status database_judge_log(const char *state_dir, const char *p
     return database_note_lost(state_dir, sentence, st.st_size > 0, e);
 }
 
-/* The database is gone. Uploads are accepted into a new one, as after damage; its log must not be copied into that. */
-static enum profd_status database_note_missing(const char *state_dir, const char *path, struct profd_error *e)
-{
-    char log[4096 + 8], sentence[4096 + 256];
-    struct stat st;
-
-    (void)snprintf(log, sizeof log, "%s-wal", path);
-    (void)snprintf(sentence, sizeof sentence,
-                   "\"%s\" is missing: what was stored in it is in no report, and uploads go into a new database",
-                   path);
-    return database_note_lost(state_dir, sentence, !stat(log, &st) && st.st_size > 0, e);
-}
-
-/* Lets the log of a database that stands aside follow it. *aside: that stands aside because it is damaged. */
+/* Moves the log of a set-aside database to it. *aside: the database was set aside because it is damaged. */
 static enum profd_status database_finish_aside(const char *state_dir, const struct database_mark *mark, bool *aside,
                                                struct profd_error *e)
 {
@@ -393,10 +369,11 @@ static enum profd_status database_finish_aside(const char *state_dir, const stru
     return status;
 }
 
-/* What is wrong with the files before SQLite may open them. DAMAGED: an empty file has the place of the database. */
+/* Checks the files before SQLite opens them. DAMAGED: the database is an empty file. */
 static enum profd_status database_judge_files(const char *state_dir, const char *path, const struct database_mark *mark,
                                               bool *lost, struct profd_error *e)
 {
+    char log[4096 + 8], sentence[4096 + 256];
     bool aside = false;
     struct stat st;
 
@@ -406,7 +383,16 @@ static enum profd_status database_judge_files(const char *state_dir, const char 
     }
     TRY(database_finish_aside(state_dir, mark, &aside, e));
     if (stat(path, &st)) {
-        return errno == ENOENT && !aside ? database_note_missing(state_dir, path, e) : PROFD_OK;
+        if (errno != ENOENT || aside) {
+            return PROFD_OK;
+        }
+        /* The database is gone. Uploads are accepted into a new one, as after damage. The old log must not be copied
+         * into it. */
+        (void)snprintf(log, sizeof log, "%s-wal", path);
+        (void)snprintf(sentence, sizeof sentence,
+                       "\"%s\" is missing: what was stored in it is in no report, and uploads go into a new database",
+                       path);
+        return database_note_lost(state_dir, sentence, !stat(log, &st) && st.st_size > 0, e);
     }
     if (S_ISREG(st.st_mode) && !st.st_size) {
         return profd_error_set(e, PROFD_DAMAGED, "\"%s\" is empty, and was a database", path);
@@ -414,8 +400,8 @@ static enum profd_status database_judge_files(const char *state_dir, const char 
     return database_judge_log(state_dir, path, mark, lost, e);
 }
 
-/* Draws a new salt of ETags, for this run if the database cannot store one: queries and removals must be possible on a
- * full disk. copy: it may lack what was committed. */
+/* Draws a new salt of ETags. If the database cannot store it, the salt is for this run only: queries and removals must
+ * be possible on a full disk. copy: the database may lack commits. */
 static enum profd_status database_renew(struct store *store, bool copy, uint64_t *salt, struct profd_error *e)
 {
     enum profd_status status = copy ? store_sqlite_renew(store, e) : store_sqlite_resalt(store, e);
@@ -432,7 +418,8 @@ static enum profd_status database_renew(struct store *store, bool copy, uint64_t
     return PROFD_OK;
 }
 
-/* Is it the database that profd closed last, as it was then? If not, its ETags could be those of other contents. */
+/* Checks whether it is the database that profd closed last, in the same state. If not, it gets a new salt, because its
+ * ETags could be those of other contents. */
 static enum profd_status database_begin(const char *state_dir, const char *path, const struct database_mark *mark,
                                         bool lost, struct store *store, uint64_t *salt, struct profd_error *e)
 {
@@ -520,7 +507,7 @@ enum profd_status database_open(const char *state_dir, int lock_fd, struct store
 
 #define LOOK_MS 2000
 
-/* Databases that stand aside. */
+/* Databases that were set aside. */
 struct file_check_aside {
     size_t count;
     char latest[ASIDE_NAME_SIZE];

@@ -1,6 +1,6 @@
-/* May anything be written? What the store's writing verbs have met is published on the writer's thread after each batch
- * and taken over by the loop: an input/output error or damage ends writing for good (DECISIONS 31); a full disk ends
- * when there is space again. */
+/* Decides whether anything may be written. The writer's thread publishes the store's errors after each batch; the loop
+ * takes them over. An input/output error or damage ends writing for good (DECISIONS 31). A full disk ends writing until
+ * there is space again. */
 #ifndef PROFD_WRITER_HEALTH_H
 #define PROFD_WRITER_HEALTH_H
 
@@ -9,9 +9,6 @@
 
 #include "proto/status.h"
 #include "store/store.h"
-
-/* Disk space of the state directory: whether uploads may be stored, the reserve for removals, and what pages show about
- * both. */
 
 /* Disk space reserved for removals: a file of allocated blocks beside the database. A removal writes before it frees:
  * the write-ahead log, and the pages of the rows that change. On a full disk the file is truncated, so that the removal
@@ -23,7 +20,7 @@
 #define RESERVE_PART 8u
 
 enum reserve_state {
-    RESERVE_MISSING, /* it cannot be made here, for another reason than space: the sentence says why */
+    RESERVE_MISSING, /* it cannot be made here for another reason than space: see why */
     RESERVE_HELD,
     RESERVE_GIVEN_UP, /* there is no space for it now */
 };
@@ -35,17 +32,17 @@ struct reserve {
     struct profd_error why; /* of the latest attempt that failed */
 };
 
-/* Looks for the reserve of an earlier process in the directory; nothing is allocated. TOO_LARGE: the path. */
+/* Looks for the reserve of an earlier process in the directory. Allocates nothing. TOO_LARGE: the path is too long. */
 enum profd_status reserve_open(struct reserve *r, const char *directory, struct profd_error *e);
 /* Creates or extends the reserve if the file system has space for it and a quarter more. Blocks are really allocated
  * (posix_fallocate): if the file system only promises them, because of compression or sparse files, the reserve is
  * MISSING. Cheap if the reserve is held or there is no space. */
 void reserve_take(struct reserve *r);
-/* Returns the blocks to the file system. False if there were none. */
+/* Returns the blocks to the file system. Returns false if there were none. */
 bool reserve_give_up(struct reserve *r);
-/* Free bytes of the reserve's file system, and its size. False if they cannot be determined. */
+/* Measures the free bytes of the reserve's file system, and its size. Returns false if that is impossible. */
 bool reserve_measure(const struct reserve *r, uint64_t *available, uint64_t *size);
-/* "held", "given-up", "missing". */
+/* Returns "held", "given-up" or "missing". */
 const char *reserve_name(enum reserve_state state);
 
 struct health;
@@ -67,20 +64,21 @@ void space_close(struct space *p);
 void space_keep(struct space *p);
 
 /* On the writer's thread. */
-/* Whether data may be stored now. FULL while the reserve is given up, because its space is for removals. Creates the
- * reserve again if there is space. */
+/* Checks whether data may be stored now. FULL while the reserve is given up, because its space is for removals. Creates
+ * the reserve again if there is space. */
 enum profd_status space_admit(struct space *p, struct store *store, struct profd_error *e);
-/* After a removal found no space: true if the reserve was given up, so that the removal should be tried again. */
+/* Call it after a removal that found no space. Returns whether the reserve was given up, so that the removal should be
+ * tried again. */
 bool space_give_up(struct space *p);
 
 /* On the loop. */
 /* Changes the limits of the configuration; the writer uses them for the next batch. */
 void space_set_limits(struct space *p, uint64_t keep_bytes, unsigned user_share);
-/* Checks the disk, once a second. True if the writer should check, too, because the reserve was given up and may be
- * created again. */
+/* Checks the disk; call it once a second. Returns whether the writer should check, too, because the reserve was given
+ * up and may be created again. */
 bool space_look(struct space *p, struct health *h);
 
-/* Copies of what is known of the reserve; from any thread. */
+/* Returns the state of the reserve, and its bytes. From any thread. */
 enum reserve_state space_get_reserve(const struct space *p, uint64_t *bytes);
 
 /* state_dir is for sentences and must outlive the health. */
@@ -88,21 +86,21 @@ enum profd_status health_new(const char *state_dir, struct health **out, struct 
 /* Accepts NULL. */
 void health_free(struct health *h);
 
-/* On the writer's thread: now is what the store says. Cheap when nothing has changed since the last call. */
+/* Publishes the store's health, on the writer's thread. Cheap if nothing has changed since the last call. */
 void health_publish(struct health *h, const struct store_health *now);
 
 /* Everything below belongs to the loop's thread. */
 enum health_change { HEALTH_SAME, HEALTH_FAILED, HEALTH_DAMAGED };
-/* Takes over what was published. FAILED or DAMAGED are returned once, at the first call that learns of it. keep_full: a
+/* Takes over the published health. Returns FAILED or DAMAGED once, at the first call after the change. keep_full: a
  * write that succeeded does not mean that there is space again. O(1). */
 enum health_change health_update(struct health *h, bool keep_full);
-/* Uploads are refused for want of space, why says where, until health_clear_full. Each change is logged once. */
+/* From set to clear, uploads are refused because of a full disk. Each change is logged once. */
 void health_set_full(struct health *h, const struct profd_error *why);
 void health_clear_full(struct health *h);
 
-/* IO, and why, when nothing is written any more. A full disk is no reason to refuse: the next write finds out. */
+/* Returns IO, with the reason, if nothing is written any more. A full disk is not checked: the next write finds out. */
 enum profd_status health_check(const struct health *h, struct profd_error *e);
-/* Why it has failed or is full; NULL: it has not, it is not. Valid until the next call above. */
+/* Return the reason of a failure, or of a full disk, or NULL. Valid until the next call of a function above. */
 const char *health_get_failure(const struct health *h);
 const char *health_get_full(const struct health *h);
 

@@ -37,13 +37,13 @@ static void restore_remove_part(int dir)
     unlinkat(dir, PART "-sealed-journal", 0);
 }
 
-/* Damage is that of the file which was given, not of the store. */
+/* Refuses the given file. Damage is that of the file, not of the store. */
 static enum profd_status restore_refuse(enum profd_status status, const char *file, struct profd_error *e)
 {
     return profd_error_wrap(e, status == PROFD_DAMAGED ? PROFD_REFUSED : status, "%s is not restored", file);
 }
 
-/* A copy of a living database lacks what is in its log. */
+/* Checks that the file is a backup, and not a database in use, whose log a copy would lack. */
 static enum profd_status restore_judge_source(const char *file, int fd, const struct restore_engine *engine,
                                               off_t *size, struct profd_error *e)
 {
@@ -72,31 +72,11 @@ static enum profd_status restore_judge_source(const char *file, int fd, const st
     return status ? restore_refuse(status, file, e) : PROFD_OK;
 }
 
-static enum profd_status restore_write(int fd, const char *bytes, size_t n, off_t at, struct profd_error *e)
-{
-    while (n) {
-        const ssize_t put = pwrite(fd, bytes, n, at);
-
-        if (put < 0 && errno == EINTR) {
-            continue;
-        }
-        if (put < 0) {
-            return restore_fail(PROFD_IO, "write", PART, e);
-        }
-        bytes += put;
-        at += put;
-        n -= (size_t)put;
-    }
-    return PROFD_OK;
-}
-
-/* The bytes from at to end. */
+/* Copies the bytes from at to end. */
 static enum profd_status restore_copy_range(const char *file, int from, int to, off_t at, off_t end, char *block,
                                             struct profd_error *e)
 {
-    enum profd_status status = PROFD_OK;
-
-    while (!status && at < end) {
+    while (at < end) {
         const ssize_t got = pread(from, block, end - at < COPY_BYTES ? (size_t)(end - at) : COPY_BYTES, at);
 
         if (got < 0 && errno == EINTR) {
@@ -106,13 +86,18 @@ static enum profd_status restore_copy_range(const char *file, int from, int to, 
             errno = got ? errno : EIO; /* it became shorter */
             return restore_fail(PROFD_IO, "read", file, e);
         }
-        status = restore_write(to, block, (size_t)got, at, e);
+        for (ssize_t done = 0, put; done<got; done += put> 0 ? put : 0) {
+            put = pwrite(to, block + done, (size_t)(got - done), at + done);
+            if (put < 0 && errno != EINTR) {
+                return restore_fail(PROFD_IO, "write", PART, e);
+            }
+        }
         at += got;
     }
-    return status;
+    return PROFD_OK;
 }
 
-/* Where the file has holes, the copy has them. */
+/* Copies the file, without its holes. */
 static enum profd_status restore_copy_bytes(const char *file, int from, int to, off_t size, struct profd_error *e)
 {
     char *block = malloc(COPY_BYTES);
@@ -138,23 +123,10 @@ static enum profd_status restore_copy_bytes(const char *file, int from, int to, 
     return status;
 }
 
-/* The files get the owner of the directory: the user that restores may not be the daemon's. */
-static enum profd_status restore_give(int dir, int fd, struct profd_error *e)
-{
-    struct stat st;
-
-    if (fstat(dir, &st)) {
-        return restore_fail(PROFD_IO, "look at", "the state directory", e);
-    }
-    if (!geteuid() && st.st_uid && fchown(fd, st.st_uid, st.st_gid)) {
-        return restore_fail(PROFD_CANT_CREATE, "give away", PART, e);
-    }
-    return PROFD_OK;
-}
-
 static enum profd_status restore_copy(int dir, const char *file, const struct restore_engine *engine,
                                       struct profd_error *e)
 {
+    struct stat st;
     enum profd_status status;
     off_t size = 0;
     int to, from = open(file, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
@@ -172,8 +144,12 @@ static enum profd_status restore_copy(int dir, const char *file, const struct re
     if (to < 0) {
         status = restore_fail(PROFD_CANT_CREATE, "make", PART, e);
     }
-    if (!status) {
-        status = restore_give(dir, to, e);
+    /* The copy gets the owner of the directory: the user that restores may not be the daemon's. */
+    if (!status && fstat(dir, &st)) {
+        status = restore_fail(PROFD_IO, "look at", "the state directory", e);
+    }
+    if (!status && !geteuid() && st.st_uid && fchown(to, st.st_uid, st.st_gid)) {
+        status = restore_fail(PROFD_CANT_CREATE, "give away", PART, e);
     }
     if (!status) {
         status = restore_copy_bytes(file, from, to, size, e);
@@ -199,24 +175,14 @@ static void restore_on_fault(void *context, const char *sentence)
     f->complain(f->context, sentence);
 }
 
-/* All rounds of the store's own verification, on the open copy. */
-static enum profd_status restore_verify(struct store *store, struct restore_faults *f, struct profd_error *e)
-{
-    struct store_cursor cursor = {.done = false};
-    enum profd_status status = PROFD_OK;
-    uint64_t uploads;
-
-    while (!status && !cursor.done) {
-        status = store_verify(store, &cursor, restore_on_fault, f, &uploads, e);
-    }
-    return status;
-}
-
-/* Opened for writing, so that an older schema is converted now and not when the daemon starts. */
+/* Checks the copy, and makes it a database of its own. It is opened for writing, so that an older schema is converted
+ * now and not when the daemon starts. */
 static enum profd_status restore_judge(const char *path, const char *file, const struct restore_engine *engine,
                                        struct restore_faults *f, struct profd_error *e)
 {
+    struct store_cursor cursor = {.done = false};
     struct store *store = NULL;
+    uint64_t uploads;
     enum profd_status status = engine->seal(path, e);
 
     if (!status) {
@@ -225,8 +191,8 @@ static enum profd_status restore_judge(const char *path, const char *file, const
     if (!status) {
         status = engine->check(store, restore_on_fault, f, e);
     }
-    if (!status && !f->count) {
-        status = restore_verify(store, f, e);
+    while (!status && !f->count && !cursor.done) { /* all rounds of the store's own verification */
+        status = store_verify(store, &cursor, restore_on_fault, f, &uploads, e);
     }
     if (!status && !f->count) {
         status = engine->renew(store, e);
@@ -242,27 +208,21 @@ static enum profd_status restore_judge(const char *path, const char *file, const
     return PROFD_OK;
 }
 
-static enum profd_status restore_sync(int dir, const char *name, struct profd_error *e)
-{
-    int fd = openat(dir, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-    enum profd_status status = fd < 0 || fsync(fd) ? restore_fail(PROFD_IO, "sync", name, e) : PROFD_OK;
-
-    if (fd >= 0) {
-        close(fd);
-    }
-    return status;
-}
-
-/* Files that closing the copy should have removed must not remain beside the new database. */
+/* Renames the checked copy, durably. Its log must be gone: it would belong to the new database. */
 static enum profd_status restore_promote(int dir, struct profd_error *e)
 {
     struct stat st;
     enum profd_status status;
+    int fd;
 
     if (!fstatat(dir, PART "-wal", &st, AT_SYMLINK_NOFOLLOW) && st.st_size > 0) {
         return profd_error_set(e, PROFD_IO, "cannot close the copy: its log was not written back");
     }
-    status = restore_sync(dir, PART, e);
+    fd = openat(dir, PART, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    status = fd < 0 || fsync(fd) ? restore_fail(PROFD_IO, "sync", PART, e) : PROFD_OK;
+    if (fd >= 0) {
+        close(fd);
+    }
     if (!status && renameat(dir, PART, dir, READY)) {
         status = restore_fail(PROFD_CANT_CREATE, "rename", PART, e);
     }

@@ -4,9 +4,9 @@
 
 #define SECOND INT64_C(1000000000)
 #define DAY (86400 * SECOND)
-#define JUMP (3600 * SECOND)         /* more than a clock is ever corrected by */
-#define FIRST_REMOVAL (600 * SECOND) /* after the start: a wrong clock has been set right by then */
-#define IN_ROW 16                    /* slices of one task before the others have a look */
+#define JUMP (3600 * SECOND)         /* more than any correction of a clock */
+#define FIRST_REMOVAL (600 * SECOND) /* after the start, when a wrong clock has been corrected */
+#define IN_ROW 16                    /* slices of one task before the next task */
 #define SHRINK_SLICE (4u << 20)      /* bytes */
 #define FREE_KEPT (16u << 20)        /* free bytes of the file that stay for the next uploads, or an eighth of it */
 #define FORGET_EVERY (60 * SECOND)
@@ -59,60 +59,38 @@ void upkeep_read_clock(struct upkeep *u, struct upkeep_time now)
     u->clock_read = true;
 }
 
-/* After the start, and after a jump, nothing is removed for a while. */
-static bool upkeep_may_remove(const struct upkeep *u, struct upkeep_time now)
-{
-    int64_t wait = FIRST_REMOVAL;
-
-    if (u->policy.keep_age && u->policy.keep_age / 100 < wait) {
-        wait = u->policy.keep_age / 100;
-    }
-    return now.steady - u->start.steady >= wait;
-}
-
-static bool upkeep_should_shrink(const struct upkeep *u)
-{
-    const uint64_t kept = u->totals.file_bytes / 8 > FREE_KEPT ? u->totals.file_bytes / 8 : FREE_KEPT;
-
-    return u->no_space || u->totals.free_bytes > kept;
-}
-
-static enum profd_status upkeep_remove_ids(struct upkeep *u, struct store *store, struct upkeep_time now,
-                                           struct profd_error *e)
-{
-    enum profd_status status;
-
-    if (u->forgot_at && now.steady - u->forgot_at < FORGET_EVERY) {
-        return PROFD_OK;
-    }
-    status = store_remove_ids(store, upkeep_trust_time(u, now) - LIMIT_ID_DAYS * DAY, e);
-    if (!status) {
-        u->forgot_at = now.steady;
-    }
-    return status;
-}
-
 static enum profd_status upkeep_do(struct upkeep *u, struct store *store, struct upkeep_time now,
                                    struct store_progress *done, struct profd_error *e)
 {
-    /* Days are removed by the trusted wall time. If nothing may be removed because of its age, deleted data still is.
-     */
+    const uint64_t free_kept = u->totals.file_bytes / 8 > FREE_KEPT ? u->totals.file_bytes / 8 : FREE_KEPT;
     struct store_policy policy = u->policy;
+    int64_t wait = FIRST_REMOVAL;
+    enum profd_status status;
 
     switch (u->task) {
     case UPKEEP_COMPACT:
         return store_compact(store, &policy, now.wall, done, e);
     case UPKEEP_RETIRE:
-        if (!upkeep_may_remove(u, now)) {
+        /* Days are removed by the trusted wall time. For a while after the start nothing is removed because of its age;
+         * deleted data still is. */
+        if (policy.keep_age && policy.keep_age / 100 < wait) {
+            wait = policy.keep_age / 100;
+        }
+        if (now.steady - u->start.steady < wait) {
             policy.keep_age = 0;
         }
         return store_retire(store, &policy, upkeep_trust_time(u, now), done, e);
     case UPKEEP_SHRINK:
-        return upkeep_should_shrink(u) ? store_shrink(store, SHRINK_SLICE, done, e) : PROFD_OK;
+        return u->no_space || u->totals.free_bytes > free_kept ? store_shrink(store, SHRINK_SLICE, done, e) : PROFD_OK;
     case UPKEEP_RELAY:
         return policy.relay_bytes ? store_keep_segments(store, &policy, upkeep_trust_time(u, now), done, e) : PROFD_OK;
-    default:
-        return upkeep_remove_ids(u, store, now, e);
+    default: /* UPKEEP_FORGET */
+        if (u->forgot_at && now.steady - u->forgot_at < FORGET_EVERY) {
+            return PROFD_OK;
+        }
+        status = store_remove_ids(store, upkeep_trust_time(u, now) - LIMIT_ID_DAYS * DAY, e);
+        u->forgot_at = status ? u->forgot_at : now.steady;
+        return status;
     }
 }
 
@@ -125,17 +103,6 @@ static void upkeep_choose(struct upkeep *u, bool failed)
     }
     u->in_row = 0;
     u->task = (enum upkeep_task)((u->task + 1u) % UPKEEP_TASKS);
-}
-
-static bool upkeep_has_more(const struct upkeep *u)
-{
-    bool more = false;
-
-    for (int i = 0; i < UPKEEP_TASKS; i++) {
-        more |= u->more[i];
-    }
-    /* A round that has begun is finished: only its end says that there is nothing. */
-    return more || u->task != UPKEEP_COMPACT;
 }
 
 enum profd_status upkeep_run(struct upkeep *u, struct store *store, struct upkeep_time now, struct profd_error *e)
@@ -199,7 +166,13 @@ uint64_t upkeep_pause(const struct upkeep *u, bool uploads_wait, bool uploads_ca
     const uint64_t slack = upkeep_slack(u), took = took_ms ? took_ms : 1;
     uint64_t idle = (uint64_t)(u->policy.raw_age / 1000000 / 8);
 
-    if (!upkeep_has_more(u)) {
+    /* A round that has begun is finished: only its end shows that there is no work. */
+    bool more = u->task != UPKEEP_COMPACT;
+
+    for (int i = 0; i < UPKEEP_TASKS; i++) {
+        more |= u->more[i];
+    }
+    if (!more) {
         const uint64_t most = uploads_came ? IDLE_MS_BUSY : IDLE_MS_MAX;
 
         if (idle > most) {

@@ -1,6 +1,6 @@
-/* Upkeep of the store between uploads: conversion of older rows, rolling up, retention, returning space, what is
- * kept for a centre, forgetting ids. Each call does one bounded slice. This file decides which task is next and how
- * soon; it uses no clock and no thread of its own. */
+/* Upkeep of the store between uploads: rolling up, retention, returning space, removing acknowledged uploads that are
+ * kept for a centre, and forgetting ids. Each call does one bounded slice. This file decides which task is next and how
+ * soon. It uses no clock and no thread of its own. */
 #ifndef PROFD_WRITER_UPKEEP_H
 #define PROFD_WRITER_UPKEEP_H
 

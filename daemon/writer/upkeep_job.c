@@ -29,8 +29,8 @@ struct run_times {
     struct downtime downtime;
 };
 
-/* Adds the gap before the run that a line describes. *end: of the run before it, 0 if there is none. A line that was
- * cut off or is no such line is skipped. */
+/* Adds the gap before the run that a line describes. *end: of the run before it, 0 if there is none. An invalid line is
+ * skipped. */
 static void run_times_take(struct downtime *d, const char line[LINE], int64_t *end)
 {
     char text[LINE + 1];
@@ -54,7 +54,8 @@ static void run_times_take(struct downtime *d, const char line[LINE], int64_t *e
     *end = to > *end ? to : *end;
 }
 
-/* When the previous run last wrote to the database, which may be later than its line says if it was killed. */
+/* Returns when the previous run last wrote to the database. If it was killed, that may be later than its line states.
+ */
 static int64_t run_times_find_written(int directory, const char *name)
 {
     struct stat st;
@@ -65,8 +66,8 @@ static int64_t run_times_find_written(int directory, const char *name)
     return st.st_mtim.tv_sec * INT64_C(1000000000) + st.st_mtim.tv_nsec + TICK_NS;
 }
 
-/* Writes the earlier runs again when the file has become long: as the gaps are all that is used of them, each run ends
- * where the next gap begins. */
+/* Rewrites the earlier runs of a long file. Only their gaps are used, so each run is written as ending where the next
+ * gap begins. */
 static void run_times_shorten(struct run_times *r)
 {
     const struct downtime *d = &r->downtime;
@@ -199,43 +200,32 @@ static uint64_t upkeep_job_uploads(const struct upkeep_job *u)
     return u->config.get_uploads(u->config.context);
 }
 
-/* Runs one slice. Removals, and rolling up before them, may use the reserve. */
-static void upkeep_job_slice(struct upkeep_job *u, struct store *store)
-{
-    const struct upkeep_time now = upkeep_job_time();
-
-    u->upkeep.no_space = space_admit(u->config.space, store, &u->error) != PROFD_OK;
-    u->status = upkeep_run(&u->upkeep, store, now, &u->error);
-    if (u->status == PROFD_FULL && space_give_up(u->config.space)) {
-        u->status = upkeep_run(&u->upkeep, store, now, &u->error);
-    }
-    if (u->status == PROFD_IO || u->status == PROFD_DAMAGED) {
-        (void)store_look(store, NULL); /* a reading verb may have met it: the store's health says so at once */
-    }
-}
-
-static void upkeep_job_run_one(struct upkeep_job *u, struct store *store)
-{
-    const int64_t began = upkeep_job_time().steady;
-    struct upkeep_time now;
-
-    do {
-        const enum upkeep_task task = u->upkeep.task;
-        const int64_t before = upkeep_job_time().steady;
-
-        upkeep_job_slice(u, store);
-        now = upkeep_job_time();
-        u->seconds[task] += (double)(now.steady - before) / 1e9;
-    } while (!u->status && now.steady - began < (int64_t)upkeep_budget(&u->upkeep) * 1000000);
-    u->took_us = (uint64_t)(now.steady - began) / 1000;
-}
-
 static void upkeep_job_run(struct store *store, const struct profd_error *full, struct writer_job *const *jobs,
                            size_t n)
 {
-    (void)full; /* each slice finds out anew */
+    (void)full; /* each slice checks it */
     for (size_t i = 0; i < n; i++) {
-        upkeep_job_run_one(upkeep_job_of(jobs[i]), store);
+        struct upkeep_job *u = upkeep_job_of(jobs[i]);
+        struct upkeep_time now = upkeep_job_time();
+        const int64_t began = now.steady;
+
+        do {
+            const enum upkeep_task task = u->upkeep.task;
+            const struct upkeep_time before = upkeep_job_time();
+
+            /* Removals, and rolling up before them, may use the reserve. */
+            u->upkeep.no_space = space_admit(u->config.space, store, &u->error) != PROFD_OK;
+            u->status = upkeep_run(&u->upkeep, store, before, &u->error);
+            if (u->status == PROFD_FULL && space_give_up(u->config.space)) {
+                u->status = upkeep_run(&u->upkeep, store, before, &u->error);
+            }
+            if (u->status == PROFD_IO || u->status == PROFD_DAMAGED) {
+                (void)store_look(store, NULL); /* a reading verb may have met it; this updates the store's health */
+            }
+            now = upkeep_job_time();
+            u->seconds[task] += (double)(now.steady - before.steady) / 1e9;
+        } while (!u->status && now.steady - began < (int64_t)upkeep_budget(&u->upkeep) * 1000000);
+        u->took_us = (uint64_t)(now.steady - began) / 1000;
     }
 }
 

@@ -178,20 +178,6 @@ static void verifier_step(void *context)
     }
 }
 
-static void verifier_end_round(struct verifier *v)
-{
-    const struct verify *round = &v->round.verify;
-
-    v->counts.rounds++;
-    v->counts.ended = (double)loop_clock() / 1e9;
-    v->counts.uploads = round->uploads;
-    v->counts.round_mismatches = round->mismatches;
-    v->round_began = 0;
-    log_write(round->mismatches ? LOG_LEVEL_ERROR : LOG_LEVEL_INFO, "verification",
-              "%llu uploads verified, %llu mismatches", (unsigned long long)round->uploads,
-              (unsigned long long)round->mismatches);
-}
-
 static void verifier_step_done(struct verification *round)
 {
     struct verifier *v = verifier_of(round);
@@ -209,9 +195,15 @@ static void verifier_step_done(struct verification *round)
     }
     pause = verify_pause(&round->verify, loop_now() - began);
     if (round->verify.cursor.done) {
-        verifier_end_round(v);
-        /* The rest of the day; a small store is still checked every minute or so. */
-        pause = FAILED_MS;
+        v->counts.rounds++;
+        v->counts.ended = (double)loop_clock() / 1e9;
+        v->counts.uploads = round->verify.uploads;
+        v->counts.round_mismatches = round->verify.mismatches;
+        v->round_began = 0;
+        log_write(round->verify.mismatches ? LOG_LEVEL_ERROR : LOG_LEVEL_INFO, "verification",
+                  "%llu uploads verified, %llu mismatches", (unsigned long long)round->verify.uploads,
+                  (unsigned long long)round->verify.mismatches);
+        pause = FAILED_MS; /* a small store is verified about every minute */
     }
     loop_timer_set(v->timer, pause);
 }
@@ -221,31 +213,20 @@ static void verifier_step_dropped(struct verification *round)
     verifier_of(round)->running = false;
 }
 
-static enum profd_status verifier_open(struct verifier *v, struct profd_error *e)
-{
-    void *contexts[1];
-    const struct work_config config = {.name = "profd-verify",
-                                       .threads = 1,
-                                       .contexts = contexts,
-                                       .queue_max = QUEUE,
-                                       .queue_max_uid = QUEUE / 2,
-                                       .batch_max = 1,
-                                       .nice = NICE,
-                                       .run = verifier_run,
-                                       .done = verifier_finished,
-                                       .done_context = v};
-    enum profd_status status = store_sqlite_open_reader(v->config.database, &v->store, e);
-
-    contexts[0] = v->store;
-    if (!status) {
-        store_set_archive(v->store, v->config.archive);
-    }
-    return status ? status : work_new(v->config.loop, &config, &v->work, e);
-}
-
 enum profd_status verifier_start(const struct verifier_config *config, struct verifier **out, struct profd_error *e)
 {
     struct verifier *v = calloc(1, sizeof *v);
+    void *contexts[1];
+    const struct work_config work = {.name = "profd-verify",
+                                     .threads = 1,
+                                     .contexts = contexts,
+                                     .queue_max = QUEUE,
+                                     .queue_max_uid = QUEUE / 2,
+                                     .batch_max = 1,
+                                     .nice = NICE,
+                                     .run = verifier_run,
+                                     .done = verifier_finished,
+                                     .done_context = v};
     enum profd_status status;
 
     if (v) {
@@ -259,7 +240,12 @@ enum profd_status verifier_start(const struct verifier_config *config, struct ve
     v->round = (struct verification){.done = verifier_step_done, .drop = verifier_step_dropped};
     v->round.item.uid = UINT32_MAX; /* not charged to any user's part of the queue */
     verify_init(&v->round.verify, KEPT_A_ROUND);
-    status = verifier_open(v, e);
+    status = store_sqlite_open_reader(config->database, &v->store, e);
+    if (!status) {
+        store_set_archive(v->store, config->archive);
+        contexts[0] = v->store;
+        status = work_new(config->loop, &work, &v->work, e);
+    }
     if (status) {
         verifier_free(v);
         return status;

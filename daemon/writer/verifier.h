@@ -1,5 +1,4 @@
-/* Verification on a thread that yields to all others: everything stored is verified again and again, a round a day, and
- * at once when an operator asks. */
+/* Verifies all stored data, a round a day, and at once if an operator asks. On a thread that yields to all others. */
 #ifndef PROFD_WRITER_VERIFIER_H
 #define PROFD_WRITER_VERIFIER_H
 
@@ -29,18 +28,18 @@ struct verify {
 void verify_init(struct verify *v, uint64_t kept_max);
 void verify_done(struct verify *v);
 
-/* The next step, on any handle; cursor.done says when the round is whole. Failures of the store come back as they are.
+/* Runs the next step, on any handle. cursor.done tells when the round is complete. Statuses of the store are passed on.
  */
 enum profd_status verify_step(struct verify *v, struct store *store, struct profd_error *e);
 
-/* Milliseconds to wait before the next step of a round that may take a day, of which ms have passed: at least a step a
- * minute, at most one a second. */
+/* Returns the milliseconds until the next step of a round that may take a day and has taken ms: one second to one
+ * minute. */
 uint64_t verify_pause(const struct verify *v, uint64_t ms);
 
 struct loop;
 struct verifier;
 
-/* A round, or a step of one, or other work that may wait, as a job of the verifying thread. */
+/* A job of the verifying thread: a round of verification, which is run in steps, or other work that may wait. */
 struct verification {
     struct work_item item; /* first; the owner sets uid */
     struct verify verify;
@@ -66,13 +65,13 @@ struct verifier_config {
 };
 
 enum profd_status verifier_start(const struct verifier_config *config, struct verifier **out, struct profd_error *e);
-/* Puts the next step of a round; false when too many wait, or after verifier_stop. */
+/* Puts the next step of a round. Returns false if too many wait, or after verifier_stop. */
 bool verifier_put(struct verifier *v, struct verification *round);
-/* In done: counts and logs what the step has found. */
+/* Counts and logs the mismatches that the step has found. Called by done. */
 void verifier_note(struct verifier *v, struct verification *round);
 bool verifier_is_idle(const struct verifier *v);
 bool verifier_is_stopped(const struct verifier *v);
-/* Drops what waits and takes no more. */
+/* Drops the waiting jobs and takes no more. */
 void verifier_stop(struct verifier *v);
 /* Joins the thread. Accepts NULL. */
 void verifier_free(struct verifier *v);

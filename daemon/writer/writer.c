@@ -10,7 +10,7 @@
 #define QUEUE 32768u
 #define QUEUE_UID 24576u
 #define BATCH 2048u
-#define BATCH_BYTES (64u << 20) /* unpacked: what one user sends must not keep the others waiting for seconds */
+#define BATCH_BYTES (64u << 20) /* unpacked, so that the uploads of one user do not delay the others for seconds */
 
 struct writer {
     struct writer_config config;
@@ -49,7 +49,7 @@ static void writer_run_type(struct writer *w, const struct writer_job_type *type
     }
     type->run(w->config.store, full, jobs, count);
     if (type->changes_objects) {
-        atomic_fetch_add(&w->objects_generation, 1); /* what comes from now on is checked against what is stored now */
+        atomic_fetch_add(&w->objects_generation, 1); /* later uploads are checked against the changed objects */
     }
 }
 
@@ -78,23 +78,19 @@ static void writer_run(void *context, struct work_item *const *items, size_t n)
         }
     }
     health_publish(w->config.health, store_get_health(w->config.store));
-    /* Before any job is done: a query behind an acknowledgement sees what was acknowledged. */
+    /* Before any job is done, so that a query after an acknowledgement sees the acknowledged data. */
     atomic_fetch_add(&w->generation, 1);
-}
-
-static bool writer_keeps_full(const struct writer *w)
-{
-    uint64_t bytes;
-
-    return w->config.space && space_get_reserve(w->config.space, &bytes) == RESERVE_GIVEN_UP;
 }
 
 static void writer_done(void *context, struct work_item *item)
 {
     struct writer_job *job = writer_job_of(item);
     struct writer *w = context;
-    /* The health first, so that the job's owner begins nothing new; its consequences after the answer. */
-    const enum health_change change = health_update(w->config.health, writer_keeps_full(w));
+    uint64_t bytes;
+    const bool keep_full = w->config.space && space_get_reserve(w->config.space, &bytes) == RESERVE_GIVEN_UP;
+    /* The health is updated first, so that the job's owner begins nothing new. A failure is handled after the answer.
+     */
+    const enum health_change change = health_update(w->config.health, keep_full);
 
     job->type->done(job);
     if (change != HEALTH_SAME) {

@@ -1,4 +1,4 @@
-/* The one thread that writes. Jobs wait in one bounded queue that is fair by user; what waits goes to the store in as
+/* The one thread that writes. Jobs wait in one bounded queue that is fair by user. Waiting jobs are run together, in as
  * few transactions as memory allows. */
 #ifndef PROFD_WRITER_WRITER_H
 #define PROFD_WRITER_WRITER_H
@@ -17,19 +17,19 @@ struct space;
 struct writer;
 struct writer_job;
 
-/* What a job is about. Each function is called with the job that was put, which is part of a larger struct. */
+/* The type of a job. Each function is called with the job that was put, which is part of a larger struct. */
 struct writer_job_type {
-    /* Beside the writer's thread, while that one waits for the disk: once before run, in the queue's order, never two
-     * calls at a time. May be NULL. */
+    /* Called once before run, in the queue's order, never two calls at a time, on a second thread while the writer's
+     * thread waits for the disk. May be NULL. */
     void (*prepare)(struct writer_job *job);
-    /* On the writer's thread, with all jobs of this type in the batch, in the queue's order. full is NULL, or says that
-     * the disk is full: then only what removes may write. What becomes of a job is noted in the job. */
+    /* On the writer's thread, with all jobs of this type in the batch, in the queue's order. If full is not NULL, the
+     * disk is full, and only removals may write. The result of a job is stored in the job. */
     void (*run)(struct store *store, const struct profd_error *full, struct writer_job *const *jobs, size_t n);
-    /* Then on the loop, once for each job, in the order of the batch: the type's owner has its job again. */
+    /* Then on the loop, once for each job, in the order of the batch. The owner of the job may free it. */
     void (*done)(struct writer_job *job);
     /* Instead of run and done, on the loop: the job will not be run. It may have been prepared. */
     void (*drop)(struct writer_job *job);
-    /* What uploads are checked against may have changed when run returns. */
+    /* run may change the objects that uploads are checked against. */
     bool changes_objects;
 };
 
@@ -52,30 +52,32 @@ struct writer_config {
     void *context;
 };
 
-/* Starts the thread. All of the config's parts must outlive the writer. */
+/* Starts the thread. All parts of the config must outlive the writer. */
 enum profd_status writer_new(const struct writer_config *config, struct writer **out, struct profd_error *e);
-/* Joins the thread once the queue is empty; jobs that the loop has not seen are given to done first. Accepts NULL. */
+/* Joins the thread when the queue is empty, and calls done for finished jobs that the loop has not seen. Accepts NULL.
+ */
 void writer_free(struct writer *w);
-/* Takes the waiting jobs out and drops each. */
+/* Removes the waiting jobs and drops each. */
 void writer_drop_waiting(struct writer *w);
 
-/* False at once when the queue, or this user's part of it, is full, or the writer is being freed: answer BUSY. */
+/* Never blocks. Returns false if the queue or this user's part of it is full, or if the writer is being freed: answer
+ * BUSY. */
 bool writer_put(struct writer *w, struct writer_job *job);
-/* Puts a job of this type, charged to no user. Its weight is 1 where the owner has set none. BUSY, with the rule, or
- * OK. */
+/* Puts a job of this type, charged to no user. Its weight is 1 unless the owner has set one. BUSY if the queue is
+ * full. */
 enum profd_status writer_submit(struct writer *w, struct writer_job *job, const struct writer_job_type *type,
                                 struct profd_error *e);
-/* Jobs put and not yet done. On the loop. */
+/* Returns the number of jobs that were put and are not done. On the loop. */
 size_t writer_pending(const struct writer *w);
-/* IO, and why, when nothing is written any more (writer/health.h). On the loop. */
+/* Returns IO, with the reason, if nothing is written any more (writer/health.h). On the loop. */
 enum profd_status writer_check(const struct writer *w, struct profd_error *e);
 
 /* From any thread: */
-/* Batches finished so far. A number that stays the same while jobs wait shows that the writer is stuck. */
+/* Returns the number of finished batches. If it stays the same while jobs wait, the writer is stuck. */
 uint64_t writer_batches(struct writer *w);
-/* Of what is stored: grows with every batch, odd while the writer is at it. */
+/* Returns the generation of the stored data. It grows with every batch, and is odd while a batch runs. */
 uint64_t writer_generation(const struct writer *w);
-/* Grows when what uploads are checked against may have changed. */
+/* Returns a number that grows when the objects that uploads are checked against may have changed. */
 uint64_t writer_objects_generation(const struct writer *w);
 
 #endif

@@ -2,29 +2,12 @@
 
 #include <string.h>
 
-/* The user's addresses of a chain, innermost first. */
-static const uint64_t *user_part(const struct event *e, uint64_t *count)
-{
-    const uint64_t *first = NULL;
-    uint64_t n = 0;
-    for (uint64_t i = 0; i < e->chain_count; i++) {
-        if (e->chain[i] >= PERF_CONTEXT_MAX) { /* a mark */
-            first = e->chain[i] == PERF_CONTEXT_USER ? e->chain + i + 1 : first;
-            n = 0;
-        } else {
-            n++;
-        }
-    }
-    *count = first ? n : 0;
-    return first;
-}
-
 #define STACK_CHAIN (2 * LIMIT_STACK_DEPTH) /* addresses of a chain of the kernel and of a walk together, at most */
 
 static const struct counts_frame OUTSIDE = {.build = COUNTS_NOWHERE, .address = COUNTS_FRAME_OUTSIDE};
 static const struct counts_frame INCOMPLETE = {.build = COUNTS_NOWHERE, .address = COUNTS_FRAME_INCOMPLETE};
 
-/* False: the address is not in executable memory, so that it cannot be one of code. */
+/* Finds the frame of an address. Returns false if the address is not in executable memory. */
 static bool frame_find(struct images *images, struct process *p, uint64_t time, uint64_t address,
                        struct counts_frame *out)
 {
@@ -46,24 +29,15 @@ static bool frame_find(struct images *images, struct process *p, uint64_t time, 
     return true;
 }
 
-static void frames_reverse(struct stack *s)
-{
-    for (uint32_t i = 0, k = s->count - 1; i < k; i++, k--) {
-        const struct counts_frame f = s->frames[i];
-        s->frames[i] = s->frames[k];
-        s->frames[k] = f;
-    }
-}
-
-/* What the walk by tables needs to know of a process. */
-struct walk {
+/* The context of table_find. */
+struct table_walk {
     struct images *images;
     const struct process *process;
 };
 
 static bool table_find(void *context, uint64_t address, struct unwind_object *out)
 {
-    const struct walk *w = context;
+    const struct table_walk *w = context;
     const struct process_map *map = process_find_map(w->process, address);
     uint64_t link;
     if (!map || process_find_build(w->images, w->process, map->file) == IMAGE_NONE ||
@@ -80,11 +54,27 @@ static bool table_find(void *context, uint64_t address, struct unwind_object *ou
 #define MACHINE UNWIND_X86_64
 #endif
 
-/* Sets chain to the addresses of a stack, innermost first. True if it is complete. */
-static bool walk_chain(struct walk *w, const struct event *e, uint64_t *chain, uint64_t *count,
-                       struct unwind_records *records)
+/* Returns whether the kernel's chain can be followed beyond a return address: the function that it returns to must keep
+ * a frame record. A function that keeps none may use the frame pointer for something else, and the next record is not
+ * its own. A function without a table is assumed to keep one. */
+static bool leads_on(struct table_walk *w, uint64_t address)
+{
+    struct unwind_object object;
+    if (!table_find(w, address - 1, &object)) {
+        return true;
+    }
+    const struct unwind_rule *r = unwind_table_find(object.table, address - 1 - object.bias);
+    return r && unwind_keeps_record(MACHINE, r);
+}
+
+/* Sets joined to the addresses of a stack, innermost first: those that the walk by tables finds in the copied end of
+ * the stack, followed by the kernel's chain of frame records, as far as each is known to be the next. Returns whether
+ * the stack is complete: the walk reached the outermost frame, or the chain ends. */
+static bool chain_join(struct table_walk *w, const struct event *e, const uint64_t *chain, uint64_t chain_count,
+                       uint64_t joined[STACK_CHAIN], uint64_t *count)
 {
     const uint64_t *r = e->registers;
+    struct unwind_records records;
     uint32_t returns;
 #if defined __aarch64__
     const struct unwind_thread t = {.machine = MACHINE,
@@ -99,33 +89,10 @@ static bool walk_chain(struct walk *w, const struct event *e, uint64_t *chain, u
     const struct unwind_thread t = {
         .machine = MACHINE, .fp = r[0], .sp = r[1], .pc = r[2], .base = r[1], .stack = e->stack, .size = e->stack_size};
 #endif
-    chain[0] = t.pc;
-    const enum unwind_end end = unwind_walk(&t, table_find, w, chain + 1, NULL, &returns, records);
+    joined[0] = t.pc;
+    const enum unwind_end end = unwind_walk(&t, table_find, w, joined + 1, NULL, &returns, &records);
     *count = returns + 1;
-    return end == UNWIND_COMPLETE;
-}
-
-/* Whether the kernel's chain can be followed beyond a return address: the function that it returns to must keep a frame
- * record. One that keeps none may use the frame pointer for something else, and the next record is not its own. A
- * function without a table is taken to keep one. */
-static bool leads_on(struct walk *w, uint64_t address)
-{
-    struct unwind_object object;
-    if (!table_find(w, address - 1, &object)) {
-        return true;
-    }
-    const struct unwind_rule *r = unwind_table_find(object.table, address - 1 - object.bias);
-    return r && unwind_keeps_record(MACHINE, r);
-}
-
-/* Sets joined to the addresses of a stack, innermost first: what the walk by tables finds in the copied end of the
- * stack, and behind it the kernel's chain of frame records, as far as each is known to be the next. True if it is
- * complete: the walk says so, or the chain ends. */
-static bool chain_join(struct walk *w, const struct event *e, const uint64_t *chain, uint64_t chain_count,
-                       uint64_t joined[STACK_CHAIN], uint64_t *count)
-{
-    struct unwind_records records;
-    if (walk_chain(w, e, joined, count, &records)) {
+    if (end == UNWIND_COMPLETE) {
         return true;
     }
     if (!records.next || chain_count == 0 || chain[0] != joined[0]) {
@@ -143,9 +110,10 @@ static bool chain_join(struct walk *w, const struct event *e, const uint64_t *ch
     return chain_count > 1 && chain_count < LIMIT_STACK_DEPTH - 1;
 }
 
-/* The kernel's part, innermost first; returns its length. An interrupted or calling address of the user that follows
- * is no return address: the one behind it is, so that what a return address belongs to is found one byte before. */
-static uint32_t kernel_frames(const struct kernel *k, const struct event *e, struct stack *out)
+/* Adds the kernel's part, innermost first, and returns its length. The user's address that follows is interrupted, or
+ * the address of a system call: it is no return address. A return address belongs to the function one byte before it,
+ * so one is added to that address later. */
+static uint32_t kernel_frames(const struct kernel *k, const struct event *e, struct sample_stack *out)
 {
     uint32_t n = 0;
     bool inside = false;
@@ -162,14 +130,23 @@ static uint32_t kernel_frames(const struct kernel *k, const struct event *e, str
     return n;
 }
 
-/* The user's part behind what is there already; returns whether the outermost frame is known. */
-static bool user_frames(struct images *images, struct process *p, const struct event *e, struct stack *out)
+/* Adds the user's part, and returns whether the outermost frame is known. */
+static bool user_frames(struct images *images, struct process *p, const struct event *e, struct sample_stack *out)
 {
-    uint64_t n, joined[STACK_CHAIN];
-    const uint64_t *chain = user_part(e, &n);
+    uint64_t n = 0, joined[STACK_CHAIN];
+    const uint64_t *chain = NULL;
+    for (uint64_t i = 0; i < e->chain_count; i++) { /* find the user's part, innermost first */
+        if (e->chain[i] >= PERF_CONTEXT_MAX) {      /* a mark */
+            chain = e->chain[i] == PERF_CONTEXT_USER ? e->chain + i + 1 : chain;
+            n = 0;
+        } else {
+            n++;
+        }
+    }
+    n = chain ? n : 0;
     bool complete = n > 1 && n < LIMIT_STACK_DEPTH - 1;
     if (e->registers) {
-        struct walk walk = {images, p};
+        struct table_walk walk = {images, p};
         complete = chain_join(&walk, e, chain, n, joined, &n);
         chain = joined;
     }
@@ -193,7 +170,7 @@ static bool user_frames(struct images *images, struct process *p, const struct e
 }
 
 bool stack_find(struct images *images, const struct kernel *k, struct process *p, const struct event *e,
-                struct stack *out)
+                struct sample_stack *out)
 {
     const bool has_user = p->map_count > 0;
     out->count = kernel_frames(k, e, out);
@@ -205,6 +182,10 @@ bool stack_find(struct images *images, const struct kernel *k, struct process *p
         out->frames[out->count++] = INCOMPLETE;
     }
     out->frames[0].kind = COUNTS_NODE_PC;
-    frames_reverse(out);
+    for (uint32_t i = 0, last = out->count - 1; i < last; i++, last--) { /* outermost first */
+        const struct counts_frame f = out->frames[i];
+        out->frames[i] = out->frames[last];
+        out->frames[last] = f;
+    }
     return true;
 }
