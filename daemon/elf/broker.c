@@ -23,7 +23,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "elf/broker_loop.h"
 #include "elf/elf_internal.h"
 #include "elf/sandbox.h"
 
@@ -31,6 +30,7 @@
  * sides are the same program. */
 
 #define BROKER_FDS 2
+#define BROKER_MAGIC 0x62726f6bu
 
 /* Descriptors: the executable and, if descriptors is 2, the debug file. */
 struct broker_request {
@@ -46,7 +46,7 @@ struct broker_reply {
     char sentence[512];
 };
 
-/* Aligned as the kernel wants it. */
+/* Ancillary data, aligned as the kernel requires. */
 union control {
     struct cmsghdr header;
     char bytes[CMSG_SPACE(BROKER_FDS * sizeof(int))];
@@ -121,7 +121,6 @@ static int broker_receive(int socket, void *packet, size_t size, int fds[BROKER_
 struct outcome {
     int wait_status;
     bool timed_out;
-    bool lesser; /* an attempt without source lines and demangling may succeed */
 };
 
 static int64_t now_ms(void)
@@ -176,57 +175,36 @@ static void await(pid_t worker, int answer, const struct worker_limits *limits, 
     }
 }
 
-/* Describes a signal for administrators. */
-static enum profd_status describe_signal(int number, struct profd_error *e)
+/* Turns the worker's end and its answer into a status. *lesser: an attempt without source lines and demangling may
+ * succeed. */
+static enum profd_status judge(const struct outcome *o, int answer, const struct worker_limits *limits, uint64_t *size,
+                               bool *lesser, struct profd_error *e)
 {
-    switch (number) {
-    case SIGXCPU:
-        return profd_error_set(e, PROFD_LIMIT, "the worker reached its limit of CPU time");
-    case SIGXFSZ:
-        return profd_error_set(e, PROFD_LIMIT, "the worker's answer reached its limit of bytes");
-    case SIGSYS:
-        return profd_error_set(e, PROFD_INTERNAL,
-                               "the worker was killed by signal %d: it made a system call that the sandbox forbids",
-                               number);
-    case SIGSEGV:
-    case SIGBUS:
-        return profd_error_set(e, PROFD_INTERNAL, "the worker was killed by signal %d: a memory fault", number);
-    case SIGKILL:
-        return profd_error_set(
-            e, PROFD_INTERNAL,
-            "the worker was killed by signal %d: by the kernel, for time or memory, or by an operator", number);
-    default:
-        return profd_error_set(e, PROFD_INTERNAL, "the worker was killed by signal %d", number);
-    }
-}
-
-/* The file may control the worker, so its status can only mean that the file is at fault, or that the worker is
- * (DECISIONS 45). Its sentence is used as the reason. */
-static enum profd_status translate(uint32_t said)
-{
-    switch (said) {
-    case PROFD_MALFORMED:
-    case PROFD_TOO_LARGE:
-    case PROFD_REFUSED:
-    case PROFD_WRONG_BUILD:
-    case PROFD_IO: /* the file could not be read, or became shorter meanwhile */
-    case PROFD_LIMIT:
-        return PROFD_REFUSED;
-    default:
-        return PROFD_INTERNAL;
-    }
-}
-
-/* Makes the reply from the worker's end and its answer. */
-static enum profd_status judge(struct outcome *o, int answer, const struct worker_limits *limits, uint64_t *size,
-                               struct profd_error *e)
-{
-    o->lesser = true;
+    *lesser = true;
     if (o->timed_out) {
         return profd_error_set(e, PROFD_LIMIT, "the worker took too long and was killed");
     }
     if (WIFSIGNALED(o->wait_status)) {
-        return describe_signal(WTERMSIG(o->wait_status), e);
+        const int number = WTERMSIG(o->wait_status);
+        switch (number) {
+        case SIGXCPU:
+            return profd_error_set(e, PROFD_LIMIT, "the worker reached its limit of CPU time");
+        case SIGXFSZ:
+            return profd_error_set(e, PROFD_LIMIT, "the worker's answer reached its limit of bytes");
+        case SIGSYS:
+            return profd_error_set(e, PROFD_INTERNAL,
+                                   "the worker was killed by signal %d: it made a system call that the sandbox forbids",
+                                   number);
+        case SIGSEGV:
+        case SIGBUS:
+            return profd_error_set(e, PROFD_INTERNAL, "the worker was killed by signal %d: a memory fault", number);
+        case SIGKILL:
+            return profd_error_set(
+                e, PROFD_INTERNAL,
+                "the worker was killed by signal %d: by the kernel, for time or memory, or by an operator", number);
+        default:
+            return profd_error_set(e, PROFD_INTERNAL, "the worker was killed by signal %d", number);
+        }
     }
     struct worker_answer head;
     if (!WIFEXITED(o->wait_status) || WEXITSTATUS(o->wait_status) != 0) {
@@ -235,10 +213,23 @@ static enum profd_status judge(struct outcome *o, int answer, const struct worke
     if (!read_head(answer, &head) || head.done != 1 || !profd_status_known(head.status)) {
         return profd_error_set(e, PROFD_INTERNAL, "the worker ended without an answer");
     }
-    if (head.status != PROFD_OK) {
-        const enum profd_status status = translate(head.status);
-        o->lesser = status == PROFD_INTERNAL || head.status == PROFD_LIMIT;
-        return profd_error_set(e, status, "%s", head.sentence);
+
+    /* The file may control the worker, so a status can only say that the file is at fault, or that the worker is
+     * (DECISIONS 45). IO: the file could not be read, or became shorter meanwhile. The sentence is used as the reason.
+     */
+    switch (head.status) {
+    case PROFD_OK:
+        break;
+    case PROFD_MALFORMED:
+    case PROFD_TOO_LARGE:
+    case PROFD_REFUSED:
+    case PROFD_WRONG_BUILD:
+    case PROFD_IO:
+    case PROFD_LIMIT:
+        *lesser = head.status == PROFD_LIMIT;
+        return profd_error_set(e, PROFD_REFUSED, "%s", head.sentence);
+    default:
+        return profd_error_set(e, PROFD_INTERNAL, "%s", head.sentence);
     }
     if (head.size > limits->answer_bytes) {
         return profd_error_set(e, PROFD_LIMIT, "the worker's answer may have %" PRIu64 " bytes, not %" PRIu64,
@@ -248,10 +239,11 @@ static enum profd_status judge(struct outcome *o, int answer, const struct worke
     return PROFD_OK;
 }
 
-/* Runs one worker for one attempt. On OK *answer is open; *lesser: see struct outcome. */
+/* Runs one worker for one attempt. On OK *answer is open; *lesser: as judge. */
 static enum profd_status attempt(const struct worker_job *job, const int fds[BROKER_FDS], worker_act *act, int *answer,
                                  uint64_t *size, bool *lesser, struct profd_error *e)
 {
+    *lesser = false;
     int memory = memfd_create("profd-answer", MFD_CLOEXEC);
     if (memory < 0) {
         return profd_error_set(e, PROFD_INTERNAL, "the broker has no memory for an answer: %s", strerror(errno));
@@ -267,51 +259,29 @@ static enum profd_status attempt(const struct worker_job *job, const int fds[BRO
     }
     struct outcome o = {0};
     await(worker, memory, &job->limits, &o);
-    enum profd_status status = judge(&o, memory, &job->limits, size, e);
-    *lesser = o.lesser;
-    if (status == PROFD_OK) {
-        *answer = memory;
-    } else {
+    enum profd_status status = judge(&o, memory, &job->limits, size, lesser, e);
+    if (status) {
         close(memory);
-    }
-    return status;
-}
-
-/* Source lines and demangling read the most complex data: if a worker failed, the symbols alone may still be read. */
-static enum profd_status serve(struct worker_job *job, const int fds[BROKER_FDS], worker_act *act, int *answer,
-                               uint64_t *size, struct profd_error *e)
-{
-    bool lesser = false;
-    enum profd_status status = attempt(job, fds, act, answer, size, &lesser, e);
-    if (status == PROFD_OK || !lesser) {
         return status;
     }
-    const bool instructions = job->options.instructions;
-    job->options.lines = job->options.inlined = job->options.demangle = job->options.instructions = false;
-    snprintf(job->left_out, sizeof job->left_out, "Source lines%s and demangled names were left out: %.130s.",
-             instructions ? ", instructions" : "", e->sentence);
-    struct profd_error second;
-    return attempt(job, fds, act, answer, size, &lesser, &second) == PROFD_OK ? PROFD_OK : status;
+    *answer = memory;
+    return PROFD_OK;
 }
 
-/* If memory is exhausted, the kernel must end a worker, not the daemon; 1000 is the maximum. */
-static void offer_to_oom_killer(void)
+/* Serves requests from the socket until its other end is closed, then exits. */
+static _Noreturn void broker_loop(int socket, worker_act *act, const struct worker_limits *limits)
 {
-    int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
-    if (fd < 0) {
-        return;
+    /* If memory is exhausted, the kernel must end a worker, not the daemon; 1000 is the maximum. The file can be
+     * written only as long as the process is dumpable. */
+    int oom = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+    if (oom >= 0) {
+        (void)!write(oom, "1000", 4);
+        close(oom);
     }
-    (void)!write(fd, "1000", 4);
-    close(fd);
-}
-
-_Noreturn void broker_loop(int socket, worker_act *act, const struct worker_limits *limits)
-{
-    offer_to_oom_killer(); /* as long as the descriptor can be written */
     prctl(PR_SET_NAME, "profd-elf", 0, 0, 0);
     prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
-    /* The daemon ends it by closing the socket. A signal of a terminal or of systemd to the group must not end it
-     * earlier. */
+    /* The daemon ends the broker by closing the socket. A signal of a terminal or of systemd to the group must not end
+     * it earlier. */
     static const int ignored[] = {SIGINT, SIGTERM, SIGHUP, SIGPIPE, SIGUSR1, SIGUSR2};
     for (size_t i = 0; i < sizeof ignored / sizeof *ignored; i++) {
         signal(ignored[i], SIG_IGN);
@@ -320,6 +290,7 @@ _Noreturn void broker_loop(int socket, worker_act *act, const struct worker_limi
     sigset_t none;
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
+
     for (;;) {
         struct broker_request request = {0};
         int fds[BROKER_FDS];
@@ -329,15 +300,18 @@ _Noreturn void broker_loop(int socket, worker_act *act, const struct worker_limi
         }
         struct profd_error e = {""};
         struct broker_reply reply = {.magic = BROKER_MAGIC, .status = PROFD_INTERNAL};
-        struct worker_job job = {
-            .options = {.static_arcs = true, .demangle = true, .lines = true, .rows = true, .inlined = true},
-            .limits = *limits};
         int answer = -1;
         if (got < 0 || request.magic != BROKER_MAGIC || fds[0] < 0) {
             profd_error_set(&e, PROFD_INTERNAL, "the broker received a malformed request");
         } else {
-            job.options.instructions = request.instructions == 1;
-            job.has_debug = request.descriptors == 2 && fds[1] >= 0;
+            struct worker_job job = {.has_debug = request.descriptors == 2 && fds[1] >= 0,
+                                     .options = {.static_arcs = true,
+                                                 .demangle = true,
+                                                 .lines = true,
+                                                 .rows = true,
+                                                 .inlined = true,
+                                                 .instructions = request.instructions == 1},
+                                     .limits = *limits};
             /* The answer uses memory, too: of the worker, then of the daemon. */
             if (request.memory < job.limits.memory) {
                 job.limits.memory = request.memory;
@@ -345,7 +319,20 @@ _Noreturn void broker_loop(int socket, worker_act *act, const struct worker_limi
             if (job.limits.memory / 4 < job.limits.answer_bytes) {
                 job.limits.answer_bytes = job.limits.memory / 4;
             }
-            reply.status = serve(&job, fds, act, &answer, &reply.size, &e);
+            bool lesser;
+            reply.status = attempt(&job, fds, act, &answer, &reply.size, &lesser, &e);
+
+            /* Source lines and demangling read the most complex data: if a worker failed, the symbols alone may still
+             * be read. If they are not, the first attempt's sentence is the answer. */
+            if (reply.status && lesser) {
+                snprintf(job.left_out, sizeof job.left_out, "Source lines%s and demangled names were left out: %.130s.",
+                         job.options.instructions ? ", instructions" : "", e.sentence);
+                job.options = (struct elf_read_options){.static_arcs = true};
+                struct profd_error second;
+                if (!attempt(&job, fds, act, &answer, &reply.size, &lesser, &second)) {
+                    reply.status = PROFD_OK;
+                }
+            }
         }
         snprintf(reply.sentence, sizeof reply.sentence, "%s", e.sentence);
         int sent = broker_send(socket, &reply, sizeof reply, &answer, answer >= 0 ? 1 : 0);
@@ -451,44 +438,37 @@ _Noreturn void broker_main(void)
     broker_loop(RESTART_SOCKET, worker_read, &broker_limits);
 }
 
-/* posix_spawn copies nothing of this process, which may have threads. */
-static int broker_spawn(int socket, pid_t *process)
+enum profd_status broker_restart(struct broker *b, struct profd_error *e)
 {
+    int pair[2];
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0) {
+        return profd_error_set(e, PROFD_INTERNAL, "the broker's socket could not be made: %s", strerror(errno));
+    }
+
+    /* posix_spawn copies nothing of this process, which may have threads. */
     static char name[] = BROKER_NAME;
     char *const arguments[] = {name, NULL}, *const nothing[] = {NULL};
     posix_spawn_file_actions_t actions;
     posix_spawnattr_t attributes;
     sigset_t none;
-    int error;
-
+    pid_t process = 0;
     sigemptyset(&none);
     posix_spawn_file_actions_init(&actions);
     posix_spawnattr_init(&attributes);
-    posix_spawn_file_actions_adddup2(&actions, socket, RESTART_SOCKET);
+    posix_spawn_file_actions_adddup2(&actions, pair[1], RESTART_SOCKET);
     posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK);
     posix_spawnattr_setsigmask(&attributes, &none);
-    error =
-        posix_spawn(process, "/proc/self/exe", &actions, &attributes, arguments, SANDBOX_POSSIBLE ? nothing : environ);
+    int error =
+        posix_spawn(&process, "/proc/self/exe", &actions, &attributes, arguments, SANDBOX_POSSIBLE ? nothing : environ);
     posix_spawnattr_destroy(&attributes);
     posix_spawn_file_actions_destroy(&actions);
-    return error;
-}
-
-enum profd_status broker_restart(struct broker *b, struct profd_error *e)
-{
-    int pair[2], error;
-    pid_t process = 0;
-
-    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0) {
-        return profd_error_set(e, PROFD_INTERNAL, "the broker's socket could not be made: %s", strerror(errno));
-    }
-    error = broker_spawn(pair[1], &process);
     close(pair[1]);
     if (error) {
         close(pair[0]);
         return profd_error_set(e, PROFD_INTERNAL, "the process that reads executables could not be started: %s",
                                strerror(error));
     }
+
     if (b->handle >= 0) {
         close(b->handle);
     }
@@ -562,7 +542,7 @@ static enum profd_status fetch(int answer, uint64_t size, uint8_t **out, size_t 
     return PROFD_OK;
 }
 
-/* unread: it had ended before it took the request, so the executable has no part in its end. */
+/* unread: the broker had ended before it took the request, so the executable cannot be the cause. */
 static enum profd_status broker_gone(struct broker *b, bool unread, struct profd_error *e)
 {
     close(b->socket);
@@ -597,7 +577,8 @@ enum profd_status broker_read_object(struct broker *b, const struct broker_file 
     int got[BROKER_FDS];
     errno = 0;
     if (broker_receive(b->socket, &reply, sizeof reply, got) != 1) {
-        return broker_gone(b, errno == ECONNRESET, e); /* the kernel says so if its end left the request unread */
+        /* The kernel reports ECONNRESET if the broker's end was closed with the request unread. */
+        return broker_gone(b, errno == ECONNRESET, e);
     }
     atomic_store(&b->state, BROKER_READY);
     reply.sentence[sizeof reply.sentence - 1] = '\0';

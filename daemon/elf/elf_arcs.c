@@ -32,25 +32,6 @@ struct elf_branch {
     bool call, through_word;
 };
 
-static void add_arc(struct elf_arcs *a, const struct object_arc *arc)
-{
-    if (a->count == LIMIT_STATIC_ARCS) {
-        a->full = true;
-        return;
-    }
-    if (a->count == a->capacity) {
-        uint32_t capacity = a->capacity == 0 ? 1024 : a->capacity * 2;
-        struct object_arc *more = realloc(a->arcs, (size_t)capacity * sizeof *more);
-        if (more == NULL) {
-            a->full = a->no_memory = true;
-            return;
-        }
-        a->arcs = more;
-        a->capacity = capacity;
-    }
-    a->arcs[a->count++] = *arc;
-}
-
 static void add_address(struct elf_arcs *a, struct elf_addresses *to, uint64_t address)
 {
     if (to->count == LIMIT_RETURNS) {
@@ -70,42 +51,8 @@ static void add_address(struct elf_arcs *a, struct elf_addresses *to, uint64_t a
     to->list[to->count++] = address;
 }
 
-/* capstone decodes the bytes: only a call or jump of that length is used. */
-static bool confirm(struct elf_arcs *a, const struct elf_branch *branch, const uint8_t *bytes)
-{
-    size_t size = branch->length;
-    uint64_t address = branch->from;
-    if (!disassembler_next(&a->disassembler, &bytes, &size, &address) || size != 0) {
-        return false;
-    }
-    unsigned id = a->disassembler.instruction->id;
-    if (a->file->machine == EM_AARCH64) {
-        return branch->call ? id == ARM64_INS_BL
-                            : id == ARM64_INS_B || id == ARM64_INS_CBZ || id == ARM64_INS_CBNZ || id == ARM64_INS_TBZ ||
-                                  id == ARM64_INS_TBNZ;
-    }
-    return branch->call ? id == X86_INS_CALL : id >= X86_INS_JAE && id <= X86_INS_JS;
-}
-
-/* True if the cold part belongs to the function at this address: name before ".cold" equals one of its names. */
-static bool is_cold_part_of(const struct elf_arcs *a, const struct elf_function *cold, const struct elf_function *entry)
-{
-    const struct object *o = a->build->object;
-    const char *names = a->build->names.data;
-    const uint32_t *symbols = a->functions->symbols;
-    const char *name = names + o->symbols[symbols[cold->first]].name;
-    const char *cut = strstr(name, ".cold");
-    size_t n = cut == NULL ? 0 : (size_t)(cut - name);
-    for (uint32_t i = 0; i < entry->aliases; i++) {
-        const char *whole = names + o->symbols[symbols[entry->first + i]].name;
-        if (n != 0 && strncmp(name, whole, n) == 0 && whole[n] == '\0') {
-            return true;
-        }
-    }
-    return false;
-}
-
-/* A jump is a tail call unless it stays in its function, or returns there from the cold part. */
+/* Returns whether a jump is a tail call. It is none if it stays in its function, or returns there from the cold part:
+ * the part's name before ".cold" is then one of the function's names. */
 static bool leaves_function(const struct elf_arcs *a, const struct elf_branch *b, const struct elf_function *entry)
 {
     const struct elf_function *own = elf_functions_holding(a->functions, b->from);
@@ -115,51 +62,74 @@ static bool leaves_function(const struct elf_arcs *a, const struct elf_branch *b
     if (own == entry || (entry->address >= own->address && entry->address < own->end)) {
         return false;
     }
-    return !own->cold || !is_cold_part_of(a, own, entry);
-}
-
-/* Sets the callee of the arc. False if the branch goes to no entry. */
-static bool resolve(struct elf_arcs *a, const struct elf_branch *b, struct object_arc *arc)
-{
-    struct elf_import *import =
-        b->through_word ? elf_imports_at(&a->plt->imports, b->to) : elf_plt_slot_at(a->plt, b->to);
-    if (import != NULL) {
-        arc->import = elf_imports_name(a->build, import);
-        if (arc->import != 0) {
-            return true;
-        }
-        if (elf_functions_at(a->functions, import->target) == NULL) {
+    const struct object *o = a->build->object;
+    const uint32_t *symbols = a->functions->symbols;
+    const char *names = a->build->names.data, *name = names + o->symbols[symbols[own->first]].name;
+    const char *cut = strstr(name, ".cold");
+    const size_t n = cut == NULL ? 0 : (size_t)(cut - name);
+    for (uint32_t i = 0; own->cold && n != 0 && i < entry->aliases; i++) {
+        const char *whole = names + o->symbols[symbols[entry->first + i]].name;
+        if (strncmp(name, whole, n) == 0 && whole[n] == '\0') {
             return false;
         }
-        arc->to = import->target;
-        return true;
     }
-    if (b->through_word) {
-        return false;
-    }
-    const struct elf_function *entry = elf_functions_at(a->functions, b->to);
-    if (entry == NULL || entry->cold || (!b->call && !leaves_function(a, b, entry))) {
-        return false;
-    }
-    arc->to = b->to;
     return true;
 }
 
 /* Adds an arc if the branch goes to another function's entry or out of the object, and capstone reads the same
- * instruction. False if not. */
+ * instruction. Returns whether it does. */
 static bool add_branch(struct elf_arcs *a, const struct elf_branch *branch, const uint8_t *bytes)
 {
     struct object_arc arc = {.from = branch->from, .kind = branch->call ? OBJECT_ARC_CALL : OBJECT_ARC_TAIL};
-    if (!resolve(a, branch, &arc) || !confirm(a, branch, bytes)) {
+    struct elf_import *import =
+        branch->through_word ? elf_imports_at(&a->plt->imports, branch->to) : elf_plt_slot_at(a->plt, branch->to);
+    if (import != NULL) {
+        arc.import = elf_imports_name(a->build, import);
+        if (arc.import == 0) {
+            if (elf_functions_at(a->functions, import->target) == NULL) {
+                return false;
+            }
+            arc.to = import->target;
+        }
+    } else {
+        const struct elf_function *entry = branch->through_word ? NULL : elf_functions_at(a->functions, branch->to);
+        if (entry == NULL || entry->cold || (!branch->call && !leaves_function(a, branch, entry))) {
+            return false;
+        }
+        arc.to = branch->to;
+    }
+
+    size_t size = branch->length;
+    uint64_t address = branch->from;
+    if (!disassembler_next(&a->disassembler, &bytes, &size, &address) || size != 0) {
         return false;
     }
-    add_arc(a, &arc);
-    return true;
-}
+    const unsigned id = a->disassembler.instruction->id;
+    const bool call = id == (a->file->machine == EM_AARCH64 ? (unsigned)ARM64_INS_BL : (unsigned)X86_INS_CALL);
+    const bool jump = a->file->machine == EM_AARCH64
+                          ? id == ARM64_INS_B || id == ARM64_INS_CBZ || id == ARM64_INS_CBNZ || id == ARM64_INS_TBZ ||
+                                id == ARM64_INS_TBNZ
+                          : id >= X86_INS_JAE && id <= X86_INS_JS;
+    if (branch->call ? !call : !jump) {
+        return false;
+    }
 
-static uint64_t offset8(const uint8_t *p)
-{
-    return (uint64_t)(int64_t)(int8_t)*p;
+    if (a->count == LIMIT_STATIC_ARCS) {
+        a->full = true;
+        return true;
+    }
+    if (a->count == a->capacity) {
+        uint32_t capacity = a->capacity == 0 ? 1024 : a->capacity * 2;
+        struct object_arc *more = realloc(a->arcs, (size_t)capacity * sizeof *more);
+        if (more == NULL) {
+            a->full = a->no_memory = true;
+            return true;
+        }
+        a->arcs = more;
+        a->capacity = capacity;
+    }
+    a->arcs[a->count++] = arc;
+    return true;
 }
 
 static uint64_t offset32(const struct elf_file *f, const uint8_t *p)
@@ -167,7 +137,8 @@ static uint64_t offset32(const struct elf_file *f, const uint8_t *p)
     return (uint64_t)(int64_t)(int32_t)elf_u32(f, p);
 }
 
-/* True if the instruction is a direct branch or, in 64-bit mode, one through a word at a fixed distance (-fno-plt). */
+/* Returns whether the instruction is a direct branch or, in 64-bit mode, one through a word at a fixed distance
+ * (-fno-plt). */
 static bool read_branch(const struct elf_file *f, const uint8_t *p, const struct elf_x86 *x, struct elf_branch *b)
 {
     uint64_t next = b->from + x->length;
@@ -178,7 +149,7 @@ static bool read_branch(const struct elf_file *f, const uint8_t *p, const struct
     if ((x->opcode == 0xe8 || x->opcode == 0xe9) && left == 4) {
         b->to = next + offset32(f, operand);
     } else if (x->opcode == 0xeb || (x->opcode & 0xf0) == 0x70) {
-        b->to = next + offset8(operand);
+        b->to = next + (uint64_t)(int64_t)(int8_t)*operand;
     } else if (x->opcode == 0x0f && (x->second & 0xf0) == 0x80 && left == 5) {
         b->to = next + offset32(f, operand + 1);
     } else if (x->opcode == 0xff && f->bits == 64 && (x->second == 0x15 || x->second == 0x25)) {
@@ -194,41 +165,31 @@ static bool read_branch(const struct elf_file *f, const uint8_t *p, const struct
     return true;
 }
 
-static bool is_call(const struct elf_x86 *x)
-{
-    return x->plain && (x->opcode == 0xe8 || (x->opcode == 0xff && (x->second >> 3 & 7) == 2));
-}
-
-/* What signal handlers return to: mov $SYS_rt_sigreturn, %eax and the system call, as C libraries and kernels have it.
- */
-static bool is_signal_return(const struct elf_arcs *a, const uint8_t *p, uint64_t n)
-{
-    static const uint8_t wide[] = {0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05};
-    static const uint8_t narrow[] = {0xb8, 0xad, 0, 0, 0, 0xcd, 0x80}, old[] = {0x58, 0xb8, 0x77, 0, 0, 0, 0xcd, 0x80};
-    if (a->file->machine == EM_X86_64) {
-        return n >= sizeof wide && memcmp(p, wide, sizeof wide) == 0;
-    }
-    return (n >= sizeof narrow && memcmp(p, narrow, sizeof narrow) == 0) ||
-           (n >= sizeof old && memcmp(p, old, sizeof old) == 0);
-}
-
 /* Decodes [at, end) of the section, which begins with an instruction. */
 static void scan_piece(struct elf_arcs *a, const GElf_Shdr *s, const uint8_t *bytes, uint64_t at, uint64_t end)
 {
+    /* Signal handlers return to mov $SYS_rt_sigreturn, %eax and the system call, as C libraries and kernels have it. */
+    static const uint8_t return64[] = {0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05};
+    static const uint8_t return32[] = {0xb8, 0xad, 0, 0, 0, 0xcd, 0x80};
+    static const uint8_t return_old[] = {0x58, 0xb8, 0x77, 0, 0, 0, 0xcd, 0x80};
     bool wide = a->file->machine == EM_X86_64;
     while (at < end && !a->full) {
+        const uint8_t *p = bytes + at;
+        const uint64_t left = s->sh_size - at;
         struct elf_x86 x;
         struct elf_branch b = {.from = s->sh_addr + at};
-        uint64_t left = s->sh_size - at;
-        if (!elf_x86_decode(bytes + at, left < 15 ? (size_t)left : 15, wide, &x)) {
+        if (!elf_x86_decode(p, left < 15 ? (size_t)left : 15, wide, &x)) {
             at++; /* data, or an instruction that is never executed */
             continue;
         }
         b.length = x.length;
-        bool arc = x.plain && read_branch(a->file, bytes + at, &x, &b) && add_branch(a, &b, bytes + at);
-        if (is_call(&x) && !(arc && x.length == 5)) {
+        bool arc = x.plain && read_branch(a->file, p, &x, &b) && add_branch(a, &b, p);
+        bool call = x.plain && (x.opcode == 0xe8 || (x.opcode == 0xff && (x.second >> 3 & 7) == 2));
+        if (call && !(arc && x.length == 5)) {
             add_address(a, &a->returns, b.from + x.length);
-        } else if (is_signal_return(a, bytes + at, left)) {
+        } else if (wide ? left >= sizeof return64 && memcmp(p, return64, sizeof return64) == 0
+                        : (left >= sizeof return32 && memcmp(p, return32, sizeof return32) == 0) ||
+                              (left >= sizeof return_old && memcmp(p, return_old, sizeof return_old) == 0)) {
             add_address(a, &a->signal_returns, b.from);
         }
         at += x.length;
@@ -264,19 +225,9 @@ static uint64_t words(uint32_t value, unsigned bits)
     return ((low ^ sign) - sign) << 2;
 }
 
-/* blr and its forms with authentication; mov x8, #139; svc #0. */
-static void scan_arm64_other(struct elf_arcs *a, uint64_t address, uint32_t w, const uint8_t *p, uint64_t n)
-{
-    static const uint8_t signal_return[] = {0x68, 0x11, 0x80, 0xd2, 0x01, 0, 0, 0xd4};
-    if ((w & 0xfefff000) == 0xd63f0000) {
-        add_address(a, &a->returns, address + 4);
-    } else if (n >= sizeof signal_return && memcmp(p, signal_return, sizeof signal_return) == 0) {
-        add_address(a, &a->signal_returns, address);
-    }
-}
-
 static void scan_arm64(struct elf_arcs *a, const GElf_Shdr *s, const uint8_t *bytes)
 {
+    static const uint8_t signal_return[] = {0x68, 0x11, 0x80, 0xd2, 0x01, 0, 0, 0xd4}; /* mov x8, #139; svc #0 */
     uint64_t skew = s->sh_addr & 3 ? 4 - (s->sh_addr & 3) : 0;
     for (uint64_t at = skew; at < s->sh_size && s->sh_size - at >= 4 && !a->full; at += 4) {
         uint32_t w;
@@ -290,8 +241,14 @@ static void scan_arm64(struct elf_arcs *a, const GElf_Shdr *s, const uint8_t *by
             b.to = b.from + words(w >> 5, 19);
         } else if ((w & 0x7e000000) == 0x36000000) { /* tbz, tbnz */
             b.to = b.from + words(w >> 5, 14);
+        } else if ((w & 0xfefff000) == 0xd63f0000) { /* blr and its forms with authentication */
+            add_address(a, &a->returns, b.from + 4);
+            continue;
         } else {
-            scan_arm64_other(a, b.from, w, bytes + at, s->sh_size - at);
+            if (s->sh_size - at >= sizeof signal_return &&
+                memcmp(bytes + at, signal_return, sizeof signal_return) == 0) {
+                add_address(a, &a->signal_returns, b.from);
+            }
             continue;
         }
         if (!add_branch(a, &b, bytes + at) && b.call) {
@@ -365,29 +322,23 @@ static uint64_t *keep_addresses(struct elf_arcs *a, const struct elf_addresses *
     return kept;
 }
 
-/* Was there code to read? A debug file and what was made from a list of symbols have none. */
-static bool has_all_code(const struct elf_file *f)
-{
-    const uint64_t code = SHF_ALLOC | SHF_EXECINSTR;
-    bool any = false;
-    for (uint32_t i = 0; i < f->section_count; i++) {
-        const GElf_Shdr *s = &f->sections[i];
-        if ((s->sh_flags & code) != code || s->sh_size == 0) {
-            continue;
-        }
-        if (s->sh_type != SHT_PROGBITS || (s->sh_flags & SHF_COMPRESSED) != 0) {
-            return false;
-        }
-        any = true;
-    }
-    return any;
-}
-
 enum profd_status elf_arcs_finish(struct elf_arcs *a, struct profd_error *e)
 {
+    /* A debug file, and what was made from a list of symbols, have no code to find returns in. */
+    const uint64_t code = SHF_ALLOC | SHF_EXECINSTR;
+    bool any = false, missing = false;
+    for (uint32_t i = 0; i < a->file->section_count; i++) {
+        const GElf_Shdr *s = &a->file->sections[i];
+        const bool readable = s->sh_type == SHT_PROGBITS && (s->sh_flags & SHF_COMPRESSED) == 0;
+        if ((s->sh_flags & code) == code && s->sh_size != 0) {
+            any |= readable;
+            missing |= !readable;
+        }
+    }
+
     struct object *o = a->build->object;
     o->arcs = ARENA_ARRAY(a->build->out, (size_t)a->count + 1, struct object_arc);
-    o->knows_returns = !a->full && a->overlapping == 0 && has_all_code(a->file);
+    o->knows_returns = !a->full && a->overlapping == 0 && any && !missing;
     o->returns = keep_addresses(a, &a->returns, &o->return_count);
     o->signal_returns = keep_addresses(a, &a->signal_returns, &o->signal_return_count);
     if (o->arcs == NULL || o->returns == NULL || o->signal_returns == NULL) {

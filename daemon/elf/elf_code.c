@@ -13,7 +13,7 @@
 #define INSTRUCTION_MOST 15u
 
 /* A function's code. */
-struct code {
+struct function_code {
     const struct elf_file *file;
     const uint8_t *bytes;
     uint64_t address, size;
@@ -22,21 +22,16 @@ struct code {
     uint64_t hash;      /* FNV-1a, 64 bits */
 };
 
-static void code_add(struct code *c, const uint8_t *p, size_t n)
+static void code_add(struct function_code *c, const uint8_t *p, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
         c->hash = (c->hash ^ p[i]) * UINT64_C(0x100000001b3);
     }
 }
 
-static bool is_inside(const struct code *c, uint64_t address)
+static bool is_inside(const struct function_code *c, uint64_t address)
 {
     return address - c->address < c->size;
-}
-
-static bool is_address(const struct code *c, uint64_t value)
-{
-    return value - c->low < c->high - c->low;
 }
 
 static void mask(uint8_t *p)
@@ -44,40 +39,7 @@ static void mask(uint8_t *p)
     memset(p, 0, 4);
 }
 
-static bool is_short_branch(const struct elf_x86 *x)
-{
-    return x->plain && (x->opcode == 0xeb || (x->opcode & 0xf0) == 0x70);
-}
-
-static void mask_x86(const struct code *c, const struct elf_x86 *x, uint64_t next, uint8_t *p)
-{
-    /* Offset of a direct branch of 32 bits; 0 if it is none. */
-    bool near = x->opcode == 0xe8 || x->opcode == 0xe9;
-    bool conditional = x->opcode == 0x0f && (x->second & 0xf0) == 0x80;
-    unsigned at = near ? x->at + 1u : conditional ? x->at + 2u : 0;
-    unsigned branch = x->plain && at != 0 && x->length == at + 4u ? at : 0;
-    if (branch != 0) {
-        uint64_t to = next + (uint64_t)(int64_t)(int32_t)elf_u32(c->file, p + branch);
-        to = c->file->machine == EM_386 ? to & UINT32_MAX : to;
-        if (x->opcode == 0xe8 || !is_inside(c, to)) {
-            mask(p + branch);
-        }
-        return;
-    }
-    if (is_short_branch(x)) {
-        bool inside = is_inside(c, next + (uint64_t)(int64_t)(int8_t)p[x->length - 1]);
-        p[x->length - 1] = inside ? p[x->length - 1] : 0;
-        return;
-    }
-    if (x->address != 0) {
-        mask(p + x->address);
-    }
-    if (x->length >= x->at + 5u && is_address(c, elf_u32(c->file, p + x->length - 4))) {
-        mask(p + x->length - 4);
-    }
-}
-
-static void code_read_x86(struct code *c)
+static void code_read_x86(struct function_code *c)
 {
     for (uint64_t at = 0; at < c->size;) {
         uint8_t p[INSTRUCTION_MOST];
@@ -89,64 +51,72 @@ static void code_read_x86(struct code *c)
             at++;
             continue;
         }
-        mask_x86(c, &x, c->address + at + x.length, p);
-        code_add(c, p, x.length);
         at += x.length;
+        const uint64_t next = c->address + at;
+        /* Offset of the 32 bits of a direct branch; 0 if it is none. */
+        const bool near = x.opcode == 0xe8 || x.opcode == 0xe9;
+        const bool conditional = x.opcode == 0x0f && (x.second & 0xf0) == 0x80;
+        const unsigned branch = near ? x.at + 1u : conditional ? x.at + 2u : 0;
+        if (x.plain && branch != 0 && x.length == branch + 4u) {
+            uint64_t to = next + (uint64_t)(int64_t)(int32_t)elf_u32(c->file, p + branch);
+            to = c->file->machine == EM_386 ? to & UINT32_MAX : to;
+            if (x.opcode == 0xe8 || !is_inside(c, to)) {
+                mask(p + branch);
+            }
+        } else if (x.plain && (x.opcode == 0xeb || (x.opcode & 0xf0) == 0x70)) { /* a branch of 8 bits */
+            if (!is_inside(c, next + (uint64_t)(int64_t)(int8_t)p[x.length - 1])) {
+                p[x.length - 1] = 0;
+            }
+        } else {
+            if (x.address != 0) {
+                mask(p + x.address);
+            }
+            if (x.length >= x.at + 5u && elf_u32(c->file, p + x.length - 4) - c->low < c->high - c->low) {
+                mask(p + x.length - 4);
+            }
+        }
+        code_add(c, p, x.length);
     }
 }
 
-static uint32_t mask_arm64(struct code *c, uint64_t address, uint32_t w)
-{
-    uint32_t base = w >> 5 & 31;
-    if ((w & 0xfc000000) == 0x94000000) { /* bl */
-        return w & 0xfc000000;
-    }
-    if ((w & 0xfc000000) == 0x14000000) { /* b */
-        uint64_t to = address + (uint64_t)((int64_t)(int32_t)(w << 6) >> 4);
-        return is_inside(c, to) ? w : w & 0xfc000000;
-    }
-    if ((w & 0x1f000000) == 0x10000000) { /* adr, adrp */
-        c->pages |= UINT32_C(1) << (w & 31);
-        return w & 0x9f00001f;
-    }
-    bool add = (w & 0x7f800000) == 0x11000000, memory = (w & 0x3b000000) == 0x39000000;
-    return (add || memory) && (c->pages >> base & 1) != 0 ? w & ~UINT32_C(0x003ffc00) : w;
-}
-
-static void code_read_arm64(struct code *c)
+static void code_read_arm64(struct function_code *c)
 {
     for (uint64_t at = 0; c->size - at >= 4; at += 4) {
         uint32_t w;
         memcpy(&w, c->bytes + at, 4);
-        w = htole32(mask_arm64(c, c->address + at, le32toh(w)));
-        code_add(c, (const uint8_t *)&w, 4);
-    }
-}
-
-static void set_extent(struct code *c, const struct elf_build *b)
-{
-    const struct object *o = b->object;
-    if (o->position_independent) {
-        return;
-    }
-    for (uint32_t i = 0; i < c->file->segment_count; i++) {
-        const GElf_Phdr *s = &c->file->segments[i];
-        if (s->p_type == PT_LOAD && s->p_memsz < UINT64_MAX - s->p_vaddr) {
-            c->low = c->high == 0 || s->p_vaddr < c->low ? s->p_vaddr : c->low;
-            c->high = s->p_vaddr + s->p_memsz > c->high ? s->p_vaddr + s->p_memsz : c->high;
+        w = le32toh(w);
+        if ((w & 0xfc000000) == 0x94000000) { /* bl */
+            w &= 0xfc000000;
+        } else if ((w & 0xfc000000) == 0x14000000) { /* b */
+            const uint64_t to = c->address + at + (uint64_t)((int64_t)(int32_t)(w << 6) >> 4);
+            w = is_inside(c, to) ? w : w & 0xfc000000;
+        } else if ((w & 0x1f000000) == 0x10000000) { /* adr, adrp */
+            c->pages |= UINT32_C(1) << (w & 31);
+            w &= 0x9f00001f;
+        } else if (((w & 0x7f800000) == 0x11000000 || (w & 0x3b000000) == 0x39000000) && /* add; load or store */
+                   (c->pages >> (w >> 5 & 31) & 1) != 0) {
+            w &= ~UINT32_C(0x003ffc00);
         }
+        w = htole32(w);
+        code_add(c, (const uint8_t *)&w, 4);
     }
 }
 
 void elf_code_hash(struct elf_build *b, const struct elf_file *f, const struct elf_functions *functions,
                    const GElf_Shdr *s, const uint8_t *bytes)
 {
-    struct code c = {.file = f};
+    struct function_code c = {.file = f};
     bool arm64 = f->machine == EM_AARCH64;
     if (!arm64 && f->machine != EM_X86_64 && f->machine != EM_386) {
         return;
     }
-    set_extent(&c, b);
+    for (uint32_t i = 0; !b->object->position_independent && i < f->segment_count; i++) {
+        const GElf_Phdr *p = &f->segments[i];
+        if (p->p_type == PT_LOAD && p->p_memsz < UINT64_MAX - p->p_vaddr) {
+            c.low = c.high == 0 || p->p_vaddr < c.low ? p->p_vaddr : c.low;
+            c.high = p->p_vaddr + p->p_memsz > c.high ? p->p_vaddr + p->p_memsz : c.high;
+        }
+    }
     for (uint32_t i = elf_functions_from(functions, s->sh_addr); i < functions->count; i++) {
         const struct elf_function *function = &functions->list[i];
         uint64_t at = function->address - s->sh_addr;
@@ -242,33 +212,27 @@ struct elf_instructions {
     uint64_t end; /* of the previous section */
 };
 
-/* May the instructions be kept? The note states why not. */
-static bool is_kept(struct elf_build *b, const struct elf_file *f)
+enum profd_status elf_instructions_new(struct elf_build *b, const struct elf_file *f,
+                                       const struct elf_functions *functions, struct elf_instructions **out,
+                                       struct profd_error *e)
 {
-    uint64_t bytes = 0;
+    *out = NULL;
     if (!disassembler_knows(f->machine)) {
         elf_build_note(b, "Instructions are known for x86 and AArch64 only; the machine is number %u.", f->machine);
-        return false;
+        return PROFD_OK;
     }
+    uint64_t bytes = 0;
     for (uint32_t i = 0; i < f->section_count; i++) {
         const GElf_Shdr *s = &f->sections[i];
         bytes += (s->sh_flags & SHF_EXECINSTR) && s->sh_type == SHT_PROGBITS ? s->sh_size : 0;
     }
     if (bytes == 0) {
         elf_build_note(b, "Instructions are not known: a debug file has no code.");
-    } else if (bytes > LIMIT_CODE_BYTES) {
+        return PROFD_OK;
+    }
+    if (bytes > LIMIT_CODE_BYTES) {
         elf_build_note(b, "Instructions were left out: there are %" PRIu64 " bytes of code, and at most %u are read.",
                        bytes, LIMIT_CODE_BYTES);
-    }
-    return bytes > 0 && bytes <= LIMIT_CODE_BYTES;
-}
-
-enum profd_status elf_instructions_new(struct elf_build *b, const struct elf_file *f,
-                                       const struct elf_functions *functions, struct elf_instructions **out,
-                                       struct profd_error *e)
-{
-    *out = NULL;
-    if (!is_kept(b, f)) {
         return PROFD_OK;
     }
     struct elf_instructions *i = calloc(1, sizeof *i);
@@ -304,7 +268,7 @@ static uint64_t hash_start(const void *context, uint32_t index)
     return table_hash_text(i->texts.data + i->starts[index], 0, 0);
 }
 
-/* The offset of a text, which is added if it is new. False: out of memory, or above LIMIT_INSTRUCTION_TEXTS. */
+/* Finds the offset of a text, which is added if it is new. False: out of memory, or above LIMIT_INSTRUCTION_TEXTS. */
 static bool find_text(struct elf_instructions *i, const char *text, uint32_t *offset)
 {
     struct arena *a = i->build->scratch;
@@ -331,59 +295,37 @@ static bool find_text(struct elf_instructions *i, const char *text, uint32_t *of
     return !i->texts.failed;
 }
 
-/* True if the last operand is the target of the instruction. */
-static bool is_branch(const struct elf_instructions *i, const cs_insn *x)
-{
-    const char *m = x->mnemonic;
-    if (i->machine == EM_AARCH64) {
-        return strcmp(m, "b") == 0 || strcmp(m, "bl") == 0 || strncmp(m, "b.", 2) == 0 || strncmp(m, "cb", 2) == 0 ||
-               strncmp(m, "tb", 2) == 0;
-    }
-    return m[0] == 'j' || strncmp(m, "call", 4) == 0 || strncmp(m, "loop", 4) == 0 || strcmp(m, "xbegin") == 0;
-}
-
-/* Splits the target off the operands of a direct branch: "w0, #3, #0x1c" → "w0, #3, " and 0x1c. */
-static bool split_target(const struct elf_instructions *i, const cs_insn *x, size_t *kept, uint64_t *target)
-{
-    const char *space = strrchr(x->op_str, ' '), *last = space ? space + 1 : x->op_str, *digits = last;
-    char *end;
-    digits += *digits == '#';
-    if (!is_branch(i, x) || digits[0] < '0' || digits[0] > '9') {
-        return false;
-    }
-    const uint64_t address = strtoull(digits, &end, 0);
-    if (*end != '\0') { /* part of "(%rsi, %rax, 8)" */
-        return false;
-    }
-    *target = address;
-    *kept = (size_t)(last - x->op_str);
-    return true;
-}
-
+/* Adds an instruction as a row with its text. The target of a direct branch becomes a number of the row, so that equal
+ * texts stay few: "tbz w0, #3, #0x1c" becomes "tbz w0, #3, " and 0x1c. False: as find_text. */
 static bool add(struct elf_instructions *i, const cs_insn *x)
 {
-    char text[LIMIT_INSTRUCTION_TEXT + 1];
+    const char *m = x->mnemonic;
+    const bool branch =
+        i->machine == EM_AARCH64
+            ? strcmp(m, "b") == 0 || strcmp(m, "bl") == 0 || strncmp(m, "b.", 2) == 0 || strncmp(m, "cb", 2) == 0 ||
+                  strncmp(m, "tb", 2) == 0
+            : m[0] == 'j' || strncmp(m, "call", 4) == 0 || strncmp(m, "loop", 4) == 0 || strcmp(m, "xbegin") == 0;
     struct object_instruction row = {.address = x->address, .size = x->size};
+    const char *space = strrchr(x->op_str, ' '), *last = space ? space + 1 : x->op_str, *digits = last;
     size_t kept = strlen(x->op_str);
-    row.targeted = split_target(i, x, &kept, &row.target);
-    (void)snprintf(text, sizeof text, "%s%s%.*s", x->mnemonic, x->op_str[0] ? " " : "", (int)kept, x->op_str);
+    digits += *digits == '#';
+    if (branch && digits[0] >= '0' && digits[0] <= '9') {
+        char *end;
+        const uint64_t target = strtoull(digits, &end, 0);
+        if (*end == '\0') { /* no part of "(%rsi, %rax, 8)" */
+            row.targeted = true;
+            row.target = target;
+            kept = (size_t)(last - x->op_str);
+        }
+    }
+    char text[LIMIT_INSTRUCTION_TEXT + 1];
+    (void)snprintf(text, sizeof text, "%s%s%.*s", m, x->op_str[0] ? " " : "", (int)kept, x->op_str);
     if (!find_text(i, text, &row.text)) {
         return false;
     }
     object_instructions_add(&i->rows, &i->last, &row);
     i->count++;
     return !i->rows.failed;
-}
-
-/* Bytes up to the next function's entry. */
-static bool scan_part(struct elf_instructions *i, const uint8_t *bytes, size_t size, uint64_t address)
-{
-    while (size > 0 && disassembler_next(&i->disassembler, &bytes, &size, &address)) {
-        if (!add(i, i->disassembler.instruction)) {
-            return false;
-        }
-    }
-    return true;
 }
 
 enum profd_status elf_instructions_scan(struct elf_instructions *i, const GElf_Shdr *s, const uint8_t *bytes,
@@ -395,17 +337,19 @@ enum profd_status elf_instructions_scan(struct elf_instructions *i, const GElf_S
     const uint64_t end = s->sh_addr + s->sh_size;
     uint32_t next = elf_functions_from(i->functions, s->sh_addr);
     i->end = end;
-    for (uint64_t at = s->sh_addr; at < end;) {
+    for (uint64_t at = s->sh_addr, stop; at < end; at = stop) {
         while (next < i->functions->count && i->functions->list[next].address <= at) {
             next++;
         }
-        const uint64_t stop = next < i->functions->count && i->functions->list[next].address < end
-                                  ? i->functions->list[next].address
-                                  : end;
-        if (!scan_part(i, bytes + (at - s->sh_addr), (size_t)(stop - at), at)) {
-            return profd_error_set(e, PROFD_NO_MEMORY, "out of memory for %" PRIu32 " instructions", i->count);
+        stop = next < i->functions->count && i->functions->list[next].address < end ? i->functions->list[next].address
+                                                                                    : end;
+        const uint8_t *p = bytes + (at - s->sh_addr);
+        size_t left = (size_t)(stop - at);
+        for (uint64_t address = at; left > 0 && disassembler_next(&i->disassembler, &p, &left, &address);) {
+            if (!add(i, i->disassembler.instruction)) {
+                return profd_error_set(e, PROFD_NO_MEMORY, "out of memory for %" PRIu32 " instructions", i->count);
+            }
         }
-        at = stop;
     }
     return PROFD_OK;
 }

@@ -7,21 +7,6 @@
 
 #include "elf/elf_file.h"
 
-static enum profd_status debuglink_parse(const struct elf_file *f, const uint8_t *bytes, size_t n,
-                                         struct elf_debuglink *out, struct profd_error *e)
-{
-    const uint8_t *end = memchr(bytes, '\0', n);
-    size_t length = end ? (size_t)(end - bytes) : n;
-    size_t at = (length + 4) & ~(size_t)3;
-    if (!end || length == 0 || length >= sizeof out->name || at > n || n - at < 4 || memchr(bytes, '/', length)) {
-        return profd_error_set(e, PROFD_MALFORMED, ".gnu_debuglink of %zu bytes is not a file name and a checksum", n);
-    }
-    struct elf_debuglink link = {.crc = elf_u32(f, bytes + at)};
-    memcpy(link.name, bytes, length);
-    *out = link;
-    return PROFD_OK;
-}
-
 enum profd_status elf_read_debuglink(int executable, struct elf_debuglink *out, struct profd_error *e)
 {
     struct arena *scratch = arena_new(0);
@@ -29,16 +14,26 @@ enum profd_status elf_read_debuglink(int executable, struct elf_debuglink *out, 
         return profd_error_set(e, PROFD_NO_MEMORY, "out of memory for an ELF file's headers");
     }
     struct elf_file *f = NULL;
+    const GElf_Shdr *s = NULL;
+    const uint8_t *bytes = NULL;
     enum profd_status status = elf_file_open(executable, scratch, &f, e);
-    const GElf_Shdr *s = status == PROFD_OK ? elf_file_find(f, ".gnu_debuglink") : NULL;
-    if (status == PROFD_OK) {
-        const uint8_t *bytes;
+    if (!status) {
+        s = elf_file_find(f, ".gnu_debuglink");
         status = s == NULL ? profd_error_set(e, PROFD_NOT_FOUND, "no .gnu_debuglink")
                  : s->sh_size > 4096
                      ? profd_error_set(e, PROFD_MALFORMED, ".gnu_debuglink has %" PRIu64 " bytes", s->sh_size)
                      : elf_file_bytes(f, s, &bytes, e);
-        if (status == PROFD_OK) {
-            status = debuglink_parse(f, bytes, (size_t)s->sh_size, out, e);
+    }
+    if (!status) {
+        const size_t n = (size_t)s->sh_size;
+        const uint8_t *end = memchr(bytes, '\0', n);
+        const size_t length = end ? (size_t)(end - bytes) : n, at = (length + 4) & ~(size_t)3;
+        if (!end || length == 0 || length >= sizeof out->name || at > n || n - at < 4 || memchr(bytes, '/', length)) {
+            status =
+                profd_error_set(e, PROFD_MALFORMED, ".gnu_debuglink of %zu bytes is not a file name and a checksum", n);
+        } else {
+            *out = (struct elf_debuglink){.crc = elf_u32(f, bytes + at)};
+            memcpy(out->name, bytes, length);
         }
     }
     elf_file_close(f);

@@ -3,7 +3,7 @@
 
 #include "elf/elf_internal.h"
 
-/* Rust's legacy symbol names ("_ZN … 17h<hash>E"), which look like those of C++. */
+/* Rust's legacy symbol names ("_ZN … 17h<hash>E"), which look like C++ names. */
 
 #define HASH 19 /* "17h" and 16 hexadecimal digits */
 
@@ -17,7 +17,7 @@ static bool is_digit(char c)
     return c >= '0' && c <= '9';
 }
 
-/* The next "<length><bytes>" of the path. */
+/* Reads the next "<length><bytes>" of the path. False if there is none. */
 static bool identifier_next(struct path *p, const char **text, size_t *n)
 {
     size_t length = 0;
@@ -37,26 +37,6 @@ static bool identifier_next(struct path *p, const char **text, size_t *n)
     *n = length;
     p->at += length;
     return true;
-}
-
-/* A hash has sixteen lower-case hexadecimal digits, at least five of them different: others are identifiers. */
-static bool is_hash(const char *text)
-{
-    unsigned seen = 0, kinds = 0;
-    if (strncmp(text, "17h", 3) != 0) {
-        return false;
-    }
-    for (unsigned i = 3; i < HASH; i++) {
-        char c = text[i];
-        if (!is_digit(c) && !(c >= 'a' && c <= 'f')) {
-            return false;
-        }
-        seen |= 1u << (is_digit(c) ? c - '0' : c - 'a' + 10);
-    }
-    for (; seen != 0; seen &= seen - 1) {
-        kinds++;
-    }
-    return kinds >= 5;
 }
 
 /* Decodes "$LT$" and similar escapes at text: appends the character and returns the length of the escape; 0 if there is
@@ -112,30 +92,35 @@ static void identifier_add(const char *text, size_t n, struct buffer *out)
     }
 }
 
-/* Finds the end of the path: the last 'E' that ends the name or precedes a ".llvm." suffix. */
-static const char *path_end(const char *first)
-{
-    const char *end = first + strlen(first);
-    bool suffix = true;
-    while (end > first && !(suffix && end[-1] == 'E')) {
-        suffix = end[-1] == '.';
-        end--;
-    }
-    return end > first ? end - 1 : NULL;
-}
-
 /* Appends the path without its hash, with escapes decoded. False, and nothing is appended, if it is not such a name.
  * O(length). */
-static bool elf_rust_demangle(const char *mangled, struct buffer *out)
+static bool rust_demangle(const char *mangled, struct buffer *out)
 {
     if (strncmp(mangled, "_ZN", 3) != 0) {
         return false;
     }
-    const char *first = mangled + 3, *end = path_end(first), *text = NULL;
-    if (end == NULL || end - first <= HASH || !is_hash(end - HASH)) {
+    /* The path ends at the last 'E' that ends the name or precedes a ".llvm." suffix. */
+    const char *first = mangled + 3, *end = first + strlen(first), *text = NULL;
+    for (bool suffix = true; end > first && !(suffix && end[-1] == 'E'); end--) {
+        suffix = end[-1] == '.';
+    }
+    end -= end > first;
+    if (end - first <= HASH || strncmp(end - HASH, "17h", 3) != 0) {
         return false;
     }
-    if (strspn(mangled, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_$.:@") != strlen(mangled)) {
+    /* A hash has sixteen lower-case hexadecimal digits, at least five of them different: others are identifiers. */
+    unsigned seen = 0, kinds = 0;
+    for (const char *c = end - HASH + 3; c < end; c++) {
+        if (!is_digit(*c) && !(*c >= 'a' && *c <= 'f')) {
+            return false;
+        }
+        seen |= 1u << (is_digit(*c) ? *c - '0' : *c - 'a' + 10);
+    }
+    for (; seen != 0; seen &= seen - 1) {
+        kinds++;
+    }
+    if (kinds < 5 ||
+        strspn(mangled, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_$.:@") != strlen(mangled)) {
         return false;
     }
     size_t n = 0;
@@ -160,74 +145,47 @@ static bool elf_rust_demangle(const char *mangled, struct buffer *out)
     return true;
 }
 
-/* of libstdc++, from <cxxabi.h>, which is C++ */
+/* From libstdc++; its header <cxxabi.h> is C++. */
 extern char *__cxa_demangle(const char *mangled, char *buffer, size_t *length, int *status);
 
-/* The demangler's buffer, which it reallocates; the copy without prefix and suffix; and the result. */
 struct demangler {
-    char *buffer;
+    char *buffer; /* of __cxa_demangle, which reallocates it */
     size_t length;
-    struct buffer core, whole;
+    struct buffer core, whole; /* the name without prefix and suffix; the result */
     bool cxx, rust;
 };
-
-static bool is_mangled(const char *n)
-{
-    if (n[0] == '_' && n[1] == 'Z') {
-        return true;
-    }
-    return strncmp(n, "_GLOBAL_", 8) == 0 && n[8] != '\0' && strchr("._$", n[8]) != NULL &&
-           (n[9] == 'D' || n[9] == 'I') && n[10] == '_';
-}
-
-/* Appends the demangled form of the bare name; false if there is none. */
-static bool demangle_core(struct demangler *d)
-{
-    const char *core = d->core.data;
-    if (d->rust && elf_rust_demangle(core, &d->whole)) {
-        return true;
-    }
-    if (!d->cxx || !is_mangled(core)) {
-        return false;
-    }
-    int status = 0;
-    char *text = __cxa_demangle(core, d->buffer, &d->length, &status);
-    if (text == NULL || status != 0) {
-        return false;
-    }
-    d->buffer = text;
-    buffer_add_text(&d->whole, text);
-    return true;
-}
-
-/* Demangles a name. False if the name is unchanged. */
-static bool demangle_one(struct demangler *d, const char *name)
-{
-    size_t prefix = strspn(name, ".$");
-    const char *mangled = name + prefix;
-    if (mangled[0] != '_') {
-        return false;
-    }
-    size_t core = strcspn(mangled, "@");
-    d->core.size = d->whole.size = 0;
-    buffer_add(&d->core, mangled, core);
-    buffer_add_char(&d->core, '\0');
-    buffer_add(&d->whole, name, prefix);
-    if (d->core.failed || !demangle_core(d)) {
-        return false;
-    }
-    buffer_add_text(&d->whole, mangled + core);
-    return !d->whole.failed;
-}
 
 /* Returns the offset of the demangled form of the name at an offset; that offset if there is none. */
 static uint32_t demangle_name(struct demangler *d, struct elf_build *b, uint32_t name)
 {
-    d->core.failed = d->whole.failed = false; /* a name that is too long does not affect the next one */
-    if (!demangle_one(d, b->names.data + name)) {
+    const char *raw = b->names.data + name, *mangled = raw + strspn(raw, ".$");
+    if (mangled[0] != '_') {
         return name;
     }
-    uint32_t demangled = elf_build_name(b, d->whole.data, d->whole.size);
+    const size_t core = strcspn(mangled, "@");
+    d->core.failed = d->whole.failed = false; /* a name that is too long does not affect the next one */
+    d->core.size = d->whole.size = 0;
+    buffer_add(&d->core, mangled, core);
+    buffer_add_char(&d->core, '\0');
+    buffer_add(&d->whole, raw, (size_t)(mangled - raw));
+    if (d->core.failed) {
+        return name;
+    }
+    const char *n = d->core.data;
+    if (!d->rust || !rust_demangle(n, &d->whole)) {
+        const bool global = strncmp(n, "_GLOBAL_", 8) == 0 && n[8] != '\0' && strchr("._$", n[8]) != NULL &&
+                            (n[9] == 'D' || n[9] == 'I') && n[10] == '_';
+        int failed = 0;
+        char *text =
+            d->cxx && (strncmp(n, "_Z", 2) == 0 || global) ? __cxa_demangle(n, d->buffer, &d->length, &failed) : NULL;
+        if (text == NULL || failed != 0) {
+            return name;
+        }
+        d->buffer = text;
+        buffer_add_text(&d->whole, text);
+    }
+    buffer_add_text(&d->whole, mangled + core);
+    const uint32_t demangled = d->whole.failed ? 0 : elf_build_name(b, d->whole.data, d->whole.size);
     return demangled != 0 ? demangled : name;
 }
 

@@ -60,8 +60,8 @@ static Elf_Data *find_section(Elf *elf, const char *name)
     return NULL;
 }
 
-/* Adds up the sections of DWARF. Returns what is wrong with them, or NULL: libdw ignores compressed sections that
- * cannot be decompressed. */
+/* Adds up the sections of DWARF. Returns what is wrong with them, or NULL. libdw ignores compressed sections that
+ * cannot be decompressed, so they are found here. */
 static const char *measure(struct elf_dwarf *d)
 {
     for (Elf_Scn *section = NULL; (section = elf_nextscn(d->elf, section)) != NULL;) {
@@ -76,9 +76,9 @@ static const char *measure(struct elf_dwarf *d)
         }
         d->bytes += header.sh_size;
     }
-    for (const char *const *name = (const char *const[]){".debug_str", ".debug_line_str", NULL}; *name != NULL;
-         name++) {
-        const Elf_Data *data = find_section(d->elf, *name);
+    static const char *const texts[] = {".debug_str", ".debug_line_str"};
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        const Elf_Data *data = find_section(d->elf, texts[i]);
         if (data != NULL && data->d_size > 0 && ((const char *)data->d_buf)[data->d_size - 1] != '\0') {
             return "its last text has no end";
         }
@@ -169,20 +169,16 @@ static bool next_unit(struct elf_entries *w)
     return false;
 }
 
-/* True if the entry's children have no code, and the entry states where they end. */
-static bool can_pass(struct elf_entries *w)
-{
-    return (w->tag == DW_TAG_enumeration_type || w->tag == DW_TAG_subroutine_type || w->tag == DW_TAG_array_type ||
-            w->tag == DW_TAG_call_site || w->tag == DW_TAG_GNU_call_site) &&
-           dwarf_hasattr(&w->entry, DW_AT_sibling);
-}
-
 /* Moves to the next entry of the unit. False at its end. Entries are visited in the order of their addresses, so that
  * damaged references between siblings cannot lead back. */
 static bool next_entry(struct elf_entries *w)
 {
     Dwarf_Die next = {.addr = NULL};
-    int found = can_pass(w) ? 1 : dwarf_child(&w->entry, &next);
+    /* The children of these have no code, and the attribute tells where they end. */
+    const bool pass = (w->tag == DW_TAG_enumeration_type || w->tag == DW_TAG_subroutine_type ||
+                       w->tag == DW_TAG_array_type || w->tag == DW_TAG_call_site || w->tag == DW_TAG_GNU_call_site) &&
+                      dwarf_hasattr(&w->entry, DW_AT_sibling);
+    int found = pass ? 1 : dwarf_child(&w->entry, &next);
     if (found == 0) {
         w->depth++;
     } else if (w->depth == 0) {
@@ -219,27 +215,6 @@ bool elf_entries_next(struct elf_entries *w)
     return true;
 }
 
-/* Languages with the same names for functions in DWARF and in the symbol table. In other languages they may differ. */
-static bool language_is_plain(int language)
-{
-    switch (language) {
-    case DW_LANG_C89:
-    case DW_LANG_C:
-    case DW_LANG_Cobol74:
-    case DW_LANG_Cobol85:
-    case DW_LANG_Fortran77:
-    case DW_LANG_Pascal83:
-    case DW_LANG_C99:
-    case DW_LANG_PLI:
-    case DW_LANG_UPC:
-    case DW_LANG_C11:
-    case DW_LANG_Mips_Assembler:
-        return true;
-    default:
-        return false;
-    }
-}
-
 const char *elf_dwarf_name(Dwarf_Die *entry, bool *certain)
 {
     Dwarf_Attribute a;
@@ -251,9 +226,28 @@ const char *elf_dwarf_name(Dwarf_Die *entry, bool *certain)
     if (dwarf_attr_integrate(entry, DW_AT_name, &a) == NULL) {
         return NULL;
     }
+    /* In these languages functions have the same names in DWARF and in the symbol table. In others they may differ. */
     Dwarf_Die unit;
-    *certain =
-        dwarf_cu_info(a.cu, NULL, NULL, &unit, NULL, NULL, NULL, NULL) == 0 && language_is_plain(dwarf_srclang(&unit));
+    *certain = false;
+    if (dwarf_cu_info(a.cu, NULL, NULL, &unit, NULL, NULL, NULL, NULL) == 0) {
+        switch (dwarf_srclang(&unit)) {
+        case DW_LANG_C89:
+        case DW_LANG_C:
+        case DW_LANG_Cobol74:
+        case DW_LANG_Cobol85:
+        case DW_LANG_Fortran77:
+        case DW_LANG_Pascal83:
+        case DW_LANG_C99:
+        case DW_LANG_PLI:
+        case DW_LANG_UPC:
+        case DW_LANG_C11:
+        case DW_LANG_Mips_Assembler:
+            *certain = true;
+            break;
+        default:
+            break;
+        }
+    }
     return elf_dwarf_text(&a);
 }
 
@@ -313,14 +307,6 @@ static void name_add(struct inlined_list *l, Dwarf_Die *function)
     l->names[l->count++] = name;
 }
 
-static bool is_inlined(Dwarf_Die *function)
-{
-    Dwarf_Attribute a;
-    Dwarf_Word how;
-    return dwarf_attr(function, DW_AT_inline, &a) != NULL && dwarf_formudata(&a, &how) == 0 &&
-           (how == DW_INL_inlined || how == DW_INL_declared_inlined);
-}
-
 static int compare_origins(const void *x, const void *y)
 {
     return compare_u64(*(const uint64_t *)x, *(const uint64_t *)y);
@@ -359,61 +345,13 @@ static void origin_add(struct inlined_list *l, uint64_t origin)
     l->origins[l->origin_count++] = origin;
 }
 
-/* Reads all entries. True if the names are all there are. */
-static bool read_all(struct inlined_list *l, const struct elf_dwarf *d, struct elf_build *b)
-{
-    struct elf_entries w = {.dwarf = d->dwarf};
-    bool any = false;
-    while (!l->no_memory && elf_entries_next(&w)) {
-        Dwarf_Die origin;
-        any = true;
-        if (w.tag == DW_TAG_subprogram && is_inlined(&w.entry)) {
-            name_add(l, &w.entry);
-        } else if (w.tag == DW_TAG_inlined_subroutine && elf_entries_origin(&w, &origin)) {
-            if (dwarf_cu_getdwarf(origin.cu) == d->dwarf) {
-                origin_add(l, dwarf_dieoffset(&origin));
-            } else {
-                name_add(l, &origin);
-            }
-        }
-    }
-    origins_join(l);
-    for (size_t i = 0; i < l->origin_count && !l->no_memory; i++) {
-        Dwarf_Die origin;
-        if (dwarf_offdie(d->dwarf, l->origins[i], &origin) != NULL) {
-            name_add(l, &origin);
-        }
-    }
-    return !elf_entries_note(&w, b) && any && !w.damaged;
-}
-
 static int compare_names(const void *x, const void *y)
 {
     return strcmp(*(const char *const *)x, *(const char *const *)y);
 }
 
-static enum profd_status names_keep(struct elf_build *b, struct inlined_list *l, struct profd_error *e)
-{
-    struct object *o = b->object;
-    o->inlined = ARENA_ARRAY(b->out, (size_t)l->count + 1, uint32_t);
-    if (o->inlined == NULL || l->no_memory) {
-        return profd_error_set(e, PROFD_NO_MEMORY, "out of memory for %" PRIu32 " inlined functions", l->count);
-    }
-    if (l->count > 0) {
-        qsort(l->names, l->count, sizeof *l->names, compare_names);
-    }
-    for (uint32_t i = 0; i < l->count; i++) {
-        if (i == 0 || strcmp(l->names[i], l->names[i - 1]) != 0) {
-            o->inlined[o->inlined_count++] = elf_build_name(b, l->names[i], strlen(l->names[i]));
-        }
-    }
-    o->knows_inlined = true;
-    return PROFD_OK;
-}
-
 enum profd_status elf_inlined_read(struct elf_build *b, const struct elf_dwarf *d, struct profd_error *e)
 {
-    struct inlined_list l = {0};
     const Elf_Data *info = elf_dwarf_section(d, ".debug_info"), *strings = elf_dwarf_section(d, ".debug_str");
     if (info == NULL) {
         return PROFD_OK;
@@ -423,8 +361,51 @@ enum profd_status elf_inlined_read(struct elf_build *b, const struct elf_dwarf *
                        (unsigned)(LIMIT_INLINED_BYTES >> 20));
         return PROFD_OK;
     }
-    bool complete = read_all(&l, d, b);
-    enum profd_status status = complete || l.no_memory ? names_keep(b, &l, e) : PROFD_OK;
+
+    struct inlined_list l = {0};
+    struct elf_entries w = {.dwarf = d->dwarf};
+    bool any = false;
+    while (!l.no_memory && elf_entries_next(&w)) {
+        Dwarf_Attribute inlined;
+        Dwarf_Word how;
+        Dwarf_Die origin;
+        any = true;
+        if (w.tag == DW_TAG_subprogram && dwarf_attr(&w.entry, DW_AT_inline, &inlined) != NULL &&
+            dwarf_formudata(&inlined, &how) == 0 && (how == DW_INL_inlined || how == DW_INL_declared_inlined)) {
+            name_add(&l, &w.entry);
+        } else if (w.tag == DW_TAG_inlined_subroutine && elf_entries_origin(&w, &origin)) {
+            if (dwarf_cu_getdwarf(origin.cu) == d->dwarf) {
+                origin_add(&l, dwarf_dieoffset(&origin));
+            } else {
+                name_add(&l, &origin);
+            }
+        }
+    }
+    origins_join(&l);
+    for (size_t i = 0; i < l.origin_count && !l.no_memory; i++) {
+        Dwarf_Die origin;
+        if (dwarf_offdie(d->dwarf, l.origins[i], &origin) != NULL) {
+            name_add(&l, &origin);
+        }
+    }
+    const bool complete = !elf_entries_note(&w, b) && any && !w.damaged;
+
+    struct object *o = b->object;
+    enum profd_status status = PROFD_OK;
+    o->inlined = complete ? ARENA_ARRAY(b->out, (size_t)l.count + 1, uint32_t) : NULL;
+    if (l.no_memory || (complete && o->inlined == NULL)) {
+        status = profd_error_set(e, PROFD_NO_MEMORY, "out of memory for %" PRIu32 " inlined functions", l.count);
+    } else if (complete) {
+        if (l.count > 0) {
+            qsort(l.names, l.count, sizeof *l.names, compare_names);
+        }
+        for (uint32_t i = 0; i < l.count; i++) {
+            if (i == 0 || strcmp(l.names[i], l.names[i - 1]) != 0) {
+                o->inlined[o->inlined_count++] = elf_build_name(b, l.names[i], strlen(l.names[i]));
+            }
+        }
+        o->knows_inlined = true;
+    }
     free(l.names);
     free(l.origins);
     return status;

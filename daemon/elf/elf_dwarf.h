@@ -45,17 +45,18 @@ struct elf_entries {
     unsigned depth;
 };
 
-/* Moves to the next entry. False at the end. Passes over the members of types in C, which have no code. */
+/* Moves to the next entry. False at the end. Passes over the children of enumerations, arrays, types of functions and
+ * call sites, which have no code. */
 bool elf_entries_next(struct elf_entries *w);
 
-/* The entry that this one is a copy, or the definition, of. False if there is none, or it is missing. */
+/* Finds the entry that this one is a copy or the definition of. False if there is none, or it is missing. */
 bool elf_entries_origin(struct elf_entries *w, Dwarf_Die *out);
 
-/* Adds a note if entries were left out because they are in other files. True if there were any. */
+/* Adds a note if entries were left out because they are in other files, and returns whether there were any. */
 bool elf_entries_note(const struct elf_entries *w, struct elf_build *b);
 
-/* Returns the name of a function as the symbol table has it, else the one of the source text, else NULL. *certain: the
- * symbol table has this name; in some languages it may be another one. Follows references. */
+/* Returns the name of a function as the symbol table has it, else its name in the source text, else NULL. *certain is
+ * false if the symbol table may have another name, which depends on the language. Follows references. */
 const char *elf_dwarf_name(Dwarf_Die *entry, bool *certain);
 
 #endif

@@ -19,64 +19,10 @@
 #endif
 #define SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE)
 
-static const char *kind_name(mode_t mode)
-{
-    if (S_ISDIR(mode)) {
-        return "a directory";
-    }
-    if (S_ISFIFO(mode)) {
-        return "a pipe";
-    }
-    if (S_ISSOCK(mode)) {
-        return "a socket";
-    }
-    if (S_ISCHR(mode) || S_ISBLK(mode)) {
-        return "a device";
-    }
-    return "no file";
-}
-
-/* REFUSED unless fd is a readable regular file or a memfd sealed against shrinking, growing and writing; TOO_LARGE
- * above LIMIT_OBJECT_BYTES. Reads nothing, so a pipe or device cannot block it. */
-static enum profd_status file_check(int fd, uint64_t *size, struct profd_error *e)
-{
-    int flags = fcntl(fd, F_GETFL);
-    if (flags < 0) {
-        return profd_error_set(e, PROFD_REFUSED, "an executable must be an open descriptor; %d is not", fd);
-    }
-    if (flags & O_PATH || (flags & O_ACCMODE) == O_WRONLY) {
-        return profd_error_set(e, PROFD_REFUSED,
-                               "an executable's descriptor must be readable; this one was opened with %s",
-                               flags & O_PATH ? "O_PATH" : "O_WRONLY");
-    }
-    struct stat st;
-    if (fstat(fd, &st) != 0) { /* ours: elf_fstat.c */
-        return profd_error_set(e, PROFD_REFUSED, "an executable must be a regular file; fstat failed with errno %d",
-                               errno);
-    }
-    if (!S_ISREG(st.st_mode)) {
-        return profd_error_set(e, PROFD_REFUSED, "an executable must be a regular file or a sealed memfd, not %s",
-                               kind_name(st.st_mode));
-    }
-    /* Only files in memory support F_GET_SEALS, and of these only memfds (and deleted files) have no link. */
-    int seals = fcntl(fd, F_GET_SEALS);
-    if (seals >= 0 && st.st_nlink == 0 && (seals & SEALS) != SEALS) {
-        return profd_error_set(e, PROFD_REFUSED,
-                               "a memfd must be sealed against shrinking, growing and writing; its seals are 0x%x",
-                               (unsigned)seals);
-    }
-    if (st.st_size < 0 || (uint64_t)st.st_size > LIMIT_OBJECT_BYTES) {
-        return profd_error_set(e, PROFD_TOO_LARGE, "an executable may have at most %llu bytes; this file has %" PRId64,
-                               LIMIT_OBJECT_BYTES, (int64_t)st.st_size);
-    }
-    *size = (uint64_t)st.st_size;
-    return PROFD_OK;
-}
-
 enum profd_status elf_file_read(const struct elf_file *f, uint64_t offset, void *out, uint64_t size,
                                 struct profd_error *e)
 {
-    if (offset > f->size || size > f->size - offset) {
+    if (!elf_file_holds(f, offset, size)) {
         return profd_error_set(e, PROFD_MALFORMED,
                                "ELF data must lie inside the file of %" PRIu64 " bytes: %" PRIu64
                                " bytes wanted at %" PRIu64,
@@ -189,16 +135,11 @@ static enum profd_status read_segments(struct elf_file *f, const GElf_Ehdr *h, s
     if (wanted == 0) {
         return PROFD_OK;
     }
-    enum profd_status status = check_entry("program", h->e_phentsize, gelf_fsize(f->elf, ELF_T_PHDR, 1, EV_CURRENT), e);
-    if (status == PROFD_OK && (elf_getphdrnum(f->elf, &count) != 0 || count != wanted)) {
-        status = table_outside(f, "program", wanted, h->e_phoff, e);
+    TRY(check_entry("program", h->e_phentsize, gelf_fsize(f->elf, ELF_T_PHDR, 1, EV_CURRENT), e));
+    if (elf_getphdrnum(f->elf, &count) != 0 || count != wanted) {
+        return table_outside(f, "program", wanted, h->e_phoff, e);
     }
-    if (status == PROFD_OK) {
-        status = check_count("program", count, e);
-    }
-    if (status != PROFD_OK) {
-        return status;
-    }
+    TRY(check_count("program", count, e));
     f->segments = ARENA_ARRAY(a, count, GElf_Phdr);
     if (f->segments == NULL) {
         return profd_error_set(e, PROFD_NO_MEMORY, "out of memory for %zu program headers", count);
@@ -212,48 +153,19 @@ static enum profd_status read_segments(struct elf_file *f, const GElf_Ehdr *h, s
     return PROFD_OK;
 }
 
-/* For the names of sections. */
-static enum profd_status read_names(struct elf_file *f, struct profd_error *e)
-{
-    Elf_Data *names;
-    if (elf_getshdrstrndx(f->elf, &f->names) != 0 || f->names == SHN_UNDEF) {
-        f->names = SHN_UNDEF;
-        return PROFD_OK;
-    }
-    if (f->names >= f->section_count || f->sections[f->names].sh_type != SHT_STRTAB) {
-        const size_t number = f->names;
-        f->names = SHN_UNDEF;
-        return profd_error_set(e, PROFD_MALFORMED,
-                               "the section of section names must be one of %" PRIu32
-                               " and a string table, not number %zu",
-                               f->section_count, number);
-    }
-    if (f->sections[f->names].sh_size > LIMIT_SECTION_NAMES) {
-        const uint64_t bytes = f->sections[f->names].sh_size;
-        f->names = SHN_UNDEF;
-        return profd_error_set(e, PROFD_LIMIT, "the names of sections may have at most %u bytes, not %" PRIu64,
-                               LIMIT_SECTION_NAMES, bytes);
-    }
-    return elf_file_data(f, &f->sections[f->names], &names, e);
-}
-
+/* Reads the section headers, and the names of sections. */
 static enum profd_status read_sections(struct elf_file *f, const GElf_Ehdr *h, struct arena *a, struct profd_error *e)
 {
-    size_t count = 0;
+    size_t count = 0, names = SHN_UNDEF;
     if (h->e_shoff == 0) {
         return PROFD_OK;
     }
-    enum profd_status status = check_entry("section", h->e_shentsize, gelf_fsize(f->elf, ELF_T_SHDR, 1, EV_CURRENT), e);
+    TRY(check_entry("section", h->e_shentsize, gelf_fsize(f->elf, ELF_T_SHDR, 1, EV_CURRENT), e));
     /* If the header states 0, section 0 states the number. */
-    if (status == PROFD_OK && (elf_getshdrnum(f->elf, &count) != 0 || count == 0)) {
-        status = table_outside(f, "section", h->e_shnum, h->e_shoff, e);
+    if (elf_getshdrnum(f->elf, &count) != 0 || count == 0) {
+        return table_outside(f, "section", h->e_shnum, h->e_shoff, e);
     }
-    if (status == PROFD_OK) {
-        status = check_count("section", count, e);
-    }
-    if (status != PROFD_OK) {
-        return status;
-    }
+    TRY(check_count("section", count, e));
     f->sections = ARENA_ARRAY(a, count, GElf_Shdr);
     if (f->sections == NULL) {
         return profd_error_set(e, PROFD_NO_MEMORY, "out of memory for %zu section headers", count);
@@ -264,47 +176,27 @@ static enum profd_status read_sections(struct elf_file *f, const GElf_Ehdr *h, s
         }
     }
     f->section_count = (uint32_t)count;
-    return read_names(f, e);
-}
 
-/* Checks the first bytes, with sentences that libelf does not have. */
-static enum profd_status check_ident(const struct elf_file *f, struct profd_error *e)
-{
-    uint8_t h[EI_NIDENT] = {0};
-    const size_t n = f->size < sizeof h ? (size_t)f->size : sizeof h;
-    TRY(elf_file_read(f, 0, h, n, e));
-    if (memcmp(h, ELFMAG, SELFMAG) != 0) {
-        bool text = n > 0;
-        for (size_t i = 0; i < n && i < SELFMAG; i++) {
-            text = text && h[i] >= ' ' && h[i] < 0x7f;
-        }
-        return n == 0 ? profd_error_set(e, PROFD_MALFORMED, "not an executable or library (ELF): the file is empty")
-               : text
-                   ? profd_error_set(e, PROFD_MALFORMED, "not an executable or library (ELF): it begins with \"%.4s\"",
-                                     (const char *)h)
-                   : profd_error_set(e, PROFD_MALFORMED,
-                                     "not an executable or library (ELF): it begins with the bytes %02x %02x %02x %02x",
-                                     h[0], h[1], h[2], h[3]);
+    if (elf_getshdrstrndx(f->elf, &names) != 0 || names == SHN_UNDEF) {
+        return PROFD_OK;
     }
-    if (f->size < sizeof(Elf32_Ehdr)) {
-        return profd_error_set(e, PROFD_MALFORMED, "an ELF file has at least %zu bytes, this one %" PRIu64,
-                               sizeof(Elf32_Ehdr), f->size);
-    }
-    if ((h[EI_CLASS] != ELFCLASS32 && h[EI_CLASS] != ELFCLASS64) ||
-        (h[EI_DATA] != ELFDATA2LSB && h[EI_DATA] != ELFDATA2MSB) || h[EI_VERSION] != EV_CURRENT) {
+    if (names >= count || f->sections[names].sh_type != SHT_STRTAB) {
         return profd_error_set(e, PROFD_MALFORMED,
-                               "ELF class, byte order and version must be 1–2, 1–2 and 1, not %u, %u and %u",
-                               h[EI_CLASS], h[EI_DATA], h[EI_VERSION]);
+                               "the section of section names must be one of %" PRIu32
+                               " and a string table, not number %zu",
+                               f->section_count, names);
     }
-    if (h[EI_CLASS] == ELFCLASS64 && f->size < sizeof(Elf64_Ehdr)) {
-        return profd_error_set(e, PROFD_MALFORMED, "a 64-bit ELF file has at least %zu bytes, this one %" PRIu64,
-                               sizeof(Elf64_Ehdr), f->size);
+    if (f->sections[names].sh_size > LIMIT_SECTION_NAMES) {
+        return profd_error_set(e, PROFD_LIMIT, "the names of sections may have at most %u bytes, not %" PRIu64,
+                               LIMIT_SECTION_NAMES, f->sections[names].sh_size);
     }
-    return PROFD_OK;
+    f->names = names;
+    Elf_Data *bytes;
+    return elf_file_data(f, &f->sections[names], &bytes, e);
 }
 
-/* libelf takes memory for as many sections as section 0 states where the header states 0: this is checked before. A
- * table that does not fit into the file is refused later. */
+/* Where the header states 0 sections, section 0 states their number, and libelf takes memory for as many: the number is
+ * checked before. A table that does not fit into the file is refused later. */
 static enum profd_status check_section_zero(const struct elf_file *f, struct profd_error *e)
 {
     union {
@@ -315,31 +207,59 @@ static enum profd_status check_section_zero(const struct elf_file *f, struct pro
         Elf64_Shdr wide;
         Elf32_Shdr narrow;
     } s;
-    enum profd_status status = elf_file_read(f, 0, &h, sizeof h.narrow, e);
+    TRY(elf_file_read(f, 0, &h, sizeof h.narrow, e));
     const bool wide = h.narrow.e_ident[EI_CLASS] == ELFCLASS64, swapped = h.narrow.e_ident[EI_DATA] != HOST_ORDER;
     const size_t entry = wide ? sizeof s.wide : sizeof s.narrow;
-    if (status == PROFD_OK && wide) {
-        status = elf_file_read(f, 0, &h, sizeof h.wide, e);
+    if (wide) {
+        TRY(elf_file_read(f, 0, &h, sizeof h.wide, e));
     }
     uint64_t at = wide ? h.wide.e_shoff : h.narrow.e_shoff;
     at = !swapped ? at : wide ? bswap_64(at) : bswap_32((uint32_t)at);
-    if (status != PROFD_OK || (wide ? h.wide.e_shnum : h.narrow.e_shnum) != 0 || !elf_file_holds(f, at, entry)) {
-        return status;
+    if ((wide ? h.wide.e_shnum : h.narrow.e_shnum) != 0 || !elf_file_holds(f, at, entry)) {
+        return PROFD_OK;
     }
-    status = elf_file_read(f, at, &s, entry, e);
+    TRY(elf_file_read(f, at, &s, entry, e));
     uint64_t n = wide ? s.wide.sh_size : s.narrow.sh_size;
     n = !swapped ? n : wide ? bswap_64(n) : bswap_32((uint32_t)n);
-    return status != PROFD_OK || n > (f->size - at) / entry ? status : check_count("section", n, e);
+    return n > (f->size - at) / entry ? PROFD_OK : check_count("section", n, e);
 }
 
+/* Checks the first bytes, with sentences that libelf does not have; then libelf reads the headers. */
 static enum profd_status read_headers(struct elf_file *f, struct arena *a, struct profd_error *e)
 {
-    GElf_Ehdr h;
-    enum profd_status status = check_ident(f, e);
-    if (status != PROFD_OK) {
-        return status;
+    uint8_t first[EI_NIDENT] = {0};
+    const size_t n = f->size < sizeof first ? (size_t)f->size : sizeof first;
+    TRY(elf_file_read(f, 0, first, n, e));
+    if (memcmp(first, ELFMAG, SELFMAG) != 0) {
+        bool text = n > 0;
+        for (size_t i = 0; i < n && i < SELFMAG; i++) {
+            text = text && first[i] >= ' ' && first[i] < 0x7f;
+        }
+        return n == 0 ? profd_error_set(e, PROFD_MALFORMED, "not an executable or library (ELF): the file is empty")
+               : text
+                   ? profd_error_set(e, PROFD_MALFORMED, "not an executable or library (ELF): it begins with \"%.4s\"",
+                                     (const char *)first)
+                   : profd_error_set(e, PROFD_MALFORMED,
+                                     "not an executable or library (ELF): it begins with the bytes %02x %02x %02x %02x",
+                                     first[0], first[1], first[2], first[3]);
+    }
+    if (f->size < sizeof(Elf32_Ehdr)) {
+        return profd_error_set(e, PROFD_MALFORMED, "an ELF file has at least %zu bytes, this one %" PRIu64,
+                               sizeof(Elf32_Ehdr), f->size);
+    }
+    if ((first[EI_CLASS] != ELFCLASS32 && first[EI_CLASS] != ELFCLASS64) ||
+        (first[EI_DATA] != ELFDATA2LSB && first[EI_DATA] != ELFDATA2MSB) || first[EI_VERSION] != EV_CURRENT) {
+        return profd_error_set(e, PROFD_MALFORMED,
+                               "ELF class, byte order and version must be 1–2, 1–2 and 1, not %u, %u and %u",
+                               first[EI_CLASS], first[EI_DATA], first[EI_VERSION]);
+    }
+    if (first[EI_CLASS] == ELFCLASS64 && f->size < sizeof(Elf64_Ehdr)) {
+        return profd_error_set(e, PROFD_MALFORMED, "a 64-bit ELF file has at least %zu bytes, this one %" PRIu64,
+                               sizeof(Elf64_Ehdr), f->size);
     }
     TRY(check_section_zero(f, e));
+
+    GElf_Ehdr h;
     if (elf_version(EV_CURRENT) == EV_NONE || (f->elf = elf_begin(f->fd, ELF_C_READ, NULL)) == NULL) {
         return profd_error_set(e, PROFD_MALFORMED, "libelf cannot read the file's headers (error %d)", elf_errno());
     }
@@ -356,29 +276,60 @@ static enum profd_status read_headers(struct elf_file *f, struct arena *a, struc
                                "an ELF file must be an executable (2) or a shared object (3); this one has type %u",
                                f->type);
     }
-    status = read_sections(f, &h, a, e);
-    return status == PROFD_OK ? read_segments(f, &h, a, e) : status;
+    TRY(read_sections(f, &h, a, e));
+    return read_segments(f, &h, a, e);
 }
 
 enum profd_status elf_file_open(int fd, struct arena *a, struct elf_file **out, struct profd_error *e)
 {
-    uint64_t size = 0;
-    enum profd_status status = file_check(fd, &size, e);
-    if (status != PROFD_OK) {
-        return status;
+    /* The descriptor is checked before anything is read from it, so a pipe or a device cannot block. */
+    int flags = fcntl(fd, F_GETFL);
+    if (flags < 0) {
+        return profd_error_set(e, PROFD_REFUSED, "an executable must be an open descriptor; %d is not", fd);
     }
+    if (flags & O_PATH || (flags & O_ACCMODE) == O_WRONLY) {
+        return profd_error_set(e, PROFD_REFUSED,
+                               "an executable's descriptor must be readable; this one was opened with %s",
+                               flags & O_PATH ? "O_PATH" : "O_WRONLY");
+    }
+    struct stat st;
+    if (fstat(fd, &st) != 0) { /* ours: elf_fstat.c */
+        return profd_error_set(e, PROFD_REFUSED, "an executable must be a regular file; fstat failed with errno %d",
+                               errno);
+    }
+    if (!S_ISREG(st.st_mode)) {
+        const mode_t m = st.st_mode;
+        return profd_error_set(e, PROFD_REFUSED, "an executable must be a regular file or a sealed memfd, not %s",
+                               S_ISDIR(m)                 ? "a directory"
+                               : S_ISFIFO(m)              ? "a pipe"
+                               : S_ISSOCK(m)              ? "a socket"
+                               : S_ISCHR(m) || S_ISBLK(m) ? "a device"
+                                                          : "no file");
+    }
+    /* Only files in memory support F_GET_SEALS, and among these only memfds and deleted files have no link. */
+    int seals = fcntl(fd, F_GET_SEALS);
+    if (seals >= 0 && st.st_nlink == 0 && (seals & SEALS) != SEALS) {
+        return profd_error_set(e, PROFD_REFUSED,
+                               "a memfd must be sealed against shrinking, growing and writing; its seals are 0x%x",
+                               (unsigned)seals);
+    }
+    if (st.st_size < 0 || (uint64_t)st.st_size > LIMIT_OBJECT_BYTES) {
+        return profd_error_set(e, PROFD_TOO_LARGE, "an executable may have at most %llu bytes; this file has %" PRId64,
+                               LIMIT_OBJECT_BYTES, (int64_t)st.st_size);
+    }
+
     struct elf_file *f = ARENA_NEW(a, struct elf_file);
     if (f == NULL) {
         return profd_error_set(e, PROFD_NO_MEMORY, "out of memory for an ELF file's headers");
     }
-    *f = (struct elf_file){.fd = fd, .size = size};
-    status = read_headers(f, a, e);
-    if (status == PROFD_OK) {
-        *out = f;
-    } else {
+    *f = (struct elf_file){.fd = fd, .size = (uint64_t)st.st_size, .names = SHN_UNDEF};
+    enum profd_status status = read_headers(f, a, e);
+    if (status) {
         elf_file_close(f);
+        return status;
     }
-    return status;
+    *out = f;
+    return PROFD_OK;
 }
 
 void elf_file_close(struct elf_file *f)

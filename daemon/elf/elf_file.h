@@ -1,4 +1,4 @@
-/* Reads an ELF file by libelf, by ELF_C_READ on the descriptor. The file is never mapped, because its owner may
+/* Reads an ELF file with libelf, by ELF_C_READ on the descriptor. The file is never mapped, because its owner may
  * truncate it at any time. libelf checks little, so offsets and sizes in headers are checked here before the bytes are
  * read. */
 #ifndef PROFD_ELF_ELF_FILE_H
@@ -29,14 +29,16 @@ struct elf_file {
     size_t names; /* section of section names; SHN_UNDEF: none */
 };
 
-/* Checks the descriptor, and reads the header and both tables into the arena. MALFORMED: not an ELF executable or
- * shared object with both tables inside the file; LIMIT: above LIMIT_SECTIONS. elf_file_close closes it; the memory
- * belongs to the arena. */
+/* Checks the descriptor, and reads the header and both tables into the arena. elf_file_close closes the file, but not
+ * the descriptor; the memory belongs to the arena. Reads nothing from a pipe or a device.
+ * REFUSED: fd is not a readable regular file, or it is a memfd that is not sealed against shrinking, growing and
+ * writing. TOO_LARGE: above LIMIT_OBJECT_BYTES. MALFORMED: not an ELF executable or shared object with both tables
+ * inside the file. LIMIT: a table has more than LIMIT_SECTIONS entries. NO_MEMORY, IO. */
 enum profd_status elf_file_open(int fd, struct arena *a, struct elf_file **out, struct profd_error *e);
 /* Accepts NULL. Frees what elf_file_data and elf_file_bytes returned. */
 void elf_file_close(struct elf_file *f);
 
-/* True if size bytes at the offset are inside the file. */
+/* Returns whether size bytes at the offset are inside the file. */
 static inline bool elf_file_holds(const struct elf_file *f, uint64_t offset, uint64_t size)
 {
     return offset <= f->size && size <= f->size - offset;
@@ -47,11 +49,11 @@ static inline bool elf_file_holds(const struct elf_file *f, uint64_t offset, uin
 enum profd_status elf_file_read(const struct elf_file *f, uint64_t offset, void *out, uint64_t size,
                                 struct profd_error *e);
 
-/* Reads the content of a section as libelf translates it, for gelf_getsym and similar functions; valid until the file
- * is closed. MALFORMED: its bytes are not inside the file or are not whole entries, or it is NULL-typed, NOBITS or
- * compressed. NO_MEMORY. */
+/* Reads the content of a section in the form that libelf translates it to, for gelf_getsym and similar functions. It is
+ * valid until the file is closed. MALFORMED: the section's bytes are not inside the file or are not whole entries, or
+ * its type is NULL or NOBITS, or it is compressed. NO_MEMORY. */
 enum profd_status elf_file_data(const struct elf_file *f, const GElf_Shdr *s, Elf_Data **out, struct profd_error *e);
-/* Likewise, as sh_size bytes, for sections without entries. */
+/* The same as sh_size bytes, for sections without entries. */
 enum profd_status elf_file_bytes(const struct elf_file *f, const GElf_Shdr *s, const uint8_t **out,
                                  struct profd_error *e);
 /* Reads the bytes of a section into a new block of the arena, followed by one NUL; fails as elf_file_data. For sections
@@ -59,7 +61,7 @@ enum profd_status elf_file_bytes(const struct elf_file *f, const GElf_Shdr *s, c
 enum profd_status elf_file_load(const struct elf_file *f, const GElf_Shdr *s, struct arena *a, uint8_t **out,
                                 struct profd_error *e);
 
-/* "" if it has none. */
+/* Returns the section's name; "" if it has none. */
 const char *elf_file_section_name(const struct elf_file *f, const GElf_Shdr *s);
 
 /* Returns the first section of that name with readable bytes (not NOBITS, not compressed, inside the file); NULL if
@@ -92,7 +94,7 @@ static inline uint64_t elf_u64(const struct elf_file *f, const uint8_t *p)
     return f->big_endian ? be64toh(v) : le64toh(v);
 }
 
-/* 4 or 8 bytes by class. */
+/* Reads a word of the file's class: 4 or 8 bytes. */
 static inline uint64_t elf_word(const struct elf_file *f, const uint8_t *p)
 {
     return f->bits == 64 ? elf_u64(f, p) : elf_u32(f, p);

@@ -10,42 +10,54 @@ bool elf_gmon_counts(const char *name)
     return strstr(name, "mcount") != NULL || strstr(name, "__fentry__") != NULL;
 }
 
-static bool names_gmon(const char *name)
-{
-    return elf_gmon_counts(name) || strncmp(name, "__monstartup", 12) == 0 || strncmp(name, "monstartup", 10) == 0;
-}
-
-/* Looks through all tables of that type. *found: there is one. */
+/* Looks through the symbols of all tables of that type. Sets *found if there are any, and *linked if one of them is the
+ * start of glibc's gmon or counts calls. */
 static enum profd_status look_through(const struct elf_file *f, uint32_t type, struct arena *scratch, bool *found,
                                       bool *linked, struct profd_error *e)
 {
-    enum profd_status status = PROFD_OK;
-    for (uint32_t i = 1; i < f->section_count && status == PROFD_OK; i++) {
+    for (uint32_t i = 1; i < f->section_count; i++) {
         const GElf_Shdr *s = &f->sections[i];
         struct elf_symtab *t;
         if (s->sh_type != type || (s->sh_flags & SHF_COMPRESSED) != 0) {
             continue;
         }
-        status = elf_symtab_load(f, i, scratch, &t, e);
-        for (uint32_t k = 1; status == PROFD_OK && k < t->count; k++) {
+        TRY(elf_symtab_load(f, i, scratch, &t, e));
+        for (uint32_t k = 1; k < t->count; k++) {
             struct elf_symbol symbol;
             elf_symtab_get(t, k, &symbol);
             *found = true;
-            *linked |= names_gmon(symbol.name);
+            *linked |= elf_gmon_counts(symbol.name) || strncmp(symbol.name, "__monstartup", 12) == 0 ||
+                       strncmp(symbol.name, "monstartup", 10) == 0;
         }
     }
-    return status;
+    return PROFD_OK;
 }
 
-static void find_range(const struct elf_file *f, struct elf_gmon *g)
+static enum profd_status read_gmon(const struct elf_file *f, const struct elf_file *debug, struct arena *a,
+                                   struct arena *scratch, struct elf_gmon *g, struct profd_error *e)
 {
-    const GElf_Shdr *text = elf_file_find(f, ".text");
-    const GElf_Phdr *first = NULL;
-    for (uint32_t i = 0; i < f->segment_count && first == NULL; i++) {
-        first = f->segments[i].p_type == PT_LOAD ? &f->segments[i] : NULL;
+    bool own = false, imports = false, dynamic = false;
+    g->ends = ARENA_ARRAY(a, (size_t)f->section_count + f->segment_count + 1, uint64_t);
+    if (g->ends == NULL) {
+        return profd_error_set(e, PROFD_NO_MEMORY, "out of memory for the sections of an executable");
     }
+    TRY(look_through(f, SHT_SYMTAB, scratch, &own, &g->linked, e));
+    TRY(look_through(f, SHT_DYNSYM, scratch, &imports, &g->linked, e));
+    if (debug != NULL) {
+        TRY(look_through(debug, SHT_SYMTAB, scratch, &own, &g->linked, e));
+    }
+    const GElf_Phdr *first = NULL;
+    for (uint32_t i = 0; i < f->segment_count; i++) {
+        const GElf_Phdr *p = &f->segments[i];
+        dynamic |= p->p_type == PT_INTERP;
+        first = first == NULL && p->p_type == PT_LOAD ? p : first;
+    }
+    g->stripped = !own;
+    g->knows = own || (imports && dynamic);
+
+    const GElf_Shdr *text = elf_file_find(f, ".text");
     if (text == NULL || first == NULL || first->p_offset != 0) {
-        return;
+        return PROFD_OK;
     }
     g->low = first->p_vaddr;
     for (uint32_t i = 0; i < f->section_count; i++) {
@@ -60,34 +72,6 @@ static void find_range(const struct elf_file *f, struct elf_gmon *g)
             g->ends[g->end_count++] = p->p_vaddr + p->p_memsz;
         }
     }
-}
-
-static bool is_dynamic(const struct elf_file *f)
-{
-    for (uint32_t i = 0; i < f->segment_count; i++) {
-        if (f->segments[i].p_type == PT_INTERP) {
-            return true;
-        }
-    }
-    return false;
-}
-
-static enum profd_status read_gmon(const struct elf_file *f, const struct elf_file *debug, struct arena *a,
-                                   struct arena *scratch, struct elf_gmon *g, struct profd_error *e)
-{
-    bool own = false, imports = false;
-    g->ends = ARENA_ARRAY(a, (size_t)f->section_count + f->segment_count + 1, uint64_t);
-    if (g->ends == NULL) {
-        return profd_error_set(e, PROFD_NO_MEMORY, "out of memory for the sections of an executable");
-    }
-    TRY(look_through(f, SHT_SYMTAB, scratch, &own, &g->linked, e));
-    TRY(look_through(f, SHT_DYNSYM, scratch, &imports, &g->linked, e));
-    if (debug != NULL) {
-        TRY(look_through(debug, SHT_SYMTAB, scratch, &own, &g->linked, e));
-    }
-    g->stripped = !own;
-    g->knows = own || (imports && is_dynamic(f));
-    find_range(f, g);
     return PROFD_OK;
 }
 

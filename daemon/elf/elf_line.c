@@ -11,26 +11,26 @@
 #include "proto/limits.h"
 
 /* A symbol that needs a line. */
-struct wanted {
+struct line_symbol {
     uint64_t address;
     uint32_t symbol;
 };
 
-/* A table's bytes from here on are read by this file, not by libdw: libdw sorts the rows of a table by address and puts
- * a row without bytes at the end of a sequence behind that end, where it covers other code (tests/unit/elf/lines.c). It
- * also tells no MD5 of a file. Once failed is set, every further read returns 0. */
-struct cursor {
+/* The bytes of a table. They are read here and not by libdw, which sorts the rows of a table by address: a row without
+ * bytes at the end of a sequence then covers other code (tests/unit/elf/lines.c). Nor does libdw tell the MD5 of a
+ * file. Once failed is set, every further read returns 0. */
+struct line_cursor {
     const uint8_t *at, *end;
     bool big_endian, failed;
 };
 
-static void skip(struct cursor *c, uint64_t n)
+static void skip(struct line_cursor *c, uint64_t n)
 {
     c->failed |= n > (uint64_t)(c->end - c->at);
     c->at += c->failed ? 0 : n;
 }
 
-static uint64_t read_number(struct cursor *c, unsigned size)
+static uint64_t read_number(struct line_cursor *c, unsigned size)
 {
     const uint8_t *p = c->at;
     uint64_t value = 0;
@@ -42,7 +42,7 @@ static uint64_t read_number(struct cursor *c, unsigned size)
 }
 
 /* Reads LEB128; bits above 64 are dropped. */
-static uint64_t read_leb(struct cursor *c, bool is_signed)
+static uint64_t read_leb(struct line_cursor *c, bool is_signed)
 {
     uint64_t value = 0;
     for (unsigned shift = 0;; shift += 7) {
@@ -54,7 +54,7 @@ static uint64_t read_leb(struct cursor *c, bool is_signed)
     }
 }
 
-static const char *read_text(struct cursor *c)
+static const char *read_text(struct line_cursor *c)
 {
     const uint8_t *text = c->at, *nul = c->failed ? NULL : memchr(text, '\0', (size_t)(c->end - text));
     skip(c, nul == NULL ? UINT64_MAX : (uint64_t)(nul - text) + 1);
@@ -74,7 +74,7 @@ struct line_names {
 };
 
 struct line_table {
-    struct cursor program;
+    struct line_cursor program;
     uint16_t version;
     unsigned offset_size, address_size, minimum, line_range, opcode_base;
     int8_t line_base;
@@ -94,10 +94,10 @@ struct line_unit {
 };
 
 /* All symbols that need a line, and the current position: rows ascend, so the next one is near. */
-struct search {
+struct line_reading {
     struct elf_build *build;
-    struct wanted *list;
-    uint32_t count, cursor;
+    struct line_symbol *list;
+    uint32_t count, near;
     enum elf_line_keep keep;
     bool as_gprof;                      /* for gprof's listings: as BFD reads, if that differs from DWARF */
     struct line_table table;            /* the current one */
@@ -116,37 +116,18 @@ struct search {
 
 static int compare_wanted(const void *x, const void *y)
 {
-    const struct wanted *a = x, *b = y;
+    const struct line_symbol *a = x, *b = y;
     return compare_pairs(a->address, b->address, a->symbol, b->symbol);
-}
-
-/* Moves the cursor to the first wanted address at or above low. */
-static void seek(struct search *s, uint64_t low)
-{
-    uint32_t i = s->cursor;
-    if ((i == 0 || s->list[i - 1].address < low) && (i == s->count || s->list[i].address >= low)) {
-        return;
-    }
-    uint32_t first = 0, last = s->count;
-    while (first < last) {
-        uint32_t middle = first + (last - first) / 2;
-        if (s->list[middle].address < low) {
-            first = middle + 1;
-        } else {
-            last = middle;
-        }
-    }
-    s->cursor = first;
 }
 
 static uint64_t path_hash(const void *context, uint32_t index)
 {
-    const struct search *s = context;
+    const struct line_reading *s = context;
     return table_hash_text(s->build->names.data + s->path_offsets[index], 0, 0);
 }
 
-/* Offset of a path among the names, where it stands once however many units have it. 0 as elf_build_name. */
-static uint32_t path_name(struct search *s, const char *path, size_t n)
+/* Returns the offset of a path among the names. It is stored once, however many units have it. 0 as elf_build_name. */
+static uint32_t path_name(struct line_reading *s, const char *path, size_t n)
 {
     struct arena *a = s->build->scratch;
     const char *names = s->build->names.data;
@@ -171,54 +152,47 @@ static uint32_t path_name(struct search *s, const char *path, size_t n)
     return added;
 }
 
-/* Remembers the MD5 of a file that has a path. Once for each table that names the file. */
-static void add_digest(struct search *s, const struct line_name *file)
+/* Returns the offset of the row's path among the names; 0 if it has none. Files are numbered from 1 before DWARF 5,
+ * then from 0. */
+static uint32_t row_file(struct line_reading *s, const struct line_row *row)
 {
-    if (file->md5 == NULL || file->cached == 0 || s->keep != ELF_LINE_KEEP_ROWS || s->digest_count == LIMIT_LINES) {
-        return;
-    }
-    struct object_digest *more =
-        arena_extend(s->build->out, s->digests, s->digest_count, &s->digest_capacity, sizeof *more);
-    s->no_memory |= more == NULL;
-    if (more != NULL) {
-        s->digests = more;
-        more[s->digest_count].file = file->cached;
-        memcpy(more[s->digest_count++].md5, file->md5, OBJECT_DIGEST_BYTES);
-    }
-}
-
-/* Copies the path of a file into out, cut at size. Returns its length, 0 if it has no name. */
-static size_t join_path(const struct line_table *t, const struct line_name *file, char *out, size_t size)
-{
-    if (file->text[0] == '\0') {
+    const struct line_table *t = &s->table;
+    const uint64_t number = row->file - (t->version < 5);
+    if (number >= t->files.count || row->line == 0 || row->line > UINT32_MAX) {
         return 0;
     }
-    const bool whole = file->text[0] == '/';
-    const char *folder = !whole && file->folder < t->folders.count ? t->folders.list[file->folder].text : "";
-    /* A relative folder is below folder 0, the compilation directory. */
-    const char *first = whole || folder[0] == '/' || file->folder == 0 ? "" : t->folders.list[0].text;
-    const int n = snprintf(out, size, "%s%s%s%s%s", first, first[0] == '\0' ? "" : "/", folder,
-                           folder[0] == '\0' ? "" : "/", file->text);
-    return n < 0 ? 0 : (size_t)n < size ? (size_t)n : size - 1;
-}
-
-/* Offset of the row's path among the names; 0 if it has none. Files are numbered from 1 before DWARF 5, then from 0. */
-static uint32_t row_file(struct search *s, const struct line_row *row)
-{
-    const uint64_t number = row->file - (s->table.version < 5);
-    if (number >= s->table.files.count || row->line == 0 || row->line > UINT32_MAX) {
-        return 0;
+    struct line_name *file = &t->files.list[number];
+    if (file->cached != 0) {
+        return file->cached;
     }
-    struct line_name *file = &s->table.files.list[number];
-    if (file->cached == 0) {
-        char path[LIMIT_SYMBOL_NAME];
-        file->cached = path_name(s, path, join_path(&s->table, file, path, sizeof path));
-        add_digest(s, file);
+    char path[LIMIT_SYMBOL_NAME];
+    size_t length = 0;
+    if (file->text[0] != '\0') {
+        const bool whole = file->text[0] == '/';
+        const char *folder = !whole && file->folder < t->folders.count ? t->folders.list[file->folder].text : "";
+        /* A relative folder is below folder 0, the compilation directory. */
+        const char *first = whole || folder[0] == '/' || file->folder == 0 ? "" : t->folders.list[0].text;
+        const int n = snprintf(path, sizeof path, "%s%s%s%s%s", first, first[0] == '\0' ? "" : "/", folder,
+                               folder[0] == '\0' ? "" : "/", file->text);
+        length = n < 0 ? 0 : (size_t)n < sizeof path ? (size_t)n : sizeof path - 1;
+    }
+    file->cached = path_name(s, path, length);
+
+    /* The MD5 of the file's text, once for each table that names the file. */
+    if (file->md5 != NULL && file->cached != 0 && s->keep == ELF_LINE_KEEP_ROWS && s->digest_count < LIMIT_LINES) {
+        struct object_digest *more =
+            arena_extend(s->build->out, s->digests, s->digest_count, &s->digest_capacity, sizeof *more);
+        s->no_memory |= more == NULL;
+        if (more != NULL) {
+            s->digests = more;
+            more[s->digest_count].file = file->cached;
+            memcpy(more[s->digest_count++].md5, file->md5, OBJECT_DIGEST_BYTES);
+        }
     }
     return file->cached;
 }
 
-static void keep_row(struct search *s, const struct line_row *row)
+static void keep_row(struct line_reading *s, const struct line_row *row)
 {
     uint32_t file = row_file(s, row);
     if (file == 0 || s->no_memory || s->too_many) {
@@ -248,38 +222,10 @@ static void keep_row(struct search *s, const struct line_row *row)
     s->rows[s->row_count++] = (struct object_line){row->low, row->high, file, (uint32_t)row->line, 0};
 }
 
-static void settle_row(struct search *s, const struct line_row *row)
-{
-    if (s->keep != ELF_LINE_KEEP_NONE) {
-        keep_row(s, row);
-    }
-    seek(s, row->low);
-    for (; s->cursor < s->count && s->list[s->cursor].address < row->high; s->cursor++) {
-        struct object_symbol *symbol = &s->build->object->symbols[s->list[s->cursor].symbol];
-        uint32_t file = symbol->line != 0 ? 0 : row_file(s, row);
-        if (file == 0) {
-            continue;
-        }
-        symbol->file = file;
-        symbol->line = (uint32_t)row->line;
-    }
-}
-
 static int compare_rows(const void *x, const void *y)
 {
     const struct object_line *a = x, *b = y;
     return compare_pairs(a->low, b->low, a->high, b->high);
-}
-
-/* They are nearly always sorted, and qsort needs their size again. */
-static bool rows_ascend(const struct search *s)
-{
-    for (uint32_t i = 1; i < s->row_count; i++) {
-        if (compare_rows(&s->rows[i - 1], &s->rows[i]) > 0) {
-            return false;
-        }
-    }
-    return true;
 }
 
 static int compare_digests(const void *x, const void *y)
@@ -289,26 +235,27 @@ static int compare_digests(const void *x, const void *y)
     return files != 0 ? files : memcmp(a->md5, b->md5, OBJECT_DIGEST_BYTES);
 }
 
-/* Puts the digests into the object, each once. */
-static void digests_finish(struct search *s)
+/* Moves the rows, and the digests of their files, into the object; or lets them be split by functions there. */
+static enum profd_status rows_finish(struct line_reading *s, const struct elf_dwarf *d, struct profd_error *e)
 {
     struct object *o = s->build->object;
-    if (s->digest_count == 0) {
-        return;
+    if (s->keep == ELF_LINE_KEEP_NONE || s->row_count == 0) {
+        return PROFD_OK;
     }
-    qsort(s->digests, s->digest_count, sizeof *s->digests, compare_digests);
-    for (uint32_t i = 0; i < s->digest_count; i++) {
-        if (o->digest_count == 0 || compare_digests(&s->digests[o->digest_count - 1], &s->digests[i]) != 0) {
-            s->digests[o->digest_count++] = s->digests[i];
-        }
+    if (s->no_memory) {
+        return profd_error_set(e, PROFD_NO_MEMORY, "out of memory for %" PRIu32 " source lines", s->row_count);
     }
-    o->digests = s->digests;
-}
-
-/* Puts the rows as they are into the object. */
-static enum profd_status rows_copy(struct search *s, struct profd_error *e)
-{
-    struct object *o = s->build->object;
+    /* They are nearly always sorted, and qsort needs their size again. */
+    bool ascend = true;
+    for (uint32_t i = 1; i < s->row_count && ascend; i++) {
+        ascend = compare_rows(&s->rows[i - 1], &s->rows[i]) <= 0;
+    }
+    if (!ascend) {
+        qsort(s->rows, s->row_count, sizeof *s->rows, compare_rows);
+    }
+    if (s->keep == ELF_LINE_KEEP_FUNCTIONS) {
+        return elf_line_functions_set(s->build, d, s->rows, s->row_count, e);
+    }
     if (s->too_many) {
         elf_build_note(s->build, "Source lines are not kept: there are more than %u.", LIMIT_LINES);
         return PROFD_OK;
@@ -319,27 +266,20 @@ static enum profd_status rows_copy(struct search *s, struct profd_error *e)
     }
     memcpy(o->lines, s->rows, s->row_count * sizeof *o->lines);
     o->line_count = s->row_count;
-    digests_finish(s);
+
+    if (s->digest_count > 0) {
+        qsort(s->digests, s->digest_count, sizeof *s->digests, compare_digests);
+        o->digests = s->digests;
+    }
+    for (uint32_t i = 0; i < s->digest_count; i++) {
+        if (o->digest_count == 0 || compare_digests(&s->digests[o->digest_count - 1], &s->digests[i]) != 0) {
+            s->digests[o->digest_count++] = s->digests[i];
+        }
+    }
     return PROFD_OK;
 }
 
-/* Puts the rows, perhaps split by functions, into the object. */
-static enum profd_status rows_finish(struct search *s, const struct elf_dwarf *d, struct profd_error *e)
-{
-    if (s->keep == ELF_LINE_KEEP_NONE || s->row_count == 0) {
-        return PROFD_OK;
-    }
-    if (s->no_memory) {
-        return profd_error_set(e, PROFD_NO_MEMORY, "out of memory for %" PRIu32 " source lines", s->row_count);
-    }
-    if (!rows_ascend(s)) {
-        qsort(s->rows, s->row_count, sizeof *s->rows, compare_rows);
-    }
-    return s->keep == ELF_LINE_KEEP_ROWS ? rows_copy(s, e)
-                                         : elf_line_functions_set(s->build, d, s->rows, s->row_count, e);
-}
-
-static struct line_name *add_name(struct search *s, struct line_names *names, const char *text)
+static struct line_name *add_name(struct line_reading *s, struct line_names *names, const char *text)
 {
     if (names->count == names->capacity) {
         uint32_t capacity = names->capacity * 2 + 64;
@@ -355,28 +295,8 @@ static struct line_name *add_name(struct search *s, struct line_names *names, co
     return &names->list[names->count++];
 }
 
-/* Header before DWARF 5: directories, then files, each list ended by an empty name. */
-static void read_old_names(struct search *s, struct cursor *c, const char *folder)
-{
-    struct line_table *t = &s->table;
-    const char *text;
-    (void)add_name(s, &t->folders, folder);
-    while ((text = read_text(c))[0] != '\0' && add_name(s, &t->folders, text) != NULL) {
-        continue;
-    }
-    while ((text = read_text(c))[0] != '\0') {
-        struct line_name *file = add_name(s, &t->files, text);
-        if (file == NULL) {
-            return;
-        }
-        file->folder = read_leb(c, false);
-        (void)read_leb(c, false);
-        (void)read_leb(c, false);
-    }
-}
-
 /* Reads a value in the header of DWARF 5: a number, or a text (then *text is set). */
-static uint64_t read_form(struct search *s, struct cursor *c, uint64_t form, const char **text)
+static uint64_t read_form(struct line_reading *s, struct line_cursor *c, uint64_t form, const char **text)
 {
     const Elf_Data *d = form == DW_FORM_strp ? s->texts : s->line_texts;
     uint64_t offset;
@@ -414,7 +334,7 @@ static uint64_t read_form(struct search *s, struct cursor *c, uint64_t form, con
 }
 
 /* Header of DWARF 5: a list, preceded by the description of its columns. */
-static void read_new_names(struct search *s, struct cursor *c, struct line_names *names)
+static void read_new_names(struct line_reading *s, struct line_cursor *c, struct line_names *names)
 {
     uint64_t kinds[16] = {0}, forms[16] = {0};
     uint64_t columns = read_number(c, 1);
@@ -443,16 +363,9 @@ static void read_new_names(struct search *s, struct cursor *c, struct line_names
     }
 }
 
-/* Returns the compilation directory of the unit with that line table, "" if unknown. O(log units). */
-static const char *unit_folder(const struct search *s, uint64_t table)
-{
-    uint32_t at = compare_find_first(s->units, s->unit_count, sizeof *s->units, table);
-    return at < s->unit_count && s->units[at].table == table ? s->units[at].folder : "";
-}
-
 /* Parses the header of a table; c holds it from its version to its last byte, and `offset` is where it is in the
  * section. False if it breaks DWARF's rules, or uses a form that line tables do not have. */
-static bool read_header(struct search *s, struct cursor c, uint64_t offset, unsigned offset_size)
+static bool read_header(struct line_reading *s, struct line_cursor c, uint64_t offset, unsigned offset_size)
 {
     struct line_table *t = &s->table;
     t->folders.count = t->files.count = 0;
@@ -477,74 +390,88 @@ static bool read_header(struct search *s, struct cursor c, uint64_t offset, unsi
         return false;
     }
     skip(&c, t->opcode_base - 1u);
-    if (t->version < 5) {
-        read_old_names(s, &c, unit_folder(s, offset));
-    } else {
+    if (t->version >= 5) {
         read_new_names(s, &c, &t->folders);
         read_new_names(s, &c, &t->files);
+        return !c.failed && t->folders.count > 0;
+    }
+
+    /* Before DWARF 5: directories, then files, each list ended by an empty name. Directory 0 is the compilation
+     * directory, which only the unit of the table states. */
+    const uint32_t unit = compare_find_first(s->units, s->unit_count, sizeof *s->units, offset);
+    const bool found = unit < s->unit_count && s->units[unit].table == offset;
+    const char *text;
+    (void)add_name(s, &t->folders, found ? s->units[unit].folder : "");
+    while ((text = read_text(&c))[0] != '\0' && add_name(s, &t->folders, text) != NULL) {
+        continue;
+    }
+    while ((text = read_text(&c))[0] != '\0') {
+        struct line_name *file = add_name(s, &t->files, text);
+        if (file == NULL) {
+            break;
+        }
+        file->folder = read_leb(&c, false);
+        (void)read_leb(&c, false); /* time and size */
+        (void)read_leb(&c, false);
     }
     return !c.failed && t->folders.count > 0;
 }
 
-/* The registers of the line program's machine. */
-struct registers {
+/* The registers of the machine that runs a line program. */
+struct line_registers {
     uint64_t address, file, line;
 };
 
-/* The machine, and the last row. */
-struct machine {
-    struct search *search;
-    struct registers now, row;
+/* The machine of a line program, and the last row that it made. */
+struct line_machine {
+    struct line_reading *line_reading;
+    struct line_registers now, row;
     bool has_row;
 };
 
-/* A row ends the range of the row before it; of rows with the same address the last one is used, as in BFD. */
-static void emit_row(struct machine *m)
+/* A row ends the range of the row before it; of rows with the same address the last one is used, as in BFD. The range
+ * is kept, and gives its line to the symbols that begin in it. */
+static void emit_row(struct line_machine *m)
 {
+    struct line_reading *s = m->line_reading;
     if (m->has_row && m->row.address < m->now.address) {
-        settle_row(m->search, &(struct line_row){m->row.address, m->now.address, m->row.file, m->row.line});
+        const struct line_row row = {m->row.address, m->now.address, m->row.file, m->row.line};
+        if (s->keep != ELF_LINE_KEEP_NONE) {
+            keep_row(s, &row);
+        }
+        uint32_t i = s->near; /* rows ascend, so that the next symbol is near */
+        if ((i > 0 && s->list[i - 1].address >= row.low) || (i < s->count && s->list[i].address < row.low)) {
+            i = compare_find_first(s->list, s->count, sizeof *s->list, row.low);
+        }
+        for (; i < s->count && s->list[i].address < row.high; i++) {
+            struct object_symbol *symbol = &s->build->object->symbols[s->list[i].symbol];
+            const uint32_t file = symbol->line != 0 ? 0 : row_file(s, &row);
+            if (file != 0) {
+                symbol->file = file;
+                symbol->line = (uint32_t)row.line;
+            }
+        }
+        s->near = i;
     }
     m->row = m->now;
     m->has_row = true;
 }
 
 /* In gprof's listings, a sequence of DWARF 5 begins with file 0, as in BFD 2.40, not with file 1, as in DWARF. */
-static void start_sequence(struct machine *m)
+static void start_sequence(struct line_machine *m)
 {
-    m->now = (struct registers){.file = m->search->as_gprof && m->search->table.version >= 5 ? 0 : 1, .line = 1};
+    m->now = (struct line_registers){.file = m->line_reading->as_gprof && m->line_reading->table.version >= 5 ? 0 : 1,
+                                     .line = 1};
     m->has_row = false;
 }
 
-static void run_extended(struct machine *m, struct cursor *c)
-{
-    uint64_t length = read_leb(c, false);
-    struct cursor operand = *c;
-    skip(c, length);
-    if (length == 0 || c->failed) {
-        return;
-    }
-    switch (read_number(&operand, 1)) {
-    case DW_LNE_end_sequence:
-        emit_row(m);
-        start_sequence(m);
-        break;
-    case DW_LNE_set_address:
-        m->now.address = read_number(&operand, m->search->table.address_size);
-        c->failed |= operand.failed;
-        /* Addresses ascend within a sequence; a new sequence makes no range with the previous row. */
-        m->has_row &= m->now.address >= m->row.address;
-        break;
-    default:
-        break;
-    }
-}
-
 /* Runs the table's program. False if it is damaged. */
-static bool run_program(struct search *s)
+static bool run_program(struct line_reading *s)
 {
     const struct line_table *t = &s->table;
-    struct machine m = {.search = s};
-    struct cursor c = t->program;
+    struct line_machine m = {.line_reading = s};
+    struct line_cursor c = t->program, operand;
+    uint64_t length;
     start_sequence(&m);
     while (!c.failed && c.at < c.end) {
         unsigned opcode = *c.at++;
@@ -556,8 +483,20 @@ static bool run_program(struct search *s)
             continue;
         }
         switch (opcode) {
-        case 0:
-            run_extended(&m, &c);
+        case 0: /* an extended opcode: its length, the opcode, operands */
+            length = read_leb(&c, false);
+            operand = c;
+            skip(&c, length);
+            opcode = length == 0 || c.failed ? 0 : (unsigned)read_number(&operand, 1);
+            if (opcode == DW_LNE_end_sequence) {
+                emit_row(&m);
+                start_sequence(&m);
+            } else if (opcode == DW_LNE_set_address) {
+                m.now.address = read_number(&operand, t->address_size);
+                c.failed |= operand.failed;
+                /* Addresses ascend within a sequence; a new sequence makes no range with the previous row. */
+                m.has_row &= m.now.address >= m.row.address;
+            }
             break;
         case DW_LNS_copy:
             emit_row(&m);
@@ -586,28 +525,6 @@ static bool run_program(struct search *s)
     return !c.failed;
 }
 
-static void read_tables(struct search *s, const Elf_Data *bytes)
-{
-    const uint8_t *start = bytes->d_buf;
-    struct cursor c = {.at = start, .end = start + bytes->d_size, .big_endian = s->build->object->big_endian};
-    while (c.end - c.at > 4 && !s->no_memory) {
-        const uint64_t offset = (uint64_t)(c.at - start);
-        uint64_t length = read_number(&c, 4);
-        const bool wide = length == UINT32_MAX; /* the 64-bit format of DWARF */
-        struct cursor table = c;
-        length = wide ? read_number(&c, 8) : length;
-        table.at = c.at;
-        skip(&c, length);
-        table.end = c.at;
-        if (c.failed || !read_header(s, table, offset, wide ? 8 : 4) || !run_program(s)) {
-            s->damaged++;
-        }
-        if (c.failed) {
-            return;
-        }
-    }
-}
-
 static int compare_units(const void *x, const void *y)
 {
     const struct line_unit *a = x, *b = y;
@@ -615,7 +532,7 @@ static int compare_units(const void *x, const void *y)
 }
 
 /* Finds the compilation directories of all units. */
-static void read_units(struct search *s, const struct elf_dwarf *d)
+static void read_units(struct line_reading *s, const struct elf_dwarf *d)
 {
     Dwarf_Die die;
     uint32_t capacity = 0;
@@ -644,30 +561,47 @@ enum profd_status elf_line_read(struct elf_build *b, const struct elf_dwarf *d, 
                                 struct profd_error *e)
 {
     const Elf_Data *bytes = elf_dwarf_section(d, ".debug_line");
-    struct search s = {.build = b,
-                       .keep = keep,
-                       .as_gprof = all,
-                       .texts = elf_dwarf_section(d, ".debug_str"),
-                       .line_texts = elf_dwarf_section(d, ".debug_line_str")};
+    struct line_reading s = {.build = b,
+                             .keep = keep,
+                             .as_gprof = all,
+                             .texts = elf_dwarf_section(d, ".debug_str"),
+                             .line_texts = elf_dwarf_section(d, ".debug_line_str")};
     if (bytes == NULL || bytes->d_size == 0) {
         return PROFD_OK;
     }
-    s.list = ARENA_ARRAY(b->scratch, (size_t)b->object->symbol_count + 1, struct wanted);
+    const struct object *o = b->object;
+    s.list = ARENA_ARRAY(b->scratch, (size_t)o->symbol_count + 1, struct line_symbol);
     if (s.list == NULL) {
         return profd_error_set(e, PROFD_NO_MEMORY, "out of memory for the lines of %" PRIu32 " symbols",
-                               b->object->symbol_count);
+                               o->symbol_count);
     }
-    const struct object *o = s.build->object;
     for (uint32_t i = 0; i < o->symbol_count; i++) {
         const struct object_symbol *symbol = &o->symbols[i];
         if ((all || symbol->bind == OBJECT_BIND_LOCAL) && symbol->flags & OBJECT_SYMBOL_EXECUTABLE) {
-            s.list[s.count++] = (struct wanted){symbol->address, i};
+            s.list[s.count++] = (struct line_symbol){symbol->address, i};
         }
     }
     qsort(s.list, s.count, sizeof *s.list, compare_wanted);
-    if (s.count > 0 || keep != ELF_LINE_KEEP_NONE) {
+
+    const uint8_t *start = bytes->d_buf;
+    struct line_cursor c = {.at = start, .end = start + bytes->d_size, .big_endian = o->big_endian};
+    if (s.count == 0 && keep == ELF_LINE_KEEP_NONE) {
+        c.at = c.end;
+    } else {
         read_units(&s, d);
-        read_tables(&s, bytes);
+    }
+    while (c.end - c.at > 4 && !s.no_memory && !c.failed) {
+        const uint64_t offset = (uint64_t)(c.at - start);
+        uint64_t length = read_number(&c, 4);
+        const bool wide = length == UINT32_MAX; /* the 64-bit format of DWARF */
+        struct line_cursor table = c;
+        length = wide ? read_number(&c, 8) : length;
+        table.at = c.at;
+        skip(&c, length);
+        table.end = c.at;
+        if (c.failed || !read_header(&s, table, offset, wide ? 8 : 4) || !run_program(&s)) {
+            s.damaged++;
+        }
     }
     free(s.table.folders.list);
     free(s.table.files.list);

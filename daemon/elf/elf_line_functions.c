@@ -29,7 +29,7 @@ struct line_spans {
 };
 
 /* The entries that are read, and the copy that is made of the current one. */
-struct reading {
+struct span_reading {
     struct elf_entries entries;
     struct line_spans *out;
     struct line_copy copy;
@@ -39,7 +39,7 @@ struct reading {
     bool no_memory;
 };
 
-static bool grow(struct reading *r, void *list, uint32_t count, uint32_t *capacity, size_t size)
+static bool grow(struct span_reading *r, void *list, uint32_t count, uint32_t *capacity, size_t size)
 {
     if (count < *capacity) {
         return true;
@@ -56,7 +56,7 @@ static bool grow(struct reading *r, void *list, uint32_t count, uint32_t *capaci
 }
 
 /* Adds a range of the current copy; extends an earlier one that it touches. False if no further range may be added. */
-static bool span_add(struct reading *r, uint64_t low, uint64_t high)
+static bool span_add(struct span_reading *r, uint64_t low, uint64_t high)
 {
     struct line_spans *s = r->out;
     if (low >= high) {
@@ -90,35 +90,6 @@ static bool span_add(struct reading *r, uint64_t low, uint64_t high)
     return true;
 }
 
-/* Reads a function's entry. BFD 2.40 leaves out lists of ranges that are given by an index, so they are left out here,
- * too. */
-static void function_read(struct reading *r)
-{
-    Dwarf_Die *entry = &r->entries.entry;
-    Dwarf_Attribute ranges;
-    Dwarf_Addr base, low, high;
-    ptrdiff_t at = 0;
-    r->copy = (struct line_copy){0};
-    r->first = r->out->span_count;
-    if (dwarf_attr(entry, DW_AT_ranges, &ranges) != NULL && dwarf_whatform(&ranges) == DW_FORM_rnglistx) {
-        return;
-    }
-    while ((at = dwarf_ranges(entry, at, &base, &low, &high)) > 0 && span_add(r, low, high)) {
-        continue;
-    }
-    r->out->damaged |= at < 0 && dwarf_hasattr(entry, DW_AT_ranges);
-    if (r->out->span_count == r->first || r->no_memory ||
-        !grow(r, &r->out->copies, r->out->copy_count, &r->out->copy_capacity, sizeof r->copy)) {
-        return;
-    }
-    r->copy.name = elf_dwarf_name(entry, &r->copy.certain);
-    Dwarf_Die origin;
-    if (r->copy.name == NULL) {
-        (void)elf_entries_origin(&r->entries, &origin);
-    }
-    r->out->copies[r->out->copy_count++] = r->copy;
-}
-
 static int span_compare(const void *x, const void *y)
 {
     const struct line_span *a = x, *b = y;
@@ -126,20 +97,44 @@ static int span_compare(const void *x, const void *y)
     return order != 0 ? order : compare_u64(a->high, b->high);
 }
 
-/* Finds all copies. NO_MEMORY. O(bytes + spans log spans); line_spans_done is wanted after a failure, too. */
+/* Finds all copies and their spans. The caller frees them, after a failure, too. NO_MEMORY. O(bytes + spans log spans).
+ */
 static enum profd_status line_spans_find(struct elf_build *b, const struct elf_dwarf *d, struct line_spans *out,
                                          struct profd_error *e)
 {
-    struct reading r = {.entries = {.dwarf = d->dwarf},
-                        .out = out,
-                        .most = d->bytes / 4 < UINT32_MAX / 4 ? d->bytes / 4 : UINT32_MAX / 4,
-                        .steps = d->bytes * 32};
+    struct span_reading r = {.entries = {.dwarf = d->dwarf},
+                             .out = out,
+                             .most = d->bytes / 4 < UINT32_MAX / 4 ? d->bytes / 4 : UINT32_MAX / 4,
+                             .steps = d->bytes * 32};
     *out = (struct line_spans){0};
     while (!r.no_memory && elf_entries_next(&r.entries)) {
-        if (r.entries.tag == DW_TAG_subprogram || r.entries.tag == DW_TAG_inlined_subroutine ||
-            r.entries.tag == DW_TAG_entry_point) {
-            function_read(&r);
+        if (r.entries.tag != DW_TAG_subprogram && r.entries.tag != DW_TAG_inlined_subroutine &&
+            r.entries.tag != DW_TAG_entry_point) {
+            continue;
         }
+        Dwarf_Die *entry = &r.entries.entry, origin;
+        Dwarf_Attribute ranges;
+        Dwarf_Addr base, low, high;
+        ptrdiff_t at = 0;
+        r.copy = (struct line_copy){0};
+        r.first = out->span_count;
+        /* BFD 2.40 leaves out lists of ranges that are given by an index, so they are left out here, too. */
+        if (dwarf_attr(entry, DW_AT_ranges, &ranges) != NULL && dwarf_whatform(&ranges) == DW_FORM_rnglistx) {
+            continue;
+        }
+        while ((at = dwarf_ranges(entry, at, &base, &low, &high)) > 0 && span_add(&r, low, high)) {
+            continue;
+        }
+        out->damaged |= at < 0 && dwarf_hasattr(entry, DW_AT_ranges);
+        if (out->span_count == r.first || r.no_memory ||
+            !grow(&r, &out->copies, out->copy_count, &out->copy_capacity, sizeof r.copy)) {
+            continue;
+        }
+        r.copy.name = elf_dwarf_name(entry, &r.copy.certain);
+        if (r.copy.name == NULL) {
+            (void)elf_entries_origin(&r.entries, &origin); /* it counts names that are in other files */
+        }
+        out->copies[out->copy_count++] = r.copy;
     }
     if (r.no_memory) {
         return profd_error_set(e, PROFD_NO_MEMORY, "out of memory for %" PRIu32 " inlined functions", out->span_count);
@@ -153,7 +148,7 @@ static enum profd_status line_spans_find(struct elf_build *b, const struct elf_d
 }
 
 /* A symbol that may own code. */
-struct owner {
+struct line_owner {
     uint64_t address;
     uint32_t symbol, named; /* its name among the object's line_functions; 0 before */
 };
@@ -164,57 +159,53 @@ struct painter {
     const struct object_line *rows;
     uint32_t row_count;
     struct line_spans spans;
-    struct owner *owners; /* ascending by address */
+    struct line_owner *owners; /* ascending by address */
     uint32_t owner_count, next_owner;
-    struct owner *held; /* the symbol found last; like BFD, it is used up to its end, whatever begins there */
-    uint64_t low, high; /* of .text */
-    struct heap heap;   /* open spans, the shortest on top; some may have ended */
+    struct line_owner *held; /* the symbol found last; like BFD, it is used up to its end, whatever begins there */
+    uint64_t low, high;      /* of .text */
+    struct heap heap;        /* open spans, the shortest on top; some may have ended */
     uint32_t next_span;
 };
 
 static int owner_compare(const void *x, const void *y)
 {
-    const struct owner *a = x, *b = y;
+    const struct line_owner *a = x, *b = y;
     return compare_pairs(a->address, b->address, a->symbol, b->symbol);
 }
 
-static uint64_t owner_end(const struct painter *p, const struct owner *owner)
+static uint64_t owner_end(const struct painter *p, const struct line_owner *line_owner)
 {
-    const struct object_symbol *s = &p->build->object->symbols[owner->symbol];
+    const struct object_symbol *s = &p->build->object->symbols[line_owner->symbol];
     return s->address + (s->size > 0 ? s->size : 1);
 }
 
-/* True if the symbol can name code. On AArch64, BFD uses functions and untyped symbols, except mapping symbols ($x, $d)
- * and tags. */
-static bool owner_possible(const struct elf_build *b, const struct object_symbol *s)
-{
-    if (b->object->machine != EM_AARCH64) {
-        return s->type != OBJECT_TYPE_DATA;
-    }
-    const char *name = s->name < b->names.size ? b->names.data + s->name : "";
-    bool mark = s->bind == OBJECT_BIND_LOCAL && name[0] == '$' && name[1] != '\0' && strchr("xdmfp", name[1]) != NULL &&
-                (name[2] == '\0' || name[2] == '.');
-    return (s->type == OBJECT_TYPE_NONE || s->type == OBJECT_TYPE_FUNCTION) && !mark;
-}
-
-/* Lists the symbols of .text; of several at one address the longest, and of those the first. */
+/* Lists the symbols of .text that can name code: the longest at each address, and the first of equally long ones. On
+ * AArch64, BFD uses functions and untyped symbols, except mapping symbols ($x, $d) and tags. */
 static bool owners_find(struct painter *p)
 {
     const struct object *o = p->build->object;
+    const struct buffer *names = &p->build->names;
     for (uint32_t i = 0; i < o->range_count && p->high == 0; i++) {
         if (o->ranges[i].kind == OBJECT_RANGE_TEXT) {
             p->low = o->ranges[i].low;
             p->high = o->ranges[i].high;
         }
     }
-    p->owners = ARENA_ARRAY(p->build->scratch, (size_t)o->symbol_count + 1, struct owner);
+    p->owners = ARENA_ARRAY(p->build->scratch, (size_t)o->symbol_count + 1, struct line_owner);
     if (p->owners == NULL) {
         return false;
     }
     for (uint32_t i = 0; i < o->symbol_count; i++) {
-        if (owner_possible(p->build, &o->symbols[i]) && o->symbols[i].address >= p->low &&
-            o->symbols[i].address < p->high) {
-            p->owners[p->owner_count++] = (struct owner){o->symbols[i].address, i, 0};
+        const struct object_symbol *s = &o->symbols[i];
+        bool possible = s->type != OBJECT_TYPE_DATA;
+        if (o->machine == EM_AARCH64) {
+            const char *name = s->name < names->size ? names->data + s->name : "";
+            const bool mark = s->bind == OBJECT_BIND_LOCAL && name[0] == '$' && name[1] != '\0' &&
+                              strchr("xdmfp", name[1]) != NULL && (name[2] == '\0' || name[2] == '.');
+            possible = (s->type == OBJECT_TYPE_NONE || s->type == OBJECT_TYPE_FUNCTION) && !mark;
+        }
+        if (possible && s->address >= p->low && s->address < p->high) {
+            p->owners[p->owner_count++] = (struct line_owner){s->address, i, 0};
         }
     }
     qsort(p->owners, p->owner_count, sizeof *p->owners, owner_compare);
@@ -230,36 +221,19 @@ static bool owners_find(struct painter *p)
     return true;
 }
 
-/* The first owner after the address. */
-static uint32_t owner_above(const struct painter *p, uint64_t address)
-{
-    return compare_find_first(p->owners, p->owner_count, sizeof *p->owners, address + 1);
-}
-
-/* Returns the number of its name, which is assigned on first use. */
-static uint32_t owner_name(struct painter *p, struct owner *owner)
+/* Returns the number of the owner's name, which is assigned on first use; 0 for NULL. */
+static uint32_t owner_name(struct painter *p, struct line_owner *line_owner)
 {
     struct object *o = p->build->object;
-    if (owner == NULL) {
+    if (line_owner == NULL) {
         return 0;
     }
-    if (owner->named == 0) {
-        const struct object_symbol *s = &o->symbols[owner->symbol];
-        owner->named = o->line_function_count;
+    if (line_owner->named == 0) {
+        const struct object_symbol *s = &o->symbols[line_owner->symbol];
+        line_owner->named = o->line_function_count;
         o->line_functions[o->line_function_count++] = (struct object_line_function){s->name, s->demangled};
     }
-    return owner->named;
-}
-
-/* A copy without a known name has the name of the symbol that begins at its address. */
-static bool copy_name_symbol(struct painter *p, struct line_copy *copy)
-{
-    uint32_t above = owner_above(p, copy->low);
-    if (copy->certain || above == 0 || p->owners[above - 1].address != copy->low) {
-        return false;
-    }
-    copy->named = owner_name(p, &p->owners[above - 1]);
-    return true;
+    return line_owner->named;
 }
 
 /* Names all copies. Each text is stored once, because many copies share it. */
@@ -279,7 +253,13 @@ static bool copies_name(struct painter *p, uint64_t most)
     uint32_t named = 0;
     for (uint32_t i = 0; i < s->copy_count; i++) {
         struct line_copy *copy = &s->copies[items[i].value];
-        if (copy->name == NULL || copy_name_symbol(p, copy)) {
+        if (copy->name == NULL) {
+            continue;
+        }
+        /* A copy without a certain name has the name of the symbol that begins at its address. */
+        const uint32_t above = compare_find_first(p->owners, p->owner_count, sizeof *p->owners, copy->low + 1);
+        if (!copy->certain && above > 0 && p->owners[above - 1].address == copy->low) {
+            copy->named = owner_name(p, &p->owners[above - 1]);
             continue;
         }
         if (copy->name != text) {
@@ -307,26 +287,8 @@ static bool span_before(const void *context, uint32_t x, uint32_t y)
     return m != n ? m < n : a->copy != b->copy ? a->copy > b->copy : x < y;
 }
 
-/* Returns the symbol that owns the address, and in *end where that may change. Addresses must ascend from call to call.
- */
-static struct owner *owner_at(struct painter *p, uint64_t address, uint64_t *end)
-{
-    while (p->next_owner < p->owner_count && p->owners[p->next_owner].address <= address) {
-        p->next_owner++;
-    }
-    if (p->held == NULL || owner_end(p, p->held) <= address) {
-        p->held = p->next_owner > 0 ? &p->owners[p->next_owner - 1] : NULL;
-    }
-    uint64_t until = p->held != NULL ? owner_end(p, p->held) : 0;
-    if (until <= address) {
-        until = p->next_owner < p->owner_count ? p->owners[p->next_owner].address : UINT64_MAX;
-    }
-    *end = until;
-    return p->held;
-}
-
 /* Returns the function that owns the address, and in *end where that may change. Addresses must ascend from call to
- * call. */
+ * call. The shortest copy there owns it; without one, the symbol before it does. */
 static uint32_t function_at(struct painter *p, uint64_t address, uint64_t *end)
 {
     const struct line_spans *s = &p->spans;
@@ -344,37 +306,24 @@ static uint32_t function_at(struct painter *p, uint64_t address, uint64_t *end)
         until = span->high < until ? span->high : until;
     }
     if (named == 0) {
-        uint64_t owned;
-        named = owner_name(p, owner_at(p, address, &owned));
+        while (p->next_owner < p->owner_count && p->owners[p->next_owner].address <= address) {
+            p->next_owner++;
+        }
+        if (p->held == NULL || owner_end(p, p->held) <= address) {
+            p->held = p->next_owner > 0 ? &p->owners[p->next_owner - 1] : NULL;
+        }
+        uint64_t owned = p->held != NULL ? owner_end(p, p->held) : 0;
+        if (owned <= address) {
+            owned = p->next_owner < p->owner_count ? p->owners[p->next_owner].address : UINT64_MAX;
+        }
+        named = owner_name(p, p->held);
         until = owned < until ? owned : until;
     }
     *end = until;
     return named;
 }
 
-/* Splits the part of line l in [low, high), which is above all earlier ones, into pieces after n others in out; if out
- * is NULL, only counts them. */
-static uint32_t line_split(struct painter *p, const struct object_line *l, uint64_t low, uint64_t high,
-                           struct object_line *last, struct object_line *out, uint32_t n)
-{
-    for (uint64_t at = low, end; at < high; at = end) {
-        struct object_line piece = {.low = at, .file = l->file, .line = l->line};
-        piece.function = function_at(p, at, &end);
-        piece.high = end = end < high ? end : high;
-        bool more = n > 0 && last->high == at && last->file == l->file && last->line == l->line &&
-                    last->function == piece.function;
-        if (out != NULL && more) {
-            out[n - 1].high = end;
-        } else if (out != NULL) {
-            out[n] = piece;
-        }
-        n += !more;
-        *last = piece;
-    }
-    return n;
-}
-
-/* Splits all rows. gprof also looks up the addresses between them. */
+/* Splits all rows into pieces of one function, and returns how many there are. out: NULL, or room for them. */
 static uint32_t lines_split(struct painter *p, struct object_line *out)
 {
     struct object_line last = {0};
@@ -384,12 +333,25 @@ static uint32_t lines_split(struct painter *p, struct object_line *out)
     p->held = NULL;
     for (uint32_t i = 0; i < p->row_count && end < p->high; i++) {
         const struct object_line *l = &p->rows[i];
-        uint64_t high = l->high < p->high ? l->high : p->high;
+        const uint64_t high = l->high < p->high ? l->high : p->high;
+        /* gprof also looks up the addresses between the rows, so that the owner that is held there may end. */
         for (; end < l->low && end < high; end = until < l->low ? until : l->low) {
             (void)function_at(p, end, &until);
         }
-        n = line_split(p, l, end, high, &last, out, n);
-        end = high > end ? high : end;
+        for (; end < high; end = until) {
+            struct object_line piece = {.low = end, .file = l->file, .line = l->line};
+            piece.function = function_at(p, end, &until);
+            piece.high = until = until < high ? until : high;
+            const bool same = n > 0 && last.high == end && last.file == l->file && last.line == l->line &&
+                              last.function == piece.function;
+            n += !same;
+            if (out != NULL && same) {
+                out[n - 1].high = until;
+            } else if (out != NULL) {
+                out[n - 1] = piece;
+            }
+            last = piece;
+        }
     }
     return n;
 }

@@ -8,61 +8,49 @@
 
 #define NOTE_MAX 4000 /* bytes; object_decode takes LIMIT_SYMBOL_NAME */
 
-/* What reads the code of a file; each may be NULL. */
-struct code_readers {
-    struct elf_arcs *arcs;
-    struct elf_instructions *instructions;
-};
-
-/* Reads each executable section once: hashes it and its functions, and passes it to the readers. */
-static enum profd_status read_code(struct elf_build *b, const struct elf_file *f, const struct elf_functions *functions,
-                                   const struct code_readers *readers, struct sha256_ctx *hash, uint32_t *count,
-                                   struct profd_error *e)
-{
-    uint32_t *code;
-    enum profd_status status = elf_file_code(f, b->scratch, &code, count, e);
-    for (uint32_t i = 0; status == PROFD_OK && i < *count; i++) {
-        const GElf_Shdr *s = &f->sections[code[i]];
-        const uint8_t *bytes;
-        status = elf_file_bytes(f, s, &bytes, e);
-        if (status == PROFD_OK) {
-            elf_id_hash_section(hash, s, bytes);
-            status = readers->arcs != NULL ? elf_arcs_scan(readers->arcs, s, bytes, e) : PROFD_OK;
-        }
-        if (status == PROFD_OK && readers->instructions != NULL) {
-            status = elf_instructions_scan(readers->instructions, s, bytes, e);
-        }
-        if (status == PROFD_OK && readers->arcs != NULL) {
-            elf_code_hash(b, f, functions, s, bytes);
-        }
-    }
-    return status;
-}
-
-static enum profd_status read_arcs(struct elf_build *b, const struct elf_file *f, struct elf_plt *plt,
-                                   const struct elf_read_options *options, struct sha256_ctx *hash, uint32_t *sections,
+/* Reads each executable section once: hashes it and its functions, and finds the arcs and instructions in it. *count:
+ * its executable sections. */
+static enum profd_status read_code(struct elf_build *b, const struct elf_file *f, struct elf_plt *plt,
+                                   const struct elf_read_options *options, struct sha256_ctx *hash, uint32_t *count,
                                    struct profd_error *e)
 {
     struct elf_functions functions;
-    struct code_readers readers = {.arcs = NULL};
+    struct elf_arcs *arcs = NULL;
+    struct elf_instructions *instructions = NULL;
+    uint32_t *code;
     enum profd_status status = elf_functions_make(b, &functions, e);
-    if (status == PROFD_OK && options->static_arcs) {
-        status = elf_arcs_new(b, f, &functions, plt, &readers.arcs, e);
+    if (!status && options->static_arcs) {
+        status = elf_arcs_new(b, f, &functions, plt, &arcs, e);
     }
-    if (status == PROFD_OK && options->instructions) {
-        status = elf_instructions_new(b, f, &functions, &readers.instructions, e);
+    if (!status && options->instructions) {
+        status = elf_instructions_new(b, f, &functions, &instructions, e);
     }
-    if (status == PROFD_OK) {
-        status = read_code(b, f, &functions, &readers, hash, sections, e);
+    if (!status) {
+        status = elf_file_code(f, b->scratch, &code, count, e);
     }
-    if (status == PROFD_OK && readers.arcs != NULL) {
-        status = elf_arcs_finish(readers.arcs, e);
+    for (uint32_t i = 0; !status && i < *count; i++) {
+        const GElf_Shdr *s = &f->sections[code[i]];
+        const uint8_t *bytes;
+        status = elf_file_bytes(f, s, &bytes, e);
+        if (!status) {
+            elf_id_hash_section(hash, s, bytes);
+            status = arcs != NULL ? elf_arcs_scan(arcs, s, bytes, e) : PROFD_OK;
+        }
+        if (!status && instructions != NULL) {
+            status = elf_instructions_scan(instructions, s, bytes, e);
+        }
+        if (!status && arcs != NULL) {
+            elf_code_hash(b, f, &functions, s, bytes);
+        }
     }
-    if (status == PROFD_OK && readers.instructions != NULL) {
-        status = elf_instructions_finish(readers.instructions, e);
+    if (!status && arcs != NULL) {
+        status = elf_arcs_finish(arcs, e);
     }
-    elf_arcs_free(readers.arcs);
-    elf_instructions_free(readers.instructions);
+    if (!status && instructions != NULL) {
+        status = elf_instructions_finish(instructions, e);
+    }
+    elf_arcs_free(arcs);
+    elf_instructions_free(instructions);
     return status;
 }
 
@@ -76,14 +64,14 @@ static enum profd_status open_debug(int debug, const struct elf_build *b, bool h
     }
     struct buildid id;
     enum profd_status status = elf_file_open(debug, b->scratch, out, e);
-    if (status == PROFD_OK) {
+    if (!status) {
         status = elf_id_from_notes(*out, &id, e);
     }
     if (status == PROFD_NOT_FOUND) {
         return profd_error_set(e, PROFD_WRONG_BUILD, "a debug file must have the build-id %s; this one has none",
                                b->object->id.text);
     }
-    if (status != PROFD_OK) {
+    if (status) {
         return profd_error_wrap(e, status, "debug file");
     }
     if (strcmp(id.text, b->object->id.text) != 0) {
@@ -93,84 +81,64 @@ static enum profd_status open_debug(int debug, const struct elf_build *b, bool h
     return PROFD_OK;
 }
 
-/* Stored for a local reader; not for a file without .text. */
-static enum profd_status read_text(struct elf_build *b, const struct elf_file *f, struct profd_error *e)
-{
-    const GElf_Shdr *s = elf_file_find(f, ".text");
-    if (s == NULL) {
-        return PROFD_OK;
-    }
-    const uint8_t *bytes;
-    TRY(elf_file_bytes(f, s, &bytes, e));
-    b->object->text = (const uint8_t *)arena_copy(b->out, (const char *)bytes, (size_t)s->sh_size);
-    if (b->object->text == NULL) {
-        return profd_error_set(e, PROFD_NO_MEMORY, "out of memory for %" PRIu64 " bytes of .text", s->sh_size);
-    }
-    b->object->text_address = s->sh_addr;
-    b->object->text_size = s->sh_size;
-    return PROFD_OK;
-}
-
-static enum profd_status read_dwarf(struct elf_build *b, const struct elf_file *f, const struct elf_file *separate,
-                                    const struct elf_read_options *options, struct profd_error *e)
-{
-    struct elf_dwarf d;
-    enum profd_status status = PROFD_OK;
-    elf_dwarf_open(&d, b, f, separate);
-    if (d.dwarf != NULL && (options->lines || options->all_lines)) {
-        const enum elf_line_keep keep = options->line_table ? ELF_LINE_KEEP_FUNCTIONS
-                                        : options->rows     ? ELF_LINE_KEEP_ROWS
-                                                            : ELF_LINE_KEEP_NONE;
-        status = elf_line_read(b, &d, options->all_lines, keep, e);
-    }
-    if (status == PROFD_OK && d.dwarf != NULL && options->inlined) {
-        status = elf_inlined_read(b, &d, e);
-    }
-    elf_dwarf_close(&d);
-    return status;
-}
-
 /* Reads everything after the header. *separate: the debug file, if it was opened; the caller closes it. */
 static enum profd_status read_object(struct elf_build *b, const struct elf_file *f, int debug,
                                      const struct elf_read_options *options, struct elf_file **separate,
                                      struct profd_error *e)
 {
     struct object *o = b->object;
-    bool has_id = elf_id_from_notes(f, &o->id, NULL) == PROFD_OK;
+    const bool has_id = elf_id_from_notes(f, &o->id, NULL) == PROFD_OK;
     struct elf_plt plt = {0};
     struct sha256_ctx hash;
     uint32_t sections = 0;
     sha256_init(&hash);
-    enum profd_status status = debug < 0 ? PROFD_OK : open_debug(debug, b, has_id, separate, e);
-    if (status == PROFD_OK) {
-        status = elf_symbols_read(b, f, *separate, e);
+    if (debug >= 0) {
+        TRY(open_debug(debug, b, has_id, separate, e));
     }
-    if (status == PROFD_OK) {
-        status = elf_ranges_read(b, f, e);
-    }
-    if (status == PROFD_OK) {
-        status = elf_plt_read(b, f, &plt, e);
-    }
-    if (status == PROFD_OK) {
-        status = read_arcs(b, f, &plt, options, &hash, &sections, e);
-    }
-    if (status == PROFD_OK && !has_id) {
-        status = elf_id_from_code(&hash, sections, &o->id, e);
-    }
-    if (status != PROFD_OK) {
-        return status;
+    TRY(elf_symbols_read(b, f, *separate, e));
+    TRY(elf_ranges_read(b, f, e));
+    TRY(elf_plt_read(b, f, &plt, e));
+    TRY(read_code(b, f, &plt, options, &hash, &sections, e));
+    if (!has_id) {
+        TRY(elf_id_from_code(&hash, sections, &o->id, e));
     }
     elf_id_variant(&hash, o, b->names.data, o->variant);
-    if (options->text) {
-        status = read_text(b, f, e);
+
+    const GElf_Shdr *text = options->text ? elf_file_find(f, ".text") : NULL;
+    if (text != NULL) {
+        const uint8_t *bytes;
+        TRY(elf_file_bytes(f, text, &bytes, e));
+        o->text = (const uint8_t *)arena_copy(b->out, (const char *)bytes, (size_t)text->sh_size);
+        if (o->text == NULL) {
+            return profd_error_set(e, PROFD_NO_MEMORY, "out of memory for %" PRIu64 " bytes of .text", text->sh_size);
+        }
+        o->text_address = text->sh_addr;
+        o->text_size = text->sh_size;
     }
-    if (status == PROFD_OK && (options->lines || options->all_lines || options->inlined)) {
-        status = read_dwarf(b, f, *separate, options, e);
+
+    const bool lines = options->lines || options->all_lines;
+    if (lines || options->inlined) {
+        struct elf_dwarf d;
+        enum profd_status status = PROFD_OK;
+        elf_dwarf_open(&d, b, f, *separate);
+        if (d.dwarf != NULL && lines) {
+            const enum elf_line_keep keep = options->line_table ? ELF_LINE_KEEP_FUNCTIONS
+                                            : options->rows     ? ELF_LINE_KEEP_ROWS
+                                                                : ELF_LINE_KEEP_NONE;
+            status = elf_line_read(b, &d, options->all_lines, keep, e);
+        }
+        if (!status && d.dwarf != NULL && options->inlined) {
+            status = elf_inlined_read(b, &d, e);
+        }
+        elf_dwarf_close(&d);
+        if (status) {
+            return status;
+        }
     }
-    if (status == PROFD_OK && options->demangle) {
+    if (options->demangle) {
         elf_demangle_all(b, !options->no_cxx, !options->no_rust);
     }
-    return status;
+    return PROFD_OK;
 }
 
 enum profd_status elf_read(int executable, int debug, const struct elf_read_options *options, struct arena *a,
@@ -188,7 +156,7 @@ enum profd_status elf_read(int executable, int debug, const struct elf_read_opti
     struct elf_file *f = NULL, *separate = NULL;
     enum profd_status status =
         b.names.failed ? elf_build_names_full(&b, e) : elf_file_open(executable, b.scratch, &f, e);
-    if (status == PROFD_OK) {
+    if (!status) {
         elf_build_limit(&b, f->size);
         b.object->machine = f->machine;
         b.object->bits = f->bits;
@@ -198,12 +166,12 @@ enum profd_status elf_read(int executable, int debug, const struct elf_read_opti
     }
     elf_file_close(separate);
     elf_file_close(f);
-    arena_free(b.scratch); /* freed now; otherwise the tables and two copies of the names would be in memory at the same
-                              time */
-    if (status == PROFD_OK) {
+    /* Freed before the names are copied, so that the tables and two copies of the names never exist together. */
+    arena_free(b.scratch);
+    if (!status) {
         status = elf_build_finish(&b, e);
     }
-    if (status == PROFD_OK) {
+    if (!status) {
         *out = b.object;
     }
     buffer_done(&b.names);

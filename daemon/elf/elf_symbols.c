@@ -7,33 +7,6 @@
 #include "proto/limits.h"
 #include "proto/object_note.h"
 
-/* Section numbers above 65279 are in a separate table. */
-static enum profd_status load_wide_sections(struct elf_symtab *t, uint32_t index, struct profd_error *e)
-{
-    const struct elf_file *f = t->file;
-    for (uint32_t i = 0; i < f->section_count; i++) {
-        const GElf_Shdr *s = &f->sections[i];
-        if (s->sh_type == SHT_SYMTAB_SHNDX && s->sh_link == index) {
-            return elf_file_data(f, s, &t->wide_sections, e);
-        }
-    }
-    return PROFD_OK;
-}
-
-/* Reads the names, with a NUL after the last byte; nearly every table ends with one. */
-static enum profd_status load_strings(struct elf_symtab *t, const GElf_Shdr *s, struct arena *a, struct profd_error *e)
-{
-    const uint8_t *bytes;
-    TRY(elf_file_bytes(t->file, s, &bytes, e));
-    t->strings_size = s->sh_size;
-    t->strings = s->sh_size > 0 && bytes[s->sh_size - 1] == '\0'
-                     ? (const char *)bytes
-                     : arena_copy(a, (const char *)bytes, (size_t)s->sh_size);
-    return t->strings != NULL
-               ? PROFD_OK
-               : profd_error_set(e, PROFD_NO_MEMORY, "out of memory for %" PRIu64 " bytes of names", t->strings_size);
-}
-
 enum profd_status elf_symtab_load(const struct elf_file *f, uint32_t index, struct arena *a, struct elf_symtab **out,
                                   struct profd_error *e)
 {
@@ -58,8 +31,24 @@ enum profd_status elf_symtab_load(const struct elf_file *f, uint32_t index, stru
     }
     *t = (struct elf_symtab){.file = f, .count = (uint32_t)(s->sh_size / entry)};
     TRY(elf_file_data(f, s, &t->symbols, e));
-    TRY(load_strings(t, &f->sections[s->sh_link], a, e));
-    TRY(load_wide_sections(t, index, e));
+
+    /* The last name must have an end. Nearly every table of strings ends with a NUL; another one is copied with it. */
+    const GElf_Shdr *names = &f->sections[s->sh_link];
+    const uint8_t *bytes;
+    TRY(elf_file_bytes(f, names, &bytes, e));
+    t->strings_size = names->sh_size;
+    t->strings = names->sh_size > 0 && bytes[names->sh_size - 1] == '\0'
+                     ? (const char *)bytes
+                     : arena_copy(a, (const char *)bytes, (size_t)names->sh_size);
+    if (t->strings == NULL) {
+        return profd_error_set(e, PROFD_NO_MEMORY, "out of memory for %" PRIu64 " bytes of names", t->strings_size);
+    }
+    for (uint32_t i = 0; i < f->section_count; i++) {
+        if (f->sections[i].sh_type == SHT_SYMTAB_SHNDX && f->sections[i].sh_link == index) {
+            TRY(elf_file_data(f, &f->sections[i], &t->wide_sections, e));
+            break;
+        }
+    }
     *out = t;
     return PROFD_OK;
 }
@@ -118,17 +107,6 @@ static bool is_executable(const struct elf_file *f, const struct elf_symbol *s)
     return !s->special && s->section < f->section_count && f->sections[s->section].sh_flags & SHF_EXECINSTR;
 }
 
-/* $x, $d, $a, $t: mapping symbols of the assembler, nearly one for each function. */
-static bool is_mapping_mark(const struct elf_file *f, const struct elf_symbol *s)
-{
-    if (f->machine != EM_AARCH64 && f->machine != EM_ARM && f->machine != EM_RISCV) {
-        return false;
-    }
-    const char *n = s->name;
-    return s->bind == STB_LOCAL && s->type == STT_NOTYPE && n[0] == '$' && n[1] != '\0' &&
-           (n[2] == '\0' || n[2] == '.' || n[1] == 'x');
-}
-
 static bool is_bound_name(const struct elf_symbol *s)
 {
     return s->bind != STB_LOCAL && (strcmp(s->name, "__executable_start") == 0 || strcmp(s->name, "etext") == 0);
@@ -137,13 +115,18 @@ static bool is_bound_name(const struct elf_symbol *s)
 /* The rule of object.h for symbols that are left out. */
 static bool is_wanted(const struct elf_file *f, const struct elf_symbol *s)
 {
-    if (s->type == STT_SECTION || s->type == STT_FILE || s->name[0] == '\0') {
+    const char *n = s->name;
+    if (s->type == STT_SECTION || s->type == STT_FILE || n[0] == '\0') {
         return false;
     }
     if (is_bound_name(s) && !(s->special && s->section == SHN_UNDEF)) {
         return true;
     }
-    if (s->special || is_mapping_mark(f, s)) {
+    /* $x, $d, $a, $t: mapping symbols of the assembler, nearly one for each function. */
+    const bool mapping = (f->machine == EM_AARCH64 || f->machine == EM_ARM || f->machine == EM_RISCV) &&
+                         s->bind == STB_LOCAL && s->type == STT_NOTYPE && n[0] == '$' && n[1] != '\0' &&
+                         (n[2] == '\0' || n[2] == '.' || n[1] == 'x');
+    if (s->special || mapping) {
         return false;
     }
     return is_executable(f, s) || (s->bind == STB_WEAK && object_type(s->type) != OBJECT_TYPE_DATA);
@@ -185,34 +168,21 @@ static void add_symbol(struct elf_build *b, const struct elf_file *f, const stru
     }
 }
 
-/* How gprof classifies all names of its table, the executable's own .symtab. *bits stays NULL for other tables. */
-static enum profd_status judge_names(struct elf_build *b, const struct elf_symtab *t, uint8_t flags, uint8_t **bits,
-                                     struct profd_error *e)
-{
-    if ((flags & (OBJECT_SYMBOL_DYNAMIC | OBJECT_SYMBOL_DEBUG)) != 0) {
-        return PROFD_OK;
-    }
-    *bits = ARENA_ARRAY(b->scratch, LOCAL_NAMES_BYTES((size_t)t->strings_size), uint8_t);
-    if (*bits == NULL) {
-        return profd_error_set(e, PROFD_NO_MEMORY, "out of memory for %" PRIu64 " bytes of names", t->strings_size);
-    }
-    local_names_judge(t->strings, (size_t)t->strings_size, *bits);
-    return PROFD_OK;
-}
-
-static bool is_unlisted(const struct elf_symtab *t, const struct elf_symbol *s, const uint8_t *bits)
-{
-    return bits != NULL && object_bind(s->bind) == OBJECT_BIND_LOCAL &&
-           !local_names_listed(t->strings, (size_t)(s->name - t->strings), bits);
-}
-
+/* Adds the wanted symbols of a table to the object, each with these flags. */
 static enum profd_status read_table(struct elf_build *b, const struct elf_symtab *t, uint8_t flags,
                                     struct profd_error *e)
 {
     struct elf_symbol s;
     uint32_t wanted = 0;
-    uint8_t *bits = NULL;
-    TRY(judge_names(b, t, flags, &bits, e));
+    uint8_t *listed = NULL;
+    /* gprof classifies the local names of its table, which is the executable's own .symtab. */
+    if ((flags & (OBJECT_SYMBOL_DYNAMIC | OBJECT_SYMBOL_DEBUG)) == 0) {
+        listed = ARENA_ARRAY(b->scratch, LOCAL_NAMES_BYTES((size_t)t->strings_size), uint8_t);
+        if (listed == NULL) {
+            return profd_error_set(e, PROFD_NO_MEMORY, "out of memory for %" PRIu64 " bytes of names", t->strings_size);
+        }
+        local_names_judge(t->strings, (size_t)t->strings_size, listed);
+    }
     for (uint32_t i = 1; i < t->count; i++) {
         elf_symtab_get(t, i, &s);
         wanted += is_wanted(t->file, &s);
@@ -224,9 +194,11 @@ static enum profd_status read_table(struct elf_build *b, const struct elf_symtab
     for (uint32_t i = 1; i < t->count; i++) {
         elf_symtab_get(t, i, &s);
         if (is_wanted(t->file, &s)) {
-            add_symbol(b, t->file, &s, (uint8_t)(flags | (is_unlisted(t, &s, bits) ? OBJECT_SYMBOL_UNLISTED : 0)));
+            const bool unlisted = listed != NULL && object_bind(s.bind) == OBJECT_BIND_LOCAL &&
+                                  !local_names_listed(t->strings, (size_t)(s.name - t->strings), listed);
+            add_symbol(b, t->file, &s, (uint8_t)(flags | (unlisted ? OBJECT_SYMBOL_UNLISTED : 0)));
         }
-        /* All at once, because millions of symbols may share one long name. */
+        /* Stops at once, because millions of symbols may share one long name. */
         if (b->names.failed) {
             return elf_build_names_full(b, e);
         }
@@ -274,35 +246,23 @@ enum profd_status elf_symbols_read(struct elf_build *b, const struct elf_file *f
     return PROFD_OK;
 }
 
-/* foo.cold, foo.cold.3: parts that gcc and clang expect to run rarely. */
-static bool is_cold(const char *name)
-{
-    const char *p = strstr(name, ".cold");
-    return p != NULL && p != name && (p[5] == '\0' || p[5] == '.');
-}
-
-/* A marker of the linker script marks an end of code, not a function. */
-static bool is_marker(const char *name)
-{
-    static const char *const markers[] = {"etext", "_etext", "__etext", "__executable_start", "__bss_start", "_edata",
-                                          "edata", "_end",   "end"};
-    for (size_t i = 0; i < sizeof markers / sizeof *markers; i++) {
-        if (strcmp(name, markers[i]) == 0) {
-            return true;
-        }
-    }
-    return false;
-}
-
 static bool is_function(const struct object_symbol *s, const char *name)
 {
+    /* Linker scripts mark the ends of code with untyped symbols. */
+    static const char *const markers[] = {"etext", "_etext", "__etext", "__executable_start", "__bss_start", "_edata",
+                                          "edata", "_end",   "end"};
     if (!(s->flags & OBJECT_SYMBOL_EXECUTABLE)) {
         return false;
     }
     if (s->type == OBJECT_TYPE_FUNCTION || s->type == OBJECT_TYPE_IFUNC) {
         return true;
     }
-    return s->type == OBJECT_TYPE_NONE && s->bind != OBJECT_BIND_LOCAL && !is_marker(name);
+    for (size_t i = 0; i < sizeof markers / sizeof *markers; i++) {
+        if (strcmp(name, markers[i]) == 0) {
+            return false;
+        }
+    }
+    return s->type == OBJECT_TYPE_NONE && s->bind != OBJECT_BIND_LOCAL;
 }
 
 static int compare_functions(const void *x, const void *y)
@@ -311,11 +271,34 @@ static int compare_functions(const void *x, const void *y)
     return compare_pairs(a->address, b->address, a->first, b->first);
 }
 
-/* Makes one entry for each address, with the longest extent. An entry that is also the name of a complete function is
- * not cold. */
-static uint32_t collapse(struct elf_function *list, uint32_t *symbols, uint32_t n)
+enum profd_status elf_functions_make(struct elf_build *b, struct elf_functions *out, struct profd_error *e)
 {
-    uint32_t kept = 0;
+    const struct object *o = b->object;
+    const char *names = b->names.data; /* not yet moved into the object */
+    uint32_t n = 0, kept = 0;
+    for (uint32_t i = 0; i < o->symbol_count; i++) {
+        n += is_function(&o->symbols[i], names + o->symbols[i].name);
+    }
+    struct elf_function *list = ARENA_ARRAY(b->scratch, (size_t)n + 1, struct elf_function);
+    uint32_t *symbols = ARENA_ARRAY(b->scratch, (size_t)n + 1, uint32_t);
+    if (list == NULL || symbols == NULL) {
+        return profd_error_set(e, PROFD_NO_MEMORY, "out of memory for %" PRIu32 " functions", n);
+    }
+    n = 0;
+    for (uint32_t i = 0; i < o->symbol_count; i++) {
+        const struct object_symbol *s = &o->symbols[i];
+        const char *name = names + s->name;
+        if (is_function(s, name)) {
+            /* foo.cold, foo.cold.3: parts that gcc and clang expect to run rarely. */
+            const char *p = strstr(name, ".cold");
+            const bool cold = p != NULL && p != name && (p[5] == '\0' || p[5] == '.');
+            list[n++] = (struct elf_function){s->address, s->address + s->size, i, 1, cold};
+        }
+    }
+    qsort(list, n, sizeof *list, compare_functions);
+
+    /* One entry remains for each address, with the longest extent. An entry that is also the name of a complete
+     * function is not cold. */
     for (uint32_t i = 0; i < n; i++) {
         symbols[i] = list[i].first;
         list[i].first = i;
@@ -335,33 +318,7 @@ static uint32_t collapse(struct elf_function *list, uint32_t *symbols, uint32_t 
             list[i].end = i + 1 < kept ? list[i + 1].address : UINT64_MAX;
         }
     }
-    return kept;
-}
-
-enum profd_status elf_functions_make(struct elf_build *b, struct elf_functions *out, struct profd_error *e)
-{
-    const struct object *o = b->object;
-    const char *names = b->names.data; /* not yet moved into the object */
-    uint32_t n = 0;
-    for (uint32_t i = 0; i < o->symbol_count; i++) {
-        n += is_function(&o->symbols[i], names + o->symbols[i].name);
-    }
-    struct elf_function *list = ARENA_ARRAY(b->scratch, (size_t)n + 1, struct elf_function);
-    uint32_t *symbols = ARENA_ARRAY(b->scratch, (size_t)n + 1, uint32_t);
-    if (list == NULL || symbols == NULL) {
-        return profd_error_set(e, PROFD_NO_MEMORY, "out of memory for %" PRIu32 " functions", n);
-    }
-    n = 0;
-    for (uint32_t i = 0; i < o->symbol_count; i++) {
-        const struct object_symbol *s = &o->symbols[i];
-        if (is_function(s, names + s->name)) {
-            list[n++] = (struct elf_function){s->address, s->address + s->size, i, 1, is_cold(names + s->name)};
-        }
-    }
-    qsort(list, n, sizeof *list, compare_functions);
-    out->list = list;
-    out->symbols = symbols;
-    out->count = collapse(list, symbols, n);
+    *out = (struct elf_functions){list, symbols, kept};
     return PROFD_OK;
 }
 
@@ -405,24 +362,12 @@ static int compare_ranges(const void *x, const void *y)
     return order != 0 ? order : compare_u64(a->high, b->high);
 }
 
+/* Adds nothing if the range is empty or passes the end of the address space. */
 static void add_range(struct object *o, uint64_t low, uint64_t size, enum object_range_kind kind)
 {
     uint64_t high;
-    if (size == 0 || __builtin_add_overflow(low, size, &high)) {
-        return;
-    }
-    o->ranges[o->range_count++] = (struct object_range){low, high, (uint8_t)kind};
-}
-
-/* Without symbols, functions are found by the calls to them. No call goes to the entry point, so without this it would
- * be a part of the function before it. */
-static void add_entry(struct object *o, uint64_t entry)
-{
-    for (uint32_t i = 0; !o->has_names && i < o->range_count; i++) {
-        if (o->ranges[i].kind == OBJECT_RANGE_TEXT && entry > o->ranges[i].low && entry < o->ranges[i].high) {
-            add_range(o, entry, o->ranges[i].high - entry, OBJECT_RANGE_EXECUTABLE);
-            return;
-        }
+    if (size != 0 && !__builtin_add_overflow(low, size, &high)) {
+        o->ranges[o->range_count++] = (struct object_range){low, high, (uint8_t)kind};
     }
 }
 
@@ -445,7 +390,15 @@ enum profd_status elf_ranges_read(struct elf_build *b, const struct elf_file *f,
                   : elf_ranges_is_plt(f, s) ? OBJECT_RANGE_PLT
                                             : OBJECT_RANGE_EXECUTABLE);
     }
-    add_entry(o, f->entry);
+    /* Without symbols, functions are found by the calls to them. No call goes to the entry point, so without a range of
+     * its own it would be a part of the function before it. */
+    for (uint32_t i = 0; !o->has_names && i < o->range_count; i++) {
+        const struct object_range *r = &o->ranges[i];
+        if (r->kind == OBJECT_RANGE_TEXT && f->entry > r->low && f->entry < r->high) {
+            add_range(o, f->entry, r->high - f->entry, OBJECT_RANGE_EXECUTABLE);
+            break;
+        }
+    }
     for (uint32_t i = 0; i < f->segment_count; i++) {
         if (f->segments[i].p_type == PT_LOAD && f->segments[i].p_flags & PF_X) {
             add_range(o, f->segments[i].p_vaddr, f->segments[i].p_memsz, OBJECT_RANGE_SEGMENT);

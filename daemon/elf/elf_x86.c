@@ -24,14 +24,14 @@ static const char two_bytes[257] = "mmmm-.....-.-m.Bmmmmmmmmmmmmmmmm"
                                    "mmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmm";
 
 /* The instruction being decoded. */
-struct cursor {
+struct x86_cursor {
     const uint8_t *p;
     size_t n, at, address;
     bool wide, operand16, address_override, rex_w;
     bool failed;
 };
 
-static uint8_t next_byte(struct cursor *c)
+static uint8_t next_byte(struct x86_cursor *c)
 {
     if (c->at >= c->n || c->at >= 15) {
         c->failed = true;
@@ -40,7 +40,7 @@ static uint8_t next_byte(struct cursor *c)
     return c->p[c->at++];
 }
 
-static void skip(struct cursor *c, size_t n)
+static void skip(struct x86_cursor *c, size_t n)
 {
     c->at += n;
     if (c->at > c->n || c->at > 15) {
@@ -49,7 +49,7 @@ static void skip(struct cursor *c, size_t n)
 }
 
 /* Reads ModRM, SIB and displacement; returns ModRM. */
-static uint8_t skip_operand(struct cursor *c)
+static uint8_t skip_operand(struct x86_cursor *c)
 {
     uint8_t modrm = next_byte(c), mod = modrm >> 6, rm = modrm & 7;
     if (mod == 3) {
@@ -65,12 +65,12 @@ static uint8_t skip_operand(struct cursor *c)
     return modrm;
 }
 
-static size_t immediate(const struct cursor *c)
+static size_t immediate(const struct x86_cursor *c)
 {
     return c->operand16 && !c->rex_w ? 2 : 4;
 }
 
-static void only_narrow(struct cursor *c, size_t n)
+static void only_narrow(struct x86_cursor *c, size_t n)
 {
     if (c->wide) {
         c->failed = true;
@@ -79,43 +79,34 @@ static void only_narrow(struct cursor *c, size_t n)
     }
 }
 
-/* Skips the operand after ModRM, for the letters that have one. */
-static void skip_with_modrm(struct cursor *c, char kind)
+static void skip_rest(struct x86_cursor *c, char kind)
 {
-    uint8_t reg = skip_operand(c) >> 3 & 7;
-    switch (kind) {
-    case 'B':
-        skip(c, 1);
-        break;
-    case '3':
-        only_narrow(c, 1);
-        break;
-    case 'Z':
-        skip(c, immediate(c));
-        break;
-    case 't':
-        skip(c, reg < 2 ? 1 : 0);
-        break;
-    case 'T':
-        skip(c, reg < 2 ? immediate(c) : 0);
-        break;
-    default:
-        break;
-    }
-}
-
-static void skip_rest(struct cursor *c, char kind)
-{
+    uint8_t reg;
     switch (kind) {
     case '.':
         break;
     case 'm':
+        skip_operand(c);
+        break;
     case 'B':
+        skip_operand(c);
+        skip(c, 1);
+        break;
     case '3':
+        skip_operand(c);
+        only_narrow(c, 1);
+        break;
     case 'Z':
+        skip_operand(c);
+        skip(c, immediate(c));
+        break;
     case 't':
+        reg = skip_operand(c) >> 3 & 7;
+        skip(c, reg < 2 ? 1 : 0);
+        break;
     case 'T':
-        skip_with_modrm(c, kind);
+        reg = skip_operand(c) >> 3 & 7;
+        skip(c, reg < 2 ? immediate(c) : 0);
         break;
     case 'c':
     case 'b':
@@ -154,7 +145,7 @@ static void skip_rest(struct cursor *c, char kind)
 }
 
 /* Vector encodings: payload bytes, then an opcode of map 1, 2, 3 (or 5, 6 in EVEX; 8–10 in XOP). */
-static void skip_vector(struct cursor *c, unsigned map)
+static void skip_vector(struct x86_cursor *c, unsigned map)
 {
     uint8_t opcode = next_byte(c);
     if (map == 1 && opcode == 0x77) {
@@ -168,9 +159,9 @@ static void skip_vector(struct cursor *c, unsigned map)
     }
 }
 
-/* 0x62, 0x8f, 0xc4, 0xc5: vector prefixes, or an older instruction by the next byte. True if it was a vector
- * instruction. */
-static bool skip_escape(struct cursor *c, uint8_t opcode)
+/* 0x62, 0x8f, 0xc4, 0xc5: the next byte decides between a vector prefix and an older instruction. Returns whether it
+ * was a vector instruction. */
+static bool skip_escape(struct x86_cursor *c, uint8_t opcode)
 {
     uint8_t first = c->at < c->n ? c->p[c->at] : 0;
     if (opcode == 0x8f ? (first & 31) < 8 : !c->wide && first < 0xc0) {
@@ -190,53 +181,37 @@ static bool skip_escape(struct cursor *c, uint8_t opcode)
     return true;
 }
 
-static void skip_two_bytes(struct cursor *c)
-{
-    uint8_t opcode = next_byte(c);
-    if (opcode == 0x38 || opcode == 0x3a) {
-        next_byte(c);
-        skip_rest(c, opcode == 0x38 ? 'm' : 'B');
-    } else {
-        skip_rest(c, two_bytes[opcode]);
-    }
-}
-
-/* Skips prefixes and returns the opcode. A REX prefix is effective only directly before it. */
-static uint8_t read_opcode(struct cursor *c)
-{
-    for (;;) {
-        uint8_t byte = next_byte(c);
-        char kind = one_byte[byte];
-        if (c->failed) {
-            return 0;
-        }
-        if (kind == 'p') {
-            c->operand16 |= byte == 0x66;
-            c->address_override |= byte == 0x67;
-            c->rex_w = false;
-        } else if (kind == 'r' && c->wide) {
-            c->rex_w = (byte & 8) != 0;
-        } else {
-            return byte;
-        }
-    }
-}
-
 bool elf_x86_decode(const uint8_t *p, size_t n, bool wide, struct elf_x86 *out)
 {
-    struct cursor c = {.p = p, .n = n, .wide = wide};
-    uint8_t opcode = read_opcode(&c);
+    struct x86_cursor c = {.p = p, .n = n, .wide = wide};
+    uint8_t opcode = next_byte(&c);
+    char kind;
+    for (; (kind = one_byte[opcode]) == 'p' || (kind == 'r' && wide); opcode = next_byte(&c)) {
+        if (c.failed) {
+            return false;
+        }
+        /* A REX prefix is effective only directly before the opcode. */
+        c.rex_w = kind == 'r' && (opcode & 8) != 0;
+        c.operand16 |= opcode == 0x66;
+        c.address_override |= opcode == 0x67;
+    }
     if (c.failed) {
         return false;
     }
-    size_t at = c.at - 1;
+    const size_t at = c.at - 1;
     bool plain = true;
     if (opcode == 0x0f) {
-        skip_two_bytes(&c);
-    } else if (one_byte[opcode] == 'x') {
+        const uint8_t second = next_byte(&c);
+        if (second == 0x38 || second == 0x3a) {
+            next_byte(&c);
+            skip_rest(&c, second == 0x38 ? 'm' : 'B');
+        } else {
+            skip_rest(&c, two_bytes[second]);
+        }
+    } else if (kind == 'x') {
         plain = !skip_escape(&c, opcode);
-    } else if (one_byte[opcode] != 'r') {
-        skip_rest(&c, one_byte[opcode]);
+    } else if (kind != 'r') {
+        skip_rest(&c, kind);
     }
     if (c.failed) {
         return false;

@@ -19,13 +19,13 @@
 
 #include "proto/status.h"
 
-/* Programs of seccomp: what a process may still ask of the kernel. */
+/* The seccomp program of a worker: which system calls it may make. */
 
-#define SANDBOX_FILTER_STEPS 180
+#define FILTER_STEPS 180
 
 struct sandbox_filter {
-    struct sock_filter code[SANDBOX_FILTER_STEPS];
-    unsigned short count; /* beyond SANDBOX_FILTER_STEPS: it was too long */
+    struct sock_filter code[FILTER_STEPS];
+    unsigned short count; /* above FILTER_STEPS: it was too long */
 };
 
 /* Our own ELF header, provided by the linker: its machine determines the numbers of system calls. */
@@ -33,7 +33,7 @@ extern const ElfW(Ehdr) __ehdr_start __attribute__((visibility("hidden")));
 
 static void add(struct sandbox_filter *p, uint16_t code, uint32_t value, uint8_t yes, uint8_t no)
 {
-    if (p->count < SANDBOX_FILTER_STEPS) {
+    if (p->count < FILTER_STEPS) {
         p->code[p->count] = (struct sock_filter){code, yes, no, value};
     }
     p->count++;
@@ -44,92 +44,37 @@ static void load(struct sandbox_filter *p, size_t offset)
     add(p, BPF_LD | BPF_W | BPF_ABS, (uint32_t)offset, 0, 0);
 }
 
+/* Loads the low half of an argument. The machines of profd are little-endian. */
+static void load_argument(struct sandbox_filter *p, size_t number)
+{
+    load(p, offsetof(struct seccomp_data, args) + 8 * number);
+}
+
 static void verdict(struct sandbox_filter *p, uint32_t what)
 {
     add(p, BPF_RET | BPF_K, what, 0, 0);
 }
 
-/* Offset of the low or high half of an argument (the machines of profd are little-endian). */
-static size_t argument(size_t number, size_t half)
+/* Gives the same verdict on each call of the list. */
+static void decide(struct sandbox_filter *p, const long *calls, size_t count, uint32_t what)
 {
-    return offsetof(struct seccomp_data, args) + 8 * number + 4 * half;
+    for (size_t i = 0; i < count; i++) {
+        add(p, BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)calls[i], 0, 1);
+        verdict(p, what);
+    }
 }
 
-static void sandbox_filter_allow(struct sandbox_filter *p, long call)
-{
-    add(p, BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)call, 0, 1);
-    verdict(p, SECCOMP_RET_ALLOW);
-}
-
-/* Answers EPERM to the call. */
-static void sandbox_filter_refuse(struct sandbox_filter *p, long call)
-{
-    add(p, BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)call, 0, 1);
-    verdict(p, SECCOMP_RET_ERRNO | EPERM);
-}
-
-/* Loads the number of the call again. */
 /* Allows the call if the argument, an int for the kernel, has one of at most 250 values; with another, the process is
  * ended. */
-static void sandbox_filter_allow_with(struct sandbox_filter *p, long call, unsigned number, const uint32_t *values,
-                                      uint8_t count)
+static void allow_with(struct sandbox_filter *p, long call, unsigned number, const uint32_t *values, uint8_t count)
 {
     add(p, BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)call, 0, (uint8_t)(count + 3));
-    load(p, argument(number, 0));
+    load_argument(p, number);
     for (uint8_t i = 0; i < count; i++) {
         add(p, BPF_JMP | BPF_JEQ | BPF_K, values[i], (uint8_t)(count - i), 0);
     }
     verdict(p, SECCOMP_RET_KILL_PROCESS);
     verdict(p, SECCOMP_RET_ALLOW);
-}
-
-/* mmap of private anonymous memory, and mprotect; both never executable. */
-static void sandbox_filter_allow_memory(struct sandbox_filter *p)
-{
-    /* mmap: private, anonymous, never executable, no file. */
-    add(p, BPF_JMP | BPF_JEQ | BPF_K, SYS_mmap, 0, 8);
-    load(p, argument(2, 0));
-    add(p, BPF_JMP | BPF_JSET | BPF_K, PROT_EXEC, 4, 0);
-    load(p, argument(3, 0));
-    add(p, BPF_JMP | BPF_JSET | BPF_K, MAP_ANONYMOUS, 0, 2);
-    add(p, BPF_JMP | BPF_JSET | BPF_K, MAP_SHARED, 1, 0);
-    add(p, BPF_JMP | BPF_JSET | BPF_K, MAP_PRIVATE, 1, 0);
-    verdict(p, SECCOMP_RET_KILL_PROCESS);
-    verdict(p, SECCOMP_RET_ALLOW);
-    /* mprotect: the allocator needs it when its first heap is full; never with PROT_EXEC. */
-    add(p, BPF_JMP | BPF_JEQ | BPF_K, SYS_mprotect, 0, 4);
-    load(p, argument(2, 0));
-    add(p, BPF_JMP | BPF_JSET | BPF_K, PROT_EXEC, 0, 1);
-    verdict(p, SECCOMP_RET_KILL_PROCESS);
-    verdict(p, SECCOMP_RET_ALLOW);
-}
-
-/* A process that makes calls of another machine's numbering is ended. */
-static void sandbox_filter_begin(struct sandbox_filter *p)
-{
-    uint32_t arch = (uint32_t)__ehdr_start.e_machine | __AUDIT_ARCH_64BIT | __AUDIT_ARCH_LE;
-    p->count = 0;
-    load(p, offsetof(struct seccomp_data, arch));
-    add(p, BPF_JMP | BPF_JEQ | BPF_K, arch, 1, 0);
-    verdict(p, SECCOMP_RET_KILL_PROCESS);
-    load(p, offsetof(struct seccomp_data, nr));
-}
-
-/* Installs it permanently for this process; otherwise is the verdict for other calls (SECCOMP_RET_…). NO_NEW_PRIVS must
- * be set. INTERNAL if the kernel refuses, or if the program is too long. */
-static enum profd_status sandbox_filter_install(struct sandbox_filter *p, uint32_t otherwise, struct profd_error *e)
-{
-    verdict(p, otherwise);
-    if (p->count > SANDBOX_FILTER_STEPS) {
-        return profd_error_set(e, PROFD_INTERNAL, "the sandbox's program has %u steps, above %d", p->count,
-                               SANDBOX_FILTER_STEPS);
-    }
-    struct sock_fprog program = {p->count, p->code};
-    if (syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program) != 0) {
-        return profd_error_set(e, PROFD_INTERNAL, "the kernel refused the sandbox's seccomp program: %s",
-                               strerror(errno));
-    }
-    return PROFD_OK;
 }
 
 /* The kernel's structure as of version 6; older kernels use its beginning. */
@@ -201,15 +146,16 @@ void sandbox_lower(const struct sandbox_limits *limits)
     }
 }
 
-/* The system calls of a worker. */
+/* Installs the seccomp program permanently for this process; any call that it does not name ends the process.
+ * NO_NEW_PRIVS must be set. INTERNAL if the kernel refuses it. */
 static enum profd_status install_filter(int output, struct profd_error *e)
 {
     static const long free_calls[] = {
         SYS_read,    SYS_pread64, SYS_fstat,         SYS_munmap,           SYS_mremap,         SYS_brk,    SYS_futex,
         SYS_sysinfo, SYS_exit,    SYS_exit_group,    SYS_rt_sigreturn,     SYS_rt_sigprocmask, SYS_gettid, SYS_getpid,
         SYS_madvise, SYS_close,   SYS_clock_gettime, SYS_sched_getaffinity /* malloc, when memory is exhausted */};
-    /* Calls with a path, which libdw makes: it asks for the path of a descriptor, and looks for other files of
-     * -gsplit-dwarf and dwz. */
+    /* libdw makes calls with a path: it asks for the path of a descriptor, and looks for other files of -gsplit-dwarf
+     * and dwz. They fail with EPERM. */
     static const long path_calls[] = {
         SYS_openat, SYS_readlinkat, SYS_newfstatat, SYS_statx, SYS_faccessat,
 #ifdef __x86_64__
@@ -219,22 +165,52 @@ static enum profd_status install_filter(int output, struct profd_error *e)
     /* Descriptor 2 is closed. A library that writes its last words there gets an error, and ends by its own signal. */
     const uint32_t out[] = {(uint32_t)output, 2}, self[] = {(uint32_t)getpid()}, mine[] = {0};
     const uint32_t asks[] = {F_GETFD, F_GETFL, F_GET_SEALS};
-    struct sandbox_filter f;
-    sandbox_filter_begin(&f);
-    for (size_t i = 0; i < sizeof free_calls / sizeof *free_calls; i++) {
-        sandbox_filter_allow(&f, free_calls[i]);
+    struct sandbox_filter f = {.count = 0};
+
+    /* Another machine's numbering would give the numbers below another meaning. */
+    const uint32_t arch = (uint32_t)__ehdr_start.e_machine | __AUDIT_ARCH_64BIT | __AUDIT_ARCH_LE;
+    load(&f, offsetof(struct seccomp_data, arch));
+    add(&f, BPF_JMP | BPF_JEQ | BPF_K, arch, 1, 0);
+    verdict(&f, SECCOMP_RET_KILL_PROCESS);
+    load(&f, offsetof(struct seccomp_data, nr));
+    decide(&f, free_calls, sizeof free_calls / sizeof *free_calls, SECCOMP_RET_ALLOW);
+    decide(&f, path_calls, sizeof path_calls / sizeof *path_calls, SECCOMP_RET_ERRNO | EPERM);
+
+    /* mmap: private, anonymous, never executable, no file. */
+    add(&f, BPF_JMP | BPF_JEQ | BPF_K, SYS_mmap, 0, 8);
+    load_argument(&f, 2);
+    add(&f, BPF_JMP | BPF_JSET | BPF_K, PROT_EXEC, 4, 0);
+    load_argument(&f, 3);
+    add(&f, BPF_JMP | BPF_JSET | BPF_K, MAP_ANONYMOUS, 0, 2);
+    add(&f, BPF_JMP | BPF_JSET | BPF_K, MAP_SHARED, 1, 0);
+    add(&f, BPF_JMP | BPF_JSET | BPF_K, MAP_PRIVATE, 1, 0);
+    verdict(&f, SECCOMP_RET_KILL_PROCESS);
+    verdict(&f, SECCOMP_RET_ALLOW);
+
+    /* mprotect: the allocator needs it when its first heap is full; never with PROT_EXEC. */
+    add(&f, BPF_JMP | BPF_JEQ | BPF_K, SYS_mprotect, 0, 4);
+    load_argument(&f, 2);
+    add(&f, BPF_JMP | BPF_JSET | BPF_K, PROT_EXEC, 0, 1);
+    verdict(&f, SECCOMP_RET_KILL_PROCESS);
+    verdict(&f, SECCOMP_RET_ALLOW);
+
+    allow_with(&f, SYS_write, 0, out, 2);
+    allow_with(&f, SYS_writev, 0, out + 1, 1);
+    allow_with(&f, SYS_pwrite64, 0, out, 1);
+    allow_with(&f, SYS_fcntl, 1, asks, 3);
+    allow_with(&f, SYS_tgkill, 0, self, 1); /* abort() */
+    allow_with(&f, SYS_prlimit64, 0, mine, 1);
+    verdict(&f, SECCOMP_RET_KILL_PROCESS);
+    if (f.count > FILTER_STEPS) {
+        return profd_error_set(e, PROFD_INTERNAL, "the sandbox's program has %u steps, above %d", f.count,
+                               FILTER_STEPS);
     }
-    for (size_t i = 0; i < sizeof path_calls / sizeof *path_calls; i++) {
-        sandbox_filter_refuse(&f, path_calls[i]);
+    const struct sock_fprog program = {f.count, f.code};
+    if (syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program) != 0) {
+        return profd_error_set(e, PROFD_INTERNAL, "the kernel refused the sandbox's seccomp program: %s",
+                               strerror(errno));
     }
-    sandbox_filter_allow_memory(&f);
-    sandbox_filter_allow_with(&f, SYS_write, 0, out, 2);
-    sandbox_filter_allow_with(&f, SYS_writev, 0, out + 1, 1);
-    sandbox_filter_allow_with(&f, SYS_pwrite64, 0, out, 1);
-    sandbox_filter_allow_with(&f, SYS_fcntl, 1, asks, 3);
-    sandbox_filter_allow_with(&f, SYS_tgkill, 0, self, 1); /* abort() */
-    sandbox_filter_allow_with(&f, SYS_prlimit64, 0, mine, 1);
-    return sandbox_filter_install(&f, SECCOMP_RET_KILL_PROCESS, e);
+    return PROFD_OK;
 }
 
 enum profd_status sandbox_enter(const struct sandbox_limits *limits, unsigned descriptors, int output,

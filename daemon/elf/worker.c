@@ -92,30 +92,20 @@ static enum profd_status take_budget(const struct worker_job *job, struct profd_
     return PROFD_OK;
 }
 
-/* The note states if this is the attempt without source lines. */
-static void add_left_out(const struct worker_job *job, struct arena *a, struct object *o)
-{
-    if (job->left_out[0] == '\0') {
-        return;
-    }
-    const char *note = arena_format(a, "%s%s%s", o->note, o->note[0] == '\0' ? "" : " ", job->left_out);
-    if (note != NULL) {
-        o->note = note;
-    }
-}
-
+/* Reads the object and writes it as the answer. */
 static enum profd_status answer(const struct worker_job *job, struct arena *a, struct profd_error *e)
 {
     struct object *o;
-    enum profd_status status = elf_read(WORKER_EXECUTABLE, job->has_debug ? WORKER_DEBUG : -1, &job->options, a, &o, e);
-    if (status != PROFD_OK) {
-        return status;
+    TRY(elf_read(WORKER_EXECUTABLE, job->has_debug ? WORKER_DEBUG : -1, &job->options, a, &o, e));
+    if (job->left_out[0] != '\0') {
+        const char *note = arena_format(a, "%s%s%s", o->note, o->note[0] == '\0' ? "" : " ", job->left_out);
+        o->note = note != NULL ? note : o->note;
     }
-    add_left_out(job, a, o);
     uint8_t *bytes;
     size_t size;
     TRY(object_encode(o, &bytes, &size, e));
     struct worker_answer head = {.magic = WORKER_MAGIC, .status = PROFD_OK, .done = 1, .size = size};
+    enum profd_status status = PROFD_OK;
     if (size > job->limits.answer_bytes - sizeof head) {
         status =
             profd_error_set(e, PROFD_LIMIT, "an object's description may have at most %llu bytes; this one has %zu",
@@ -151,39 +141,30 @@ void worker_read(const struct worker_job *job)
     }
 }
 
-/* Moves the three descriptors to their numbers, which may overlap. */
-static bool arrange(const struct worker_job *job, int executable, int debug, int answer_fd)
+_Noreturn void worker_run(const struct worker_job *job, int executable, int debug, int answer_fd, worker_act *act)
 {
-    int e = fcntl(executable, F_DUPFD, 64), a = fcntl(answer_fd, F_DUPFD, 64);
-    int d = job->has_debug ? fcntl(debug, F_DUPFD, 64) : -1;
-    if (e < 0 || a < 0 || (job->has_debug && d < 0)) {
-        return false;
-    }
-    if (dup2(e, WORKER_EXECUTABLE) < 0 || dup2(a, WORKER_ANSWER) < 0) {
-        return false;
+    prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
+    prctl(PR_SET_NAME, "profd-worker", 0, 0, 0);
+
+    /* The descriptors' numbers may overlap with those that the worker uses: copies above both are moved there. */
+    const int e = fcntl(executable, F_DUPFD, 64), a = fcntl(answer_fd, F_DUPFD, 64);
+    const int d = job->has_debug ? fcntl(debug, F_DUPFD, 64) : -1;
+    if (e < 0 || a < 0 || (job->has_debug && d < 0) || dup2(e, WORKER_EXECUTABLE) < 0 || dup2(a, WORKER_ANSWER) < 0 ||
+        (job->has_debug && dup2(d, WORKER_DEBUG) < 0)) {
+        _exit(1);
     }
     if (!job->has_debug) {
         close(WORKER_DEBUG);
-    }
-    return !job->has_debug || dup2(d, WORKER_DEBUG) >= 0;
-}
-
-_Noreturn void worker_run(const struct worker_job *job, int executable, int debug, int answer_fd, worker_act *act)
-{
-    struct profd_error e = {""};
-    prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
-    prctl(PR_SET_NAME, "profd-worker", 0, 0, 0);
-    if (!arrange(job, executable, debug, answer_fd)) {
-        _exit(1);
     }
     if (SANDBOX_POSSIBLE) {
         close(0);
         close(1);
         close(2);
     }
-    struct sandbox_limits most = {job->limits.memory, job->limits.cpu_seconds, job->limits.answer_bytes};
-    if (sandbox_enter(&most, WORKER_DESCRIPTORS, WORKER_ANSWER, &e) != PROFD_OK) {
-        worker_refuse(PROFD_INTERNAL, e.sentence);
+    const struct sandbox_limits most = {job->limits.memory, job->limits.cpu_seconds, job->limits.answer_bytes};
+    struct profd_error why = {""};
+    if (sandbox_enter(&most, WORKER_DESCRIPTORS, WORKER_ANSWER, &why) != PROFD_OK) {
+        worker_refuse(PROFD_INTERNAL, why.sentence);
     } else {
         act(job);
     }

@@ -1,4 +1,4 @@
-/* One executable's parse in a process of its own: from three descriptors to an answer in the third. */
+/* Reads one executable in a process of its own, which has three descriptors and writes its answer to the third. */
 #ifndef PROFD_ELF_WORKER_H
 #define PROFD_ELF_WORKER_H
 
@@ -14,37 +14,37 @@ enum { WORKER_EXECUTABLE = 3, WORKER_DEBUG = 4, WORKER_ANSWER = 5, WORKER_DESCRI
 
 #define WORKER_MAGIC 0x70726f66u
 
-/* What a worker may take. */
+/* The limits of a worker, and the figures that broker_start sets. */
 struct worker_limits {
     uint64_t memory;       /* LIMIT_WORKER_MEMORY_MAX */
-    uint64_t cpu_seconds;  /* before the sizes are known; then LIMIT_WORKER_CPU_SECONDS and so on */
+    uint64_t cpu_seconds;  /* of any file; lowered by the file's size once its headers were read */
     uint64_t answer_bytes; /* LIMIT_OBJECT_ANSWER */
-    int headers_ms;        /* by the clock, until the headers were read; then 10 × the CPU seconds: cores are busy */
+    int headers_ms;        /* by the clock, for the headers; then 10 × the CPU seconds, because cores may be busy */
 };
 
 struct worker_job {
     bool has_debug;
     struct elf_read_options options;
     struct worker_limits limits;
-    char left_out[256]; /* sentence for the note: why this is a second, lesser attempt; "" otherwise */
+    char left_out[256]; /* a sentence for the object's note: what this second attempt leaves out; "" in the first */
 };
 
-/* The answer's head; size bytes of the encoded object follow. Written by a process that may be owned by the file: every
- * field is checked by its reader. */
+/* The answer's head; size bytes of the encoded object follow. The file may control the process that writes it, so its
+ * reader checks every field. */
 struct worker_answer {
     uint32_t magic, status, budget_seconds, done;
     uint64_t size;
     char sentence[512];
 };
 
-/* The function that a worker runs in the sandbox. The real one is worker_read; tests pass others to check the sandbox.
- * It returns no value: the result is the answer. */
+/* The function that a worker runs in the sandbox. Its result is the answer that it writes. Tests pass functions of
+ * their own to check the sandbox. */
 typedef void worker_act(const struct worker_job *job);
 
-/* Reads the executable and writes the answer. */
+/* The worker_act of profd: reads the executable and writes the answer. */
 worker_act worker_read;
 
-/* In a fresh child: arranges the descriptors, builds the walls, acts, exits. */
+/* Runs in a new child process: moves the descriptors to their numbers, enters the sandbox, acts and exits. */
 _Noreturn void worker_run(const struct worker_job *job, int executable, int debug, int answer, worker_act *act);
 
 /* Writes an answer without an object. */

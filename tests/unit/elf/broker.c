@@ -19,7 +19,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "elf/broker_loop.h"
 #include "elf/elf_read.h"
 #include "elf/sandbox.h"
 #include "elf/worker.h"
