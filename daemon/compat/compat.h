@@ -1,4 +1,4 @@
-/* Options of gprof's listings. */
+/* gprof's own arithmetic and listings, byte for byte (GNU gprof 2.40 on Debian 12). True mode lives in core/. */
 #ifndef PROFD_COMPAT_COMPAT_H
 #define PROFD_COMPAT_COMPAT_H
 
@@ -48,8 +48,6 @@ struct compat_options {
     uint32_t spec_count;
 };
 
-/* gprof's own arithmetic and listings, byte for byte (GNU gprof 2.40 on Debian 12). True mode lives in core/. */
-
 /* Prints the requested styles, or those that gprof chooses if none is requested: flat if there is a histogram, graph
  * and index if there are arcs, counts if there is neither. counts has the records of all files of one build in the
  * order read; rates are not compared, the first one is used. Histograms of the same geometry are added up, disjoint
@@ -69,12 +67,12 @@ struct compat_gmon {
     unsigned pointer;                                /* bytes, 4 or 8, by the class of the executable; little-endian */
     bool has_histogram, has_arcs, has_block_records; /* such a record was read from any file */
     bool has_blocks;                                 /* a basic-block record that is not empty */
-    /* of the last file: */
+    /* Of the last file: */
     uint32_t version; /* a BSD file does not change it */
     uint32_t histograms, arcs, blocks;
     struct counts counts; /* counts of all files, in the arena; never pass them to counts_done */
     uint32_t histogram_capacity, bin_capacity, arc_capacity;
-    /* of the first BSD file: */
+    /* Of the first BSD file: */
     bool has_bsd;
     uint64_t bsd_low, bsd_high;
     uint32_t bsd_bytes, bsd_rate;

@@ -9,7 +9,7 @@
 #include "proto/sort.h"
 
 /* Records of one range. */
-struct group {
+struct range_group {
     uint64_t low, high;
     uint32_t records; /* how many */
     uint32_t last;    /* latest record of the group; its other records are found by its range */
@@ -22,9 +22,12 @@ static double record_scale(const struct counts_histogram *h)
     return (double)((h->high - h->low) / 2) / h->bins;
 }
 
-static enum profd_status record_check(const struct counts_histogram *first, const struct counts_histogram *h,
-                                      struct profd_error *e)
+/* Checks the record by gprof's rules, and adds it to the group of its range. CONFLICT: it differs from the first record
+ * in a way that gprof refuses, or overlaps another range. */
+static enum profd_status group_add(struct range_group *groups, uint32_t *count, const struct counts *c, uint32_t record,
+                                   struct profd_error *e)
 {
+    const struct counts_histogram *first = &c->histograms[0], *h = &c->histograms[record];
     if (strncmp(first->dimension, h->dimension, 15) != 0) {
         return profd_error_set(e, PROFD_CONFLICT, "dimension unit changed between histogram records: %.15s, then %.15s",
                                first->dimension, h->dimension);
@@ -38,25 +41,18 @@ static enum profd_status record_check(const struct counts_histogram *first, cons
         return profd_error_set(e, PROFD_CONFLICT, "different scales in histogram records: %.9g, then %.9g bytes a bin",
                                2 * record_scale(first), 2 * record_scale(h));
     }
-    return PROFD_OK;
-}
-
-static enum profd_status group_add(struct group *groups, uint32_t *count, const struct counts_histogram *h,
-                                   uint32_t record, struct profd_error *e)
-{
-    const struct group *met = NULL;
+    const struct range_group *met = NULL;
     for (uint32_t i = 0; i < *count; i++) {
-        struct group *g = &groups[i];
+        struct range_group *g = &groups[i];
         if (g->low == h->low && g->high == h->high) {
             g->records++;
             g->last = record;
             g->bins += h->used;
             return PROFD_OK;
         }
-        if (h->low >= g->high || g->low >= h->high || h->low >= h->high || g->low >= g->high) {
-            continue;
+        if (h->low < g->high && g->low < h->high && h->low < h->high && g->low < g->high && met == NULL) {
+            met = g;
         }
-        met = met == NULL ? g : met;
     }
     if (met != NULL) {
         return profd_error_set(e, PROFD_CONFLICT,
@@ -64,91 +60,17 @@ static enum profd_status group_add(struct group *groups, uint32_t *count, const 
                                " to 0x%" PRIx64,
                                met->low, met->high, h->low, h->high);
     }
-    groups[(*count)++] = (struct group){h->low, h->high, 1, record, h->bins, h->used};
+    groups[(*count)++] = (struct range_group){h->low, h->high, 1, record, h->bins, h->used};
     return PROFD_OK;
 }
 
-/* Bins of a group: ascending, not zero. */
-struct bins {
-    uint64_t count;
-    const uint32_t *index;
-    const uint64_t *ticks;
-};
-
-/* Stable sort of the pairs by index in three passes of 11 bits. */
-static void pairs_sort(uint32_t *index[2], uint64_t *ticks[2], uint64_t n)
-{
-    for (unsigned shift = 0; shift < 33; shift += 11) {
-        uint64_t place[2048] = {0}, sum = 0;
-        for (uint64_t i = 0; i < n; i++) {
-            place[index[0][i] >> shift & 2047]++;
-        }
-        for (unsigned d = 0; d < 2048; d++) {
-            uint64_t here = place[d];
-            place[d] = sum;
-            sum += here;
-        }
-        for (uint64_t i = 0; i < n; i++) {
-            uint64_t to = place[index[0][i] >> shift & 2047]++;
-            index[1][to] = index[0][i];
-            ticks[1][to] = ticks[0][i];
-        }
-        uint32_t *swap_index = index[0];
-        uint64_t *swap_ticks = ticks[0];
-        index[0] = index[1], index[1] = swap_index;
-        ticks[0] = ticks[1], ticks[1] = swap_ticks;
-    }
-}
-
-static uint64_t pairs_add_up(uint32_t *index, uint64_t *ticks, uint64_t n)
-{
-    uint64_t kept = 0;
-    for (uint64_t i = 0; i < n; i++) {
-        if (kept > 0 && index[kept - 1] == index[i]) {
-            uint64_t *sum = &ticks[kept - 1];
-            *sum = *sum > UINT64_MAX - ticks[i] ? UINT64_MAX : *sum + ticks[i];
-        } else {
-            index[kept] = index[i];
-            ticks[kept++] = ticks[i];
-        }
-    }
-    return kept;
-}
-
-static struct bins group_bins(const struct counts *c, const struct group *g, struct arena *a)
-{
-    const struct counts_histogram *only = &c->histograms[g->last];
-    if (g->records == 1) {
-        return (struct bins){only->used, c->bin_index + only->first, c->bin_ticks + only->first};
-    }
-    uint32_t *index[2];
-    uint64_t *ticks[2];
-    for (unsigned i = 0; i < 2; i++) {
-        index[i] = ARENA_ARRAY(a, g->bins + 1, uint32_t);
-        ticks[i] = ARENA_ARRAY(a, g->bins + 1, uint64_t);
-    }
-    uint64_t n = 0;
-    for (uint32_t i = 0; i < c->histogram_count; i++) {
-        const struct counts_histogram *h = &c->histograms[i];
-        if (h->low != g->low || h->high != g->high) {
-            continue;
-        }
-        for (uint32_t j = h->first; j < h->first + h->used; j++, n++) {
-            index[0][n] = c->bin_index[j];
-            ticks[0][n] = c->bin_ticks[j];
-        }
-    }
-    pairs_sort(index, ticks, n);
-    return (struct bins){pairs_add_up(index[0], ticks[0], n), index[0], ticks[0]};
-}
-
-/* gprof gives the last symbol no end, so it gets no ticks (rule S8). */
-static void bins_apportion(const struct bins *b, uint64_t low_pc, const struct compat_symbols *s,
+/* Divides the ticks of a range among the symbols. gprof gives the last symbol no end, so it gets no ticks (rule S8). */
+static void bins_apportion(const struct compat_hist_range *b, const struct compat_symbols *s,
                            const struct compat_filter *f, struct compat_hist *h)
 {
-    uint64_t low = low_pc / 2;
+    uint64_t low = b->low / 2;
     uint32_t first = 0; /* symbols before it end before the current bin */
-    for (uint64_t i = 0; i < b->count; i++) {
+    for (uint64_t i = 0; i < b->used; i++) {
         if (b->ticks[i] == 0) {
             continue;
         }
@@ -184,11 +106,10 @@ enum profd_status compat_hist_assign(const struct counts *c, const struct compat
                                      struct profd_error *e)
 {
     struct compat_hist h = {.time = ARENA_ARRAY(a, s->count, double)};
-    struct group *groups = ARENA_ARRAY(a, (size_t)c->histogram_count + 1, struct group);
+    struct range_group *groups = ARENA_ARRAY(a, (size_t)c->histogram_count + 1, struct range_group);
     uint32_t count = 0;
     for (uint32_t i = 0; i < c->histogram_count; i++) {
-        TRY(record_check(&c->histograms[0], &c->histograms[i], e));
-        TRY(group_add(groups, &count, &c->histograms[i], i, e));
+        TRY(group_add(groups, &count, c, i, e));
     }
     h.ranges = ARENA_ARRAY(a, (size_t)count + 1, struct compat_hist_range);
     if (count > 0) {
@@ -199,10 +120,38 @@ enum profd_status compat_hist_assign(const struct counts *c, const struct compat
         h.abbreviation = first->abbreviation;
     }
     for (uint32_t i = 0; i < count; i++) {
-        const struct group *g = &groups[i];
-        const struct bins b = group_bins(c, g, a);
-        h.ranges[h.range_count++] = (struct compat_hist_range){g->low, g->high, g->size, b.count, b.index, b.ticks};
-        bins_apportion(&b, g->low, s, f, &h);
+        const struct range_group *g = &groups[i];
+        const struct counts_histogram *only = &c->histograms[g->last];
+        struct compat_hist_range *r = &h.ranges[h.range_count++];
+        *r = (struct compat_hist_range){
+            g->low, g->high, g->size, only->used, c->bin_index + only->first, c->bin_ticks + only->first};
+        if (g->records > 1) {
+            /* The bins of all records of the range, each added up once. */
+            struct sort_item *items = ARENA_ARRAY(a, 2 * g->bins + 1, struct sort_item);
+            uint32_t *index = ARENA_ARRAY(a, g->bins + 1, uint32_t);
+            uint64_t *ticks = ARENA_ARRAY(a, g->bins + 1, uint64_t), n = 0, kept = 0;
+            for (uint32_t k = 0; k < c->histogram_count; k++) {
+                const struct counts_histogram *one = &c->histograms[k];
+                for (uint32_t j = one->first; one->low == g->low && one->high == g->high && j < one->first + one->used;
+                     j++) {
+                    items[n++] = (struct sort_item){c->bin_index[j], j};
+                }
+            }
+            sort_radix(items, items + n, n);
+            for (uint64_t k = 0; k < n; k++) {
+                const uint64_t here = c->bin_ticks[items[k].value];
+                if (kept > 0 && index[kept - 1] == items[k].key) {
+                    ticks[kept - 1] = ticks[kept - 1] > UINT64_MAX - here ? UINT64_MAX : ticks[kept - 1] + here;
+                } else {
+                    index[kept] = (uint32_t)items[k].key;
+                    ticks[kept++] = here;
+                }
+            }
+            r->used = kept;
+            r->index = index;
+            r->ticks = ticks;
+        }
+        bins_apportion(r, s, f, &h);
     }
     *out = h;
     return PROFD_OK;
@@ -211,7 +160,7 @@ enum profd_status compat_hist_assign(const struct counts *c, const struct compat
 /* e_machine; <elf.h> belongs to elf/. */
 enum { EM_386 = 3, EM_X86_64 = 62, EM_AARCH64 = 183 };
 
-struct scan {
+struct code_scan {
     const struct object *object;
     const struct compat_symbols *symbols;
     const struct compat_hist *hist;
@@ -225,8 +174,18 @@ bool compat_calls_possible(const struct object *o)
     return o->machine == EM_386 || o->machine == EM_X86_64 || o->machine == EM_AARCH64;
 }
 
-static void call_add(struct scan *c, uint32_t parent, uint32_t child)
+/* Adds a call to the symbol that begins at the address, if a histogram covers it. gprof looks up only the low 32 bits
+ * of the address in the histograms. */
+static void call_judge(struct code_scan *c, uint32_t parent, uint64_t to)
 {
+    bool covered = false;
+    for (uint32_t i = 0; i < c->hist->range_count && !covered; i++) {
+        covered = c->hist->ranges[i].low <= (uint32_t)to && (uint32_t)to < c->hist->ranges[i].high;
+    }
+    const uint32_t child = covered ? compat_symbols_find(c->symbols, to) : COMPAT_NONE;
+    if (child == COMPAT_NONE || c->symbols->address[child] != to) {
+        return;
+    }
     uint32_t capacity = c->capacity; /* of both arrays */
     c->calls.parent = arena_extend(c->arena, c->calls.parent, c->calls.count, &capacity, sizeof *c->calls.parent);
     c->calls.child = arena_extend(c->arena, c->calls.child, c->calls.count, &c->capacity, sizeof *c->calls.child);
@@ -234,65 +193,13 @@ static void call_add(struct scan *c, uint32_t parent, uint32_t child)
     c->calls.child[c->calls.count++] = child;
 }
 
-/* gprof looks up the low 32 bits of the address only. */
-static bool hist_covers(const struct compat_hist *h, uint32_t address)
-{
-    for (uint32_t i = 0; i < h->range_count; i++) {
-        if (h->ranges[i].low <= address && address < h->ranges[i].high) {
-            return true;
-        }
-    }
-    return false;
-}
-
-static void call_judge(struct scan *c, uint32_t parent, uint64_t to)
-{
-    if (!hist_covers(c->hist, (uint32_t)to)) {
-        return;
-    }
-    uint32_t child = compat_symbols_find(c->symbols, to);
-    if (child != COMPAT_NONE && c->symbols->address[child] == to) {
-        call_add(c, parent, child);
-    }
-}
-
 static uint32_t word_get(const uint8_t *p)
 {
     return (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24;
 }
 
-/* Scans the code of parent at [low, high), inside .text. */
-static void code_scan_x86(struct scan *c, uint32_t parent, uint64_t low, uint64_t high)
-{
-    const struct object *o = c->object;
-    const uint8_t *end = o->text + o->text_size;
-    for (uint64_t pc = low; pc < high; pc++) {
-        const uint8_t *p = o->text + (pc - o->text_address);
-        if (*p == 0xe8 && end - p >= 5) {
-            call_judge(c, parent, pc + 5 + word_get(p + 1));
-        }
-    }
-}
-
-static void code_scan_arm64(struct scan *c, uint32_t parent, uint64_t low, uint64_t high)
-{
-    const struct object *o = c->object;
-    /* Starts at the symbol, even if it is not aligned to words. */
-    for (uint64_t pc = low; pc < high; pc += 4) {
-        if (o->text_size - (pc - o->text_address) < 4) {
-            return;
-        }
-        uint32_t word = word_get(o->text + (pc - o->text_address));
-        if ((word & 0x7c000000) != 0x14000000) {
-            continue;
-        }
-        uint64_t offset = (((uint64_t)(word & 0x3ffffff) ^ 0x2000000) - 0x2000000) << 2;
-        call_judge(c, parent, pc + offset);
-    }
-}
-
-/* If several histograms cover parts of a symbol, the first one is used. */
-static void symbol_scan(struct scan *c, uint32_t v)
+/* Scans the symbol's code inside .text. If several histograms cover parts of it, the first one is used. */
+static void symbol_scan(struct code_scan *c, uint32_t v)
 {
     const struct compat_hist_range *in = NULL;
     uint64_t low = c->symbols->address[v], high = c->symbols->address[v + 1];
@@ -306,25 +213,31 @@ static void symbol_scan(struct scan *c, uint32_t v)
         return;
     }
     const struct object *o = c->object;
-    uint64_t end = o->text_address + o->text_size;
+    const uint64_t end = o->text_address + o->text_size;
     low = in->low > low ? in->low : low;
     high = in->high < high ? in->high : high;
     low = low < o->text_address ? o->text_address : low;
     high = high > end ? end : high;
-    if (low >= high) {
-        return;
-    }
-    if (o->machine == EM_AARCH64) {
-        code_scan_arm64(c, v, low, high);
-    } else {
-        code_scan_x86(c, v, low, high);
+    /* On AArch64 the scan begins at the symbol, even if it is not aligned to words. */
+    for (uint64_t pc = low; pc < high; pc += o->machine == EM_AARCH64 ? 4 : 1) {
+        const uint8_t *p = o->text + (pc - o->text_address);
+        if (o->machine != EM_AARCH64) {
+            if (*p == 0xe8 && end - pc >= 5) {
+                call_judge(c, v, pc + 5 + word_get(p + 1));
+            }
+        } else if (end - pc < 4) {
+            return;
+        } else if ((word_get(p) & 0x7c000000) == 0x14000000) {
+            uint64_t offset = (((uint64_t)(word_get(p) & 0x3ffffff) ^ 0x2000000) - 0x2000000) << 2;
+            call_judge(c, v, pc + offset);
+        }
     }
 }
 
 struct compat_calls compat_calls_find(const struct object *o, const struct compat_symbols *s,
                                       const struct compat_hist *h, struct arena *a)
 {
-    struct scan c = {.object = o, .symbols = s, .hist = h, .arena = a};
+    struct code_scan c = {.object = o, .symbols = s, .hist = h, .arena = a};
     const bool readable = compat_calls_possible(o) && o->text != NULL && o->text_size <= UINT64_MAX - o->text_address;
     for (uint32_t v = 0; readable && v + 1 < s->count; v++) {
         symbol_scan(&c, v);
@@ -333,38 +246,29 @@ struct compat_calls compat_calls_find(const struct object *o, const struct compa
 }
 
 /* One record, or one call in the machine code, between two symbols. */
-struct met {
+struct arc_met {
     uint32_t child;
     uint32_t number; /* in order of arrival */
     uint64_t calls;
 };
 
 /* State of all steps. from and to are the ends of all records in order of arrival; COMPAT_NONE: dropped. */
-struct tally {
+struct arc_tally {
     const struct counts *counts;
     const struct compat_symbols *symbols;
     const struct compat_filter *filter;
     const struct compat_calls *code; /* may be NULL */
     struct compat_arcs *r;
     uint32_t *from, *to;
-    uint32_t met;     /* how many */
-    uint32_t *arc_of; /* arc that each record created */
-    bool by_parent;   /* parents ascend, as in the file of one process */
-    uint32_t *symbol; /* a number for each symbol */
-    struct met *list; /* dealt out by parent */
+    uint32_t met;         /* how many */
+    uint32_t *arc_of;     /* arc that each record created */
+    bool by_parent;       /* parents ascend, as in the file of one process */
+    uint32_t *symbol;     /* a number for each symbol */
+    struct arc_met *list; /* dealt out by parent */
 };
 
-/* The owner of an address. Tries the previous owner first, because records come sorted by caller. */
-static uint32_t owner_find(const struct compat_symbols *s, uint64_t address, uint32_t before)
-{
-    if (before != COMPAT_NONE && before + 1 < s->count && address >= s->address[before] && address <= s->end[before] &&
-        address < s->address[before + 1]) {
-        return before;
-    }
-    return compat_symbols_find(s, address);
-}
-
-static void ends_find(struct tally *t)
+/* Finds both ends of every record, and sums up the calls to each symbol. */
+static void ends_find(struct arc_tally *t)
 {
     const struct counts *c = t->counts;
     const struct compat_symbols *s = t->symbols;
@@ -376,7 +280,12 @@ static void ends_find(struct tally *t)
         if (c->from_build[i] == COUNTS_NOWHERE || c->to_build[i] == COUNTS_NOWHERE) {
             continue;
         }
-        from = owner_find(s, c->from[i], from);
+        /* Records come sorted by caller, so that most have the owner of the one before. */
+        const uint64_t address = c->from[i];
+        if (from == COMPAT_NONE || from + 1 >= s->count || address < s->address[from] || address > s->end[from] ||
+            address >= s->address[from + 1]) {
+            from = compat_symbols_find(s, address);
+        }
         uint32_t to = compat_symbols_find(s, c->to[i]);
         if (to != COMPAT_NONE) {
             to = callee[to];
@@ -397,10 +306,14 @@ static void ends_find(struct tally *t)
     }
 }
 
-/* Lists the records of each parent in order of arrival. Leaves the beginnings of the lists in child_first. */
-static void records_deal(struct tally *t)
+/* Makes one arc of all records of a pair. list then holds each arc's first record, at the arc's place. */
+static void pairs_join(struct arc_tally *t)
 {
-    uint32_t *first = t->r->child_first, symbols = t->symbols->count;
+    struct compat_arcs *r = t->r;
+    const uint32_t symbols = t->symbols->count;
+    uint32_t *first = r->child_first, *at = t->symbol;
+
+    /* The records of each parent, in order of arrival, are list[first[v] … first[v + 1]). */
     for (uint32_t i = 0; i < t->met; i++) {
         if (t->from[i] != COMPAT_NONE) {
             first[t->from[i]]++;
@@ -411,29 +324,24 @@ static void records_deal(struct tally *t)
         first[v] = sum;
         sum += n;
     }
-    uint32_t *at = t->symbol;
     for (uint32_t v = 0; v < symbols; v++) {
         at[v] = first[v];
     }
     for (uint32_t i = 0; i < t->met; i++) {
         if (t->from[i] != COMPAT_NONE) {
-            t->list[at[t->from[i]]++] = (struct met){t->to[i], i, i < t->counts->arc_count ? t->counts->calls[i] : 0};
+            t->list[at[t->from[i]]++] =
+                (struct arc_met){t->to[i], i, i < t->counts->arc_count ? t->counts->calls[i] : 0};
         }
     }
-}
 
-/* Makes one arc of all records of a pair. list then holds each arc's first record, at the arc's place. */
-static void pairs_join(struct tally *t)
-{
-    struct compat_arcs *r = t->r;
     uint32_t *arc = t->symbol; /* by child: the latest arc to it */
-    for (uint32_t v = 0; v < t->symbols->count; v++) {
+    for (uint32_t v = 0; v < symbols; v++) {
         arc[v] = COMPAT_NONE;
     }
-    for (uint32_t v = 0, i = 0; v < t->symbols->count; v++) {
-        uint32_t begin = r->count, end = r->child_first[v + 1];
+    for (uint32_t v = 0, i = 0; v < symbols; v++) {
+        uint32_t begin = r->count, end = first[v + 1];
         for (; i < end; i++) {
-            struct met m = t->list[i];
+            struct arc_met m = t->list[i];
             uint32_t known = arc[m.child];
             if (known != COMPAT_NONE && known >= begin) {
                 r->calls[known] += m.calls;
@@ -444,24 +352,17 @@ static void pairs_join(struct tally *t)
             r->calls[r->count] = m.calls;
             t->list[r->count++].number = m.number;
         }
-        r->child_first[v] = begin;
-    }
-    r->child_first[t->symbols->count] = r->count;
-}
-
-static void recorded_fill(struct tally *t)
-{
-    struct compat_arcs *r = t->r;
-    for (uint32_t v = 0; v < t->symbols->count; v++) {
-        uint32_t end = r->child_first[v + 1];
-        while (end > r->child_first[v] && t->list[end - 1].number >= t->counts->arc_count) {
+        first[v] = begin;
+        end = r->count;
+        while (end > begin && t->list[end - 1].number >= t->counts->arc_count) {
             end--;
         }
         r->recorded[v] = end;
     }
+    first[symbols] = r->count;
 }
 
-static void parent_add(struct tally *t, uint32_t arc, uint32_t parent, uint32_t child)
+static void parent_add(struct arc_tally *t, uint32_t arc, uint32_t parent, uint32_t child)
 {
     uint32_t to = t->symbol[child]++;
     t->r->parent[to] = parent;
@@ -469,7 +370,7 @@ static void parent_add(struct tally *t, uint32_t arc, uint32_t parent, uint32_t 
 }
 
 /* Lists the arcs of each child in order of arrival. */
-static void parents_deal(struct tally *t)
+static void parents_deal(struct arc_tally *t)
 {
     struct compat_arcs *r = t->r;
     uint32_t *first = r->parent_first, *at = t->symbol, symbols = t->symbols->count;
@@ -517,12 +418,12 @@ enum profd_status compat_arcs_tally(const struct counts *c, const struct compat_
                                (unsigned long long)most);
     }
     size_t n = (size_t)most + 1;
-    struct tally t = {.counts = c, .symbols = s, .filter = f, .code = calls, .r = &r, .met = (uint32_t)most};
+    struct arc_tally t = {.counts = c, .symbols = s, .filter = f, .code = calls, .r = &r, .met = (uint32_t)most};
     t.from = ARENA_ARRAY(a, n, uint32_t);
     t.to = ARENA_ARRAY(a, n, uint32_t);
     t.arc_of = ARENA_ARRAY(a, n, uint32_t);
     t.symbol = ARENA_ARRAY(a, s->count, uint32_t);
-    t.list = ARENA_ARRAY(a, n, struct met);
+    t.list = ARENA_ARRAY(a, n, struct arc_met);
     r.child = ARENA_ARRAY(a, n, uint32_t);
     r.calls = ARENA_ARRAY(a, n, uint64_t);
     r.parent = ARENA_ARRAY(a, n, uint32_t);
@@ -541,9 +442,7 @@ enum profd_status compat_arcs_tally(const struct counts *c, const struct compat_
         t.symbol[i] = last;
     }
     ends_find(&t);
-    records_deal(&t);
     pairs_join(&t);
-    recorded_fill(&t);
     parents_deal(&t);
     *out = r;
     return PROFD_OK;
@@ -551,7 +450,7 @@ enum profd_status compat_arcs_tally(const struct counts *c, const struct compat_
 
 /* Follows the newest arc of a symbol first. stack is the path of the walk. heads are the symbols on the path that are
  * not part of a cycle's list yet, in the same order. Each head starts a list of members, linked by next. */
-struct walk {
+struct cycle_walk {
     const struct compat_arcs *arcs;
     uint32_t *entered; /* rank of the visit; 0: not visited */
     uint32_t *cursor;  /* place after the next arc */
@@ -562,7 +461,7 @@ struct walk {
     uint32_t depth, head_count, visits, components;
 };
 
-static void walk_enter(struct walk *w, uint32_t v)
+static void walk_enter(struct cycle_walk *w, uint32_t v)
 {
     w->entered[v] = ++w->visits;
     w->cursor[v] = w->arcs->child_first[v + 1];
@@ -572,74 +471,45 @@ static void walk_enter(struct walk *w, uint32_t v)
     w->heads[w->head_count++] = v;
 }
 
-/* An arc leads back to v: appends all heads above v's head to its list, in the order of the path. */
-static void walk_collapse(struct walk *w, uint32_t v)
-{
-    uint32_t keep = w->head_count - 1;
-    while (w->entered[w->heads[keep]] > w->entered[v]) {
-        keep--;
-    }
-    uint32_t head = w->heads[keep];
-    for (uint32_t i = keep + 1; i < w->head_count; i++) {
-        w->next[w->tail[head]] = w->heads[i];
-        w->tail[head] = w->tail[w->heads[i]];
-    }
-    w->head_count = keep + 1;
-}
-
-static void walk_leave(struct walk *w, uint32_t v)
-{
-    w->depth--;
-    if (w->heads[w->head_count - 1] != v) {
-        return;
-    }
-    w->head_count--;
-    w->components++;
-    for (uint32_t m = v; m != COMPAT_NONE; m = w->next[m]) {
-        w->top[m] = w->components;
-        w->lead[m] = v;
-    }
-}
-
-static void walk_from(struct walk *w, uint32_t root)
+static void walk_from(struct cycle_walk *w, uint32_t root)
 {
     walk_enter(w, root);
     while (w->depth > 0) {
-        uint32_t v = w->stack[w->depth - 1];
-        if (w->cursor[v] == w->arcs->child_first[v]) {
-            walk_leave(w, v);
+        const uint32_t v = w->stack[w->depth - 1];
+        if (w->cursor[v] > w->arcs->child_first[v]) {
+            const uint32_t child = w->arcs->child[--w->cursor[v]];
+            if (w->entered[child] == 0) {
+                walk_enter(w, child);
+            } else if (w->top[child] == 0) {
+                /* The arc leads back: all heads above the child's head join its list, in the order of the path. */
+                uint32_t keep = w->head_count - 1;
+                while (w->entered[w->heads[keep]] > w->entered[child]) {
+                    keep--;
+                }
+                const uint32_t head = w->heads[keep];
+                for (uint32_t i = keep + 1; i < w->head_count; i++) {
+                    w->next[w->tail[head]] = w->heads[i];
+                    w->tail[head] = w->tail[w->heads[i]];
+                }
+                w->head_count = keep + 1;
+            }
             continue;
         }
-        uint32_t child = w->arcs->child[--w->cursor[v]];
-        if (w->entered[child] == 0) {
-            walk_enter(w, child);
-        } else if (w->top[child] == 0) {
-            walk_collapse(w, child);
+        w->depth--;
+        if (w->heads[w->head_count - 1] == v) {
+            w->head_count--;
+            w->components++;
+            for (uint32_t m = v; m != COMPAT_NONE; m = w->next[m]) {
+                w->top[m] = w->components;
+                w->lead[m] = v;
+            }
         }
-    }
-}
-
-/* Lists all symbols by component, inside a component in table order; place has one slot more than there are components.
- */
-static void order_fill(const struct walk *w, uint32_t symbols, uint32_t *place, uint32_t *order)
-{
-    for (uint32_t i = 0; i <= w->components; i++) {
-        place[i] = 0;
-    }
-    for (uint32_t v = 0; v < symbols; v++) {
-        place[w->top[v]]++;
-    }
-    for (uint32_t i = 1; i <= w->components; i++) {
-        place[i] += place[i - 1];
-    }
-    for (uint32_t v = symbols; v-- > 0;) {
-        order[--place[w->top[v]]] = v;
     }
 }
 
 struct compat_cycles compat_cycles_find(const struct compat_arcs *arcs, uint32_t symbols, struct arena *a)
 {
-    struct walk w = {.arcs = arcs};
+    struct cycle_walk w = {.arcs = arcs};
     struct compat_cycles r = {0};
     size_t n = (size_t)symbols + 1;
     uint32_t **const arrays[] = {&w.entered, &w.cursor, &w.next,   &w.tail,         &w.top,     &w.lead,
@@ -665,7 +535,22 @@ struct compat_cycles compat_cycles_find(const struct compat_arcs *arcs, uint32_t
         }
     }
     r.member_first[r.count] = at;
-    order_fill(&w, symbols, w.stack, r.order);
+
+    /* The order of the symbols: by component, inside a component in table order. The stack has room for a place of each
+     * component. */
+    uint32_t *place = w.stack;
+    for (uint32_t i = 0; i <= w.components; i++) {
+        place[i] = 0;
+    }
+    for (uint32_t v = 0; v < symbols; v++) {
+        place[w.top[v]]++;
+    }
+    for (uint32_t i = 1; i <= w.components; i++) {
+        place[i] += place[i - 1];
+    }
+    for (uint32_t v = symbols; v-- > 0;) {
+        r.order[--place[w.top[v]]] = v;
+    }
     return r;
 }
 
@@ -676,17 +561,6 @@ struct stretch {
     uint32_t begin, end;
     size_t depth;
 };
-
-/* The next eight bytes as a big-endian number; after the end of the name, zeros. */
-static uint64_t key_of(const char *name)
-{
-    uint64_t key = 0;
-    unsigned i = 0;
-    for (; i < 8 && name[i] != '\0'; i++) {
-        key = key << 8 | (unsigned char)name[i];
-    }
-    return i == 0 ? 0 : key << 8 * (8 - i);
-}
 
 static void insert(const char *const *names, struct sort_item *items, size_t n, size_t depth)
 {
@@ -701,45 +575,42 @@ static void insert(const char *const *names, struct sort_item *items, size_t n, 
     }
 }
 
-/* Sorts by the next eight bytes, and pushes the ranges that are equal in them; returns the new height of the stack. */
-static uint32_t stretch_sort(const char *const *names, struct sort_item *items, struct sort_item *scratch,
-                             struct stretch s, struct stretch *stack, uint32_t height)
-{
-    for (uint32_t i = s.begin; i < s.end; i++) {
-        items[i].key = key_of(names[items[i].value] + s.depth);
-    }
-    sort_radix(items + s.begin, scratch, s.end - s.begin);
-    for (uint32_t begin = s.begin, i = s.begin + 1; i <= s.end; i++) {
-        if (i < s.end && items[i].key == items[begin].key) {
-            continue;
-        }
-        /* If the key contains a zero, these names end here and are equal. */
-        if (i - begin > 1 && (items[begin].key & 255) != 0) {
-            if (i - begin <= SMALL) {
-                insert(names, items + begin, i - begin, s.depth + 8);
-            } else {
-                stack[height++] = (struct stretch){begin, i, s.depth + 8};
-            }
-        }
-        begin = i;
-    }
-    return height;
-}
-
 uint32_t *compat_names_order(const char *const *names, uint32_t n, struct arena *a)
 {
-    uint32_t *order = ARENA_ARRAY(a, n, uint32_t);
+    uint32_t *order = ARENA_ARRAY(a, n, uint32_t), height = 0;
     struct sort_item *items = ARENA_ARRAY(a, n, struct sort_item), *scratch = ARENA_ARRAY(a, n, struct sort_item);
-    struct stretch *stack =
-        ARENA_ARRAY(a, (size_t)n / SMALL + 2, struct stretch); /* ranges on the stack do not overlap */
+    /* Ranges on the stack do not overlap. */
+    struct stretch *stack = ARENA_ARRAY(a, (size_t)n / SMALL + 2, struct stretch);
     for (uint32_t i = 0; i < n; i++) {
         items[i].value = i;
     }
-    uint32_t height = 0;
     stack[height++] = (struct stretch){0, n, 0};
     while (height > 0) {
-        struct stretch s = stack[--height];
-        height = stretch_sort(names, items, scratch, s, stack, height);
+        const struct stretch s = stack[--height];
+        /* Sorts by the next eight bytes as a big-endian number, with zeros after the end of the name. */
+        for (uint32_t i = s.begin; i < s.end; i++) {
+            const char *name = names[items[i].value] + s.depth;
+            uint64_t key = 0;
+            for (unsigned k = 0, ended = 0; k < 8; k++) {
+                ended = ended || name[k] == '\0';
+                key = key << 8 | (ended ? 0 : (unsigned char)name[k]);
+            }
+            items[i].key = key;
+        }
+        sort_radix(items + s.begin, scratch, s.end - s.begin);
+        for (uint32_t begin = s.begin, i = s.begin + 1; i <= s.end; i++) {
+            if (i < s.end && items[i].key == items[begin].key) {
+                continue;
+            }
+            /* If the key contains a zero, these names end here and are equal. */
+            const bool unsorted = i - begin > 1 && (items[begin].key & 255) != 0;
+            if (unsorted && i - begin <= SMALL) {
+                insert(names, items + begin, i - begin, s.depth + 8);
+            } else if (unsorted) {
+                stack[height++] = (struct stretch){begin, i, s.depth + 8};
+            }
+            begin = i;
+        }
     }
     for (uint32_t i = 0; i < n; i++) {
         order[i] = items[i].value;
@@ -868,8 +739,7 @@ void compat_order_flat(const struct compat_graph *g, const struct compat_symbols
     }
 }
 
-/* What all steps see. */
-struct building {
+struct graph_building {
     const struct compat_filter *filter;
     const struct compat_arcs *arcs;
     const struct compat_cycles *cycles;
@@ -877,41 +747,8 @@ struct building {
     struct compat_node *node;
 };
 
-static void nodes_fill(const struct building *b, const double *time)
-{
-    uint32_t symbols = b->g->symbols;
-    for (uint32_t v = 0; v < symbols; v++) {
-        uint32_t cycle = b->cycles->number[v];
-        b->node[v].time = time[v];
-        b->node[v].calls = b->arcs->total[v];
-        b->node[v].place = cycle == 0 ? v : symbols + cycle - 1;
-    }
-    for (uint32_t v = symbols; v < b->g->nodes; v++) {
-        b->node[v].place = v;
-    }
-}
-
-static void calls_fill(const struct building *b)
-{
-    const struct compat_arcs *arcs = b->arcs;
-    for (uint32_t child = 0; child < b->g->symbols; child++) {
-        uint32_t place = b->node[child].place;
-        for (uint32_t i = arcs->parent_first[child]; i < arcs->parent_first[child + 1]; i++) {
-            uint32_t parent = arcs->parent[i];
-            uint64_t calls = arcs->parent_calls[i];
-            if (parent == child) {
-                b->node[child].calls -= calls;
-                b->node[child].self_calls = calls;
-            } else if (place != child) {
-                uint64_t *sum = b->node[parent].place == place ? &b->node[place].self_calls : &b->node[place].calls;
-                *sum += calls;
-            }
-        }
-    }
-}
-
 /* Propagates from v's callers to node, which is v or v's cycle; newest arc first. */
-static void node_inherit(const struct building *b, uint32_t v, uint32_t node)
+static void node_inherit(const struct graph_building *b, uint32_t v, uint32_t node)
 {
     struct compat_node *to = &b->node[node];
     for (uint32_t i = b->arcs->parent_first[v + 1]; i-- > b->arcs->parent_first[v];) {
@@ -927,56 +764,43 @@ static void node_inherit(const struct building *b, uint32_t v, uint32_t node)
     }
 }
 
-static void cycle_inherit(const struct building *b, uint32_t node)
+/* Sets what is shown and which share of its time is propagated, callers first. The members of a cycle have what the
+ * cycle has. The filters override what was inherited; they are not applied to a cycle as a whole, so that one without
+ * callers stays hidden. */
+static void fractions_inherit(const struct graph_building *b)
 {
-    uint32_t cycle = node - b->g->symbols;
-    const uint32_t *first = b->cycles->members + b->cycles->member_first[cycle];
-    const uint32_t *end = b->cycles->members + b->cycles->member_first[cycle + 1];
-    for (const uint32_t *m = first; m < end; m++) {
-        node_inherit(b, *m, node);
-    }
-    for (const uint32_t *m = first; m < end; m++) {
-        b->node[*m].shown = b->node[node].shown;
-        b->node[*m].fraction = b->node[node].fraction;
-    }
-}
-
-/* The filters override what was inherited. They are not applied to a cycle as a whole: without callers it stays hidden.
- */
-static void symbol_decide(const struct building *b, uint32_t v)
-{
-    struct compat_node *n = &b->node[v];
     const struct compat_filter *f = b->filter;
-    if (!n->shown) {
-        n->shown = compat_filter_on(f, COMPAT_GRAPH, v);
-    } else if (compat_filter_excludes(f, COMPAT_GRAPH, v) && !compat_filter_includes(f, COMPAT_GRAPH, v)) {
-        n->shown = false;
-    }
-    if (n->fraction == 0.0) {
-        if (compat_filter_on(f, COMPAT_TIME, v)) {
-            n->fraction = 1.0;
-        }
-    } else if (compat_filter_excludes(f, COMPAT_TIME, v) && !compat_filter_includes(f, COMPAT_TIME, v)) {
-        n->fraction = 0.0;
-    }
-    b->g->print_time += compat_node_share(n);
-}
-
-/* Callers first. */
-static void fractions_inherit(const struct building *b)
-{
+    const struct compat_cycles *c = b->cycles;
     uint32_t last = COMPAT_NONE;
     for (uint32_t i = b->g->symbols; i-- > 0;) {
-        uint32_t v = b->cycles->order[i], node = b->node[v].place;
-        if (node != last) {
-            last = node;
-            if (node == v) {
-                node_inherit(b, v, v);
-            } else {
-                cycle_inherit(b, node);
+        const uint32_t v = c->order[i], node = b->node[v].place;
+        struct compat_node *n = &b->node[v];
+        if (node != last && node == v) {
+            node_inherit(b, v, v);
+        } else if (node != last) {
+            const uint32_t *first = c->member_first + (node - b->g->symbols);
+            for (uint32_t m = first[0]; m < first[1]; m++) {
+                node_inherit(b, c->members[m], node);
+            }
+            for (uint32_t m = first[0]; m < first[1]; m++) {
+                b->node[c->members[m]].shown = b->node[node].shown;
+                b->node[c->members[m]].fraction = b->node[node].fraction;
             }
         }
-        symbol_decide(b, v);
+        last = node;
+        if (!n->shown) {
+            n->shown = compat_filter_on(f, COMPAT_GRAPH, v);
+        } else if (compat_filter_excludes(f, COMPAT_GRAPH, v) && !compat_filter_includes(f, COMPAT_GRAPH, v)) {
+            n->shown = false;
+        }
+        if (n->fraction == 0.0) {
+            if (compat_filter_on(f, COMPAT_TIME, v)) {
+                n->fraction = 1.0;
+            }
+        } else if (compat_filter_excludes(f, COMPAT_TIME, v) && !compat_filter_includes(f, COMPAT_TIME, v)) {
+            n->fraction = 0.0;
+        }
+        b->g->print_time += compat_node_share(n);
     }
 }
 
@@ -1003,67 +827,74 @@ struct compat_flow compat_graph_flow(const struct compat_graph *g, uint32_t pare
     return (struct compat_flow){self * fraction, below * fraction};
 }
 
-static void symbol_propagate(const struct building *b, uint32_t v)
-{
-    struct compat_node *n = &b->node[v], *whole = &b->node[n->place];
-    for (uint32_t i = b->arcs->child_first[v + 1]; i-- > b->arcs->child_first[v];) {
-        uint64_t calls = b->arcs->calls[i];
-        const struct compat_node *source = arc_source(b->node, v, b->arcs->child[i], calls);
-        if (source == NULL) {
-            continue;
-        }
-        double part = (double)calls / (double)source->calls;
-        double share = source->time * part + source->child * part;
-        n->child += share;
-        n->child_share += n->fraction * share;
-        if (whole != n) {
-            whole->child += share;
-            whole->child_share += n->fraction * share;
-        }
-    }
-}
-
-static bool times_finite(const struct compat_graph *g)
-{
-    for (uint32_t v = 0; v < g->nodes; v++) {
-        const struct compat_node *n = &g->node[v];
-        if (!isfinite(n->time) || !isfinite(n->child) || !isfinite(n->child_share) || !isfinite(n->fraction)) {
-            return false;
-        }
-    }
-    return true;
-}
-
 void compat_graph_build(const struct compat_symbols *s, const struct compat_filter *f, const struct compat_hist *hist,
                         const struct compat_arcs *arcs, const struct compat_cycles *cycles, struct arena *a,
                         struct compat_graph *out)
 {
     struct compat_graph g = {.symbols = s->count, .nodes = s->count + cycles->count};
-    g.node = ARENA_ARRAY(a, g.nodes, struct compat_node);
+    struct compat_node *node = g.node = ARENA_ARRAY(a, g.nodes, struct compat_node);
     g.listing = ARENA_ARRAY(a, g.nodes, uint32_t);
-    struct building b = {f, arcs, cycles, &g, g.node};
-    nodes_fill(&b, hist->time);
-    calls_fill(&b);
-    fractions_inherit(&b);
-    for (uint32_t c = 0; c < b.cycles->count; c++) {
-        for (uint32_t i = b.cycles->member_first[c]; i < b.cycles->member_first[c + 1]; i++) {
-            if (b.node[b.cycles->members[i]].fraction != 0.0) {
-                b.node[b.g->symbols + c].time += b.node[b.cycles->members[i]].time;
+    for (uint32_t v = 0; v < g.nodes; v++) {
+        node[v].place = v;
+    }
+    for (uint32_t v = 0; v < g.symbols; v++) {
+        node[v].time = hist->time[v];
+        node[v].calls = arcs->total[v];
+        node[v].place = cycles->number[v] == 0 ? v : g.symbols + cycles->number[v] - 1;
+    }
+
+    /* Calls by itself are not calls from others; those among the members of a cycle are calls of the cycle by itself.
+     */
+    for (uint32_t child = 0; child < g.symbols; child++) {
+        const uint32_t place = node[child].place;
+        for (uint32_t i = arcs->parent_first[child]; i < arcs->parent_first[child + 1]; i++) {
+            const uint32_t parent = arcs->parent[i];
+            const uint64_t calls = arcs->parent_calls[i];
+            if (parent == child) {
+                node[child].calls -= calls;
+                node[child].self_calls = calls;
+            } else if (place != child) {
+                *(node[parent].place == place ? &node[place].self_calls : &node[place].calls) += calls;
             }
         }
     }
-    /* Callees first. */
-    for (uint32_t i = 0; i < b.g->symbols; i++) {
-        uint32_t v = b.cycles->order[i];
-        if (b.node[v].fraction != 0.0) {
-            symbol_propagate(&b, v);
+    fractions_inherit(&(struct graph_building){f, arcs, cycles, &g, node});
+    for (uint32_t c = 0; c < cycles->count; c++) {
+        for (uint32_t i = cycles->member_first[c]; i < cycles->member_first[c + 1]; i++) {
+            if (node[cycles->members[i]].fraction != 0.0) {
+                node[g.symbols + c].time += node[cycles->members[i]].time;
+            }
         }
     }
-    g.orderly = times_finite(&g);
+
+    /* Times go to the callers, callees first, newest arc first. */
+    for (uint32_t k = 0; k < g.symbols; k++) {
+        const uint32_t v = cycles->order[k];
+        struct compat_node *n = &node[v], *whole = &node[n->place];
+        for (uint32_t i = arcs->child_first[v + 1]; n->fraction != 0.0 && i-- > arcs->child_first[v];) {
+            const struct compat_node *source = arc_source(node, v, arcs->child[i], arcs->calls[i]);
+            if (source == NULL) {
+                continue;
+            }
+            const double part = (double)arcs->calls[i] / (double)source->calls;
+            const double share = source->time * part + source->child * part;
+            n->child += share;
+            n->child_share += n->fraction * share;
+            if (whole != n) {
+                whole->child += share;
+                whole->child_share += n->fraction * share;
+            }
+        }
+    }
+    g.orderly = true;
+    for (uint32_t v = 0; v < g.nodes; v++) {
+        g.orderly = g.orderly && isfinite(node[v].time) && isfinite(node[v].child) && isfinite(node[v].child_share) &&
+                    isfinite(node[v].fraction);
+    }
     g.by_name = compat_names_order(s->raw, s->count, a);
     compat_order_nodes(&g, s, a);
     for (uint32_t i = 0; i < g.nodes; i++) {
-        g.node[g.listing[i]].index = i + 1;
+        node[g.listing[i]].index = i + 1;
     }
     *out = g;
 }

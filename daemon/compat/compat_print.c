@@ -7,7 +7,7 @@
 #include "core/buffer.h"
 #include "proto/sort.h"
 
-void compat_prose_flat(struct buffer *out)
+static void prose_flat(struct buffer *out)
 {
     buffer_add_text(out, "\n"
                          "How to read the flat profile. A line stands for one function; the ones that took\n"
@@ -26,7 +26,7 @@ void compat_prose_flat(struct buffer *out)
                          "(End of the flat profile's explanation.)\n");
 }
 
-void compat_prose_graph(struct buffer *out)
+static void prose_graph(struct buffer *out)
 {
     buffer_add_text(out, "\n"
                          "How to read the call graph. Each entry, between two dashed lines, is about the\n"
@@ -49,14 +49,14 @@ void compat_prose_graph(struct buffer *out)
                          "(End of the call graph's explanation.)\n");
 }
 
-void compat_prose_graph_old(struct buffer *out)
-{
-    buffer_add_text(out, "\n\n\ncall graph profile:\n");
-    compat_prose_graph(out);
-}
+#define LABEL_INDEX 16
+#define LABEL_EXTRA 32u /* " <cycle 4294967295> [4294967295]" */
 
-/* " <cycle 4294967295> [4294967295]" */
-#define LABEL_EXTRA 32u
+/* Labels of all symbols. Built once, because most are printed many times. */
+struct compat_labels {
+    const char *text;
+    size_t *first; /* label v: text[first[v] … first[v + 1]) */
+};
 
 static char *number_put(char *p, uint32_t value)
 {
@@ -79,13 +79,15 @@ static char *index_put(char *p, uint32_t index, bool shown)
     return p;
 }
 
-size_t compat_label_index(char text[COMPAT_LABEL_INDEX], uint32_t index, bool shown)
+/* Writes "[3]" into text, or "(3)" for a node that is not shown. Returns its length. */
+static size_t label_index(char text[LABEL_INDEX], uint32_t index, bool shown)
 {
     char *end = index_put(text, index, shown);
     *end = '\0';
     return (size_t)(end - text);
 }
 
+/* Writes "f <cycle 1> [3]"; the index is in round brackets if the symbol has no entry. */
 static char *label_put(char *p, const struct compat_run *r, uint32_t v)
 {
     size_t n = strlen(r->symbols.name[v]);
@@ -98,39 +100,6 @@ static char *label_put(char *p, const struct compat_run *r, uint32_t v)
     }
     *p++ = ' ';
     return index_put(p, r->graph.node[v].index, r->graph.node[v].shown);
-}
-
-void compat_label_add(const struct compat_run *r, uint32_t symbol, struct buffer *out)
-{
-    char text[COMPAT_LABEL_INDEX];
-    buffer_add_text(out, r->symbols.name[symbol]);
-    if (!r->has_arcs) {
-        return;
-    }
-    if (r->cycles.number[symbol] != 0) {
-        buffer_add_text(out, " <cycle ");
-        buffer_add_u64(out, r->cycles.number[symbol], 0);
-        buffer_add_char(out, '>');
-    }
-    buffer_add_char(out, ' ');
-    buffer_add(out, text, compat_label_index(text, r->graph.node[symbol].index, r->graph.node[symbol].shown));
-}
-
-void compat_labels_build(const struct compat_run *r, struct arena *a, struct compat_labels *out)
-{
-    uint32_t n = r->graph.symbols;
-    size_t bytes = 1;
-    for (uint32_t v = 0; v < n; v++) {
-        bytes += strlen(r->symbols.name[v]) + LABEL_EXTRA;
-    }
-    char *text = arena_take(a, bytes);
-    size_t *first = ARENA_ARRAY(a, (size_t)n + 1, size_t);
-    char *p = text;
-    for (uint32_t v = 0; v < n; v++) {
-        p = label_put(p, r, v);
-        first[v + 1] = (size_t)(p - text);
-    }
-    *out = (struct compat_labels){text, first};
 }
 
 /* The rows of a symbol's callers or callees in the order of the call graph. */
@@ -150,7 +119,7 @@ struct compat_row_key {
     uint32_t row, spare;
 };
 
-/* Allocates capacity for the longest list. */
+/* Room for the longest list. */
 struct compat_rows {
     struct compat_row *rows; /* as the arcs stand */
     struct compat_row_key *keys, *scratch;
@@ -159,70 +128,28 @@ struct compat_rows {
 
 #define RUN 16u /* up to this number, rows are sorted by insertion */
 
-static void compat_rows_init(struct compat_rows *r, const struct compat_run *run, struct arena *a)
-{
-    uint32_t n = 0;
-    for (uint32_t v = 0; v < run->graph.symbols; v++) {
-        uint32_t parents = run->arcs.parent_first[v + 1] - run->arcs.parent_first[v];
-        uint32_t children = run->arcs.child_first[v + 1] - run->arcs.child_first[v];
-        n = parents > n ? parents : n;
-        n = children > n ? children : n;
-    }
-    *r = (struct compat_rows){ARENA_ARRAY(a, n, struct compat_row), ARENA_ARRAY(a, n, struct compat_row_key),
-                              ARENA_ARRAY(a, n, struct compat_row_key), ARENA_ARRAY(a, n, uint32_t),
-                              ARENA_ARRAY(a, n, uint32_t)};
-}
-
-static struct compat_row row_make(const struct compat_run *run, uint32_t parent, uint32_t child, uint64_t calls,
-                                  uint32_t other)
-{
-    struct compat_row row = {.other = other, .calls = calls, .rank = COMPAT_RANK_OTHER};
-    uint32_t cycle = run->cycles.number[parent];
-    if (parent == child) {
-        row.rank = COMPAT_RANK_SELF;
-    } else if (cycle != 0 && cycle == run->cycles.number[child]) {
-        row.rank = COMPAT_RANK_INSIDE;
-    } else {
-        row.flow = compat_graph_flow(&run->graph, parent, child, calls);
-    }
-    return row;
-}
-
 static bool key_less(const struct compat_row_key *x, const struct compat_row_key *y)
 {
     return x->first < y->first || (x->first == y->first && x->second < y->second);
 }
 
-/* The sort key ascends with the row; a list has at most one self arc. Times are not negative. */
-static struct compat_row_key key_make(const struct compat_row *row, uint32_t number)
-{
-    uint64_t first =
-        row->rank == COMPAT_RANK_OTHER ? sort_key_double(row->flow.self + row->flow.child + 0.0) : (uint64_t)row->rank;
-    return (struct compat_row_key){first, row->calls, number, 0};
-}
-
-static void keys_insert(struct compat_row_key *keys, uint32_t n)
-{
-    for (uint32_t i = 1; i < n; i++) {
-        struct compat_row_key key = keys[i];
-        uint32_t j = i;
-        for (; j > 0 && key_less(&key, &keys[j - 1]); j--) {
-            keys[j] = keys[j - 1];
-        }
-        keys[j] = key;
-    }
-}
-
-/* Stable sort. Returns the array that contains the sorted keys. */
+/* Stable sort, by insertion and then by merging. Returns the array that contains the sorted keys. */
 static const struct compat_row_key *keys_sort(struct compat_row_key *keys, struct compat_row_key *scratch, size_t n)
 {
     for (size_t low = 0; low < n; low += RUN) {
-        keys_insert(keys + low, (uint32_t)(n - low < RUN ? n - low : RUN));
+        const size_t high = n - low < RUN ? n : low + RUN;
+        for (size_t i = low + 1; i < high; i++) {
+            const struct compat_row_key key = keys[i];
+            size_t j = i;
+            for (; j > low && key_less(&key, &keys[j - 1]); j--) {
+                keys[j] = keys[j - 1];
+            }
+            keys[j] = key;
+        }
     }
     for (size_t run = RUN; run < n; run *= 2) {
         for (size_t low = 0; low < n; low += 2 * run) {
             size_t middle = n - low < run ? n : low + run, high = n - low < 2 * run ? n : low + 2 * run;
-            /* Merges from[low, middle) and from[middle, high). */
             size_t i = low, j = middle;
             for (size_t k = low; k < high; k++) {
                 scratch[k] = j == high || (i < middle && !key_less(&keys[j], &keys[i])) ? keys[i++] : keys[j++];
@@ -257,47 +184,47 @@ static int row_compare_down(const void *context, uint32_t x, uint32_t y)
     return row_compare(context, y, x);
 }
 
-static void rows_order(struct compat_rows *r, bool orderly, uint32_t n, bool down)
+/* Lists the rows of v's callers: the self arc, then arcs inside the cycle by calls, then the others by time and calls,
+ * least first; or its callees, in the reverse order. Equal rows are oldest first in both. Row i of the n is
+ * rows[list[i]]. O(n log n). */
+static uint32_t rows_list(struct compat_rows *r, const struct compat_run *run, uint32_t v, bool callers)
 {
-    if (!orderly) {
-        for (uint32_t i = 0; i < n; i++) {
-            r->list[i] = i;
-        }
-        compat_sort(r->list, r->list_scratch, n, down ? row_compare_down : row_compare, r->rows);
-        return;
-    }
-    uint64_t flip = down ? UINT64_MAX : 0;
+    const struct compat_arcs *arcs = &run->arcs;
+    const uint32_t *firsts = callers ? arcs->parent_first : arcs->child_first, n = firsts[v + 1] - firsts[v];
+    const uint32_t cycle = run->cycles.number[v];
+    const uint64_t flip = callers ? 0 : UINT64_MAX;
     for (uint32_t i = 0; i < n; i++) {
-        r->keys[i] = key_make(&r->rows[i], i);
-        r->keys[i].first ^= flip;
-        r->keys[i].second ^= flip;
+        const uint32_t at = firsts[v] + i, other = callers ? arcs->parent[at] : arcs->child[at];
+        struct compat_row *row = &r->rows[i];
+        *row = (struct compat_row){.other = other,
+                                   .calls = callers ? arcs->parent_calls[at] : arcs->calls[at],
+                                   .rank = other == v                                         ? COMPAT_RANK_SELF
+                                           : cycle != 0 && cycle == run->cycles.number[other] ? COMPAT_RANK_INSIDE
+                                                                                              : COMPAT_RANK_OTHER};
+        if (row->rank == COMPAT_RANK_OTHER) {
+            row->flow = compat_graph_flow(&run->graph, callers ? other : v, callers ? v : other, row->calls);
+        }
+        /* The key ascends with the row; a list has at most one self arc. Times are not negative. */
+        const uint64_t first = row->rank == COMPAT_RANK_OTHER ? sort_key_double(row->flow.self + row->flow.child + 0.0)
+                                                              : (uint64_t)row->rank;
+        r->keys[i] = (struct compat_row_key){first ^ flip, row->calls ^ flip, i, 0};
+        r->list[i] = i;
+    }
+    if (!run->graph.orderly) {
+        compat_sort(r->list, r->list_scratch, n, callers ? row_compare : row_compare_down, r->rows);
+        return n;
     }
     const struct compat_row_key *sorted = keys_sort(r->keys, r->scratch, n);
     for (uint32_t i = 0; i < n; i++) {
         r->list[i] = sorted[i].row;
     }
-}
-
-/* Lists the rows of v's callers: the self arc, then arcs inside the cycle by calls, then the others by time and calls,
- * least first; or its callees, in the reverse order. Equal rows are oldest first in both. Row i of the n is
- * rows[list[i]]. O(n log n). */
-static uint32_t compat_rows_list(struct compat_rows *r, const struct compat_run *run, uint32_t v, bool callers)
-{
-    const struct compat_arcs *arcs = &run->arcs;
-    const uint32_t *firsts = callers ? arcs->parent_first : arcs->child_first, n = firsts[v + 1] - firsts[v];
-    for (uint32_t i = 0; i < n; i++) {
-        const uint32_t at = firsts[v] + i, other = callers ? arcs->parent[at] : arcs->child[at];
-        r->rows[i] = row_make(run, callers ? other : v, callers ? v : other,
-                              callers ? arcs->parent_calls[at] : arcs->calls[at], other);
-    }
-    rows_order(r, run->graph.orderly, n, !callers);
     return n;
 }
 
 /* Bytes of a row without its label: two times of any length, and fields of fixed width. */
 #define ROW_MOST (2 * BUFFER_FIXED_MOST + 96)
 
-struct listing {
+struct graph_listing {
     const struct compat_run *run;
     struct compat_labels labels;
     struct compat_rows rows;
@@ -307,13 +234,18 @@ struct listing {
     struct buffer *out;
 };
 
+static size_t label_size(const struct graph_listing *l, uint32_t symbol)
+{
+    return l->labels.first[symbol + 1] - l->labels.first[symbol];
+}
+
 static char *put_blanks(char *p, size_t n)
 {
     memset(p, ' ', n);
     return p + n;
 }
 
-static char *put_times(char *p, const struct listing *l, double self, double child)
+static char *put_times(char *p, const struct graph_listing *l, double self, double child)
 {
     p = buffer_put_fixed(p, self / l->rate, 7, 2);
     *p++ = ' ';
@@ -343,22 +275,22 @@ static char *put_calls(char *p, uint64_t from_others, uint64_t from_itself)
     return put_left(p, from_itself);
 }
 
-static char *put_label(char *p, const struct listing *l, uint32_t symbol)
+static char *put_label(char *p, const struct graph_listing *l, uint32_t symbol)
 {
-    size_t n = compat_label_size(&l->labels, symbol);
-    memcpy(p, compat_label_text(&l->labels, symbol), n);
+    const size_t n = label_size(l, symbol);
+    memcpy(p, l->labels.text + l->labels.first[symbol], n);
     p[n] = '\n';
     return p + n + 1;
 }
 
 /* Reserves space for a row with the label of a symbol; NULL: none, and the buffer has failed. */
-static char *row_open(const struct listing *l, uint32_t symbol)
+static char *row_open(const struct graph_listing *l, uint32_t symbol)
 {
-    return buffer_open(l->out, ROW_MOST + compat_label_size(&l->labels, symbol));
+    return buffer_open(l->out, ROW_MOST + label_size(l, symbol));
 }
 
 /* total: the calls of which the arc's calls are a part. */
-static void row_print(const struct listing *l, const struct compat_row *row, uint64_t total)
+static void row_print(const struct graph_listing *l, const struct compat_row *row, uint64_t total)
 {
     char *p = row_open(l, row->other);
     if (p == NULL) {
@@ -379,18 +311,18 @@ static void row_print(const struct listing *l, const struct compat_row *row, uin
     buffer_close(l->out, put_label(p, l, row->other));
 }
 
-static uint64_t total_of(const struct listing *l, uint32_t symbol)
+static uint64_t total_of(const struct graph_listing *l, uint32_t symbol)
 {
     const struct compat_node *node = l->run->graph.node;
     return node[node[symbol].place].calls;
 }
 
 /* Index, percent and times of a function or a cycle. */
-static char *put_primary(char *p, const struct listing *l, uint32_t number)
+static char *put_primary(char *p, const struct graph_listing *l, uint32_t number)
 {
     const struct compat_node *node = &l->run->graph.node[number];
-    char index[COMPAT_LABEL_INDEX];
-    size_t n = compat_label_index(index, node->index, true);
+    char index[LABEL_INDEX];
+    size_t n = label_index(index, node->index, true);
     n = n < 6 ? n : 6; /* as in gprof, an index from 10000 on loses its bracket */
     memcpy(p, index, n);
     p = put_blanks(p + n, 6 - n + 1);
@@ -399,10 +331,10 @@ static char *put_primary(char *p, const struct listing *l, uint32_t number)
     return put_times(p, l, compat_node_share(node), node->child_share);
 }
 
-static void function_print(struct listing *l, uint32_t v)
+static void function_print(struct graph_listing *l, uint32_t v)
 {
     const struct compat_node *node = &l->run->graph.node[v];
-    uint32_t n = compat_rows_list(&l->rows, l->run, v, true);
+    uint32_t n = rows_list(&l->rows, l->run, v, true);
     uint64_t total = total_of(l, v);
     for (uint32_t i = 0; i < n; i++) {
         row_print(l, &l->rows.rows[l->rows.list[i]], total);
@@ -423,7 +355,7 @@ static void function_print(struct listing *l, uint32_t v)
     }
     *p++ = ' ';
     buffer_close(l->out, put_label(p, l, v));
-    n = compat_rows_list(&l->rows, l->run, v, false);
+    n = rows_list(&l->rows, l->run, v, false);
     for (uint32_t i = 0; i < n; i++) {
         const struct compat_row *row = &l->rows.rows[l->rows.list[i]];
         row_print(l, row, total_of(l, row->other));
@@ -445,21 +377,8 @@ static int member_compare(const void *context, uint32_t x, uint32_t y)
     return 0;
 }
 
-static void member_print(const struct listing *l, uint32_t v)
-{
-    const struct compat_node *node = &l->run->graph.node[v];
-    char *p = row_open(l, v);
-    if (p == NULL) {
-        return;
-    }
-    p = put_blanks(p, 6 + 1 + 5 + 1);
-    p = put_times(p, l, compat_node_share(node), node->child_share);
-    p = put_calls(p, node->calls, node->self_calls);
-    p = put_blanks(p, 5);
-    buffer_close(l->out, put_label(p, l, v));
-}
-
-static void cycle_print(const struct listing *l, uint32_t number)
+/* Prints the entry of a cycle as a whole: its members, most time first. */
+static void cycle_print(const struct graph_listing *l, uint32_t number)
 {
     const struct compat_run *r = l->run;
     const struct compat_node *node = &r->graph.node[number];
@@ -475,11 +394,21 @@ static void cycle_print(const struct listing *l, uint32_t number)
     memcpy(l->members, r->cycles.members + first, n * sizeof *l->members);
     compat_sort(l->members, l->scratch, n, member_compare, r);
     for (uint32_t i = 0; i < n; i++) {
-        member_print(l, l->members[i]);
+        const uint32_t v = l->members[i];
+        node = &r->graph.node[v];
+        p = row_open(l, v);
+        if (p == NULL) {
+            return;
+        }
+        p = put_blanks(p, 6 + 1 + 5 + 1);
+        p = put_times(p, l, compat_node_share(node), node->child_share);
+        p = put_calls(p, node->calls, node->self_calls);
+        p = put_blanks(p, 5);
+        buffer_close(l->out, put_label(p, l, v));
     }
 }
 
-static void heading_print(struct listing *l)
+static void heading_print(struct graph_listing *l)
 {
     bool old = l->run->options.traditional, brief = l->run->options.brief;
     if (!old) {
@@ -509,32 +438,45 @@ static void heading_print(struct listing *l)
     }
 }
 
-static bool node_listed(const struct compat_run *r, uint32_t number)
-{
-    const struct compat_node *node = &r->graph.node[number];
-    bool idle = node->calls == 0 && node->self_calls == 0 && compat_node_share(node) == 0.0 && node->child_share == 0.0;
-    if ((idle && !r->options.all_symbols) || !node->shown) {
-        return false;
-    }
-    return !r->options.lines || (number < r->graph.symbols && (r->symbols.flags[number] & COMPAT_SYMBOL_FUNCTION) != 0);
-}
-
-void compat_callgraph_print(const struct compat_run *r, struct arena *a, struct buffer *out)
+/* Appends the call graph (reference 3.6). Reaching the limit of the buffer is recorded in the buffer. O(symbols + arcs
+ * log arcs). */
+static void callgraph_print(const struct compat_run *r, struct arena *a, struct buffer *out)
 {
     const struct compat_graph *g = &r->graph;
-    struct listing l = {.run = r,
-                        .rate = compat_run_rate(r),
-                        .print_time = g->print_time,
-                        .child_width = r->options.traditional ? 11 : 7,
-                        .out = out};
-    l.members = ARENA_ARRAY(a, g->symbols, uint32_t);
-    l.scratch = ARENA_ARRAY(a, g->symbols, uint32_t);
-    compat_rows_init(&l.rows, r, a);
-    compat_labels_build(r, a, &l.labels);
+    const bool old = r->options.traditional;
+    struct graph_listing l = {.run = r,
+                              .rate = compat_run_rate(r),
+                              .print_time = g->print_time,
+                              .child_width = old ? 11 : 7,
+                              .members = ARENA_ARRAY(a, g->symbols, uint32_t),
+                              .scratch = ARENA_ARRAY(a, g->symbols, uint32_t),
+                              .out = out};
+    size_t most = 0, bytes = 1;
+    for (uint32_t v = 0; v < g->symbols; v++) {
+        const uint32_t parents = r->arcs.parent_first[v + 1] - r->arcs.parent_first[v];
+        const uint32_t children = r->arcs.child_first[v + 1] - r->arcs.child_first[v];
+        most = parents > most ? parents : most;
+        most = children > most ? children : most;
+        bytes += strlen(r->symbols.name[v]) + LABEL_EXTRA;
+    }
+    l.rows = (struct compat_rows){ARENA_ARRAY(a, most, struct compat_row), ARENA_ARRAY(a, most, struct compat_row_key),
+                                  ARENA_ARRAY(a, most, struct compat_row_key), ARENA_ARRAY(a, most, uint32_t),
+                                  ARENA_ARRAY(a, most, uint32_t)};
+    char *text = arena_take(a, bytes), *end = text;
+    l.labels = (struct compat_labels){text, ARENA_ARRAY(a, (size_t)g->symbols + 1, size_t)};
+    for (uint32_t v = 0; v < g->symbols; v++) {
+        end = label_put(end, r, v);
+        l.labels.first[v + 1] = (size_t)(end - text);
+    }
+
     heading_print(&l);
     for (uint32_t i = 0; i < g->nodes && !out->failed; i++) {
-        uint32_t number = g->listing[i];
-        if (!node_listed(r, number)) {
+        const uint32_t number = g->listing[i];
+        const struct compat_node *node = &g->node[number];
+        const bool idle =
+            node->calls == 0 && node->self_calls == 0 && compat_node_share(node) == 0.0 && node->child_share == 0.0;
+        if ((idle && !r->options.all_symbols) || !node->shown ||
+            (r->options.lines && (number >= g->symbols || (r->symbols.flags[number] & COMPAT_SYMBOL_FUNCTION) == 0))) {
             continue;
         }
         if (number < g->symbols) {
@@ -542,12 +484,12 @@ void compat_callgraph_print(const struct compat_run *r, struct arena *a, struct 
         } else {
             cycle_print(&l, number);
         }
-        buffer_add_text(out, r->options.traditional ? "\n" : "");
+        buffer_add_text(out, old ? "\n" : "");
         buffer_add_repeat(out, '-', 47);
-        buffer_add_text(out, r->options.traditional ? "\n\n" : "\n");
+        buffer_add_text(out, old ? "\n\n" : "\n");
     }
-    if (!r->options.traditional && !r->options.brief) {
-        compat_prose_graph(out);
+    if (!old && !r->options.brief) {
+        prose_graph(out);
     }
 }
 
@@ -571,7 +513,7 @@ static int place_compare(const void *context, uint32_t x, uint32_t y)
 }
 
 /* Appends a line for each function that was called; with -z, for every function. NO_MEMORY. O(symbols log symbols). */
-static void compat_executions_print(const struct compat_run *r, struct arena *a, struct buffer *out)
+static void executions_print(const struct compat_run *r, struct arena *a, struct buffer *out)
 {
     const struct compat_symbols *s = &r->symbols;
     uint32_t *list = ARENA_ARRAY(a, s->count, uint32_t), *scratch = ARENA_ARRAY(a, s->count, uint32_t);
@@ -610,11 +552,11 @@ static size_t cycle_name(char text[24], uint32_t number)
 /* As in gprof, the width of a column does not include the blanks around the index. */
 static size_t item_print(const struct compat_run *r, uint32_t node, size_t column, size_t start, struct buffer *out)
 {
-    char text[COMPAT_LABEL_INDEX];
+    char text[LABEL_INDEX];
     if (r->options.traditional) {
         /* Two fields of fixed width; longer names are cut. */
-        char index[COMPAT_LABEL_INDEX];
-        (void)compat_label_index(index, r->graph.node[node].index, r->graph.node[node].shown);
+        char index[LABEL_INDEX];
+        (void)label_index(index, r->graph.node[node].index, r->graph.node[node].shown);
         if (node >= r->graph.symbols) {
             char cycle[24];
             (void)cycle_name(cycle, node - r->graph.symbols + 1);
@@ -624,7 +566,7 @@ static size_t item_print(const struct compat_run *r, uint32_t node, size_t colum
         }
         return 0;
     }
-    column += compat_label_index(text, r->graph.node[node].index, r->graph.node[node].shown);
+    column += label_index(text, r->graph.node[node].index, r->graph.node[node].shown);
     for (; column < start + 5; column++) {
         buffer_add_char(out, ' ');
     }
@@ -654,7 +596,7 @@ static size_t item_print(const struct compat_run *r, uint32_t node, size_t colum
 
 /* Appends the index in three columns, without the form feed before it. NO_MEMORY; reaching the limit of the buffer is
  * recorded in the buffer. O(symbols log symbols). */
-static void compat_index_print(const struct compat_run *r, struct arena *a, struct buffer *out)
+static void index_print(const struct compat_run *r, struct arena *a, struct buffer *out)
 {
     const struct compat_graph *g = &r->graph;
     uint32_t *list = ARENA_ARRAY(a, g->nodes, uint32_t);
@@ -753,41 +695,17 @@ static void line_print(const struct compat_run *r, uint32_t v, const struct unit
     *p++ = ' ';
     *p++ = ' ';
     buffer_close(out, p);
-    if (old) {
-        compat_label_add(r, v, out);
+    p = old && r->has_arcs ? buffer_open(out, strlen(r->symbols.name[v]) + LABEL_EXTRA) : NULL;
+    if (p != NULL) {
+        buffer_close(out, label_put(p, r, v));
     } else {
         buffer_add_text(out, r->symbols.name[v]);
     }
     buffer_add_char(out, '\n');
 }
 
-/* Prints the lines above the headings. Returns the time that is 100 %. */
-static double title_print(const struct compat_run *r, struct buffer *out)
-{
-    double total = r->hist.total, rate = compat_run_rate(r);
-    bool old = r->options.traditional;
-    if (old && !r->options.brief) {
-        buffer_add_text(out, "\n\n\nflat profile:\n");
-        compat_prose_flat(out);
-    }
-    if (old) {
-        buffer_add_format(out, "\ngranularity: each sample hit covers %" PRId64 " byte(s)", compat_run_granularity(r));
-    } else {
-        buffer_add_format(out, "Flat profile:\n\nEach sample counts as %g %s.\n", 1.0 / rate, r->hist.dimension);
-    }
-    if (total <= 0.0) {
-        buffer_add_text(out, " no time accumulated\n\n");
-        return 1.0;
-    }
-    if (old) {
-        buffer_add_format(out, " for %.2f%% of %.2f %s\n\n", 100.0 / total, total / rate, r->hist.dimension);
-    }
-    return total;
-}
-
-/* Appends the listing. NO_MEMORY; reaching the limit of the buffer is recorded in the buffer. O(symbols log symbols).
- */
-static void compat_flat_print(const struct compat_run *r, struct arena *a, struct buffer *out)
+/* Appends the flat profile. Reaching the limit of the buffer is recorded in the buffer. O(symbols log symbols). */
+static void flat_print(const struct compat_run *r, struct arena *a, struct buffer *out)
 {
     const struct compat_graph *g = &r->graph;
     uint32_t *list = ARENA_ARRAY(a, g->symbols, uint32_t), n = 0;
@@ -799,9 +717,26 @@ static void compat_flat_print(const struct compat_run *r, struct arena *a, struc
     }
     compat_order_flat(g, &r->symbols, list, n, a);
 
-    double total = title_print(r, out), sum = 0.0;
-    const struct unit *u = unit_choose(r);
+    const bool old = r->options.traditional, prose = !r->options.brief;
     const char *dimension = r->hist.dimension;
+    double total = r->hist.total, rate = compat_run_rate(r), sum = 0.0;
+    if (old && prose) {
+        buffer_add_text(out, "\n\n\nflat profile:\n");
+        prose_flat(out);
+    }
+    if (old) {
+        buffer_add_format(out, "\ngranularity: each sample hit covers %" PRId64 " byte(s)", compat_run_granularity(r));
+    } else {
+        buffer_add_format(out, "Flat profile:\n\nEach sample counts as %g %s.\n", 1.0 / rate, dimension);
+    }
+    if (total <= 0.0) {
+        buffer_add_text(out, " no time accumulated\n\n");
+        total = 1.0;
+    } else if (old) {
+        buffer_add_format(out, " for %.2f%% of %.2f %s\n\n", 100.0 / total, total / rate, dimension);
+    }
+
+    const struct unit *u = unit_choose(r);
     char unit[8] = {u->prefix, r->hist.abbreviation, '/', 'c', 'a', 'l', 'l', '\0'};
     buffer_add_format(out, "%5.5s %10.10s %8.8s %8.8s %8.8s %8.8s  %-8.8s\n", "%  ", "cumulative", "self  ", "",
                       "self  ", "total ", "");
@@ -811,8 +746,8 @@ static void compat_flat_print(const struct compat_run *r, struct arena *a, struc
         sum += g->node[list[i]].time;
         line_print(r, list[i], u, total, sum, out);
     }
-    if (!r->options.traditional && !r->options.brief) {
-        compat_prose_flat(out);
+    if (!old && prose) {
+        prose_flat(out);
     }
 }
 
@@ -845,21 +780,6 @@ enum profd_status compat_run_count(struct compat_run *r, const struct counts *co
     return PROFD_OK;
 }
 
-/* The styles to print. If none was requested, the counts decide. */
-static unsigned styles_choose(const struct compat_run *r)
-{
-    const struct compat_options *o = &r->options;
-    if (o->styles != 0) {
-        return o->styles;
-    }
-    unsigned styles = r->has_histogram || r->has_arcs ? 0 : COMPAT_STYLE_COUNTS;
-    styles |= r->has_histogram ? COMPAT_STYLE_FLAT : 0;
-    styles |= r->has_arcs ? COMPAT_STYLE_GRAPH : 0;
-    styles &= ~((o->no_flat ? COMPAT_STYLE_FLAT : 0) | (o->no_graph ? COMPAT_STYLE_GRAPH : 0) |
-                (o->no_counts ? COMPAT_STYLE_COUNTS : 0));
-    return styles;
-}
-
 typedef void print_part(const struct compat_run *r, struct arena *a, struct buffer *out);
 
 /* Everything that was asked for, page after page. NO_MEMORY or OK. */
@@ -871,18 +791,19 @@ static enum profd_status parts_print(const struct compat_run *r, unsigned styles
     const struct {
         unsigned style;
         print_part *print;
-    } parts[] = {{old ? COMPAT_STYLE_GRAPH : 0, compat_callgraph_print},
-                 {COMPAT_STYLE_FLAT, compat_flat_print},
-                 {old ? 0 : COMPAT_STYLE_GRAPH, compat_callgraph_print},
-                 {COMPAT_STYLE_GRAPH, compat_index_print},
-                 {COMPAT_STYLE_COUNTS, compat_executions_print}};
+    } parts[] = {{old ? COMPAT_STYLE_GRAPH : 0, callgraph_print},
+                 {COMPAT_STYLE_FLAT, flat_print},
+                 {old ? 0 : COMPAT_STYLE_GRAPH, callgraph_print},
+                 {COMPAT_STYLE_GRAPH, index_print},
+                 {COMPAT_STYLE_COUNTS, executions_print}};
     bool follows = r->options.follows;
     for (unsigned i = 0; i < sizeof parts / sizeof *parts; i++) {
         if ((styles & parts[i].style) == 0) {
             continue;
         }
-        if (old && !r->options.brief && parts[i].print == compat_callgraph_print) {
-            compat_prose_graph_old(out);
+        if (old && !r->options.brief && parts[i].print == callgraph_print) {
+            buffer_add_text(out, "\n\n\ncall graph profile:\n");
+            prose_graph(out);
         }
         if (follows) {
             buffer_add_text(out, "\f\n");
@@ -896,7 +817,14 @@ static enum profd_status parts_print(const struct compat_run *r, unsigned styles
 enum profd_status compat_run_print(const struct compat_run *r, struct arena *a, struct buffer *out,
                                    struct profd_error *e)
 {
-    unsigned styles = styles_choose(r);
+    const struct compat_options *o = &r->options;
+    unsigned styles = o->styles;
+    if (styles == 0) { /* the counts decide */
+        styles = (r->has_histogram || r->has_arcs ? 0 : COMPAT_STYLE_COUNTS) |
+                 (r->has_histogram ? COMPAT_STYLE_FLAT : 0) | (r->has_arcs ? COMPAT_STYLE_GRAPH : 0);
+        styles &= ~((o->no_flat ? COMPAT_STYLE_FLAT : 0) | (o->no_graph ? COMPAT_STYLE_GRAPH : 0) |
+                    (o->no_counts ? COMPAT_STYLE_COUNTS : 0));
+    }
     if ((styles & COMPAT_STYLE_FLAT) != 0 && !r->has_histogram) {
         return profd_error_set(e, PROFD_REFUSED, "gmon.out file is missing histogram");
     }
@@ -906,10 +834,10 @@ enum profd_status compat_run_print(const struct compat_run *r, struct arena *a, 
     const size_t before = out->size;
     const uint64_t drained = out->drained;
     enum profd_status status = parts_print(r, styles, a, out, e);
-    if (status == PROFD_OK && out->failed && out->drain == NULL) {
+    if (!status && out->failed && out->drain == NULL) {
         status = profd_error_set(e, PROFD_TOO_LARGE, "the listing does not fit into %zu bytes", out->limit);
     }
-    if (status != PROFD_OK && out->drained == drained) {
+    if (status && out->drained == drained) {
         out->size = before;
     }
     return status;

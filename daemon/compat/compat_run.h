@@ -1,4 +1,4 @@
-/* How a listing is made: symbols, then counts, then print. compat.h has all in one step.
+/* The steps that make a listing: symbols, then counts, then print. compat.h has all in one step.
  * Steps 1 to 3 (compat_run_open and on) are boundaries of the arena (core/arena.h): what they call never tests memory.
  */
 #ifndef PROFD_COMPAT_COMPAT_RUN_H
@@ -68,11 +68,7 @@ enum profd_status compat_symbols_choose(const struct object *object, const struc
 /* Makes the printed names: raw, demangled, with file and line. O(symbols). */
 void compat_symbols_name(struct compat_symbols *s, const struct compat_options *options, struct arena *a);
 
-/* Finds the path that ends in the file name base; of several, the last one in the symbol table. NULL if there is none.
- * O(symbols × matching paths). */
-const char *compat_symbols_source(const struct compat_symbols *s, const char *base, struct arena *a);
-
-/* The last part of a path. */
+/* Returns the last part of a path. */
 const char *compat_symbols_file(const char *path);
 
 /* Builds the stripes, at most as many as there are entries. Called by choose. O(count). */
@@ -84,16 +80,6 @@ uint32_t compat_symbols_find(const struct compat_symbols *s, uint64_t address);
 
 /* Decides which symbols and arcs are used for what. For each purpose, gprof keeps one table of included address ranges
  * and one of excluded ones; here these are bits of the symbols. */
-
-/* A parsed symspec and the symbols it matches. */
-
-/* One side of a spec. NULL and 0 match everything. */
-struct compat_pattern {
-    const char *file; /* whole path */
-    bool no_file;     /* the file is that of no symbol: matches nothing */
-    uint32_t line;
-    const char *name; /* as in the symbol table */
-};
 
 /* Addresses [low, high] of adjacent symbols that match. high may be below low: the last symbol owns no address. */
 struct compat_range {
@@ -135,7 +121,7 @@ static inline bool compat_filter_excludes(const struct compat_filter *f, enum co
     return (f->excluded[symbol] >> purpose & 1) != 0;
 }
 
-/* True if the symbol is included by name, or if no symbol is included by name and it is not excluded. */
+/* Returns whether the symbol is included by name; or not excluded, if no symbol is included by name. */
 static inline bool compat_filter_on(const struct compat_filter *f, enum compat_purpose purpose, uint32_t symbol)
 {
     if (compat_filter_includes(f, purpose, symbol)) {
@@ -144,7 +130,7 @@ static inline bool compat_filter_on(const struct compat_filter *f, enum compat_p
     return (f->including >> purpose & 1) == 0 && !compat_filter_excludes(f, purpose, symbol);
 }
 
-/* True if arc records between these symbols are loaded. O(rules). */
+/* Returns whether arc records between these symbols are loaded. O(rules). */
 bool compat_filter_arc(const struct compat_filter *f, const struct compat_symbols *s, uint32_t from, uint32_t to);
 
 /* Assigns ticks to symbols as gprof does (reference 3.4): in units of two bytes, each bin divided by overlap. */
@@ -182,13 +168,13 @@ enum profd_status compat_hist_assign(const struct counts *c, const struct compat
 /* -c: calls in the machine code, found as gprof finds them (reference 3.5, A1). On x86 each byte 0xe8 is read as a call
  * with an unsigned operand, so backward calls are not found. On AArch64 each word that is b or bl is a call. */
 
-/* in the order in which gprof finds them; may repeat */
+/* Calls, in the order in which gprof finds them. They may repeat. */
 struct compat_calls {
     uint32_t count;
     uint32_t *parent, *child;
 };
 
-/* False if gprof does not find calls on this machine. */
+/* Returns whether gprof finds calls on this machine. */
 bool compat_calls_possible(const struct object *o);
 
 /* Scans the part of .text of each symbol that a histogram covers. Code outside .text and the last symbol are not
@@ -327,49 +313,6 @@ enum profd_status compat_run_count(struct compat_run *r, const struct counts *co
  * everything; what it accepted stays printed. */
 enum profd_status compat_run_print(const struct compat_run *r, struct arena *a, struct buffer *out,
                                    struct profd_error *e);
-
-/* Labels of nodes in the call graph: name, cycle, index. Built once, because most are printed many times. */
-
-/* Explanations of the listings' columns, in our own text, at the same places as gprof's. */
-
-/* Both texts begin with an empty line. */
-void compat_prose_flat(struct buffer *out);
-void compat_prose_graph(struct buffer *out);
-/* With the title of -T: it is printed before the page of the call graph. */
-void compat_prose_graph_old(struct buffer *out);
-
-#define COMPAT_LABEL_INDEX 16
-
-/* Labels of all symbols: "f <cycle 1> [3]"; the index is in round brackets if the symbol has no entry. */
-struct compat_labels {
-    const char *text;
-    size_t *first; /* label v: text[first[v] … first[v + 1]) */
-};
-
-/* Writes "[3]" into text, or "(3)" for a node that is not shown. Returns its length. */
-size_t compat_label_index(char text[COMPAT_LABEL_INDEX], uint32_t index, bool shown);
-
-/* Appends one label; if there are no arcs, it has no index. */
-void compat_label_add(const struct compat_run *r, uint32_t symbol, struct buffer *out);
-
-/* O(bytes of names). */
-void compat_labels_build(const struct compat_run *r, struct arena *a, struct compat_labels *out);
-
-static inline const char *compat_label_text(const struct compat_labels *l, uint32_t symbol)
-{
-    return l->text + l->first[symbol];
-}
-
-static inline size_t compat_label_size(const struct compat_labels *l, uint32_t symbol)
-{
-    return l->first[symbol + 1] - l->first[symbol];
-}
-
-/* The call graph listing (reference 3.6). */
-
-/* Appends the listing. NO_MEMORY; reaching the limit of the buffer is recorded in the buffer. O(symbols + arcs log
- * arcs). */
-void compat_callgraph_print(const struct compat_run *r, struct arena *a, struct buffer *out);
 
 /* gmon.sum, as gprof -s writes it: counts of all files added up, cut as gprof cuts them. */
 

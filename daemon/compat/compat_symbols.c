@@ -9,18 +9,6 @@ struct half {
     unsigned done; /* of its own two halves */
 };
 
-/* Merges the adjacent runs [0, middle) and [middle, n). The remainder of the second run stays in place. */
-static void halves_merge(uint32_t *items, uint32_t *scratch, size_t middle, size_t n, compat_compare *compare,
-                         const void *context)
-{
-    size_t i = 0, j = middle, k = 0;
-    while (i < middle && j < n) {
-        scratch[k++] = compare(context, items[i], items[j]) <= 0 ? items[i++] : items[j++];
-    }
-    memcpy(scratch + k, items + i, (middle - i) * sizeof *items);
-    memcpy(items, scratch, (k + middle - i) * sizeof *items);
-}
-
 void compat_sort(uint32_t *items, uint32_t *scratch, size_t n, compat_compare *compare, const void *context)
 {
     struct half stack[66];
@@ -28,14 +16,21 @@ void compat_sort(uint32_t *items, uint32_t *scratch, size_t n, compat_compare *c
     stack[depth++] = (struct half){0, n, 0};
     while (depth > 0) {
         struct half *h = &stack[depth - 1];
-        size_t middle = h->n / 2;
+        const size_t middle = h->n / 2;
         if (h->n > 1 && h->done < 2) {
             stack[depth++] =
                 h->done++ == 0 ? (struct half){h->at, middle, 0} : (struct half){h->at + middle, h->n - middle, 0};
             continue;
         }
         if (h->n > 1) {
-            halves_merge(items + h->at, scratch, middle, h->n, compare, context);
+            /* Merges the halves. The remainder of the second half stays in place. */
+            uint32_t *list = items + h->at;
+            size_t i = 0, j = middle, k = 0;
+            while (i < middle && j < h->n) {
+                scratch[k++] = compare(context, list[i], list[j]) <= 0 ? list[i++] : list[j++];
+            }
+            memcpy(scratch + k, list + i, (middle - i) * sizeof *list);
+            memcpy(list, scratch, (k + middle - i) * sizeof *list);
         }
         depth--;
     }
@@ -66,18 +61,7 @@ void compat_symbols_name(struct compat_symbols *s, const struct compat_options *
     }
 }
 
-/* True if the path is among the first n. */
-static bool path_known(const char *const *paths, uint32_t n, const char *path)
-{
-    for (uint32_t i = n; i-- > 0;) {
-        if (paths[i] == path || strcmp(paths[i], path) == 0) {
-            return true;
-        }
-    }
-    return false;
-}
-
-/* Lists each path once, in the order in which gprof finds them. */
+/* The paths that end in one file name, each once, in the order in which gprof finds them. */
 struct path_list {
     const char **paths;
     uint32_t count, capacity;
@@ -85,24 +69,16 @@ struct path_list {
 
 static void path_meet(struct path_list *list, const char *path, const char *base, struct arena *a)
 {
-    if (path[0] == '\0' || strcmp(compat_symbols_file(path), base) != 0 || path_known(list->paths, list->count, path)) {
+    if (path[0] == '\0' || strcmp(compat_symbols_file(path), base) != 0) {
         return;
+    }
+    for (uint32_t i = list->count; i-- > 0;) {
+        if (list->paths[i] == path || strcmp(list->paths[i], path) == 0) {
+            return;
+        }
     }
     list->paths = arena_extend(a, list->paths, list->count, &list->capacity, sizeof *list->paths);
     list->paths[list->count++] = path;
-}
-
-/* Symbols are searched first, then (with -l) lines by address. */
-const char *compat_symbols_source(const struct compat_symbols *s, const char *base, struct arena *a)
-{
-    struct path_list list = {.paths = NULL};
-    for (uint32_t i = 0; i < s->met_count; i++) {
-        path_meet(&list, object_name(s->object, s->object->symbols[s->met[i]].file), base, a);
-    }
-    for (uint32_t i = 0; i < s->count; i++) {
-        path_meet(&list, s->file[i], base, a);
-    }
-    return list.count > 0 ? list.paths[list.count - 1] : NULL;
 }
 
 void compat_symbols_stripe(struct compat_symbols *s, struct arena *a)
@@ -167,18 +143,9 @@ static bool entry_same_function(const struct object *o, const struct entry *x, c
            (x->file == y->file || strcmp(object_name(o, x->file), object_name(o, y->file)) == 0);
 }
 
-/* Like the entry before it if that is of the same function, otherwise like the symbol that owns the address. */
-static uint8_t entry_local(const struct compat_symbols *s, const struct entry *e, const struct entry *front)
-{
-    if (front != NULL && entry_same_function(s->object, e, front)) {
-        return front->local;
-    }
-    uint32_t owner = compat_symbols_find(s, e->address);
-    return owner == COMPAT_NONE ? 0 : s->flags[owner] & COMPAT_SYMBOL_STATIC;
-}
-
 /* Lists the addresses at which the line or its function changes, ascending. A range that overlaps the previous one is
- * cut. */
+ * cut. An entry is local like the entry before it if that is of the same function, otherwise like the symbol that owns
+ * the address. */
 static uint32_t entries_fill(const struct compat_symbols *s, uint64_t low, uint64_t high, struct entry *list)
 {
     const struct object *o = s->object;
@@ -194,7 +161,12 @@ static uint32_t entries_fill(const struct compat_symbols *s, uint64_t low, uint6
         struct entry e = {from, l->file, l->line, l->function, 0};
         end = l->high;
         if (n == 0 || e.line != last.line || !entry_same_function(o, &e, &last)) {
-            e.local = entry_local(s, &e, n > 0 ? &list[n - 1] : NULL);
+            if (n > 0 && entry_same_function(o, &e, &list[n - 1])) {
+                e.local = list[n - 1].local;
+            } else {
+                const uint32_t owner = compat_symbols_find(s, from);
+                e.local = owner == COMPAT_NONE ? 0 : s->flags[owner] & COMPAT_SYMBOL_STATIC;
+            }
             list[n++] = e;
         }
         last = e;
@@ -202,32 +174,8 @@ static uint32_t entries_fill(const struct compat_symbols *s, uint64_t low, uint6
     return n;
 }
 
-static void entry_put(struct compat_symbols *to, const struct compat_symbols *from, const struct entry *e)
-{
-    uint32_t i = to->count++;
-    to->address[i] = e->address;
-    to->end[i] = 0;
-    to->raw[i] = entry_raw(from->object, e);
-    to->name[i] = object_name(from->object, from->object->line_functions[e->function].demangled);
-    to->file[i] = object_name(from->object, e->file);
-    to->line[i] = e->line;
-    to->flags[i] = e->local;
-}
-
-static void symbol_put(struct compat_symbols *to, const struct compat_symbols *from, uint32_t k)
-{
-    uint32_t i = to->count++;
-    to->address[i] = from->address[k];
-    to->end[i] = from->end[k];
-    to->raw[i] = from->raw[k];
-    to->name[i] = from->name[k];
-    to->file[i] = from->file[k];
-    to->line[i] = from->line[k];
-    to->flags[i] = from->flags[k];
-}
-
-/* True if rule S6 keeps the symbol of the table instead of the line at its address. A function counts as the earlier
- * one of the two. */
+/* Returns whether rule S6 keeps the symbol of the table instead of the line at its address. A function counts as the
+ * earlier one of the two. */
 static bool symbol_stays(const struct compat_symbols *s, uint32_t k, const struct entry *e)
 {
     if ((s->flags[k] & COMPAT_SYMBOL_STATIC) != e->local) {
@@ -240,34 +188,15 @@ static bool symbol_stays(const struct compat_symbols *s, uint32_t k, const struc
     return line[0] == '_' && (label[0] != '_' || (label[1] != '_' && line[1] == '_'));
 }
 
-static void tables_merge(const struct compat_symbols *s, const struct entry *list, uint32_t n,
-                         struct compat_symbols *to)
-{
-    uint32_t i = 0, k = 0;
-    while (i < n || k < s->count) {
-        if (k == s->count || (i < n && list[i].address < s->address[k])) {
-            entry_put(to, s, &list[i++]);
-        } else if (i == n || s->address[k] < list[i].address) {
-            symbol_put(to, s, k++);
-        } else if (symbol_stays(s, k, &list[i])) {
-            symbol_put(to, s, k++);
-            i++;
-        } else {
-            entry_put(to, s, &list[i++]);
-            k++;
-        }
-    }
-}
-
 /* Adds the entries of -l: one for each change of the source line or its function in [low, high); none of them is a
- * function. The last one ends before end. Called by choose. NO_MEMORY. O(symbols + lines). */
-static void compat_symbols_add_lines(struct compat_symbols *s, uint64_t low, uint64_t high, uint64_t end,
-                                     struct arena *a)
+ * function. The last one ends before end. O(symbols + lines). */
+static void lines_add(struct compat_symbols *s, uint64_t low, uint64_t high, uint64_t end, struct arena *a)
 {
-    struct entry *list = ARENA_ARRAY(a, s->object->line_count, struct entry);
-    size_t most = (size_t)s->count + s->object->line_count;
+    const struct object *o = s->object;
+    struct entry *list = ARENA_ARRAY(a, o->line_count, struct entry);
+    const uint32_t n = entries_fill(s, low, high, list);
+    size_t most = (size_t)s->count + o->line_count;
     struct compat_symbols r = *s;
-    r.count = 0;
     r.address = ARENA_ARRAY(a, most, uint64_t);
     r.end = ARENA_ARRAY(a, most, uint64_t);
     r.raw = ARENA_ARRAY(a, most, const char *);
@@ -275,7 +204,31 @@ static void compat_symbols_add_lines(struct compat_symbols *s, uint64_t low, uin
     r.file = ARENA_ARRAY(a, most, const char *);
     r.line = ARENA_ARRAY(a, most, uint32_t);
     r.flags = ARENA_ARRAY(a, most, uint8_t);
-    tables_merge(s, list, entries_fill(s, low, high, list), &r);
+    r.count = 0;
+    for (uint32_t i = 0, k = 0; i < n || k < s->count; r.count++) {
+        const struct entry *e = &list[i];
+        const bool both = i < n && k < s->count && e->address == s->address[k];
+        const bool line = both ? !symbol_stays(s, k, e) : k == s->count || (i < n && e->address < s->address[k]);
+        if (line) {
+            r.address[r.count] = e->address;
+            r.end[r.count] = 0;
+            r.raw[r.count] = entry_raw(o, e);
+            r.name[r.count] = object_name(o, o->line_functions[e->function].demangled);
+            r.file[r.count] = object_name(o, e->file);
+            r.line[r.count] = e->line;
+            r.flags[r.count] = e->local;
+        } else {
+            r.address[r.count] = s->address[k];
+            r.end[r.count] = s->end[k];
+            r.raw[r.count] = s->raw[k];
+            r.name[r.count] = s->name[k];
+            r.file[r.count] = s->file[k];
+            r.line[r.count] = s->line[k];
+            r.flags[r.count] = s->flags[k];
+        }
+        i += line || both;
+        k += !line || both;
+    }
     for (uint32_t i = 0; i < r.count; i++) {
         if (r.end[i] == 0) {
             r.end[i] = (i + 1 < r.count ? r.address[i + 1] : end) - 1;
@@ -343,7 +296,7 @@ static int symbol_compare(const void *context, uint32_t a, uint32_t b)
     return 0;
 }
 
-/* S6: true if the new symbol replaces the one kept so far at its address. */
+/* S6: returns whether the new symbol replaces the one kept so far at its address. */
 static bool symbol_replaces(const struct choosing *c, const struct object_symbol *newcomer,
                             const struct object_symbol *kept)
 {
@@ -359,23 +312,6 @@ static bool symbol_replaces(const struct choosing *c, const struct object_symbol
         return n[0] != '_' && k[0] == '_';
     }
     return n[1] != '_' && k[1] == '_';
-}
-
-/* Sorts the symbols and keeps one for each address. Returns how many are left. */
-static uint32_t symbols_unique(const struct choosing *c, uint32_t *list, uint32_t *scratch, uint32_t n)
-{
-    const struct object *o = c->object;
-    compat_sort(list, scratch, n, symbol_compare, c);
-    uint32_t kept = 0;
-    for (uint32_t i = 0; i < n; i++) {
-        const struct object_symbol *s = &o->symbols[list[i]];
-        if (kept == 0 || o->symbols[list[kept - 1]].address != s->address) {
-            list[kept++] = list[i];
-        } else if (symbol_replaces(c, s, &o->symbols[list[kept - 1]])) {
-            list[kept - 1] = list[i];
-        }
-    }
-    return kept;
 }
 
 static void symbols_fill(const struct choosing *c, const uint32_t *list, uint32_t n, uint64_t text_end, struct arena *a,
@@ -439,12 +375,22 @@ enum profd_status compat_symbols_choose(const struct object *object, const struc
     }
     memcpy(met, list, n * sizeof *met);
     uint32_t met_count = n;
-    n = symbols_unique(&c, list, scratch, n);
+    compat_sort(list, scratch, n, symbol_compare, &c);
+    n = 0;
+    for (uint32_t i = 0; i < met_count; i++) {
+        const struct object_symbol *one = &object->symbols[list[i]];
+        const struct object_symbol *kept = n > 0 ? &object->symbols[list[n - 1]] : NULL;
+        if (kept == NULL || kept->address != one->address) {
+            list[n++] = list[i];
+        } else if (symbol_replaces(&c, one, kept)) {
+            list[n - 1] = list[i];
+        }
+    }
     struct compat_symbols s;
     symbols_fill(&c, list, n, text->high, a, &s);
     uint64_t end = s.count < n ? s.address[s.count] : text->high;
     if (options->lines && object->line_count > 0) {
-        compat_symbols_add_lines(&s, text->low, text->high, end, a);
+        lines_add(&s, text->low, text->high, end, a);
     }
     compat_symbols_stripe(&s, a);
     s.met = met;
@@ -453,96 +399,27 @@ enum profd_status compat_symbols_choose(const struct object *object, const struc
     return PROFD_OK;
 }
 
-/* Leading decimal digits; the largest number if they do not fit. */
-static uint32_t line_parse(const char *text)
-{
-    uint64_t line = 0;
-    for (; *text >= '0' && *text <= '9'; text++) {
-        line = line * 10 + (uint64_t)(*text - '0');
-        line = line > INT32_MAX ? INT32_MAX : line;
-    }
-    return (uint32_t)line;
-}
+/* One side of a spec. NULL and 0 match everything. */
+struct pattern {
+    const char *file; /* whole path */
+    bool no_file;     /* the file is that of no symbol: matches nothing */
+    uint32_t line;
+    const char *name; /* as in the symbol table */
+};
 
-static void name_parse(const char *text, struct compat_pattern *p)
+/* A name, or a line in decimal digits; the largest number if they do not fit. */
+static void name_parse(const char *text, struct pattern *p)
 {
     if (text[0] >= '0' && text[0] <= '9') {
-        p->line = line_parse(text);
+        uint64_t line = 0;
+        for (; *text >= '0' && *text <= '9'; text++) {
+            line = line * 10 + (uint64_t)(*text - '0');
+            line = line > INT32_MAX ? INT32_MAX : line;
+        }
+        p->line = (uint32_t)line;
     } else if (text[0] != '\0') {
         p->name = text;
     }
-}
-
-static void file_parse(const char *file, const struct compat_symbols *s, struct arena *a, struct compat_pattern *p)
-{
-    p->file = compat_symbols_source(s, file, a);
-    p->no_file = p->file == NULL;
-}
-
-/* Splits text at the last ':'. Without a ':', a spec that contains a '.' is a file, and one that begins with a digit is
- * a line. The file is the path that ends in the spec's file name; of several, the last one in the symbol table.
- * O(symbols) with a file. NO_MEMORY. */
-static struct compat_pattern compat_pattern_parse(const char *text, size_t n, const struct compat_symbols *s,
-                                                  struct arena *a)
-{
-    struct compat_pattern p = {0};
-    char *copy = arena_copy(a, text, n);
-    char *colon = strrchr(copy, ':');
-    if (colon != NULL) {
-        *colon = '\0';
-        if (colon > copy) {
-            file_parse(copy, s, a, &p);
-        }
-        name_parse(colon + 1, &p);
-    } else if (strchr(copy, '.') != NULL) {
-        file_parse(copy, s, a, &p);
-    } else {
-        name_parse(copy, &p);
-    }
-    return p;
-}
-
-static bool pattern_matches(const struct compat_pattern *p, const struct compat_symbols *s, uint32_t symbol)
-{
-    if (p->no_file || (p->line != 0 && p->line != s->line[symbol])) {
-        return false;
-    }
-    const char *name = s->raw[symbol];
-    if (p->name != NULL && (p->name[0] != name[0] || strcmp(p->name, name) != 0)) {
-        return false;
-    }
-    const char *file = s->file[symbol];
-    return p->file == NULL || p->file == file || (file[0] != '\0' && strcmp(p->file, file) == 0);
-}
-
-/* Lists the matches, ascending. O(symbols). NO_MEMORY. */
-static void compat_pattern_ranges(const struct compat_pattern *p, const struct compat_symbols *s, struct arena *a,
-                                  struct compat_range **out, uint32_t *count)
-{
-    uint32_t n = 0, last = COMPAT_NONE;
-    for (uint32_t i = 0; i < s->count; i++) {
-        if (!pattern_matches(p, s, i)) {
-            continue;
-        }
-        n += last == COMPAT_NONE || last + 1 != i;
-        last = i;
-    }
-    struct compat_range *ranges = ARENA_ARRAY(a, (size_t)n + 1, struct compat_range);
-    n = 0;
-    last = COMPAT_NONE;
-    for (uint32_t i = 0; i < s->count; i++) {
-        if (!pattern_matches(p, s, i)) {
-            continue;
-        }
-        if (last == COMPAT_NONE || last + 1 != i) {
-            ranges[n++] = (struct compat_range){s->address[i], s->end[i], i};
-        } else {
-            ranges[n - 1].high = s->end[i];
-        }
-        last = i;
-    }
-    *out = ranges;
-    *count = n;
 }
 
 static const char *const profiler_names[] = {"_gprof_mcount",     "mcount",    "_mcount", "__mcount",
@@ -557,11 +434,55 @@ struct matched {
     uint32_t left_count, right_count;
 };
 
+/* Lists the ranges of symbols that one side of a spec matches, ascending. The text is split at the last ':'. Without a
+ * ':', a text that contains a '.' is a file, and one that begins with a digit is a line. The file is the path that ends
+ * in the text's file name; of several, the last one that gprof finds: it searches the symbols, then (with -l) the lines
+ * by address. O(symbols × matching paths). */
 static void side_match(const char *text, size_t n, const struct compat_symbols *s, struct arena *a,
                        struct compat_range **out, uint32_t *count)
 {
-    const struct compat_pattern p = compat_pattern_parse(text, n, s, a);
-    compat_pattern_ranges(&p, s, a, out, count);
+    struct pattern p = {0};
+    char *copy = arena_copy(a, text, n), *colon = strrchr(copy, ':'), *file = NULL;
+    if (colon != NULL) {
+        *colon = '\0';
+        file = colon > copy ? copy : NULL;
+        name_parse(colon + 1, &p);
+    } else if (strchr(copy, '.') != NULL) {
+        file = copy;
+    } else {
+        name_parse(copy, &p);
+    }
+    if (file != NULL) {
+        struct path_list list = {.paths = NULL};
+        for (uint32_t i = 0; i < s->met_count; i++) {
+            path_meet(&list, object_name(s->object, s->object->symbols[s->met[i]].file), file, a);
+        }
+        for (uint32_t i = 0; i < s->count; i++) {
+            path_meet(&list, s->file[i], file, a);
+        }
+        p.file = list.count > 0 ? list.paths[list.count - 1] : NULL;
+        p.no_file = p.file == NULL;
+    }
+
+    struct compat_range *ranges = NULL;
+    uint32_t used = 0, capacity = 0, last = COMPAT_NONE;
+    for (uint32_t i = 0; i < s->count; i++) {
+        const char *name = s->raw[i], *path = s->file[i];
+        if (p.no_file || (p.line != 0 && p.line != s->line[i]) ||
+            (p.name != NULL && (p.name[0] != name[0] || strcmp(p.name, name) != 0)) ||
+            (p.file != NULL && p.file != path && (path[0] == '\0' || strcmp(p.file, path) != 0))) {
+            continue;
+        }
+        if (last == COMPAT_NONE || last + 1 != i) {
+            ranges = arena_extend(a, ranges, used, &capacity, sizeof *ranges);
+            ranges[used++] = (struct compat_range){s->address[i], s->end[i], i};
+        } else {
+            ranges[used - 1].high = s->end[i];
+        }
+        last = i;
+    }
+    *out = ranges;
+    *count = used;
 }
 
 static struct matched spec_match(const struct compat_spec *spec, const struct compat_symbols *s, struct arena *a)
@@ -578,14 +499,14 @@ static struct matched spec_match(const struct compat_spec *spec, const struct co
 
 /* Builds the table of one purpose: ranges ascending by address, one for each first symbol. If several specs begin at a
  * symbol, the first one in m is used. owner[i] is the spec of range i. Ranges that own no address are left out. */
-struct table {
+struct range_table {
     struct compat_range *ranges;
     uint32_t *owner;
     uint32_t count;
 };
 
-static struct table table_fill(const struct matched *m, uint32_t n, enum compat_purpose purpose, bool exclude,
-                               uint32_t *owner_by_symbol, uint32_t *place, uint32_t symbols, struct arena *a)
+static struct range_table table_fill(const struct matched *m, uint32_t n, enum compat_purpose purpose, bool exclude,
+                                     uint32_t *owner_by_symbol, uint32_t *place, uint32_t symbols, struct arena *a)
 {
     uint32_t count = 0;
     for (uint32_t i = 0; i < symbols; i++) {
@@ -602,8 +523,8 @@ static struct table table_fill(const struct matched *m, uint32_t n, enum compat_
             place[first] = i;
         }
     }
-    struct table t = {ARENA_ARRAY(a, (size_t)count + 1, struct compat_range),
-                      ARENA_ARRAY(a, (size_t)count + 1, uint32_t), 0};
+    struct range_table t = {ARENA_ARRAY(a, (size_t)count + 1, struct compat_range),
+                            ARENA_ARRAY(a, (size_t)count + 1, uint32_t), 0};
     for (uint32_t i = 0; i < symbols && count > 0; i++) {
         if (owner_by_symbol[i] == COMPAT_NONE) {
             continue;
@@ -616,45 +537,6 @@ static struct table table_fill(const struct matched *m, uint32_t n, enum compat_
         t.owner[t.count++] = owner_by_symbol[i];
     }
     return t;
-}
-
-/* Looks up a symbol in the last range that begins at or before it, as gprof does: a short range hides the end of a long
- * one. */
-static void table_mark(const struct table *t, const struct compat_symbols *s, uint8_t *bits,
-                       enum compat_purpose purpose)
-{
-    uint32_t next = 0;
-    for (uint32_t i = 0; i < s->count && t->count > 0; i++) {
-        while (next < t->count && t->ranges[next].low <= s->address[i]) {
-            next++;
-        }
-        if (next > 0 && s->address[i] <= t->ranges[next - 1].high) {
-            bits[i] = (uint8_t)(bits[i] | 1u << purpose);
-        }
-    }
-}
-
-static void tables_make(struct compat_filter *f, const struct matched *m, uint32_t n, const struct compat_symbols *s,
-                        struct arena *a)
-{
-    uint32_t *owner = ARENA_ARRAY(a, s->count, uint32_t), *place = ARENA_ARRAY(a, s->count, uint32_t);
-    for (unsigned k = 0; k < 2 * COMPAT_PURPOSES; k++) {
-        const enum compat_purpose purpose = (enum compat_purpose)(k / 2);
-        const bool exclude = k % 2 != 0;
-        const struct table t = table_fill(m, n, purpose, exclude, owner, place, s->count, a);
-        if (purpose == COMPAT_ARCS) {
-            struct compat_arc_rule *list = ARENA_ARRAY(a, (size_t)t.count + 1, struct compat_arc_rule);
-            for (uint32_t i = 0; i < t.count; i++) {
-                list[i] = (struct compat_arc_rule){t.ranges[i], m[t.owner[i]].right, m[t.owner[i]].right_count};
-            }
-            *(exclude ? &f->arcs_excluded : &f->arcs_included) = (struct compat_arc_rules){list, t.count};
-            continue;
-        }
-        table_mark(&t, s, exclude ? f->excluded : f->included, purpose);
-        if (!exclude && t.count > 0) {
-            f->including = (uint8_t)(f->including | 1u << purpose);
-        }
-    }
 }
 
 void compat_filter_init(const struct compat_spec *specs, uint32_t spec_count, const struct compat_symbols *s,
@@ -677,7 +559,36 @@ void compat_filter_init(const struct compat_spec *specs, uint32_t spec_count, co
     for (uint32_t i = spec_count; i-- > 0;) {
         m[n++] = spec_match(&specs[i], s, a);
     }
-    tables_make(out, m, n, s, a);
+
+    uint32_t *owner = ARENA_ARRAY(a, s->count, uint32_t), *place = ARENA_ARRAY(a, s->count, uint32_t);
+    for (unsigned k = 0; k < 2 * COMPAT_PURPOSES; k++) {
+        const enum compat_purpose purpose = (enum compat_purpose)(k / 2);
+        const bool exclude = k % 2 != 0;
+        const struct range_table t = table_fill(m, n, purpose, exclude, owner, place, s->count, a);
+        if (purpose == COMPAT_ARCS) {
+            struct compat_arc_rule *list = ARENA_ARRAY(a, (size_t)t.count + 1, struct compat_arc_rule);
+            for (uint32_t i = 0; i < t.count; i++) {
+                list[i] = (struct compat_arc_rule){t.ranges[i], m[t.owner[i]].right, m[t.owner[i]].right_count};
+            }
+            *(exclude ? &out->arcs_excluded : &out->arcs_included) = (struct compat_arc_rules){list, t.count};
+            continue;
+        }
+        /* A symbol is looked up in the last range that begins at or before it, as gprof does: a short range hides the
+         * end of a long one. */
+        uint8_t *bits = exclude ? out->excluded : out->included;
+        uint32_t next = 0;
+        for (uint32_t i = 0; i < s->count && t.count > 0; i++) {
+            while (next < t.count && t.ranges[next].low <= s->address[i]) {
+                next++;
+            }
+            if (next > 0 && s->address[i] <= t.ranges[next - 1].high) {
+                bits[i] = (uint8_t)(bits[i] | 1u << purpose);
+            }
+        }
+        if (!exclude && t.count > 0) {
+            out->including = (uint8_t)(out->including | 1u << purpose);
+        }
+    }
 }
 
 static bool rules_hold(const struct compat_arc_rules *rules, const struct compat_symbols *s, uint32_t from, uint32_t to)
