@@ -36,22 +36,17 @@ static bool row_find(const struct attach_image *image, uint32_t id, uint64_t *at
     return true;
 }
 
-static bool row_read(const struct attach_image *image, uint32_t id, struct attach_module_row *row, uint64_t *at)
-{
-    if (!row_find(image, id, at)) {
-        return false;
-    }
-    memcpy(row, image->bytes + *at, sizeof *row);
-    return row->state == 1;
-}
-
 bool attach_module_get(const struct attach_image *image, uint32_t id, struct attach_module *out, bool *bad)
 {
     struct attach_module m = {.has_id = false};
     struct attach_module_row row;
     uint64_t at;
     *bad = false;
-    if (!row_read(image, id, &row, &at)) {
+    if (!row_find(image, id, &at)) {
+        return false;
+    }
+    memcpy(&row, image->bytes + at, sizeof row);
+    if (row.state != 1) {
         return false;
     }
     m.has_id = row.id_size > 0;

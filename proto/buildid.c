@@ -24,11 +24,6 @@ void buildid_from_sha256(const uint8_t hash[32], struct buildid *id)
     hex_put(id->text + BUILDID_SHA256_SIZE, hash, 32);
 }
 
-static char buildid_fold(char c)
-{
-    return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
-}
-
 static bool buildid_digit(char c)
 {
     return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f');
@@ -38,7 +33,7 @@ static bool buildid_digit(char c)
 static void buildid_copy_folded(const char *text, size_t n, char *out)
 {
     for (size_t i = 0; i < n; i++) {
-        out[i] = buildid_fold(text[i]);
+        out[i] = (char)(text[i] >= 'A' && text[i] <= 'Z' ? text[i] - 'A' + 'a' : text[i]);
     }
     out[n] = '\0';
 }

@@ -60,9 +60,9 @@ enum collector_counter {
 #undef X
 };
 
-/* True if the dimension is that of the collector's counters. */
+/* Returns whether the dimension is that of the collector's counters. */
 bool collector_is_dimension(const char *dimension);
-/* A geometry as described above, without bins (proto/counts_collector.c). */
+/* Makes a histogram of the geometry that is described above, without bins. */
 struct counts_histogram;
 void collector_make_histogram(struct counts_histogram *h, uint32_t program);
 /* True if the counter is in ns. Its JSON name says seconds. */

@@ -11,7 +11,7 @@
 #include "proto/varint.h"
 
 #define COUNTS_FORMAT 1        /* first byte of the encoding */
-#define COUNTS_SHARES_FORMAT 2 /* and of that of shares */
+#define COUNTS_SHARES_FORMAT 2 /* the same of shares */
 #define COUNTS_FLAG_SORTED 1u
 #define COUNTS_FLAG_SATURATED 2u
 #define COUNTS_FLAGS (COUNTS_FLAG_SORTED | COUNTS_FLAG_SATURATED)
@@ -32,30 +32,17 @@ static inline size_t counts_column_bound(size_t n)
 #define COUNTS_RUN_MAX 30u    /* bytes of the largest run */
 #define COUNTS_PLACES_MAX 20u /* bytes of the two sizes before the runs */
 
-/* The distinct places of rows, ascending by build (COUNTS_NOWHERE last) and address, and which of them each row has. */
+/* The distinct places of rows, ascending by build (COUNTS_NOWHERE last) and address, and the place of each row. */
 struct counts_places {
     uint32_t count;
     uint32_t *build;
     uint64_t *address;
-    uint64_t *of; /* of each row */
+    uint64_t *of; /* by row: its place */
 };
 
 struct counts_reader {
     const uint8_t *at, *end;
 };
-
-static unsigned column_width(const uint64_t *values, size_t n, unsigned least)
-{
-    uint64_t all = 0;
-    unsigned width = 0;
-    for (size_t i = 0; i < n; i++) {
-        all |= values[i];
-    }
-    for (; all != 0; all >>= 8) {
-        width++;
-    }
-    return width < least ? least : width;
-}
 
 /* Writes n numbers: for every chunk its width w in bytes (least to 8), then the w low bytes of all its numbers, lowest
  * plane first. A column of least 1 takes a byte for each row, so that a section is not smaller than its rows. Returns
@@ -64,7 +51,14 @@ static uint8_t *counts_column_put(uint8_t *out, const uint64_t *values, size_t n
 {
     for (size_t at = 0; at < n; at += COUNTS_CHUNK) {
         size_t count = n - at < COUNTS_CHUNK ? n - at : COUNTS_CHUNK;
-        unsigned width = column_width(values + at, count, least);
+        uint64_t all = 0;
+        unsigned width = 0;
+        for (size_t i = 0; i < count; i++) {
+            all |= values[at + i];
+        }
+        for (; all != 0 || width < least; all >>= 8) {
+            width++;
+        }
         *out++ = (uint8_t)width;
         for (unsigned plane = 0; plane < width; plane++) {
             for (size_t i = 0; i < count; i++) {
@@ -127,24 +121,16 @@ static bool counts_column_get(const uint8_t **at, const uint8_t *end, uint64_t *
     return true;
 }
 
-/* True if the rows ascend already, as those of sums and of many uploads do. */
-static bool places_ascend(const uint32_t *builds, const uint64_t *addresses, uint32_t n)
-{
-    for (uint32_t i = 1; i < n; i++) {
-        if (builds[i] < builds[i - 1] || (builds[i] == builds[i - 1] && addresses[i] < addresses[i - 1])) {
-            return false;
-        }
-    }
-    return true;
-}
-
-/* Finds them. out has arrays for n; items has space for 2n. O(n) if the rows ascend, else O(n) for each byte in which
- * the places differ. */
+/* Finds the places of n rows. out has arrays for n; items has space for 2n. O(n) if the rows ascend, as those of sums
+ * and of many uploads do, else O(n) for each byte in which the places differ. */
 static void counts_places_find(const uint32_t *builds, const uint64_t *addresses, uint32_t n, struct sort_item *items,
                                struct counts_places *out)
 {
-    const bool ascend = places_ascend(builds, addresses, n);
+    bool ascend = true;
     uint32_t count = 0;
+    for (uint32_t i = 1; i < n && ascend; i++) {
+        ascend = builds[i] > builds[i - 1] || (builds[i] == builds[i - 1] && addresses[i] >= addresses[i - 1]);
+    }
     for (uint32_t i = 0; i < n && !ascend; i++) {
         items[i] = (struct sort_item){addresses[i], i};
     }
@@ -195,21 +181,29 @@ static enum profd_status decode_short(const char *what, struct profd_error *e)
     return profd_error_set(e, PROFD_MALFORMED, "counts end inside %s, or a number there is too long", what);
 }
 
-/* The first address of each run is left at the run's first place in addresses. */
-static enum profd_status places_get_runs(struct counts_reader *r, uint64_t runs, uint32_t builds, const char *what,
-                                         struct counts_places *out, uint64_t *firsts, struct profd_error *e)
+/* Reads places into arrays for most of them, scratch likewise. what has a place, for the sentence. MALFORMED or OK. */
+static enum profd_status counts_places_get(struct counts_reader *r, uint32_t builds, const char *what, uint32_t most,
+                                           uint64_t *scratch, struct counts_places *out, struct profd_error *e)
 {
-    uint32_t i = 0;
-    uint64_t least = 0; /* COUNTS_NOWHERE, written as 0, comes last */
+    uint64_t count, runs, address = 0, least = 0; /* COUNTS_NOWHERE, written as 0, comes last */
+    uint32_t at = 0;
+    bool bad = false;
+    if (!varint_get(&r->at, r->end, &count) || !varint_get(&r->at, r->end, &runs)) {
+        return decode_short("the sizes of places", e);
+    }
+    if (count > most) {
+        return profd_error_set(e, PROFD_MALFORMED, "%llu places of %u rows", (unsigned long long)count, most);
+    }
+    out->count = (uint32_t)count;
     for (uint64_t run = 0; run < runs; run++) {
         uint64_t length, build, first;
         if (!varint_get(&r->at, r->end, &length) || !varint_get(&r->at, r->end, &build) ||
             !varint_get(&r->at, r->end, &first)) {
             return decode_short("runs of builds", e);
         }
-        if (length < 1 || length > out->count - i) {
+        if (length < 1 || length > out->count - at) {
             return profd_error_set(e, PROFD_MALFORMED, "a run of %llu places where %u are left",
-                                   (unsigned long long)length, out->count - i);
+                                   (unsigned long long)length, out->count - at);
         }
         const uint64_t value = build == 0 ? COUNTS_NOWHERE : build - 1;
         if (build > builds) {
@@ -221,29 +215,14 @@ static enum profd_status places_get_runs(struct counts_reader *r, uint64_t runs,
                                    (unsigned long long)value, (unsigned long long)(least - 1));
         }
         least = value + 1;
-        firsts[i] = first;
-        for (uint32_t last = i + (uint32_t)length; i < last; i++) {
-            out->build[i] = (uint32_t)value;
+        scratch[at] = first; /* at the run's first place */
+        for (const uint32_t end = at + (uint32_t)length; at < end; at++) {
+            out->build[at] = (uint32_t)value;
         }
     }
-    return i == out->count ? PROFD_OK
-                           : profd_error_set(e, PROFD_MALFORMED, "runs of builds hold %u places of %u", i, out->count);
-}
-
-/* Reads places into arrays for most of them, scratch likewise. what has a place, for the sentence. MALFORMED or OK. */
-static enum profd_status counts_places_get(struct counts_reader *r, uint32_t builds, const char *what, uint32_t most,
-                                           uint64_t *scratch, struct counts_places *out, struct profd_error *e)
-{
-    uint64_t count, runs, address = 0;
-    bool bad = false;
-    if (!varint_get(&r->at, r->end, &count) || !varint_get(&r->at, r->end, &runs)) {
-        return decode_short("the sizes of places", e);
+    if (at != out->count) {
+        return profd_error_set(e, PROFD_MALFORMED, "runs of builds hold %u places of %u", at, out->count);
     }
-    if (count > most) {
-        return profd_error_set(e, PROFD_MALFORMED, "%llu places of %u rows", (unsigned long long)count, most);
-    }
-    out->count = (uint32_t)count;
-    TRY(places_get_runs(r, runs, builds, what, out, scratch, e));
     if (!counts_column_get(&r->at, r->end, out->address, out->count)) {
         return decode_short("the addresses of places", e);
     }
@@ -257,10 +236,14 @@ static enum profd_status counts_places_get(struct counts_reader *r, uint32_t bui
     return bad ? profd_error_set(e, PROFD_MALFORMED, "the addresses of %s do not ascend", what) : PROFD_OK;
 }
 
-/* What the decoder checks of histograms, so that whatever is encoded can be decoded. *bins: those that they use. */
-static enum profd_status judge_histograms(const struct counts *c, uint64_t *bins, struct profd_error *e)
+/* Checks what the decoder checks, so that whatever is encoded can be decoded. *bins: those that the histograms use. */
+static enum profd_status judge(const struct counts *c, uint64_t *bins, struct profd_error *e)
 {
+    struct counts_nodes nodes = COUNTS_NODES(c);
     uint64_t used = 0;
+    if (!c->sorted) {
+        TRY(counts_judge_sizes(c->histogram_count, c->bin_count, c->arc_count, e));
+    }
     for (uint32_t k = 0; k < c->histogram_count; k++) {
         const struct counts_histogram *h = &c->histograms[k];
         TRY(counts_judge_histogram(h, k, e));
@@ -280,18 +263,8 @@ static enum profd_status judge_histograms(const struct counts *c, uint64_t *bins
         used += h->used;
     }
     *bins = used;
-    return PROFD_OK;
-}
-
-static enum profd_status judge(const struct counts *c, uint64_t *bins, struct profd_error *e)
-{
-    struct counts_nodes nodes = COUNTS_NODES(c);
     if (!c->sorted) {
-        TRY(counts_judge_sizes(c->histogram_count, c->bin_count, c->arc_count, e));
-    }
-    TRY(judge_histograms(c, bins, e));
-    if (!c->sorted) {
-        TRY(counts_judge_sizes(c->histogram_count, *bins, c->arc_count, e));
+        TRY(counts_judge_sizes(c->histogram_count, used, c->arc_count, e));
         TRY(counts_check_collector(c, e));
     }
     for (uint32_t i = 0; i < c->arc_count; i++) { /* so that places have at most that many runs */
@@ -305,7 +278,7 @@ static enum profd_status judge(const struct counts *c, uint64_t *bins, struct pr
 }
 
 /* Scratch arrays for the largest of the columns. */
-struct encoding {
+struct counts_encoding {
     struct sort_item *items; /* twice as many as rows */
     struct counts_places places;
     uint64_t *numbers;
@@ -318,31 +291,8 @@ static uint64_t most(uint64_t a, uint64_t b)
     return a > b ? a : b;
 }
 
-static enum profd_status encoding_init(struct encoding *w, const struct counts *c, uint64_t bins, struct profd_error *e)
-{
-    const size_t rows = (size_t)most(c->arc_count, c->node_count), numbers = (size_t)most(rows, bins);
-    const size_t places = COUNTS_PLACES_MAX + COUNTS_RUN_MAX * ((size_t)LIMIT_BUILDS + 1);
-    const size_t arcs = 2 * places + 2 * VARINT_MAX + 7 * counts_column_bound(c->arc_count);
-    const size_t histograms = (size_t)c->histogram_count * COUNTS_HISTOGRAM_MAX + 2 * counts_column_bound(bins);
-    const size_t stacks = places + (size_t)c->tree_count * COUNTS_TREE_MAX + 4 * counts_column_bound(c->node_count);
-    const size_t raw = (size_t)most(arcs, most(histograms, stacks));
-    char *block = malloc(rows * (2 * sizeof *w->items + 2 * sizeof(uint64_t) + sizeof(uint32_t)) + 16 +
-                         numbers * sizeof(uint64_t) + raw);
-    if (block == NULL) {
-        return profd_no_memory(e);
-    }
-    w->block = block;
-    w->items = (struct sort_item *)(void *)block;
-    w->places.address = (uint64_t *)(w->items + 2 * rows);
-    w->places.of = w->places.address + rows;
-    w->numbers = w->places.of + rows;
-    w->places.build = (uint32_t *)(w->numbers + numbers);
-    w->raw = (uint8_t *)(w->places.build + rows);
-    return PROFD_OK;
-}
-
 /* The places of rows and which of them each row has, as differences to the row before: rows of sums ascend. */
-static uint8_t *put_ends(struct encoding *w, const uint32_t *builds, const uint64_t *addresses, uint32_t n,
+static uint8_t *put_ends(struct counts_encoding *w, const uint32_t *builds, const uint64_t *addresses, uint32_t n,
                          bool differences, uint8_t *p)
 {
     counts_places_find(builds, addresses, n, w->items, &w->places);
@@ -354,31 +304,27 @@ static uint8_t *put_ends(struct encoding *w, const uint32_t *builds, const uint6
     return counts_column_put(p, w->numbers, n, 0);
 }
 
-static uint8_t *put_orders(struct encoding *w, const struct counts *c, uint8_t *p)
+static uint8_t *put_arcs(struct counts_encoding *w, const struct counts *c, uint8_t *p)
 {
-    uint64_t lowest = c->arc_count == 0 ? 0 : UINT64_MAX;
-    for (uint32_t i = 0; i < c->arc_count; i++) {
-        lowest = c->commit[i] < lowest ? c->commit[i] : lowest;
-    }
-    p = varint_put(p, lowest);
-    for (uint32_t i = 0; i < c->arc_count; i++) {
-        w->numbers[i] = c->commit[i] - lowest;
-    }
-    p = counts_column_put(p, w->numbers, c->arc_count, 0);
-    for (uint32_t i = 0; i < c->arc_count; i++) {
-        w->numbers[i] = varint_zigzag((uint64_t)c->rank[i] - (i == 0 ? 0 : c->rank[i - 1]));
-    }
-    return counts_column_put(p, w->numbers, c->arc_count, 0);
-}
-
-static uint8_t *put_arcs(struct encoding *w, const struct counts *c, uint8_t *p)
-{
-    p = put_ends(w, c->from_build, c->from, c->arc_count, true, p);
-    p = put_ends(w, c->to_build, c->to, c->arc_count, false, p);
+    const uint32_t n = c->arc_count;
+    p = put_ends(w, c->from_build, c->from, n, true, p);
+    p = put_ends(w, c->to_build, c->to, n, false, p);
     if (c->sorted) {
-        p = put_orders(w, c, p);
+        uint64_t lowest = n == 0 ? 0 : UINT64_MAX;
+        for (uint32_t i = 0; i < n; i++) {
+            lowest = c->commit[i] < lowest ? c->commit[i] : lowest;
+        }
+        p = varint_put(p, lowest);
+        for (uint32_t i = 0; i < n; i++) {
+            w->numbers[i] = c->commit[i] - lowest;
+        }
+        p = counts_column_put(p, w->numbers, n, 0);
+        for (uint32_t i = 0; i < n; i++) {
+            w->numbers[i] = varint_zigzag((uint64_t)c->rank[i] - (i == 0 ? 0 : c->rank[i - 1]));
+        }
+        p = counts_column_put(p, w->numbers, n, 0);
     }
-    return counts_column_put(p, c->calls, c->arc_count, 1);
+    return counts_column_put(p, c->calls, n, 1);
 }
 
 static uint8_t *put_text(const char *text, size_t most_bytes, uint8_t *p)
@@ -389,7 +335,7 @@ static uint8_t *put_text(const char *text, size_t most_bytes, uint8_t *p)
     return p + n;
 }
 
-static uint8_t *put_histograms(struct encoding *w, const struct counts *c, uint8_t *p)
+static uint8_t *put_histograms(struct counts_encoding *w, const struct counts *c, uint8_t *p)
 {
     size_t n = 0;
     for (uint32_t k = 0; k < c->histogram_count; k++) {
@@ -422,25 +368,18 @@ static uint8_t *put_histograms(struct encoding *w, const struct counts *c, uint8
     return counts_column_put(p, w->numbers, n, 1);
 }
 
-/* Trees without their nodes: varint of the rate, the dimension behind its length, the abbreviation, varint of the
- * number of nodes. At most COUNTS_TREE_MAX bytes each. Returns the end. */
-static uint8_t *counts_encode_clocks(const struct counts_tree *trees, uint32_t n, uint8_t *p)
+/* Trees first, at most COUNTS_TREE_MAX bytes each: varint of the rate, the dimension behind its length, the
+ * abbreviation, varint of the number of nodes. Then the columns of the nodes. */
+static uint8_t *put_stacks(struct counts_encoding *w, const struct counts *c, uint8_t *p)
 {
-    for (const struct counts_tree *t = trees; t < trees + n; t++) {
+    for (uint32_t k = 0; k < c->tree_count; k++) {
+        const struct counts_tree *t = &c->trees[k];
+        uint64_t deepest = 0; /* that is possible */
         p = varint_put(p, t->rate);
         p = put_text(t->dimension, sizeof t->dimension, p);
         *p++ = (uint8_t)t->abbreviation;
         p = varint_put(p, t->used);
-    }
-    return p;
-}
-
-static uint8_t *put_stacks(struct encoding *w, const struct counts *c, uint8_t *p)
-{
-    p = counts_encode_clocks(c->trees, c->tree_count, p);
-    for (uint32_t k = 0; k < c->tree_count; k++) {
-        uint64_t deepest = 0; /* that is possible */
-        for (uint32_t i = c->trees[k].first; i < c->trees[k].first + c->trees[k].used; i++) {
+        for (uint32_t i = t->first; i < t->first + t->used; i++) {
             w->numbers[i] = deepest - c->node_depth[i];
             deepest = c->node_depth[i] + 1u;
         }
@@ -456,13 +395,13 @@ static uint8_t *put_stacks(struct encoding *w, const struct counts *c, uint8_t *
 }
 
 /* The encoding in the making: a block that grows by one compressed section after the other. */
-struct pack {
+struct counts_pack {
     uint8_t *block;
     size_t used;
     uint64_t raw[COUNTS_SECTIONS], packed[COUNTS_SECTIONS], total;
 };
 
-static enum profd_status pack_section(struct pack *x, unsigned section, const uint8_t *raw, size_t n,
+static enum profd_status pack_section(struct counts_pack *x, unsigned section, const uint8_t *raw, size_t n,
                                       struct profd_error *e)
 {
     size_t size = 0;
@@ -481,11 +420,36 @@ static enum profd_status pack_section(struct pack *x, unsigned section, const ui
                                                           (unsigned long long)x->total, LIMIT_COUNTS_RAW);
 }
 
-/* The head goes in front of the sections, which leave COUNTS_HEAD_MAX bytes for it, and everything moves down. */
-static void pack_head(struct pack *x, const struct counts *c, uint64_t bins)
+/* Fills the pack. The caller frees both blocks, on failure, too. */
+static enum profd_status encode(struct counts_encoding *w, struct counts_pack *x, const struct counts *c, uint64_t bins,
+                                struct profd_error *e)
 {
+    const size_t rows = (size_t)most(c->arc_count, c->node_count), numbers = (size_t)most(rows, bins);
+    const size_t places = COUNTS_PLACES_MAX + COUNTS_RUN_MAX * ((size_t)LIMIT_BUILDS + 1);
+    const size_t arcs = 2 * places + 2 * VARINT_MAX + 7 * counts_column_bound(c->arc_count);
+    const size_t histograms = (size_t)c->histogram_count * COUNTS_HISTOGRAM_MAX + 2 * counts_column_bound(bins);
+    const size_t stacks = places + (size_t)c->tree_count * COUNTS_TREE_MAX + 4 * counts_column_bound(c->node_count);
+    const size_t raw = (size_t)most(arcs, most(histograms, stacks));
+    char *block = malloc(rows * (2 * sizeof *w->items + 2 * sizeof(uint64_t) + sizeof(uint32_t)) + 16 +
+                         numbers * sizeof(uint64_t) + raw);
+    if (block == NULL) {
+        return profd_no_memory(e);
+    }
+    w->block = block;
+    w->items = (struct sort_item *)(void *)block;
+    w->places.address = (uint64_t *)(w->items + 2 * rows);
+    w->places.of = w->places.address + rows;
+    w->numbers = w->places.of + rows;
+    w->places.build = (uint32_t *)(w->numbers + numbers);
+    w->raw = (uint8_t *)(w->places.build + rows);
+    TRY(pack_section(x, 0, w->raw, (size_t)(put_arcs(w, c, w->raw) - w->raw), e));
+    TRY(pack_section(x, 1, w->raw, (size_t)(put_histograms(w, c, w->raw) - w->raw), e));
+    if (c->tree_count > 0) {
+        TRY(pack_section(x, 2, w->raw, (size_t)(put_stacks(w, c, w->raw) - w->raw), e));
+    }
+
+    /* The head goes in front of the sections, which leave COUNTS_HEAD_MAX bytes for it; they move down to its end. */
     uint8_t head[COUNTS_HEAD_MAX], *p = head;
-    const unsigned sections = c->tree_count > 0 ? 3 : 2;
     *p++ = COUNTS_FORMAT;
     p = varint_put(p, x->total);
     *p++ = (uint8_t)((c->sorted ? COUNTS_FLAG_SORTED : 0) | (c->saturated ? COUNTS_FLAG_SATURATED : 0));
@@ -494,7 +458,7 @@ static void pack_head(struct pack *x, const struct counts *c, uint64_t bins)
     p = varint_put(p, bins);
     p = varint_put(p, c->tree_count);
     p = varint_put(p, c->node_count);
-    for (unsigned i = 0; i < sections; i++) {
+    for (unsigned i = 0; i < (c->tree_count > 0 ? 3u : 2u); i++) {
         p = varint_put(p, x->raw[i]);
         p = varint_put(p, x->packed[i]);
     }
@@ -502,25 +466,13 @@ static void pack_head(struct pack *x, const struct counts *c, uint64_t bins)
     memmove(x->block + n, x->block + COUNTS_HEAD_MAX, x->used - COUNTS_HEAD_MAX);
     memcpy(x->block, head, n);
     x->used -= COUNTS_HEAD_MAX - n;
-}
-
-static enum profd_status encode(struct encoding *w, struct pack *x, const struct counts *c, uint64_t bins,
-                                struct profd_error *e)
-{
-    TRY(encoding_init(w, c, bins, e));
-    TRY(pack_section(x, 0, w->raw, (size_t)(put_arcs(w, c, w->raw) - w->raw), e));
-    TRY(pack_section(x, 1, w->raw, (size_t)(put_histograms(w, c, w->raw) - w->raw), e));
-    if (c->tree_count > 0) {
-        TRY(pack_section(x, 2, w->raw, (size_t)(put_stacks(w, c, w->raw) - w->raw), e));
-    }
-    pack_head(x, c, bins);
     return PROFD_OK;
 }
 
 enum profd_status counts_encode(const struct counts *c, uint8_t **out, size_t *out_size, struct profd_error *e)
 {
-    struct encoding w = {0};
-    struct pack x = {.used = COUNTS_HEAD_MAX};
+    struct counts_encoding w = {0};
+    struct counts_pack x = {.used = COUNTS_HEAD_MAX};
     uint64_t bins = 0;
     TRY(judge(c, &bins, e));
     enum profd_status status = encode(&w, &x, c, bins, e);
@@ -536,15 +488,15 @@ enum profd_status counts_encode(const struct counts *c, uint8_t **out, size_t *o
 }
 
 /* What precedes the sections. */
-struct head {
+struct counts_head {
     struct counts_sizes sizes;
     bool saturated;
     unsigned sections;
     uint64_t raw[COUNTS_SECTIONS], packed[COUNTS_SECTIONS];
 };
 
-/* Numbers of rows, which must fit the limits and their sections: a row takes a byte at least. */
-static enum profd_status decode_sizes(const uint64_t n[5], struct head *h, struct profd_error *e)
+/* Takes the numbers of rows, which must fit the limits and their sections: a row takes a byte at least. */
+static enum profd_status decode_sizes(const uint64_t n[5], struct counts_head *h, struct profd_error *e)
 {
     const uint64_t arcs = n[0], histograms = n[1], bins = n[2], trees = n[3], nodes = n[4];
     if (!h->sizes.sorted) {
@@ -573,37 +525,9 @@ static enum profd_status decode_sizes(const uint64_t n[5], struct head *h, struc
     return PROFD_OK;
 }
 
-/* The sizes of the sections, which fill the rest. */
-static enum profd_status decode_sections(struct counts_reader *r, uint64_t total, struct head *h, struct profd_error *e)
+static enum profd_status decode_head(struct counts_reader *r, struct counts_head *h, struct profd_error *e)
 {
-    uint64_t raw = 0, packed = 0;
-    for (unsigned i = 0; i < h->sections; i++) {
-        if (!varint_get(&r->at, r->end, &h->raw[i]) || !varint_get(&r->at, r->end, &h->packed[i])) {
-            return decode_short("their sizes", e);
-        }
-        if (h->raw[i] > total - raw || h->packed[i] > (size_t)(r->end - r->at)) {
-            return profd_error_set(e, PROFD_MALFORMED, "a section of %llu bytes in %llu, of counts of %llu in %zu",
-                                   (unsigned long long)h->raw[i], (unsigned long long)h->packed[i],
-                                   (unsigned long long)total, (size_t)(r->end - r->at));
-        }
-        if (h->raw[i] > deflate_content_max((size_t)h->packed[i])) {
-            return profd_error_set(e, PROFD_MALFORMED, "a section of %llu bytes stated in %llu",
-                                   (unsigned long long)h->raw[i], (unsigned long long)h->packed[i]);
-        }
-        raw += h->raw[i];
-        packed += h->packed[i];
-    }
-    if (raw != total || packed != (size_t)(r->end - r->at)) {
-        return profd_error_set(
-            e, PROFD_MALFORMED, "sections of %llu bytes in %llu, where %llu in %zu are stated or there",
-            (unsigned long long)raw, (unsigned long long)packed, (unsigned long long)total, (size_t)(r->end - r->at));
-    }
-    return PROFD_OK;
-}
-
-static enum profd_status decode_head(struct counts_reader *r, struct head *h, struct profd_error *e)
-{
-    uint64_t total, n[5];
+    uint64_t total, n[5], raw = 0, packed = 0;
     const size_t size = (size_t)(r->end - r->at);
     if (size < 1 || *r->at != COUNTS_FORMAT) {
         return profd_error_set(e, PROFD_MALFORMED, "counts of %zu bytes in format %u: only %d is known", size,
@@ -628,8 +552,30 @@ static enum profd_status decode_head(struct counts_reader *r, struct head *h, st
             return decode_short("their sizes", e);
         }
     }
+
+    /* The sections fill the rest. */
     h->sections = n[3] > 0 ? 3 : 2;
-    TRY(decode_sections(r, total, h, e));
+    for (unsigned i = 0; i < h->sections; i++) {
+        if (!varint_get(&r->at, r->end, &h->raw[i]) || !varint_get(&r->at, r->end, &h->packed[i])) {
+            return decode_short("their sizes", e);
+        }
+        if (h->raw[i] > total - raw || h->packed[i] > (size_t)(r->end - r->at)) {
+            return profd_error_set(e, PROFD_MALFORMED, "a section of %llu bytes in %llu, of counts of %llu in %zu",
+                                   (unsigned long long)h->raw[i], (unsigned long long)h->packed[i],
+                                   (unsigned long long)total, (size_t)(r->end - r->at));
+        }
+        if (h->raw[i] > deflate_content_max((size_t)h->packed[i])) {
+            return profd_error_set(e, PROFD_MALFORMED, "a section of %llu bytes stated in %llu",
+                                   (unsigned long long)h->raw[i], (unsigned long long)h->packed[i]);
+        }
+        raw += h->raw[i];
+        packed += h->packed[i];
+    }
+    if (raw != total || packed != (size_t)(r->end - r->at)) {
+        return profd_error_set(
+            e, PROFD_MALFORMED, "sections of %llu bytes in %llu, where %llu in %zu are stated or there",
+            (unsigned long long)raw, (unsigned long long)packed, (unsigned long long)total, (size_t)(r->end - r->at));
+    }
     return decode_sizes(n, h, e);
 }
 
@@ -637,7 +583,7 @@ enum profd_status counts_decode_sizes(const uint8_t *in, size_t n, struct counts
                                       struct profd_error *e)
 {
     struct counts_reader r = {in, n == 0 ? in : in + n};
-    struct head h = {0};
+    struct counts_head h = {0};
     TRY(decode_head(&r, &h, e));
     *out = h.sizes;
     *raw = h.raw[0] + h.raw[1] + h.raw[2];
@@ -645,34 +591,14 @@ enum profd_status counts_decode_sizes(const uint8_t *in, size_t n, struct counts
 }
 
 /* Arrays for the places of the largest section, and its raw bytes. */
-struct decoding {
+struct counts_decoding {
     struct counts_places places;
     uint64_t *scratch;
     uint8_t *raw;
     void *block;
 };
 
-static enum profd_status decoding_init(struct decoding *w, const struct head *h, unsigned parts, struct profd_error *e)
-{
-    const size_t arcs = parts & COUNTS_ARCS ? h->sizes.arcs : 0, nodes = parts & COUNTS_STACKS ? h->sizes.nodes : 0;
-    const size_t rows = arcs > nodes ? arcs : nodes;
-    size_t raw = 1;
-    for (unsigned i = 0; i < h->sections; i++) {
-        raw = (parts >> i & 1) != 0 && h->raw[i] > raw ? (size_t)h->raw[i] : raw;
-    }
-    char *block = malloc(rows * (2 * sizeof(uint64_t) + sizeof(uint32_t)) + raw);
-    if (block == NULL) {
-        return profd_no_memory(e);
-    }
-    w->block = block;
-    w->places.address = (uint64_t *)(void *)block;
-    w->scratch = w->places.address + rows;
-    w->places.build = (uint32_t *)(w->scratch + rows);
-    w->raw = (uint8_t *)(w->places.build + rows);
-    return PROFD_OK;
-}
-
-/* Builds and addresses of the rows, of which numbers are the places. False: there is no such place. */
+/* Sets builds and addresses of the rows from the numbers of their places. False: there is no such place. */
 static bool take_places(const struct counts_places *places, const uint64_t *numbers, uint32_t n, uint32_t *builds,
                         uint64_t *addresses)
 {
@@ -687,28 +613,8 @@ static bool take_places(const struct counts_places *places, const uint64_t *numb
     return !beyond;
 }
 
-/* Reads when each arc of sorted counts arrived first. scratch has space for the rows. */
-static enum profd_status decode_orders(struct counts_reader *r, struct counts *c, uint64_t *scratch,
-                                       struct profd_error *e)
-{
-    uint64_t lowest, rank = 0;
-    bool bad = false;
-    if (!varint_get(&r->at, r->end, &lowest) || !counts_column_get(&r->at, r->end, c->commit, c->arc_count) ||
-        !counts_column_get(&r->at, r->end, scratch, c->arc_count)) {
-        return decode_short("the order of arcs", e);
-    }
-    for (uint32_t i = 0; i < c->arc_count; i++) {
-        c->commit[i] += lowest;
-        bad |= c->commit[i] < lowest;
-        rank += varint_unzigzag(scratch[i]);
-        bad |= rank > UINT32_MAX;
-        c->rank[i] = (uint32_t)rank;
-    }
-    return bad ? profd_error_set(e, PROFD_MALFORMED, "a commit or rank of an arc is out of range") : PROFD_OK;
-}
-
-static enum profd_status decode_arcs(struct counts_reader *r, uint32_t builds, struct decoding *w, struct counts *c,
-                                     struct profd_error *e)
+static enum profd_status decode_arcs(struct counts_reader *r, uint32_t builds, struct counts_decoding *w,
+                                     struct counts *c, struct profd_error *e)
 {
     uint64_t *from = c->from, *to = c->calls, place = 0; /* calls are read last */
     TRY(counts_places_get(r, builds, "an arc", c->arc_count, w->scratch, &w->places, e));
@@ -742,7 +648,23 @@ static enum profd_status decode_arcs(struct counts_reader *r, uint32_t builds, s
         if (!ascend) {
             return profd_error_set(e, PROFD_MALFORMED, "arcs of a sum do not ascend");
         }
-        TRY(decode_orders(r, c, w->scratch, e));
+        /* When each arc arrived first. */
+        uint64_t lowest, rank = 0;
+        bool bad = false;
+        if (!varint_get(&r->at, r->end, &lowest) || !counts_column_get(&r->at, r->end, c->commit, c->arc_count) ||
+            !counts_column_get(&r->at, r->end, w->scratch, c->arc_count)) {
+            return decode_short("the order of arcs", e);
+        }
+        for (uint32_t i = 0; i < c->arc_count; i++) {
+            c->commit[i] += lowest;
+            bad |= c->commit[i] < lowest;
+            rank += varint_unzigzag(w->scratch[i]);
+            bad |= rank > UINT32_MAX;
+            c->rank[i] = (uint32_t)rank;
+        }
+        if (bad) {
+            return profd_error_set(e, PROFD_MALFORMED, "a commit or rank of an arc is out of range");
+        }
     }
     if (!counts_column_get(&r->at, r->end, c->calls, c->arc_count)) {
         return decode_short("the counts of arcs", e);
@@ -801,8 +723,24 @@ static enum profd_status decode_histogram(struct counts_reader *r, uint32_t at, 
     return PROFD_OK;
 }
 
-static enum profd_status decode_bins(struct counts_reader *r, struct counts *c, struct profd_error *e)
+static enum profd_status decode_histograms(struct counts_reader *r, uint32_t builds, struct counts_decoding *w,
+                                           struct counts *c, struct profd_error *e)
 {
+    uint64_t first = 0;
+    (void)w;
+    for (uint32_t i = 0; i < c->histogram_count && first <= c->bin_count; i++) {
+        struct counts_histogram *h = &c->histograms[i];
+        TRY(decode_histogram(r, i, builds, c->sorted, h, e));
+        h->first = (uint32_t)first;
+        first += h->used;
+    }
+    if (first != c->bin_count) {
+        return profd_error_set(e, PROFD_MALFORMED, "histograms have %llu non-zero bins where %u were stated",
+                               (unsigned long long)first, c->bin_count);
+    }
+    if (!c->sorted) {
+        TRY(counts_check_collector(c, e));
+    }
     if (!counts_column_get(&r->at, r->end, c->bin_ticks, c->bin_count)) { /* gaps, for the moment */
         return decode_short("bins", e);
     }
@@ -832,28 +770,8 @@ static enum profd_status decode_bins(struct counts_reader *r, struct counts *c, 
                                 : PROFD_OK;
 }
 
-static enum profd_status decode_histograms(struct counts_reader *r, uint32_t builds, struct decoding *w,
-                                           struct counts *c, struct profd_error *e)
-{
-    uint64_t first = 0;
-    (void)w;
-    for (uint32_t i = 0; i < c->histogram_count && first <= c->bin_count; i++) {
-        struct counts_histogram *h = &c->histograms[i];
-        TRY(decode_histogram(r, i, builds, c->sorted, h, e));
-        h->first = (uint32_t)first;
-        first += h->used;
-    }
-    if (first != c->bin_count) {
-        return profd_error_set(e, PROFD_MALFORMED, "histograms have %llu non-zero bins where %u were stated",
-                               (unsigned long long)first, c->bin_count);
-    }
-    if (!c->sorted) {
-        TRY(counts_check_collector(c, e));
-    }
-    return decode_bins(r, c, e);
-}
-
-static enum profd_status decode_clocks(struct counts_reader *r, struct counts *c, struct profd_error *e)
+static enum profd_status decode_stacks(struct counts_reader *r, uint32_t builds, struct counts_decoding *w,
+                                       struct counts *c, struct profd_error *e)
 {
     uint64_t first = 0;
     for (uint32_t i = 0; i < c->tree_count; i++) {
@@ -876,13 +794,6 @@ static enum profd_status decode_clocks(struct counts_reader *r, struct counts *c
         t->used = (uint32_t)used;
         first += used;
     }
-    return PROFD_OK;
-}
-
-static enum profd_status decode_stacks(struct counts_reader *r, uint32_t builds, struct decoding *w, struct counts *c,
-                                       struct profd_error *e)
-{
-    TRY(decode_clocks(r, c, e));
     if (!counts_column_get(&r->at, r->end, w->scratch, c->node_count)) {
         return decode_short("the depths of stacks", e);
     }
@@ -923,7 +834,7 @@ static enum profd_status decode_stacks(struct counts_reader *r, uint32_t builds,
 }
 
 static const struct {
-    enum profd_status (*decode)(struct counts_reader *r, uint32_t builds, struct decoding *w, struct counts *c,
+    enum profd_status (*decode)(struct counts_reader *r, uint32_t builds, struct counts_decoding *w, struct counts *c,
                                 struct profd_error *e);
     const char *what;
 } sections[COUNTS_SECTIONS] = {
@@ -932,11 +843,25 @@ static const struct {
     {decode_stacks, "stacks"},
 };
 
-/* at: where the first section begins. */
-static enum profd_status decode_all(const uint8_t *at, const struct head *h, uint32_t builds, unsigned parts,
-                                    struct decoding *w, struct counts *c, struct profd_error *e)
+/* Decodes the wanted sections, of which the first begins at `at`. The caller frees the block, on failure, too. */
+static enum profd_status decode_all(const uint8_t *at, const struct counts_head *h, uint32_t builds, unsigned parts,
+                                    struct counts_decoding *w, struct counts *c, struct profd_error *e)
 {
-    TRY(decoding_init(w, h, parts, e));
+    const size_t arcs = parts & COUNTS_ARCS ? h->sizes.arcs : 0, nodes = parts & COUNTS_STACKS ? h->sizes.nodes : 0;
+    const size_t rows = arcs > nodes ? arcs : nodes;
+    size_t raw = 1;
+    for (unsigned i = 0; i < h->sections; i++) {
+        raw = (parts >> i & 1) != 0 && h->raw[i] > raw ? (size_t)h->raw[i] : raw;
+    }
+    char *block = malloc(rows * (2 * sizeof(uint64_t) + sizeof(uint32_t)) + raw);
+    if (block == NULL) {
+        return profd_no_memory(e);
+    }
+    w->block = block;
+    w->places.address = (uint64_t *)(void *)block;
+    w->scratch = w->places.address + rows;
+    w->places.build = (uint32_t *)(w->scratch + rows);
+    w->raw = (uint8_t *)(w->places.build + rows);
     for (unsigned i = 0; i < h->sections; at += h->packed[i++]) {
         if ((parts >> i & 1) == 0) {
             continue;
@@ -956,9 +881,9 @@ enum profd_status counts_decode_parts(const uint8_t *in, size_t n, uint32_t buil
                                       const struct counts_memory *memory, struct counts *c, struct profd_error *e)
 {
     struct counts_reader r = {in, n == 0 ? in : in + n};
-    struct head h = {0};
+    struct counts_head h = {0};
     struct counts result = {0};
-    struct decoding w = {0};
+    struct counts_decoding w = {0};
     TRY(decode_head(&r, &h, e));
     struct counts_sizes wanted = {.sorted = h.sizes.sorted};
     if (parts & COUNTS_ARCS) {
@@ -991,47 +916,14 @@ enum profd_status counts_decode(const uint8_t *in, size_t n, uint32_t builds, st
 
 /* The shares of the groups, beside the numbers of sorted counts. */
 
-/* How many of a row's shares are written, for a row with that number. */
+/* Returns how many of a row's shares are written, for a row with that number. */
 static unsigned row_stored(unsigned shares, uint64_t number)
 {
     return number == SUM_MAX || shares == 0 ? shares : shares - 1;
 }
 
-/* Masks of n rows: which groups have a share. Returns how many shares are to be written. */
-static size_t encode_masks(const uint64_t *all, const uint64_t *numbers, uint32_t n, uint64_t *masks)
-{
-    size_t count = 0;
-    for (uint32_t i = 0; i < n; i++) {
-        const uint64_t *row = all + (size_t)i * COUNTS_GROUPS;
-        unsigned mask = 0, shares = 0;
-        for (unsigned g = 0; g < COUNTS_GROUPS; g++) {
-            const unsigned some = row[g] != 0;
-            mask |= some << g;
-            shares += some;
-        }
-        masks[i] = mask;
-        count += row_stored(shares, numbers[i]);
-    }
-    return count;
-}
-
-/* The shares to be written of n rows; all but the last of a row, unless its number has stopped. */
-static uint64_t *encode_shares(const uint64_t *all, const uint64_t *numbers, uint32_t n, const uint64_t *masks,
-                               uint64_t *out)
-{
-    for (uint32_t i = 0; i < n; i++) {
-        const uint64_t *row = all + (size_t)i * COUNTS_GROUPS;
-        for (uint64_t left = masks[i]; left != 0; left &= left - 1) {
-            if (numbers[i] == SUM_MAX || (left & (left - 1)) != 0) {
-                *out++ = row[__builtin_ctzll(left)];
-            }
-        }
-    }
-    return out;
-}
-
 /* The rows of sorted counts, bins first. */
-struct rows {
+struct share_rows {
     const uint64_t *numbers;
     uint64_t *shares;
     uint32_t n;
@@ -1039,11 +931,11 @@ struct rows {
 };
 #define KINDS 3
 
-static void rows_find(const struct counts *c, const struct counts_shares *s, struct rows out[KINDS])
+static void rows_find(const struct counts *c, const struct counts_shares *s, struct share_rows out[KINDS])
 {
-    out[0] = (struct rows){c->bin_ticks, s->bins, c->bin_count, "bin"};
-    out[1] = (struct rows){c->calls, s->arcs, c->arc_count, "arc"};
-    out[2] = (struct rows){c->node_ticks, s->nodes, c->node_count, "node"};
+    out[0] = (struct share_rows){c->bin_ticks, s->bins, c->bin_count, "bin"};
+    out[1] = (struct share_rows){c->calls, s->arcs, c->arc_count, "arc"};
+    out[2] = (struct share_rows){c->node_ticks, s->nodes, c->node_count, "node"};
 }
 
 static size_t rows_count(const struct counts *c)
@@ -1057,44 +949,58 @@ static size_t raw_bound(size_t rows, size_t shares)
     return KINDS * counts_column_bound(rows) + counts_column_bound(shares);
 }
 
-/* Masks and shares have space for all rows and all shares. */
-static uint8_t *encode_rows(const struct rows rows[KINDS], const uint64_t *masks, uint64_t *shares, size_t count,
-                            uint8_t *p)
-{
-    uint64_t *next = shares;
-    for (const struct rows *x = rows; x < rows + KINDS; masks += x++->n) {
-        next = encode_shares(x->shares, x->numbers, x->n, masks, next);
-        p = counts_column_put(p, masks, x->n, 0);
-    }
-    return counts_column_put(p, shares, count, 0);
-}
-
-/* Columns of the masks, then of the shares, in a new block of *size bytes. */
+/* Columns of the masks, then of the shares, in a new block of *size bytes. A mask says which groups have a share; all
+ * but the last of a row are written, or all if its number has stopped. */
 static enum profd_status encode_raw(const struct counts *c, const struct counts_shares *shares, uint8_t **out,
                                     size_t *size, struct profd_error *e)
 {
-    struct rows rows[KINDS];
-    size_t n = rows_count(c), count = 0, done = 0;
-    uint64_t *masks = calloc(n + 1, sizeof *masks), *numbers = NULL;
-    uint8_t *raw = NULL;
+    struct share_rows rows[KINDS];
+    size_t n = rows_count(c), count = 0;
+    uint64_t *masks = calloc(n + 1, sizeof *masks), *numbers = NULL, *mask = masks;
+    uint8_t *raw = NULL, *p;
     rows_find(c, shares, rows);
-    for (const struct rows *x = rows; x < rows + KINDS && masks != NULL; done += x++->n) {
-        count += encode_masks(x->shares, x->numbers, x->n, masks + done);
+    for (const struct share_rows *x = rows; x < rows + KINDS && masks != NULL; x++) {
+        for (uint32_t i = 0; i < x->n; i++, mask++) {
+            const uint64_t *row = x->shares + (size_t)i * COUNTS_GROUPS;
+            unsigned bits = 0, some = 0;
+            for (unsigned g = 0; g < COUNTS_GROUPS; g++) {
+                const unsigned has = row[g] != 0;
+                bits |= has << g;
+                some += has;
+            }
+            *mask = bits;
+            count += row_stored(some, x->numbers[i]);
+        }
     }
     if (masks != NULL) {
-        raw = malloc(raw_bound(n, count));
+        raw = p = malloc(raw_bound(n, count));
         numbers = calloc(count + 1, sizeof *numbers);
     }
-    if (raw != NULL && numbers != NULL) {
-        *size = (size_t)(encode_rows(rows, masks, numbers, count, raw) - raw);
-        *out = raw;
-    } else {
+    if (raw == NULL || numbers == NULL) {
+        free(masks);
         free(raw);
-        raw = NULL;
+        free(numbers);
+        return profd_no_memory(e);
     }
+    uint64_t *next = numbers;
+    mask = masks;
+    for (const struct share_rows *x = rows; x < rows + KINDS; mask += x++->n) {
+        for (uint32_t i = 0; i < x->n; i++) {
+            const uint64_t *row = x->shares + (size_t)i * COUNTS_GROUPS;
+            for (uint64_t left = mask[i]; left != 0; left &= left - 1) {
+                if (x->numbers[i] == SUM_MAX || (left & (left - 1)) != 0) {
+                    *next++ = row[__builtin_ctzll(left)];
+                }
+            }
+        }
+        p = counts_column_put(p, mask, x->n, 0);
+    }
+    p = counts_column_put(p, numbers, count, 0);
     free(masks);
     free(numbers);
-    return raw != NULL ? PROFD_OK : profd_no_memory(e);
+    *out = raw;
+    *size = (size_t)(p - raw);
+    return PROFD_OK;
 }
 
 enum profd_status counts_encode_shares(const struct counts *c, const struct counts_shares *shares, uint8_t **out,
@@ -1135,7 +1041,7 @@ struct shares_reader {
     uint64_t chunk[COUNTS_CHUNK];
 };
 
-/* The next share; 0 where there is none, which no row accepts. */
+/* Returns the next share; 0 where there is none, which no row accepts. */
 static uint64_t take_share(struct shares_reader *r)
 {
     if (r->at == r->count) {
@@ -1151,93 +1057,59 @@ static uint64_t take_share(struct shares_reader *r)
     return r->chunk[r->at++];
 }
 
-/* A row from its mask and the next shares. False where they cannot add up to the number. */
-static bool decode_row(uint64_t mask, uint64_t number, struct shares_reader *next, uint64_t *row)
-{
-    uint64_t sum = 0;
-    unsigned left = row_stored((unsigned)__builtin_popcountll(mask), number);
-    for (; mask != 0; mask &= mask - 1) {
-        uint64_t share = left > 0 ? take_share(next) : number - sum;
-        left -= left > 0;
-        if (share == 0 || share > SUM_MAX) {
-            return false;
-        }
-        row[__builtin_ctzll(mask)] = share;
-        sum_saturate(&sum, share);
-    }
-    return sum == number;
-}
-
-/* Shares that rows of these masks need. False: a mask has bits that are no group's. */
-static bool count_shares(const uint64_t *masks, const uint64_t *numbers, uint32_t n, size_t *count)
-{
-    uint64_t all = 0;
-    for (uint32_t i = 0; i < n; i++) {
-        all |= masks[i];
-        *count += row_stored((unsigned)__builtin_popcountll(masks[i]), numbers[i]);
-    }
-    return all >> COUNTS_GROUPS == 0;
-}
-
-static enum profd_status decode_rows(const struct rows *rows, const uint64_t *masks, struct shares_reader *next,
+/* Reads the shares of rows from their masks and the next shares. MALFORMED: they do not add up to the number. */
+static enum profd_status decode_rows(const struct share_rows *rows, const uint64_t *masks, struct shares_reader *next,
                                      struct profd_error *e)
 {
-    uint64_t row[COUNTS_GROUPS]; /* where shares are only checked */
+    uint64_t checked[COUNTS_GROUPS]; /* where shares are only checked */
     for (uint32_t i = 0; i < rows->n; i++) {
-        if (decode_row(masks[i], rows->numbers[i], next,
-                       rows->shares != NULL ? rows->shares + (size_t)i * COUNTS_GROUPS : row)) {
-            continue;
+        const uint64_t number = rows->numbers[i];
+        uint64_t *row = rows->shares != NULL ? rows->shares + (size_t)i * COUNTS_GROUPS : checked, sum = 0;
+        unsigned left = row_stored((unsigned)__builtin_popcountll(masks[i]), number);
+        bool bad = false;
+        for (uint64_t mask = masks[i]; mask != 0 && !bad; mask &= mask - 1) {
+            const uint64_t share = left > 0 ? take_share(next) : number - sum;
+            left -= left > 0;
+            bad = share == 0 || share > SUM_MAX;
+            row[__builtin_ctzll(mask)] = share;
+            sum_saturate(&sum, share);
         }
-        return next->ends_early
-                   ? profd_error_set(e, PROFD_MALFORMED, "shares do not end with their last number")
-                   : profd_error_set(e, PROFD_MALFORMED, "the groups' shares of %s %u do not add up to its %llu",
-                                     rows->what, i, (unsigned long long)rows->numbers[i]);
-    }
-    return PROFD_OK;
-}
-
-/* The masks of all rows, and how many shares they need. masks has space for all rows. */
-static enum profd_status decode_masks(struct counts_reader *in, const struct rows rows[KINDS], uint64_t *masks,
-                                      size_t *count, struct profd_error *e)
-{
-    for (const struct rows *x = rows; x < rows + KINDS; masks += x++->n) {
-        if (!counts_column_get(&in->at, in->end, masks, x->n)) {
-            return profd_error_set(e, PROFD_MALFORMED, "shares end inside their masks");
-        }
-        if (!count_shares(masks, x->numbers, x->n, count)) {
-            return profd_error_set(e, PROFD_MALFORMED, "shares speak of a group that is not one of %u", COUNTS_GROUPS);
+        if (bad || sum != number) {
+            return next->ends_early
+                       ? profd_error_set(e, PROFD_MALFORMED, "shares do not end with their last number")
+                       : profd_error_set(e, PROFD_MALFORMED, "the groups' shares of %s %u do not add up to its %llu",
+                                         rows->what, i, (unsigned long long)number);
         }
     }
     return PROFD_OK;
 }
 
-static enum profd_status decode_section(const struct rows rows[KINDS], struct counts_reader in, uint64_t *masks,
+/* Decodes the masks of all rows, then their shares. masks has space for all rows. */
+static enum profd_status decode_section(const struct share_rows rows[KINDS], struct counts_reader in, uint64_t *masks,
                                         struct profd_error *e)
 {
     struct shares_reader next = {.in = &in};
-    enum profd_status status = decode_masks(&in, rows, masks, &next.left, e);
-    for (const struct rows *x = rows; x < rows + KINDS && status == PROFD_OK; masks += x++->n) {
-        status = decode_rows(x, masks, &next, e);
+    uint64_t *at = masks;
+    for (const struct share_rows *x = rows; x < rows + KINDS; at += x++->n) {
+        uint64_t all = 0;
+        if (!counts_column_get(&in.at, in.end, at, x->n)) {
+            return profd_error_set(e, PROFD_MALFORMED, "shares end inside their masks");
+        }
+        for (uint32_t i = 0; i < x->n; i++) {
+            all |= at[i];
+            next.left += row_stored((unsigned)__builtin_popcountll(at[i]), x->numbers[i]);
+        }
+        if (all >> COUNTS_GROUPS != 0) {
+            return profd_error_set(e, PROFD_MALFORMED, "shares speak of a group that is not one of %u", COUNTS_GROUPS);
+        }
     }
-    if (status == PROFD_OK && in.at != in.end) {
-        status = profd_error_set(e, PROFD_MALFORMED, "%zu bytes follow the shares", (size_t)(in.end - in.at));
+    at = masks;
+    for (const struct share_rows *x = rows; x < rows + KINDS; at += x++->n) {
+        TRY(decode_rows(x, at, &next, e));
     }
-    return status;
-}
-
-/* Row arrays in one block. */
-static enum profd_status take_shares(const struct counts *c, const struct counts_memory *memory,
-                                     struct counts_shares *out, struct profd_error *e)
-{
-    const size_t rows = rows_count(c) * COUNTS_GROUPS;
-    uint64_t *block = memory->take(memory->context, (rows + 1) * sizeof *block);
-    if (block == NULL) {
-        return profd_no_memory(e);
-    }
-    out->bins = block;
-    out->arcs = out->bins + (size_t)c->bin_count * COUNTS_GROUPS;
-    out->nodes = out->arcs + (size_t)c->arc_count * COUNTS_GROUPS;
-    return PROFD_OK;
+    return in.at == in.end
+               ? PROFD_OK
+               : profd_error_set(e, PROFD_MALFORMED, "%zu bytes follow the shares", (size_t)(in.end - in.at));
 }
 
 enum profd_status counts_decode_shares(const struct counts *c, const uint8_t *in, size_t n,
@@ -1258,14 +1130,20 @@ enum profd_status counts_decode_shares(const struct counts *c, const uint8_t *in
                                (unsigned long long)size, packed);
     }
     if (memory != NULL) {
-        TRY(take_shares(c, memory, &result, e));
+        uint64_t *block = memory->take(memory->context, (rows_count(c) * COUNTS_GROUPS + 1) * sizeof *block);
+        if (block == NULL) {
+            return profd_no_memory(e);
+        }
+        result.bins = block;
+        result.arcs = result.bins + (size_t)c->bin_count * COUNTS_GROUPS;
+        result.nodes = result.arcs + (size_t)c->arc_count * COUNTS_GROUPS;
     }
     uint64_t *masks = calloc(rows_count(c) + 1, sizeof *masks);
     uint8_t *raw = malloc((size_t)size + 1);
     enum profd_status status =
         masks != NULL && raw != NULL ? deflate_unpack(r.at, packed, raw, (size_t)size, e) : profd_no_memory(e);
     if (!status) {
-        struct rows rows[KINDS];
+        struct share_rows rows[KINDS];
         rows_find(c, &result, rows);
         status = decode_section(rows, (struct counts_reader){raw, raw + size}, masks, e);
     }

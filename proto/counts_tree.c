@@ -36,30 +36,12 @@ static bool frame_valid(const struct counts_frame *f, uint32_t depth)
            (f->address == COUNTS_FRAME_INCOMPLETE && depth == 0 && f->kind == COUNTS_NODE_RETURN);
 }
 
-static enum profd_status judge_clock(const struct counts_tree *trees, uint32_t at, struct profd_error *e)
+/* Checks a node of the tree t. path[d]: the node of depth d above the node before. */
+static enum profd_status judge_node(const struct counts_nodes *n, const struct counts_tree *t, uint32_t at,
+                                    const uint32_t *path, uint32_t builds, struct profd_error *e)
 {
-    const struct counts_tree *t = &trees[at];
-    if (t->rate < 1 || t->rate > LIMIT_RATE) {
-        return profd_error_set(e, PROFD_MALFORMED, "stacks %u: rate of %u ticks per second; it must be 1 to %u", at,
-                               t->rate, LIMIT_RATE);
-    }
-    if (!counts_dimension_valid(t->dimension, t->abbreviation)) {
-        return profd_error_set(e, PROFD_MALFORMED,
-                               "stacks %u: the dimension must be up to 15 printable ASCII characters", at);
-    }
-    if (collector_is_dimension(t->dimension)) {
-        return profd_error_set(e, PROFD_MALFORMED, "stacks %u of dimension " COLLECTOR_DIMENSION, at);
-    }
-    if (at > 0 && counts_compare_clocks(&trees[at - 1], t) >= 0) {
-        return profd_error_set(e, PROFD_MALFORMED, "stacks %u: rate and dimension are not after those of stacks %u", at,
-                               at - 1);
-    }
-    return PROFD_OK;
-}
-
-static enum profd_status judge_node(const struct counts_nodes *n, uint32_t at, uint32_t builds, struct profd_error *e)
-{
-    struct counts_frame f = counts_node_frame(n, at);
+    const struct counts_frame f = counts_node_frame(n, at);
+    const unsigned depth = n->depth[at], before = at == t->first ? 0 : n->depth[at - 1] + 1u;
     if (f.kind > COUNTS_NODE_PC) {
         return profd_error_set(e, PROFD_MALFORMED, "node %u of stacks: kind %u is not known", at, f.kind);
     }
@@ -67,18 +49,10 @@ static enum profd_status judge_node(const struct counts_nodes *n, uint32_t at, u
         return profd_error_set(e, PROFD_MALFORMED, "node %u of stacks of build %u: the upload has %u", at, f.build,
                                builds);
     }
-    if (!frame_valid(&f, n->depth[at])) {
+    if (!frame_valid(&f, depth)) {
         return profd_error_set(e, PROFD_MALFORMED, "node %u of stacks: address 0x%llx of no build at depth %u", at,
-                               (unsigned long long)f.address, n->depth[at]);
+                               (unsigned long long)f.address, depth);
     }
-    return PROFD_OK;
-}
-
-/* at: a node of a tree that begins at first. path[d]: the node of depth d above the node before. */
-static enum profd_status judge_place(const struct counts_nodes *n, uint32_t first, uint32_t at, uint32_t end,
-                                     const uint32_t *path, struct profd_error *e)
-{
-    unsigned depth = n->depth[at], before = at == first ? 0 : n->depth[at - 1] + 1u;
     if (depth > before) {
         return profd_error_set(e, PROFD_MALFORMED, "node %u of stacks: depth %u, at most %u is possible there", at,
                                depth, before);
@@ -87,27 +61,15 @@ static enum profd_status judge_place(const struct counts_nodes *n, uint32_t firs
         return profd_error_set(e, PROFD_TOO_LARGE, "node %u of stacks: depth %u, at most %u", at, depth,
                                LIMIT_STACK_DEPTH - 1);
     }
-    if (at > first && depth == before && n->kind[at - 1] == COUNTS_NODE_PC) {
+    if (at > t->first && depth == before && n->kind[at - 1] == COUNTS_NODE_PC) {
         return profd_error_set(e, PROFD_MALFORMED, "node %u of stacks is below a program counter", at);
     }
-    if (at > first && depth < before && counts_compare_nodes(n, path[depth], n, at) >= 0) {
+    if (at > t->first && depth < before && counts_compare_nodes(n, path[depth], n, at) >= 0) {
         return profd_error_set(e, PROFD_MALFORMED, "node %u of stacks is not after its sibling %u", at, path[depth]);
     }
-    bool leaf = at + 1 == end || n->depth[at + 1] <= depth;
+    const bool leaf = at + 1 == t->first + t->used || n->depth[at + 1] <= depth;
     if (leaf && n->ticks[at] == 0) {
         return profd_error_set(e, PROFD_MALFORMED, "node %u of stacks is a leaf with 0 ticks", at);
-    }
-    return PROFD_OK;
-}
-
-static enum profd_status judge_tree(const struct counts_tree *t, const struct counts_nodes *nodes, uint32_t builds,
-                                    struct profd_error *e)
-{
-    uint32_t path[LIMIT_STACK_DEPTH] = {0};
-    for (uint32_t i = t->first; i < t->first + t->used; i++) {
-        TRY(judge_node(nodes, i, builds, e));
-        TRY(judge_place(nodes, t->first, i, t->first + t->used, path, e));
-        path[nodes->depth[i]] = i;
     }
     return PROFD_OK;
 }
@@ -125,12 +87,30 @@ enum profd_status counts_judge_trees(const struct counts_tree *trees, uint32_t t
     uint32_t first = 0;
     for (uint32_t i = 0; i < tree_count; i++) {
         const struct counts_tree *t = &trees[i];
-        TRY(judge_clock(trees, i, e));
+        if (t->rate < 1 || t->rate > LIMIT_RATE) {
+            return profd_error_set(e, PROFD_MALFORMED, "stacks %u: rate of %u ticks per second; it must be 1 to %u", i,
+                                   t->rate, LIMIT_RATE);
+        }
+        if (!counts_dimension_valid(t->dimension, t->abbreviation)) {
+            return profd_error_set(e, PROFD_MALFORMED,
+                                   "stacks %u: the dimension must be up to 15 printable ASCII characters", i);
+        }
+        if (collector_is_dimension(t->dimension)) {
+            return profd_error_set(e, PROFD_MALFORMED, "stacks %u of dimension " COLLECTOR_DIMENSION, i);
+        }
+        if (i > 0 && counts_compare_clocks(&trees[i - 1], t) >= 0) {
+            return profd_error_set(e, PROFD_MALFORMED, "stacks %u: rate and dimension are not after those of stacks %u",
+                                   i, i - 1);
+        }
         if (t->first != first || t->used < 1 || t->used > node_count - first) {
             return profd_error_set(e, PROFD_MALFORMED, "stacks %u: %u nodes from %u on, of %u", i, t->used, t->first,
                                    node_count);
         }
-        TRY(judge_tree(t, nodes, builds, e));
+        uint32_t path[LIMIT_STACK_DEPTH] = {0};
+        for (uint32_t k = first; k < first + t->used; k++) {
+            TRY(judge_node(nodes, t, k, path, builds, e));
+            path[nodes->depth[k]] = k;
+        }
         first += t->used;
     }
     if (first != node_count) {
@@ -150,7 +130,7 @@ struct level_key {
 };
 
 /* Merged nodes are numbered level by level; those of one parent follow each other, sorted. */
-struct sorter {
+struct tree_sort {
     const struct counts_node *in;
     uint32_t n;
     uint8_t *depth;         /* of each input node, at most LIMIT_STACK_DEPTH − 1 */
@@ -162,7 +142,6 @@ struct sorter {
     uint64_t *own, *within; /* its ticks; and with those below it */
     uint32_t *placed;       /* its index in the output */
     uint32_t merged_count;
-    void *block;
 };
 
 static int compare_keys(const void *left, const void *right)
@@ -173,28 +152,8 @@ static int compare_keys(const void *left, const void *right)
                                                           : compare_pairs(a->kind, b->kind, a->at, b->at);
 }
 
-static enum profd_status sorter_init(struct sorter *s, const struct counts_node *in, uint32_t n, struct profd_error *e)
-{
-    size_t each = sizeof *s->keys + 2 * sizeof(uint64_t) + 5 * sizeof(uint32_t) + 1;
-    char *block = malloc((size_t)n * each + 1);
-    if (block == NULL) {
-        return profd_error_set(e, PROFD_NO_MEMORY, "no memory to sort %u nodes of stacks", n);
-    }
-    *s = (struct sorter){.in = in, .n = n, .block = block};
-    s->keys = (void *)block;
-    s->own = (uint64_t *)(s->keys + n);
-    s->within = s->own + n;
-    s->merged = (uint32_t *)(s->within + n);
-    s->by_level = s->merged + n;
-    s->parent = s->by_level + n;
-    s->sample = s->parent + n;
-    s->placed = s->sample + n;
-    s->depth = (uint8_t *)(s->placed + n);
-    return PROFD_OK;
-}
-
 /* Finds depths, and how many nodes each level has. */
-static enum profd_status sort_judge(struct sorter *s, uint32_t levels[LIMIT_STACK_DEPTH], struct profd_error *e)
+static enum profd_status sort_judge(struct tree_sort *s, uint32_t levels[LIMIT_STACK_DEPTH], struct profd_error *e)
 {
     for (uint32_t i = 0; i < s->n; i++) {
         const struct counts_node *x = &s->in[i];
@@ -222,22 +181,8 @@ static enum profd_status sort_judge(struct sorter *s, uint32_t levels[LIMIT_STAC
     return PROFD_OK;
 }
 
-static void sort_by_level(struct sorter *s, const uint32_t levels[LIMIT_STACK_DEPTH])
-{
-    uint32_t start[LIMIT_STACK_DEPTH], sum = 0;
-    for (unsigned d = 0; d < LIMIT_STACK_DEPTH; d++) {
-        start[d] = sum;
-        sum += levels[d];
-    }
-    for (uint32_t i = 0; i < s->n; i++) {
-        if (s->depth[i] < LIMIT_STACK_DEPTH) {
-            s->by_level[start[s->depth[i]]++] = i;
-        }
-    }
-}
-
-/* Sorts a level below one that is merged, and merges its equal siblings. */
-static void sort_level(struct sorter *s, const uint32_t *items, uint32_t n)
+/* Sorts a level whose parents are merged, and merges its equal siblings. */
+static void sort_level(struct tree_sort *s, const uint32_t *items, uint32_t n)
 {
     for (uint32_t i = 0; i < n; i++) {
         const struct counts_node *x = &s->in[items[i]];
@@ -261,20 +206,9 @@ static void sort_level(struct sorter *s, const uint32_t *items, uint32_t n)
     }
 }
 
-/* Ticks of nodes that are too deep go to the ancestor of the last depth, from parent to child. */
-static void sort_cut(struct sorter *s)
-{
-    for (uint32_t i = 0; i < s->n; i++) {
-        if (s->depth[i] == LIMIT_STACK_DEPTH) {
-            s->merged[i] = s->merged[s->in[i].parent];
-            sum_saturate(&s->own[s->merged[i]], s->in[i].ticks);
-        }
-    }
-}
-
 /* The indices in the output: a parent's children follow it, each behind all that is below the one before. A merged
  * node's number of nodes in and below it is kept in by_level, which is no longer needed. Returns how many remain. */
-static uint32_t sort_place(struct sorter *s)
+static uint32_t sort_place(struct tree_sort *s)
 {
     uint32_t *size = s->by_level, roots = 0;
     for (uint32_t i = 0; i < s->merged_count; i++) {
@@ -305,54 +239,76 @@ static uint32_t sort_place(struct sorter *s)
     return roots;
 }
 
-static void sort_write(const struct sorter *s, const struct counts_nodes *out, uint32_t *place)
-{
-    for (uint32_t i = 0; i < s->merged_count; i++) {
-        uint32_t to = s->placed[i];
-        if (to != COUNTS_NOWHERE) {
-            const struct counts_frame *f = &s->in[s->sample[i]].frame;
-            out->depth[to] = s->depth[s->sample[i]];
-            out->kind[to] = f->kind;
-            out->build[to] = f->build;
-            out->address[to] = f->address;
-            out->ticks[to] = s->own[i];
-        }
-    }
-    for (uint32_t i = 0; i < s->n && place != NULL; i++) {
-        place[i] = s->placed[s->merged[i]];
-    }
-}
-
 enum profd_status counts_tree_sort(const struct counts_node *in, uint32_t n, const struct counts_nodes *out,
                                    uint32_t *used, uint32_t *place, struct profd_error *e)
 {
-    struct sorter s = {0};
-    uint32_t levels[LIMIT_STACK_DEPTH] = {0}, first = 0;
-    TRY(sorter_init(&s, in, n, e));
-    enum profd_status status = sort_judge(&s, levels, e);
-    if (status == PROFD_OK) {
-        sort_by_level(&s, levels);
-        for (unsigned d = 0; d < LIMIT_STACK_DEPTH && levels[d] > 0; d++) {
-            sort_level(&s, s.by_level + first, levels[d]);
-            first += levels[d];
-        }
-        sort_cut(&s);
-        *used = sort_place(&s);
-        sort_write(&s, out, place);
+    struct tree_sort s = {.in = in, .n = n};
+    uint32_t levels[LIMIT_STACK_DEPTH] = {0}, start[LIMIT_STACK_DEPTH], sum = 0;
+    const size_t each = sizeof *s.keys + 2 * sizeof(uint64_t) + 5 * sizeof(uint32_t) + 1;
+    char *block = malloc((size_t)n * each + 1);
+    if (block == NULL) {
+        return profd_error_set(e, PROFD_NO_MEMORY, "no memory to sort %u nodes of stacks", n);
     }
-    free(s.block);
-    return status;
+    s.keys = (void *)block;
+    s.own = (uint64_t *)(s.keys + n);
+    s.within = s.own + n;
+    s.merged = (uint32_t *)(s.within + n);
+    s.by_level = s.merged + n;
+    s.parent = s.by_level + n;
+    s.sample = s.parent + n;
+    s.placed = s.sample + n;
+    s.depth = (uint8_t *)(s.placed + n);
+    enum profd_status status = sort_judge(&s, levels, e);
+    if (status) {
+        free(block);
+        return status;
+    }
+    for (unsigned d = 0; d < LIMIT_STACK_DEPTH; d++) {
+        start[d] = sum;
+        sum += levels[d];
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        if (s.depth[i] < LIMIT_STACK_DEPTH) {
+            s.by_level[start[s.depth[i]]++] = i;
+        }
+    }
+    for (unsigned d = 0; d < LIMIT_STACK_DEPTH && levels[d] > 0; d++) {
+        sort_level(&s, s.by_level + start[d] - levels[d], levels[d]);
+    }
+    /* Ticks of nodes that are too deep go to the ancestor of the last depth, from parent to child. */
+    for (uint32_t i = 0; i < n; i++) {
+        if (s.depth[i] == LIMIT_STACK_DEPTH) {
+            s.merged[i] = s.merged[in[i].parent];
+            sum_saturate(&s.own[s.merged[i]], in[i].ticks);
+        }
+    }
+    *used = sort_place(&s);
+    for (uint32_t i = 0; i < s.merged_count; i++) {
+        const uint32_t to = s.placed[i];
+        if (to != COUNTS_NOWHERE) {
+            const struct counts_frame *f = &in[s.sample[i]].frame;
+            out->depth[to] = s.depth[s.sample[i]];
+            out->kind[to] = f->kind;
+            out->build[to] = f->build;
+            out->address[to] = f->address;
+            out->ticks[to] = s.own[i];
+        }
+    }
+    for (uint32_t i = 0; i < n && place != NULL; i++) {
+        place[i] = s.placed[s.merged[i]];
+    }
+    free(block);
+    return PROFD_OK;
 }
 
 /* Leaves in a binary heap: the one with the fewest ticks on top, of equals the last. */
-struct fold {
+struct tree_fold {
     const struct counts_nodes *nodes;
     uint32_t *parent;   /* of each node, or COUNTS_NOWHERE */
     uint32_t *children; /* how many remain */
     struct heap heap;
     uint32_t *target; /* where the ticks of a node went: itself, a node before it, or FOLD_INCOMPLETE */
     uint64_t *rest;   /* of each tree: ticks for a node COUNTS_FRAME_INCOMPLETE that it does not have yet */
-    void *block;
 };
 #define FOLD_INCOMPLETE UINT32_MAX /* a node that is added behind the others of the tree */
 
@@ -367,51 +323,8 @@ static bool fold_is_incomplete(const struct counts_nodes *n, uint32_t at)
     return n->depth[at] == 0 && n->build[at] == COUNTS_NOWHERE && n->address[at] == COUNTS_FRAME_INCOMPLETE;
 }
 
-static enum profd_status fold_init(struct fold *f, const struct counts_nodes *nodes, uint32_t n, uint32_t trees,
-                                   struct profd_error *e)
-{
-    uint64_t *block = calloc(1, (size_t)trees * sizeof *f->rest + (size_t)n * 4 * sizeof *f->parent);
-    if (block == NULL) {
-        return profd_error_set(e, PROFD_NO_MEMORY, "no memory to fold %u nodes of stacks", n);
-    }
-    *f = (struct fold){.nodes = nodes, .block = block, .rest = block};
-    f->parent = (uint32_t *)(f->rest + trees);
-    f->children = f->parent + n;
-    f->heap = (struct heap){fold_before, nodes, f->children + n, 0};
-    f->target = f->heap.items + n;
-    return PROFD_OK;
-}
-
-/* Parents, numbers of children, and all leaves that may be removed. */
-static void fold_enter(struct fold *f, const struct counts_tree *t)
-{
-    const struct counts_nodes *n = f->nodes;
-    uint32_t path[LIMIT_STACK_DEPTH] = {0};
-    for (uint32_t i = t->first; i < t->first + t->used; i++) {
-        unsigned depth = n->depth[i];
-        f->parent[i] = depth == 0 ? COUNTS_NOWHERE : path[depth - 1];
-        f->target[i] = i;
-        path[depth] = i;
-        if (depth > 0) {
-            f->children[f->parent[i]]++;
-        }
-    }
-    for (uint32_t i = t->first; i < t->first + t->used; i++) {
-        if (f->children[i] == 0 && !fold_is_incomplete(n, i)) {
-            heap_push(&f->heap, i);
-        }
-    }
-}
-
-static uint32_t fold_tree_of(const struct counts_tree *trees, uint32_t count, uint32_t node)
-{
-    uint32_t behind;
-    SORT_SEARCH(behind, 0, count, trees[behind].first <= node);
-    return behind - 1;
-}
-
 /* Removes the leaf. False if a node COUNTS_FRAME_INCOMPLETE takes its place. */
-static bool fold_remove(struct fold *f, const struct counts_tree *trees, uint32_t count, uint32_t leaf)
+static bool fold_remove(struct tree_fold *f, const struct counts_tree *trees, uint32_t count, uint32_t leaf)
 {
     const struct counts_nodes *n = f->nodes;
     uint32_t parent = f->parent[leaf];
@@ -423,7 +336,9 @@ static bool fold_remove(struct fold *f, const struct counts_tree *trees, uint32_
         }
         return true;
     }
-    uint32_t tree = fold_tree_of(trees, count, leaf);
+    uint32_t behind;
+    SORT_SEARCH(behind, 0, count, trees[behind].first <= leaf);
+    const uint32_t tree = behind - 1;
     uint32_t last = trees[tree].first + trees[tree].used - 1;
     while (f->parent[last] != COUNTS_NOWHERE) { /* the last of depth 0, which COUNTS_FRAME_INCOMPLETE is */
         last = f->parent[last];
@@ -439,24 +354,19 @@ static bool fold_remove(struct fold *f, const struct counts_tree *trees, uint32_
     return known;
 }
 
-static void fold_move(const struct counts_nodes *n, uint32_t to, uint32_t from)
-{
-    n->depth[to] = n->depth[from];
-    n->kind[to] = n->kind[from];
-    n->build[to] = n->build[from];
-    n->address[to] = n->address[from];
-    n->ticks[to] = n->ticks[from];
-}
-
 /* Moves the nodes of a tree that remain to `to`, and gives each node its new index, in heap. Returns the end. */
-static uint32_t fold_compact(struct fold *f, struct counts_tree *t, uint64_t rest, uint32_t to)
+static uint32_t fold_compact(struct tree_fold *f, struct counts_tree *t, uint64_t rest, uint32_t to)
 {
     const struct counts_nodes *n = f->nodes;
     uint32_t start = to, end = t->first + t->used;
     for (uint32_t i = t->first; i < end; i++) {
         if (f->target[i] == i) {
             f->heap.items[i] = to;
-            fold_move(n, to++, i);
+            n->depth[to] = n->depth[i];
+            n->kind[to] = n->kind[i];
+            n->build[to] = n->build[i];
+            n->address[to] = n->address[i];
+            n->ticks[to++] = n->ticks[i];
         }
     }
     if (rest > 0) {
@@ -482,7 +392,6 @@ static uint32_t fold_compact(struct fold *f, struct counts_tree *t, uint64_t res
 enum profd_status counts_tree_fold(struct counts_tree *trees, uint32_t tree_count, const struct counts_nodes *nodes,
                                    uint32_t *node_count, uint32_t most, uint32_t *place, struct profd_error *e)
 {
-    struct fold f = {0};
     uint32_t n = *node_count, left = n, to = 0;
     for (uint32_t i = 0; i < n && left <= most && place != NULL; i++) {
         place[i] = i;
@@ -490,9 +399,31 @@ enum profd_status counts_tree_fold(struct counts_tree *trees, uint32_t tree_coun
     if (left <= most) {
         return PROFD_OK;
     }
-    TRY(fold_init(&f, nodes, n, tree_count, e));
-    for (uint32_t i = 0; i < tree_count; i++) {
-        fold_enter(&f, &trees[i]);
+    struct tree_fold f = {.nodes = nodes};
+    f.rest = calloc(1, (size_t)tree_count * sizeof *f.rest + (size_t)n * 4 * sizeof *f.parent);
+    if (f.rest == NULL) {
+        return profd_error_set(e, PROFD_NO_MEMORY, "no memory to fold %u nodes of stacks", n);
+    }
+    f.parent = (uint32_t *)(f.rest + tree_count);
+    f.children = f.parent + n;
+    f.heap = (struct heap){fold_before, nodes, f.children + n, 0};
+    f.target = f.heap.items + n;
+    for (const struct counts_tree *t = trees; t < trees + tree_count; t++) {
+        uint32_t path[LIMIT_STACK_DEPTH] = {0};
+        for (uint32_t i = t->first; i < t->first + t->used; i++) {
+            const unsigned depth = nodes->depth[i];
+            f.parent[i] = depth == 0 ? COUNTS_NOWHERE : path[depth - 1];
+            f.target[i] = i;
+            path[depth] = i;
+            if (depth > 0) {
+                f.children[f.parent[i]]++;
+            }
+        }
+        for (uint32_t i = t->first; i < t->first + t->used; i++) {
+            if (f.children[i] == 0 && !fold_is_incomplete(nodes, i)) {
+                heap_push(&f.heap, i);
+            }
+        }
     }
     while (left > most && f.heap.count > 0) {
         left -= fold_remove(&f, trees, tree_count, heap_pop(&f.heap));
@@ -504,16 +435,16 @@ enum profd_status counts_tree_fold(struct counts_tree *trees, uint32_t tree_coun
         memcpy(place, f.heap.items, n * sizeof *place);
     }
     *node_count = to;
-    free(f.block);
+    free(f.rest);
     return PROFD_OK;
 }
 
 #define STACKS_HELD (4 * LIMIT_STACK_NODES) /* nodes of one clock; then they are folded */
-#define STACKS_PROBES                                                                                                  \
-    16 /* the search for a node is bounded; one that is not found is added again, so no input is slow, and merged      \
-          later */
+/* The search for a node is bounded, so that no input is slow. A node that is not found is added again, and merged
+ * later. */
+#define STACKS_PROBES 16
 
-/* The stacks of one clock: nodes that are found by parent and frame. A slot holds index + 1. */
+/* The stacks of one clock. Nodes are found by parent and frame; a slot holds a node's index + 1. */
 struct stacks_clock {
     struct counts_tree tree; /* its clock */
     struct counts_node *nodes;
@@ -553,25 +484,16 @@ void counts_stacks_free(struct counts_stacks *s)
     free(s);
 }
 
-static uint32_t stacks_hash(const struct counts_node *x)
+/* Returns the slot of this node, or an empty one; NULL if there is neither within the bound. */
+static uint32_t *stacks_slot(const struct stacks_clock *t, const struct counts_node *x)
 {
     uint64_t h = (x->frame.address ^ (uint64_t)x->parent << 32 ^ x->frame.kind) * 0x9e3779b97f4a7c15u;
     h = (h ^ h >> 29 ^ x->frame.build) * 0xbf58476d1ce4e5b9u;
-    return (uint32_t)(h >> 32);
-}
-
-static bool stacks_same(const struct counts_node *a, const struct counts_node *b)
-{
-    return a->parent == b->parent && counts_compare_frames(&a->frame, &b->frame) == 0;
-}
-
-/* The slot of this node, or an empty one; NULL if there is neither within the bound. */
-static uint32_t *stacks_slot(const struct stacks_clock *t, const struct counts_node *x)
-{
-    uint32_t at = stacks_hash(x), mask = 2 * t->capacity - 1;
+    uint32_t at = (uint32_t)(h >> 32), mask = 2 * t->capacity - 1;
     for (unsigned probe = 0; probe < STACKS_PROBES; probe++, at++) {
         uint32_t *slot = &t->slots[at & mask];
-        if (*slot == 0 || stacks_same(&t->nodes[*slot - 1], x)) {
+        const struct counts_node *known = *slot == 0 ? NULL : &t->nodes[*slot - 1];
+        if (known == NULL || (known->parent == x->parent && counts_compare_frames(&known->frame, &x->frame) == 0)) {
             return slot;
         }
     }
@@ -587,28 +509,6 @@ static void stacks_index(struct stacks_clock *t)
             *slot = i + 1;
         }
     }
-}
-
-/* Space for a whole stack. */
-static enum profd_status stacks_reserve(struct stacks_clock *t, struct profd_error *e)
-{
-    if (t->capacity - t->count >= LIMIT_STACK_DEPTH) {
-        return PROFD_OK;
-    }
-    uint32_t capacity = t->capacity == 0 ? 8 * LIMIT_STACK_DEPTH : 2 * t->capacity;
-    struct counts_node *nodes = realloc(t->nodes, capacity * sizeof *nodes);
-    if (nodes != NULL) {
-        t->nodes = nodes;
-    }
-    uint32_t *slots = nodes == NULL ? NULL : malloc(2 * (size_t)capacity * sizeof *slots);
-    if (slots == NULL) {
-        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for %u nodes of stacks", capacity);
-    }
-    free(t->slots);
-    t->slots = slots;
-    t->capacity = capacity;
-    stacks_index(t);
-    return PROFD_OK;
 }
 
 /* Arrays for n nodes. */
@@ -644,7 +544,7 @@ static enum profd_status stacks_sort(const struct stacks_clock *t, struct stacks
     return status;
 }
 
-/* Folds the nodes of a clock and takes them back, each after its parent. */
+/* Folds the nodes of a clock, and makes them its nodes again, each after its parent. */
 static enum profd_status stacks_shrink(struct stacks_clock *t, struct profd_error *e)
 {
     struct stacks_made m;
@@ -669,7 +569,7 @@ static enum profd_status stacks_shrink(struct stacks_clock *t, struct profd_erro
     return status;
 }
 
-/* The clock with this rate and dimension, in their order. */
+/* Finds the clock with this rate and dimension, or adds it in their order. */
 static enum profd_status stacks_clock(struct counts_stacks *s, const struct counts_tree *key,
                                       struct stacks_clock **found, struct profd_error *e)
 {
@@ -689,23 +589,7 @@ static enum profd_status stacks_clock(struct counts_stacks *s, const struct coun
     return PROFD_OK;
 }
 
-static enum profd_status stacks_judge(const struct counts_frame *frames, uint32_t n, struct profd_error *e)
-{
-    for (uint32_t i = 0; i < n; i++) {
-        const struct counts_frame *f = &frames[i];
-        if (f->kind != COUNTS_NODE_RETURN && (f->kind != COUNTS_NODE_PC || i + 1 < n)) {
-            return profd_error_set(e, PROFD_MALFORMED, "frame %u of %u of a stack has kind %u", i, n, f->kind);
-        }
-        if (f->build == COUNTS_NOWHERE && f->address != COUNTS_FRAME_OUTSIDE &&
-            (f->address != COUNTS_FRAME_INCOMPLETE || i > 0 || f->kind == COUNTS_NODE_PC)) {
-            return profd_error_set(e, PROFD_MALFORMED, "frame %u of %u of a stack: address 0x%llx of no build", i, n,
-                                   (unsigned long long)f->address);
-        }
-    }
-    return PROFD_OK;
-}
-
-/* The node below parent with this frame; there is space for it. */
+/* Finds or adds the node below parent with this frame; there is space for it. */
 static uint32_t stacks_enter(struct stacks_clock *t, uint32_t parent, const struct counts_frame *frame)
 {
     struct counts_node x = {.parent = parent, .frame = *frame};
@@ -724,18 +608,42 @@ enum profd_status counts_stacks_add(struct counts_stacks *s, uint32_t rate, cons
                                     const struct counts_frame *frames, uint32_t n, uint64_t ticks,
                                     struct profd_error *e)
 {
-    struct counts_tree key = {.rate = rate, .abbreviation = abbreviation};
-    struct stacks_clock *t = NULL;
-    static const struct counts_frame incomplete = {COUNTS_FRAME_INCOMPLETE, COUNTS_NOWHERE, COUNTS_NODE_RETURN};
-    size_t length = strlen(dimension);
-    memcpy(key.dimension, dimension, length < sizeof key.dimension ? length : sizeof key.dimension - 1);
-    TRY(stacks_judge(frames, n, e));
+    for (uint32_t i = 0; i < n; i++) {
+        const struct counts_frame *f = &frames[i];
+        if (f->kind != COUNTS_NODE_RETURN && (f->kind != COUNTS_NODE_PC || i + 1 < n)) {
+            return profd_error_set(e, PROFD_MALFORMED, "frame %u of %u of a stack has kind %u", i, n, f->kind);
+        }
+        if (f->build == COUNTS_NOWHERE && f->address != COUNTS_FRAME_OUTSIDE &&
+            (f->address != COUNTS_FRAME_INCOMPLETE || i > 0 || f->kind == COUNTS_NODE_PC)) {
+            return profd_error_set(e, PROFD_MALFORMED, "frame %u of %u of a stack: address 0x%llx of no build", i, n,
+                                   (unsigned long long)f->address);
+        }
+    }
     if (n == 0 || ticks == 0) {
         return PROFD_OK;
     }
+    struct counts_tree key = {.rate = rate, .abbreviation = abbreviation};
+    struct stacks_clock *t = NULL;
+    const size_t length = strlen(dimension);
+    memcpy(key.dimension, dimension, length < sizeof key.dimension ? length : sizeof key.dimension - 1);
     TRY(stacks_clock(s, &key, &t, e));
-    TRY(t->count >= STACKS_HELD ? stacks_shrink(t, e) : PROFD_OK);
-    TRY(stacks_reserve(t, e));
+    if (t->count >= STACKS_HELD) {
+        TRY(stacks_shrink(t, e));
+    }
+    if (t->capacity - t->count < LIMIT_STACK_DEPTH) { /* there must be room for a whole stack */
+        const uint32_t capacity = t->capacity == 0 ? 8 * LIMIT_STACK_DEPTH : 2 * t->capacity;
+        struct counts_node *nodes = realloc(t->nodes, capacity * sizeof *nodes);
+        t->nodes = nodes != NULL ? nodes : t->nodes;
+        uint32_t *slots = nodes == NULL ? NULL : malloc(2 * (size_t)capacity * sizeof *slots);
+        if (slots == NULL) {
+            return profd_error_set(e, PROFD_NO_MEMORY, "no memory for %u nodes of stacks", capacity);
+        }
+        free(t->slots);
+        t->slots = slots;
+        t->capacity = capacity;
+        stacks_index(t);
+    }
+    static const struct counts_frame incomplete = {COUNTS_FRAME_INCOMPLETE, COUNTS_NOWHERE, COUNTS_NODE_RETURN};
     uint32_t at = COUNTS_NOWHERE, first = 0;
     if (n > LIMIT_STACK_DEPTH) {
         at = stacks_enter(t, at, &incomplete);

@@ -13,44 +13,6 @@
 static _Atomic(ZSTD_CCtx *) deflate_packers[DEFLATE_IDLE];
 static _Atomic(ZSTD_DCtx *) deflate_unpackers[DEFLATE_IDLE];
 
-static ZSTD_CCtx *deflate_take_packer(void)
-{
-    for (int i = 0; i < DEFLATE_IDLE; i++) {
-        ZSTD_CCtx *c = atomic_exchange(&deflate_packers[i], NULL);
-        if (c != NULL) {
-            return c;
-        }
-    }
-    return ZSTD_createCCtx();
-}
-
-static void deflate_give_packer(ZSTD_CCtx *c)
-{
-    for (int i = 0; i < DEFLATE_IDLE && c != NULL; i++) {
-        c = atomic_exchange(&deflate_packers[i], c);
-    }
-    ZSTD_freeCCtx(c);
-}
-
-static ZSTD_DCtx *deflate_take_unpacker(void)
-{
-    for (int i = 0; i < DEFLATE_IDLE; i++) {
-        ZSTD_DCtx *d = atomic_exchange(&deflate_unpackers[i], NULL);
-        if (d != NULL) {
-            return d;
-        }
-    }
-    return ZSTD_createDCtx();
-}
-
-static void deflate_give_unpacker(ZSTD_DCtx *d)
-{
-    for (int i = 0; i < DEFLATE_IDLE && d != NULL; i++) {
-        d = atomic_exchange(&deflate_unpackers[i], d);
-    }
-    ZSTD_freeDCtx(d);
-}
-
 size_t deflate_bound(size_t n)
 {
     return ZSTD_compressBound(n);
@@ -59,7 +21,11 @@ size_t deflate_bound(size_t n)
 enum profd_status deflate_pack(const uint8_t *in, size_t n, bool sized, uint8_t *out, size_t capacity, size_t *size,
                                struct profd_error *e)
 {
-    ZSTD_CCtx *c = deflate_take_packer();
+    ZSTD_CCtx *c = NULL;
+    for (int i = 0; i < DEFLATE_IDLE && c == NULL; i++) {
+        c = atomic_exchange(&deflate_packers[i], NULL);
+    }
+    c = c == NULL ? ZSTD_createCCtx() : c;
     if (c == NULL) {
         return profd_error_set(e, PROFD_NO_MEMORY, "no memory to compress %zu bytes", n);
     }
@@ -68,7 +34,10 @@ enum profd_status deflate_pack(const uint8_t *in, size_t n, bool sized, uint8_t 
     ZSTD_CCtx_setParameter(c, ZSTD_c_contentSizeFlag, sized ? 1 : 0);
     ZSTD_CCtx_setParameter(c, ZSTD_c_checksumFlag, 1);
     size_t result = ZSTD_compress2(c, out, capacity, in, n);
-    deflate_give_packer(c);
+    for (int i = 0; i < DEFLATE_IDLE && c != NULL; i++) {
+        c = atomic_exchange(&deflate_packers[i], c);
+    }
+    ZSTD_freeCCtx(c);
     if (ZSTD_isError(result)) {
         return profd_error_set(e, PROFD_INTERNAL, "compressing %zu bytes: %s", n, ZSTD_getErrorName(result));
     }
@@ -115,16 +84,23 @@ enum profd_status deflate_stated_size(const uint8_t *in, size_t n, uint64_t *siz
     return PROFD_OK;
 }
 
-/* Inflates what was judged; *size bytes, at most capacity. TOO_LARGE if there are more. */
+/* Inflates what was judged to *size bytes, at most capacity. TOO_LARGE if there are more. */
 static enum profd_status deflate_inflate(const uint8_t *in, size_t n, uint8_t *out, size_t capacity, size_t *size,
                                          struct profd_error *e)
 {
-    ZSTD_DCtx *d = deflate_take_unpacker();
+    ZSTD_DCtx *d = NULL;
+    for (int i = 0; i < DEFLATE_IDLE && d == NULL; i++) {
+        d = atomic_exchange(&deflate_unpackers[i], NULL);
+    }
+    d = d == NULL ? ZSTD_createDCtx() : d;
     if (d == NULL) {
         return profd_error_set(e, PROFD_NO_MEMORY, "no memory to inflate %zu bytes", n);
     }
     *size = ZSTD_decompressDCtx(d, out, capacity, in, n);
-    deflate_give_unpacker(d);
+    for (int i = 0; i < DEFLATE_IDLE && d != NULL; i++) {
+        d = atomic_exchange(&deflate_unpackers[i], d);
+    }
+    ZSTD_freeDCtx(d);
     if (ZSTD_isError(*size)) {
         return profd_error_set(
             e, ZSTD_getErrorCode(*size) == ZSTD_error_dstSize_tooSmall ? PROFD_TOO_LARGE : PROFD_MALFORMED,

@@ -53,80 +53,43 @@ static enum profd_status gmon_need(const struct gmon_reader *r, uint64_t size, c
         (unsigned long long)size, r->at, r->size - r->at);
 }
 
-static enum profd_status gmon_read_header(struct gmon_reader *r, struct profd_error *e)
+static enum profd_status gmon_read_histogram(struct gmon_reader *r, size_t start, struct counts *c,
+                                             struct gmon_sizes *done, struct profd_error *e)
 {
-    size_t n = r->size < GMON_MAGIC_SIZE ? r->size : GMON_MAGIC_SIZE;
-    if (memcmp(r->in, GMON_MAGIC, n) != 0) {
-        return profd_error_set(
-            e, PROFD_MALFORMED,
-            "not a gmon.out: the magic number 'gmon' is missing at offset 0 (the old BSD format is not read)");
-    }
-    TRY(gmon_need(r, GMON_HEADER_SIZE, "header", 0, e));
-    r->at = GMON_MAGIC_SIZE;
-    r->version = (uint32_t)gmon_get(r, 4);
-    if (r->version == 0x1ffff) {
-        return profd_error_set(e, PROFD_MALFORMED,
-                               "gmon.out of version 0x1ffff at offset 4 is a shared library's, for sprof");
-    }
-    if (r->version > GMON_VERSION) {
-        return profd_error_set(e, PROFD_MALFORMED, "gmon.out of version %u at offset 4: only 0 and 1 are read",
-                               r->version);
-    }
-    r->at = GMON_HEADER_SIZE;
-    return PROFD_OK;
-}
-
-/* Parses a histogram's geometry; *r is then at its bins, which are complete. */
-static enum profd_status gmon_read_geometry(struct gmon_reader *r, size_t start, struct counts_histogram *h,
-                                            struct profd_error *e)
-{
+    struct counts_histogram h = {0};
     TRY(gmon_need(r, 2 * r->pointer + GMON_HISTOGRAM_TAIL, "histogram", start, e));
-    *h = (struct counts_histogram){0};
-    h->low = gmon_get(r, r->pointer);
-    h->high = gmon_get(r, r->pointer);
-    h->bins = (uint32_t)gmon_get(r, 4);
-    h->rate = (uint32_t)gmon_get(r, 4);
+    h.low = gmon_get(r, r->pointer);
+    h.high = gmon_get(r, r->pointer);
+    h.bins = (uint32_t)gmon_get(r, 4);
+    h.rate = (uint32_t)gmon_get(r, 4);
     const char *dimension = (const char *)r->in + r->at;
-    memcpy(h->dimension, dimension, strnlen(dimension, GMON_DIMENSION_SIZE));
-    h->abbreviation = dimension[GMON_DIMENSION_SIZE];
+    memcpy(h.dimension, dimension, strnlen(dimension, GMON_DIMENSION_SIZE));
+    h.abbreviation = dimension[GMON_DIMENSION_SIZE];
     r->at += GMON_DIMENSION_SIZE + 1;
-    if (h->low >= h->high) {
+    if (h.low >= h.high) {
         return profd_error_set(e, PROFD_MALFORMED,
                                "gmon.out: histogram at offset %zu: low 0x%llx is not below high 0x%llx", start,
-                               (unsigned long long)h->low, (unsigned long long)h->high);
+                               (unsigned long long)h.low, (unsigned long long)h.high);
     }
-    if (h->bins == 0) {
+    if (h.bins == 0) {
         return profd_error_set(e, PROFD_MALFORMED, "gmon.out: histogram at offset %zu has no bins", start);
     }
-    if (h->rate == 0) {
+    if (h.rate == 0) {
         return profd_error_set(e, PROFD_MALFORMED, "gmon.out: histogram at offset %zu: 0 ticks per second", start);
     }
-    return gmon_need(r, (uint64_t)h->bins * 2, "histogram", start, e);
-}
-
-/* Bins that are not zero go to c from *bin on; c NULL: they are only counted. */
-static void gmon_read_bins(struct gmon_reader *r, uint32_t bins, struct counts *c, uint64_t *bin)
-{
-    for (uint32_t i = 0; i < bins; i++) {
-        uint64_t ticks = gmon_get(r, 2);
+    TRY(gmon_need(r, (uint64_t)h.bins * 2, "histogram", start, e));
+    const uint64_t first = done->bins;
+    for (uint32_t i = 0; i < h.bins; i++) {
+        const uint64_t ticks = gmon_get(r, 2);
         if (ticks == 0) {
             continue;
         }
         if (c != NULL) {
-            c->bin_index[*bin] = i;
-            c->bin_ticks[*bin] = ticks;
+            c->bin_index[done->bins] = i;
+            c->bin_ticks[done->bins] = ticks;
         }
-        ++*bin;
+        done->bins++;
     }
-}
-
-static enum profd_status gmon_read_histogram(struct gmon_reader *r, size_t start, struct counts *c,
-                                             struct gmon_sizes *done, struct profd_error *e)
-{
-    struct counts_histogram h;
-    TRY(gmon_read_geometry(r, start, &h, e));
-    uint64_t first = done->bins;
-    gmon_read_bins(r, h.bins, c, &done->bins);
     if (c != NULL) {
         h.first = (uint32_t)first;
         h.used = (uint32_t)(done->bins - first);
@@ -136,35 +99,8 @@ static enum profd_status gmon_read_histogram(struct gmon_reader *r, size_t start
     return PROFD_OK;
 }
 
-static enum profd_status gmon_read_arc(struct gmon_reader *r, size_t start, struct counts *c, struct gmon_sizes *done,
-                                       struct profd_error *e)
-{
-    TRY(gmon_need(r, 2 * r->pointer + GMON_ARC_TAIL, "arc", start, e));
-    uint64_t from = gmon_get(r, r->pointer), to = gmon_get(r, r->pointer), calls = gmon_get(r, 4);
-    if (c != NULL) {
-        c->from[done->arcs] = from;
-        c->to[done->arcs] = to;
-        c->calls[done->arcs] = calls;
-    }
-    done->arcs++;
-    return PROFD_OK;
-}
-
-/* Basic-block counts are stepped over. */
-static enum profd_status gmon_skip_blocks(struct gmon_reader *r, size_t start, struct profd_error *e)
-{
-    if (r->version == 0) {
-        return profd_error_set(e, PROFD_MALFORMED,
-                               "gmon.out: basic-block record at offset %zu: those of version 0 are not read", start);
-    }
-    TRY(gmon_need(r, 4, "basic-block record", start, e));
-    const uint64_t bytes = gmon_get(r, 4) * 2 * r->pointer;
-    TRY(gmon_need(r, bytes, "basic-block record", start, e));
-    r->at += (size_t)bytes;
-    return PROFD_OK;
-}
-
-/* One pass over all records. c NULL: they are validated and counted; otherwise they are copied into it. */
+/* One pass over all records. c NULL: they are validated and counted; otherwise they are copied into it. Basic-block
+ * counts are stepped over. */
 static enum profd_status gmon_walk(struct gmon_reader r, struct counts *c, struct gmon_sizes *sizes,
                                    struct profd_error *e)
 {
@@ -176,9 +112,27 @@ static enum profd_status gmon_walk(struct gmon_reader r, struct counts *c, struc
             return profd_error_set(e, PROFD_MALFORMED,
                                    "gmon.out: record tag %u at offset %zu: only 0, 1 and 2 are known", tag, start);
         }
-        TRY(tag == GMON_TAG_HISTOGRAM ? gmon_read_histogram(&r, start, c, &done, e)
-            : tag == GMON_TAG_ARC     ? gmon_read_arc(&r, start, c, &done, e)
-                                      : gmon_skip_blocks(&r, start, e));
+        if (tag == GMON_TAG_HISTOGRAM) {
+            TRY(gmon_read_histogram(&r, start, c, &done, e));
+        } else if (tag == GMON_TAG_ARC) {
+            TRY(gmon_need(&r, 2 * r.pointer + GMON_ARC_TAIL, "arc", start, e));
+            const uint64_t from = gmon_get(&r, r.pointer), to = gmon_get(&r, r.pointer), calls = gmon_get(&r, 4);
+            if (c != NULL) {
+                c->from[done.arcs] = from;
+                c->to[done.arcs] = to;
+                c->calls[done.arcs] = calls;
+            }
+            done.arcs++;
+        } else if (r.version == 0) {
+            return profd_error_set(e, PROFD_MALFORMED,
+                                   "gmon.out: basic-block record at offset %zu: those of version 0 are not read",
+                                   start);
+        } else {
+            TRY(gmon_need(&r, 4, "basic-block record", start, e));
+            const uint64_t bytes = gmon_get(&r, 4) * 2 * r.pointer;
+            TRY(gmon_need(&r, bytes, "basic-block record", start, e));
+            r.at += (size_t)bytes;
+        }
     }
     *sizes = done;
     return PROFD_OK;
@@ -196,7 +150,23 @@ enum profd_status gmon_parse(const uint8_t *in, size_t n, const struct gmon_form
     }
     struct gmon_reader r = {.in = in, .size = n, .big_endian = format->big_endian, .pointer = format->pointer_size};
     struct gmon_sizes sizes = {0};
-    TRY(gmon_read_header(&r, e));
+    if (memcmp(in, GMON_MAGIC, n < GMON_MAGIC_SIZE ? n : GMON_MAGIC_SIZE) != 0) {
+        return profd_error_set(
+            e, PROFD_MALFORMED,
+            "not a gmon.out: the magic number 'gmon' is missing at offset 0 (the old BSD format is not read)");
+    }
+    TRY(gmon_need(&r, GMON_HEADER_SIZE, "header", 0, e));
+    r.at = GMON_MAGIC_SIZE;
+    r.version = (uint32_t)gmon_get(&r, 4);
+    if (r.version == 0x1ffff) {
+        return profd_error_set(e, PROFD_MALFORMED,
+                               "gmon.out of version 0x1ffff at offset 4 is a shared library's, for sprof");
+    }
+    if (r.version > GMON_VERSION) {
+        return profd_error_set(e, PROFD_MALFORMED, "gmon.out of version %u at offset 4: only 0 and 1 are read",
+                               r.version);
+    }
+    r.at = GMON_HEADER_SIZE;
     if (r.at == r.size) {
         return profd_error_set(e, PROFD_MALFORMED, "gmon.out ends at offset %zu, behind its header: it has no records",
                                r.at);
@@ -232,7 +202,7 @@ static void gmon_put(struct gmon_writer *w, uint64_t value, unsigned width)
     }
 }
 
-/* Records that carry value when each holds at most most; 1 for 0. */
+/* Returns how many records carry the value if each holds at most `most` of it; 1 for 0. */
 static uint64_t gmon_repeats(uint64_t value, uint64_t most)
 {
     return value == 0 ? 1 : value / most + (value % most != 0);
@@ -256,38 +226,6 @@ static enum profd_status gmon_judge_address(uint64_t address, const struct gmon_
     return PROFD_OK;
 }
 
-static enum profd_status gmon_judge_histogram(const struct counts *c, const struct counts_histogram *h,
-                                              const struct gmon_format *f, struct profd_error *e)
-{
-    if (h->build != 0) {
-        return profd_error_set(e, PROFD_REFUSED, "a histogram of build %u: a gmon.out can contain one build only",
-                               h->build);
-    }
-    if (h->first > c->bin_count || h->used > c->bin_count - h->first || h->bins == 0) {
-        return profd_error_set(e, PROFD_REFUSED, "a histogram of %u bins, %u of them non-zero, %u in all", h->bins,
-                               h->used, c->bin_count);
-    }
-    for (uint32_t i = h->first; i < h->first + h->used; i++) {
-        if (c->bin_index[i] >= h->bins) {
-            return profd_error_set(e, PROFD_REFUSED, "bin %u of a histogram of %u", c->bin_index[i], h->bins);
-        }
-    }
-    TRY(gmon_judge_address(h->low, f, e));
-    return gmon_judge_address(h->high, f, e);
-}
-
-static enum profd_status gmon_judge_arc(const struct counts *c, uint32_t i, const struct gmon_format *f,
-                                        struct profd_error *e)
-{
-    if (c->from_build[i] != 0 || c->to_build[i] != 0) {
-        return profd_error_set(e, PROFD_REFUSED,
-                               "arc 0x%llx to 0x%llx leaves the build: a gmon.out can contain one build only",
-                               (unsigned long long)c->from[i], (unsigned long long)c->to[i]);
-    }
-    TRY(gmon_judge_address(c->from[i], f, e));
-    return gmon_judge_address(c->to[i], f, e);
-}
-
 /* Adds records of size bytes each to the size of the file. False beyond GMON_FILE_MAX. */
 static bool gmon_grow(uint64_t *total, uint64_t records, uint64_t size)
 {
@@ -296,6 +234,7 @@ static bool gmon_grow(uint64_t *total, uint64_t records, uint64_t size)
            *total <= GMON_FILE_MAX;
 }
 
+/* Checks that a gmon.out can hold the counts, and computes its size. */
 static enum profd_status gmon_measure(const struct counts *c, const struct gmon_format *f, uint64_t *size,
                                       struct profd_error *e)
 {
@@ -304,12 +243,32 @@ static enum profd_status gmon_measure(const struct counts *c, const struct gmon_
     *size = GMON_HEADER_SIZE;
     for (uint32_t i = 0; i < c->histogram_count && fits; i++) {
         const struct counts_histogram *h = &c->histograms[i];
-        TRY(gmon_judge_histogram(c, h, f, e));
+        if (h->build != 0) {
+            return profd_error_set(e, PROFD_REFUSED, "a histogram of build %u: a gmon.out can contain one build only",
+                                   h->build);
+        }
+        if (h->first > c->bin_count || h->used > c->bin_count - h->first || h->bins == 0) {
+            return profd_error_set(e, PROFD_REFUSED, "a histogram of %u bins, %u of them non-zero, %u in all", h->bins,
+                                   h->used, c->bin_count);
+        }
+        for (uint32_t k = h->first; k < h->first + h->used; k++) {
+            if (c->bin_index[k] >= h->bins) {
+                return profd_error_set(e, PROFD_REFUSED, "bin %u of a histogram of %u", c->bin_index[k], h->bins);
+            }
+        }
+        TRY(gmon_judge_address(h->low, f, e));
+        TRY(gmon_judge_address(h->high, f, e));
         fits =
             gmon_grow(size, gmon_histogram_repeats(c, h), 1 + pointers + GMON_HISTOGRAM_TAIL + 2 * (uint64_t)h->bins);
     }
     for (uint32_t i = 0; i < c->arc_count && fits; i++) {
-        TRY(gmon_judge_arc(c, i, f, e));
+        if (c->from_build[i] != 0 || c->to_build[i] != 0) {
+            return profd_error_set(e, PROFD_REFUSED,
+                                   "arc 0x%llx to 0x%llx leaves the build: a gmon.out can contain one build only",
+                                   (unsigned long long)c->from[i], (unsigned long long)c->to[i]);
+        }
+        TRY(gmon_judge_address(c->from[i], f, e));
+        TRY(gmon_judge_address(c->to[i], f, e));
         fits = gmon_grow(size, gmon_repeats(c->calls[i], GMON_ARC_MAX), 1 + pointers + GMON_ARC_TAIL);
     }
     return fits ? PROFD_OK
@@ -318,7 +277,7 @@ static enum profd_status gmon_measure(const struct counts *c, const struct gmon_
                                   (unsigned long long)GMON_FILE_MAX);
 }
 
-/* The repeat-th part of value when parts hold at most most. */
+/* Returns the part of the value in the record of this number, from 0, if each holds at most `most` of it. */
 static uint64_t gmon_part(uint64_t value, uint64_t repeat, uint64_t most)
 {
     uint64_t before = repeat * most;
@@ -326,56 +285,6 @@ static uint64_t gmon_part(uint64_t value, uint64_t repeat, uint64_t most)
         return 0;
     }
     return value - before < most ? value - before : most;
-}
-
-static void gmon_write_histogram(struct gmon_writer *w, const struct counts *c, const struct counts_histogram *h,
-                                 uint64_t repeat)
-{
-    *w->at++ = GMON_TAG_HISTOGRAM;
-    gmon_put(w, h->low, w->pointer);
-    gmon_put(w, h->high, w->pointer);
-    gmon_put(w, h->bins, 4);
-    gmon_put(w, h->rate, 4);
-    memset(w->at, 0, GMON_DIMENSION_SIZE);
-    memcpy(w->at, h->dimension, strnlen(h->dimension, GMON_DIMENSION_SIZE));
-    w->at += GMON_DIMENSION_SIZE;
-    *w->at++ = (uint8_t)h->abbreviation;
-    uint8_t *bins = w->at, *end = bins + (size_t)h->bins * 2;
-    memset(bins, 0, (size_t)(end - bins));
-    for (uint32_t i = h->first; i < h->first + h->used; i++) {
-        w->at = bins + (size_t)c->bin_index[i] * 2;
-        gmon_put(w, gmon_part(c->bin_ticks[i], repeat, GMON_BIN_MAX), 2);
-    }
-    w->at = end;
-}
-
-static void gmon_write_arc(struct gmon_writer *w, const struct counts *c, uint32_t i)
-{
-    uint64_t repeats = gmon_repeats(c->calls[i], GMON_ARC_MAX);
-    for (uint64_t k = 0; k < repeats; k++) {
-        *w->at++ = GMON_TAG_ARC;
-        gmon_put(w, c->from[i], w->pointer);
-        gmon_put(w, c->to[i], w->pointer);
-        gmon_put(w, gmon_part(c->calls[i], k, GMON_ARC_MAX), 4);
-    }
-}
-
-static void gmon_write(struct gmon_writer *w, const struct counts *c)
-{
-    memcpy(w->at, GMON_MAGIC, GMON_MAGIC_SIZE);
-    w->at += GMON_MAGIC_SIZE;
-    gmon_put(w, GMON_VERSION, 4);
-    memset(w->at, 0, GMON_HEADER_SIZE - GMON_MAGIC_SIZE - 4);
-    w->at += GMON_HEADER_SIZE - GMON_MAGIC_SIZE - 4;
-    for (uint32_t i = 0; i < c->histogram_count; i++) {
-        uint64_t repeats = gmon_histogram_repeats(c, &c->histograms[i]);
-        for (uint64_t k = 0; k < repeats; k++) {
-            gmon_write_histogram(w, c, &c->histograms[i], k);
-        }
-    }
-    for (uint32_t i = 0; i < c->arc_count; i++) {
-        gmon_write_arc(w, c, i);
-    }
 }
 
 enum profd_status gmon_format_file(const struct counts *c, const struct gmon_format *format, uint8_t **out,
@@ -386,12 +295,44 @@ enum profd_status gmon_format_file(const struct counts *c, const struct gmon_for
     }
     uint64_t size = 0;
     TRY(gmon_measure(c, format, &size, e));
-    uint8_t *block = malloc((size_t)size);
+    uint8_t *block = calloc(1, (size_t)size);
     if (block == NULL) {
         return profd_error_set(e, PROFD_NO_MEMORY, "no memory for a gmon.out of %llu bytes", (unsigned long long)size);
     }
     struct gmon_writer w = {block, format->big_endian, format->pointer_size};
-    gmon_write(&w, c);
+    memcpy(w.at, GMON_MAGIC, GMON_MAGIC_SIZE);
+    w.at += GMON_MAGIC_SIZE;
+    gmon_put(&w, GMON_VERSION, 4);
+    w.at = block + GMON_HEADER_SIZE;
+    for (uint32_t i = 0; i < c->histogram_count; i++) {
+        const struct counts_histogram *h = &c->histograms[i];
+        const uint64_t repeats = gmon_histogram_repeats(c, h);
+        for (uint64_t k = 0; k < repeats; k++) {
+            *w.at++ = GMON_TAG_HISTOGRAM;
+            gmon_put(&w, h->low, w.pointer);
+            gmon_put(&w, h->high, w.pointer);
+            gmon_put(&w, h->bins, 4);
+            gmon_put(&w, h->rate, 4);
+            memcpy(w.at, h->dimension, strnlen(h->dimension, GMON_DIMENSION_SIZE));
+            w.at += GMON_DIMENSION_SIZE;
+            *w.at++ = (uint8_t)h->abbreviation;
+            uint8_t *bins = w.at;
+            for (uint32_t n = h->first; n < h->first + h->used; n++) {
+                w.at = bins + (size_t)c->bin_index[n] * 2;
+                gmon_put(&w, gmon_part(c->bin_ticks[n], k, GMON_BIN_MAX), 2);
+            }
+            w.at = bins + (size_t)h->bins * 2;
+        }
+    }
+    for (uint32_t i = 0; i < c->arc_count; i++) {
+        const uint64_t repeats = gmon_repeats(c->calls[i], GMON_ARC_MAX);
+        for (uint64_t k = 0; k < repeats; k++) {
+            *w.at++ = GMON_TAG_ARC;
+            gmon_put(&w, c->from[i], w.pointer);
+            gmon_put(&w, c->to[i], w.pointer);
+            gmon_put(&w, gmon_part(c->calls[i], k, GMON_ARC_MAX), 4);
+        }
+    }
     *out = block;
     *out_size = (size_t)size;
     return PROFD_OK;

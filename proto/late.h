@@ -7,10 +7,15 @@
 
 #include "proto/status.h"
 
-/* Loads the library of this file name ("libx.so.4"), which stays loaded, and writes the addresses of the functions of
- * these names to functions, a struct of count pointers to functions in that order that was NULL at first. The next
- * calls with the same struct cost nothing. Any thread may call it. INTERNAL: the library or a function is missing. */
-enum profd_status late_load(const char *file, const char *const *names, size_t count, void *functions,
-                            struct profd_error *e);
+struct late_library {
+    const char *file;         /* "libx.so.4" */
+    const char *const *names; /* of count functions */
+    size_t count;
+    void *functions; /* a struct of count pointers to functions, in that order; NULL until the library is loaded */
+};
+
+/* Loads the library, which stays loaded, and fills in the pointers. The next calls cost nothing. Any thread may call
+ * it. INTERNAL: the library or a function is missing. */
+enum profd_status late_load(const struct late_library *l, struct profd_error *e);
 
 #endif

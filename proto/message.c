@@ -200,11 +200,6 @@ static char *wire_text(const char *text)
     return wire_mutable(text == NULL ? "" : text);
 }
 
-static ProtobufCBinaryData wire_bytes(struct message_bytes bytes)
-{
-    return (ProtobufCBinaryData){bytes.size, wire_mutable(bytes.data)};
-}
-
 /* The builds and labels of an upload: submessages and pointers to them, in one block (*block) that the caller frees. */
 static enum profd_status wire_fill_lists(const struct message_upload *u, Profd__Wire__Upload *w, void **block,
                                          struct profd_error *e)
@@ -252,7 +247,7 @@ static enum profd_status wire_fill(const struct message *m, union wire *w, bool 
     switch (m->type) {
 #define PLAIN(field) to->field = from->field;
 #define TEXT(field) to->field = wire_text(from->field);
-#define BYTES(field) to->field = wire_bytes(from->field);
+#define BYTES(field) to->field = (ProtobufCBinaryData){from->field.size, wire_mutable(from->field.data)};
 #define BUILDS(count, field) status = wire_fill_lists(from, to, block, e);
 #define NOTHING(count, field)
 #define TEXTS(count, field)                                                                                            \
@@ -281,30 +276,7 @@ static enum profd_status wire_fill(const struct message *m, union wire *w, bool 
     }
 }
 
-/* Replaces the plain payload after the header by its compressed form. */
-static enum profd_status wire_compress(uint8_t **frame, size_t *payload, struct profd_error *e)
-{
-    size_t capacity = deflate_bound(*payload), size;
-    uint8_t *block = malloc(FRAME_HEADER_SIZE + capacity);
-    if (block == NULL) {
-        return profd_error_set(e, PROFD_NO_MEMORY, "no memory to compress a payload of %zu bytes", *payload);
-    }
-    enum profd_status status =
-        deflate_pack(*frame + FRAME_HEADER_SIZE, *payload, true, block + FRAME_HEADER_SIZE, capacity, &size, e);
-    if (status == PROFD_OK && size > LIMIT_FRAME_PAYLOAD) {
-        status = profd_error_set(e, PROFD_TOO_LARGE, "payload of %zu bytes: at most %u fit a frame", size,
-                                 LIMIT_FRAME_PAYLOAD);
-    }
-    if (status != PROFD_OK) {
-        free(block);
-        return status;
-    }
-    free(*frame);
-    *frame = block;
-    *payload = size;
-    return PROFD_OK;
-}
-
+/* Makes the frame: the header and the payload, which is compressed if the flags say so. */
 static enum profd_status wire_pack(const struct message *m, const ProtobufCMessage *wire, uint16_t flags, uint32_t tag,
                                    uint8_t **out, size_t *out_size, struct profd_error *e)
 {
@@ -320,10 +292,25 @@ static enum profd_status wire_pack(const struct message *m, const ProtobufCMessa
     if (wire != NULL) {
         protobuf_c_message_pack(wire, frame + FRAME_HEADER_SIZE);
     }
-    enum profd_status status = flags & FRAME_FLAG_COMPRESSED ? wire_compress(&frame, &payload, e) : PROFD_OK;
-    if (status != PROFD_OK) {
+    if (flags & FRAME_FLAG_COMPRESSED) {
+        size_t capacity = deflate_bound(payload), size = 0;
+        uint8_t *packed = malloc(FRAME_HEADER_SIZE + capacity);
+        enum profd_status status =
+            packed == NULL
+                ? profd_error_set(e, PROFD_NO_MEMORY, "no memory to compress a payload of %zu bytes", payload)
+                : deflate_pack(frame + FRAME_HEADER_SIZE, payload, true, packed + FRAME_HEADER_SIZE, capacity, &size,
+                               e);
+        if (!status && size > LIMIT_FRAME_PAYLOAD) {
+            status = profd_error_set(e, PROFD_TOO_LARGE, "payload of %zu bytes: at most %u fit a frame", size,
+                                     LIMIT_FRAME_PAYLOAD);
+        }
         free(frame);
-        return status;
+        if (status) {
+            free(packed);
+            return status;
+        }
+        frame = packed;
+        payload = size;
     }
     frame_encode(&(struct frame){.length = (uint32_t)payload,
                                  .version = FRAME_VERSION,
@@ -360,18 +347,6 @@ enum profd_status message_encode(const struct message *m, uint16_t flags, uint32
 #undef MESSAGE
 #undef EMPTY
 
-static enum profd_status scan_judge_string(const ProtobufCMessageDescriptor *d, const struct scan_field *f,
-                                           struct profd_error *e)
-{
-    if (f->known == NULL || f->known->type != PROTOBUF_C_TYPE_STRING || utf8_valid(f->data, f->size)) {
-        return PROFD_OK;
-    }
-    if (memchr(f->data, 0, f->size) != NULL) {
-        return profd_error_set(e, PROFD_MALFORMED, "%s of %s contains a NUL", f->known->name, d->short_name);
-    }
-    return profd_error_set(e, PROFD_MALFORMED, "%s of %s is not UTF-8", f->known->name, d->short_name);
-}
-
 /* Walks the fields of a message and, if inner, of its submessages (one level). MALFORMED: bytes that are not protobuf,
  * a string that is not UTF-8 or holds a NUL; the sentence names the field. Counting goes on beyond every limit. O(n),
  * takes no memory. */
@@ -388,7 +363,12 @@ static enum profd_status message_scan(const ProtobufCMessageDescriptor *d, const
         }
         scan->fields++;
         scan->of_number[inner && f.number < MESSAGE_SCAN_NUMBERS ? f.number : 0]++;
-        TRY(scan_judge_string(d, &f, e));
+        if (f.known != NULL && f.known->type == PROTOBUF_C_TYPE_STRING && !utf8_valid(f.data, f.size)) {
+            return profd_error_set(e, PROFD_MALFORMED,
+                                   memchr(f.data, 0, f.size) != NULL ? "%s of %s contains a NUL"
+                                                                     : "%s of %s is not UTF-8",
+                                   f.known->name, d->short_name);
+        }
         if (inner && f.known != NULL && f.known->type == PROTOBUF_C_TYPE_MESSAGE) {
             TRY(message_scan(f.known->descriptor, f.data, f.size, false, scan, e));
         }
@@ -503,34 +483,6 @@ static bool decode_view(const void *wire, struct decode_block *block, struct mes
     }
 }
 
-/* What may be refused before memory is taken; *capacity is the size of the block that then suffices. */
-static enum profd_status decode_judge(const ProtobufCMessageDescriptor *d, unsigned type, const uint8_t *payload,
-                                      size_t n, size_t *capacity, struct profd_error *e)
-{
-    struct message_scan scan = {0};
-    if (n > LIMIT_FRAME_PAYLOAD) {
-        return profd_error_set(e, PROFD_TOO_LARGE, "%s of %zu bytes, at most %u", frame_type_name(type), n,
-                               LIMIT_FRAME_PAYLOAD);
-    }
-    TRY(message_scan(d, payload, n, true, &scan, e));
-    if (type == FRAME_UPLOAD && scan.of_number[6] > LIMIT_BUILDS) {
-        return profd_error_set(e, PROFD_TOO_LARGE, "%zu builds, at most %u", scan.of_number[6], LIMIT_BUILDS);
-    }
-    if (type == FRAME_UPLOAD && scan.of_number[7] > LIMIT_LABELS) {
-        return profd_error_set(e, PROFD_TOO_LARGE, "%zu labels, at most %u", scan.of_number[7], LIMIT_LABELS);
-    }
-    if (type == FRAME_ADMIN && scan.of_number[2] > LIMIT_ADMIN_ARGUMENTS) {
-        return profd_error_set(e, PROFD_TOO_LARGE, "%zu arguments, at most %u", scan.of_number[2],
-                               LIMIT_ADMIN_ARGUMENTS);
-    }
-    if (scan.fields > MESSAGE_FIELDS_MAX) {
-        return profd_error_set(e, PROFD_TOO_LARGE, "%s of %zu fields, at most %d", frame_type_name(type), scan.fields,
-                               MESSAGE_FIELDS_MAX);
-    }
-    *capacity = DECODE_BASE + n + scan.fields * DECODE_PER_FIELD;
-    return PROFD_OK;
-}
-
 /* Frees the block of a message of n bytes that does not fit its definition. */
 static enum profd_status decode_misfit(const char *name, size_t n, struct decode_block *block, struct profd_error *e)
 {
@@ -557,64 +509,50 @@ enum profd_status message_decode(unsigned type, const uint8_t *payload, size_t n
 {
     static const uint8_t nothing[1];
     const ProtobufCMessageDescriptor *d = decode_descriptor(type);
-    if (frame_type_name(type) == NULL) {
+    const char *name = frame_type_name(type);
+    if (name == NULL) {
         return profd_error_set(e, PROFD_UNKNOWN_TYPE, "message type %u cannot be decoded", type);
     }
     if (d == NULL && n != 0) {
-        return profd_error_set(e, PROFD_MALFORMED, "%s with a payload of %zu bytes: it has none", frame_type_name(type),
-                               n);
+        return profd_error_set(e, PROFD_MALFORMED, "%s with a payload of %zu bytes: it has none", name, n);
     }
     if (d == NULL) {
         *m = (struct message){.type = type};
         return PROFD_OK;
     }
-    if (payload == NULL) {
-        payload = nothing;
+    payload = payload == NULL ? nothing : payload;
+
+    /* Whatever can be refused is refused before memory is taken. */
+    struct message_scan scan = {0};
+    if (n > LIMIT_FRAME_PAYLOAD) {
+        return profd_error_set(e, PROFD_TOO_LARGE, "%s of %zu bytes, at most %u", name, n, LIMIT_FRAME_PAYLOAD);
     }
-    struct decode_block block = {0};
+    TRY(message_scan(d, payload, n, true, &scan, e));
+    if (type == FRAME_UPLOAD && scan.of_number[6] > LIMIT_BUILDS) {
+        return profd_error_set(e, PROFD_TOO_LARGE, "%zu builds, at most %u", scan.of_number[6], LIMIT_BUILDS);
+    }
+    if (type == FRAME_UPLOAD && scan.of_number[7] > LIMIT_LABELS) {
+        return profd_error_set(e, PROFD_TOO_LARGE, "%zu labels, at most %u", scan.of_number[7], LIMIT_LABELS);
+    }
+    if (type == FRAME_ADMIN && scan.of_number[2] > LIMIT_ADMIN_ARGUMENTS) {
+        return profd_error_set(e, PROFD_TOO_LARGE, "%zu arguments, at most %u", scan.of_number[2],
+                               LIMIT_ADMIN_ARGUMENTS);
+    }
+    if (scan.fields > MESSAGE_FIELDS_MAX) {
+        return profd_error_set(e, PROFD_TOO_LARGE, "%s of %zu fields, at most %d", name, scan.fields,
+                               MESSAGE_FIELDS_MAX);
+    }
+
+    struct decode_block block = {.capacity = DECODE_BASE + n + scan.fields * DECODE_PER_FIELD};
     const ProtobufCMessage *wire;
     struct message result = {.type = type};
-    TRY(decode_judge(d, type, payload, n, &block.capacity, e));
-    TRY(decode_unpack(d, frame_type_name(type), payload, n, &block, &wire, e));
+    TRY(decode_unpack(d, name, payload, n, &block, &wire, e));
     result.block = block.data;
     if (!decode_view(wire, &block, &result)) {
-        return decode_misfit(frame_type_name(type), n, &block, e);
+        return decode_misfit(name, n, &block, e);
     }
     *m = result;
     return PROFD_OK;
-}
-
-/* False when the block is too small. */
-static bool batch_view(const Profd__Wire__Batch *from, struct decode_block *block, struct message_batch *to)
-{
-    struct message_bytes *uploads = decode_take(block, from->n_uploads * sizeof *uploads);
-    struct message_offer *offers = decode_take(block, from->n_offers * sizeof *offers);
-    if (uploads == NULL || offers == NULL) {
-        return false;
-    }
-    for (size_t i = 0; i < from->n_uploads; i++) {
-        uploads[i] = decode_bytes(from->uploads[i]);
-    }
-    for (size_t i = 0; i < from->n_offers; i++) {
-        const Profd__Wire__Offer *o = from->offers[i];
-        offers[i] = (struct message_offer){o->build_id, decode_bytes(o->hash), o->size};
-    }
-    *to = (struct message_batch){.centre = decode_bytes(from->centre),
-                                 .incarnation = decode_bytes(from->incarnation),
-                                 .host = from->host,
-                                 .machine = from->machine,
-                                 .boot = from->boot,
-                                 .version = from->version,
-                                 .clock = from->clock,
-                                 .number = from->number,
-                                 .held = from->held,
-                                 .oldest = from->oldest,
-                                 .upload_count = from->n_uploads,
-                                 .uploads = uploads,
-                                 .offer_count = from->n_offers,
-                                 .offers = offers,
-                                 .block = block->data};
-    return true;
 }
 
 enum profd_status message_decode_batch(const uint8_t *in, size_t n, struct message_batch *out, struct profd_error *e)
@@ -622,7 +560,6 @@ enum profd_status message_decode_batch(const uint8_t *in, size_t n, struct messa
     static const uint8_t nothing[1];
     const ProtobufCMessageDescriptor *d = &profd__wire__batch__descriptor;
     struct message_scan scan = {0};
-    struct message_batch result;
     in = in == NULL ? nothing : in;
     TRY(message_scan(d, in, n, true, &scan, e));
     if (scan.fields > MESSAGE_FIELDS_MAX) {
@@ -632,10 +569,34 @@ enum profd_status message_decode_batch(const uint8_t *in, size_t n, struct messa
     struct decode_block block = {.capacity = DECODE_BASE + n + scan.fields * DECODE_PER_FIELD};
     const ProtobufCMessage *wire;
     TRY(decode_unpack(d, "the batch", in, n, &block, &wire, e));
-    if (!batch_view((const Profd__Wire__Batch *)wire, &block, &result)) {
+    const Profd__Wire__Batch *from = (const Profd__Wire__Batch *)wire;
+    struct message_bytes *uploads = decode_take(&block, from->n_uploads * sizeof *uploads);
+    struct message_offer *offers = decode_take(&block, from->n_offers * sizeof *offers);
+    if (uploads == NULL || offers == NULL) {
         return decode_misfit("the batch", n, &block, e);
     }
-    *out = result;
+    for (size_t i = 0; i < from->n_uploads; i++) {
+        uploads[i] = decode_bytes(from->uploads[i]);
+    }
+    for (size_t i = 0; i < from->n_offers; i++) {
+        const Profd__Wire__Offer *o = from->offers[i];
+        offers[i] = (struct message_offer){o->build_id, decode_bytes(o->hash), o->size};
+    }
+    *out = (struct message_batch){.centre = decode_bytes(from->centre),
+                                  .incarnation = decode_bytes(from->incarnation),
+                                  .host = from->host,
+                                  .machine = from->machine,
+                                  .boot = from->boot,
+                                  .version = from->version,
+                                  .clock = from->clock,
+                                  .number = from->number,
+                                  .held = from->held,
+                                  .oldest = from->oldest,
+                                  .upload_count = from->n_uploads,
+                                  .uploads = uploads,
+                                  .offer_count = from->n_offers,
+                                  .offers = offers,
+                                  .block = block.data};
     return PROFD_OK;
 }
 

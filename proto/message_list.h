@@ -1,5 +1,5 @@
 /* Every type of message once. From this list come the numbers of frames (frame.h), the structures (message.h), and the
- * translation from and to protobuf (message_encode.c, message_decode.c). */
+ * translation from and to protobuf (message.c). */
 #ifndef PROFD_PROTO_MESSAGE_LIST_H
 #define PROFD_PROTO_MESSAGE_LIST_H
 

@@ -228,9 +228,29 @@ static enum profd_status take_labels(const struct message_upload *u, struct segm
     return PROFD_OK;
 }
 
-/* Of an upload: its group, as on the Unix socket. */
-static enum profd_status take_process(const struct message_upload *u, struct segment *s, struct profd_error *e)
+/* An upload with shares is a sum of many. One without is of one process, whose group is found as on the Unix socket. */
+static enum profd_status take_sums(const struct message_upload *u, struct segment *s, struct profd_error *e)
 {
+    s->uid = u->uid;
+    s->first = u->start == 0 || u->start > u->end ? s->last : (int64_t)u->start;
+    s->ended = u->ended == 0 || u->ended > INT64_MAX ? s->last : (int64_t)u->ended;
+    s->inexact = u->inexact | (u->start > u->end ? (uint32_t)INEXACT_CLOCK : 0);
+    s->program = u->program;
+    s->build_count = u->build_count;
+    s->builds = u->builds;
+    s->boot = u->boot;
+    s->shares = u->shares;
+    if (s->shares.size > 0) {
+        if (u->group_count != 0 && u->group_count != SEGMENT_GROUPS) {
+            return profd_error_set(e, PROFD_MALFORMED, "processes of %zu groups: there are %u", u->group_count,
+                                   SEGMENT_GROUPS);
+        }
+        s->uploads = u->uploads;
+        for (size_t g = 0; g < u->group_count; g++) {
+            s->processes[g] = u->processes[g];
+        }
+        return PROFD_OK;
+    }
     uint8_t own[UPLOAD_SENDER_SIZE + sizeof u->sequence]; /* an upload without a key is its process's only one */
     struct message_bytes key = u->process;
     if (key.size > LIMIT_PROCESS) {
@@ -245,31 +265,6 @@ static enum profd_status take_process(const struct message_upload *u, struct seg
     s->uploads = 1;
     s->group = process_group_find(u->host, u->uid, key.data, key.size);
     s->processes[s->group] = u->processes_started;
-    return PROFD_OK;
-}
-
-static enum profd_status take_sums(const struct message_upload *u, struct segment *s, struct profd_error *e)
-{
-    s->uid = u->uid;
-    s->first = u->start == 0 || u->start > u->end ? s->last : (int64_t)u->start;
-    s->ended = u->ended == 0 || u->ended > INT64_MAX ? s->last : (int64_t)u->ended;
-    s->inexact = u->inexact | (u->start > u->end ? (uint32_t)INEXACT_CLOCK : 0);
-    s->program = u->program;
-    s->build_count = u->build_count;
-    s->builds = u->builds;
-    s->boot = u->boot;
-    s->shares = u->shares;
-    if (s->shares.size == 0) {
-        return take_process(u, s, e);
-    }
-    if (u->group_count != 0 && u->group_count != SEGMENT_GROUPS) {
-        return profd_error_set(e, PROFD_MALFORMED, "processes of %zu groups: there are %u", u->group_count,
-                               SEGMENT_GROUPS);
-    }
-    s->uploads = u->uploads;
-    for (size_t g = 0; g < u->group_count; g++) {
-        s->processes[g] = u->processes[g];
-    }
     return PROFD_OK;
 }
 
@@ -289,24 +284,6 @@ static enum profd_status take_counts(const struct message_upload *u, struct segm
                               : PROFD_OK;
 }
 
-/* Sums and keys have a checksum over all that is before it. */
-static enum profd_status check_bytes(const struct message_upload *u, const uint8_t *in, size_t n, struct profd_error *e)
-{
-    uint8_t digest[SEGMENT_DIGEST_SIZE];
-    if (u->kind == SEGMENT_COUNTS && u->shares.size == 0 && u->checksum.size == 0) {
-        return PROFD_OK;
-    }
-    if (u->checksum.size != SEGMENT_CHECKSUM_SIZE || n < SEGMENT_CHECKSUM_FIELD) {
-        return profd_error_set(e, PROFD_MALFORMED, "a checksum of %zu bytes, not %u", u->checksum.size,
-                               SEGMENT_CHECKSUM_SIZE);
-    }
-    segment_digest(in, n - SEGMENT_CHECKSUM_FIELD, digest);
-    return memcmp(digest, in + n - SEGMENT_CHECKSUM_SIZE, SEGMENT_CHECKSUM_SIZE) == 0
-               ? PROFD_OK
-               : profd_error_set(e, PROFD_MALFORMED, "the checksum is not that of the %zu bytes before it",
-                                 n - SEGMENT_CHECKSUM_FIELD);
-}
-
 static enum profd_status take_all(struct segment *s, const uint8_t *in, size_t n, struct profd_error *e)
 {
     const struct message_upload *u = &s->message.as.upload;
@@ -320,7 +297,19 @@ static enum profd_status take_all(struct segment *s, const uint8_t *in, size_t n
     s->last = (int64_t)u->end;
     s->hour = s->last / SEGMENT_HOUR;
     TRY(check_key(s, e));
-    TRY(check_bytes(u, in, n, e));
+    /* Sums and keys have a checksum over all that is before it. */
+    if (s->kind != SEGMENT_COUNTS || u->shares.size > 0 || u->checksum.size > 0) {
+        uint8_t digest[SEGMENT_DIGEST_SIZE];
+        if (u->checksum.size != SEGMENT_CHECKSUM_SIZE || n < SEGMENT_CHECKSUM_FIELD) {
+            return profd_error_set(e, PROFD_MALFORMED, "a checksum of %zu bytes, not %u", u->checksum.size,
+                                   SEGMENT_CHECKSUM_SIZE);
+        }
+        segment_digest(in, n - SEGMENT_CHECKSUM_FIELD, digest);
+        if (memcmp(digest, in + n - SEGMENT_CHECKSUM_SIZE, SEGMENT_CHECKSUM_SIZE) != 0) {
+            return profd_error_set(e, PROFD_MALFORMED, "the checksum is not that of the %zu bytes before it",
+                                   n - SEGMENT_CHECKSUM_FIELD);
+        }
+    }
     if (s->kind != SEGMENT_COUNTS) {
         return PROFD_OK;
     }

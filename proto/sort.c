@@ -4,36 +4,17 @@
 
 #define SORT_RUN 12u /* runs of this length are sorted by insertion */
 
-static void sort_insert_items(struct sort_item *items, size_t n)
-{
-    for (size_t i = 1; i < n; i++) {
-        struct sort_item item = items[i];
-        size_t j = i;
-        for (; j > 0 && items[j - 1].key > item.key; j--) {
-            items[j] = items[j - 1];
-        }
-        items[j] = item;
-    }
-}
-
-static void sort_pass(const struct sort_item *from, struct sort_item *to, size_t n, unsigned shift)
-{
-    size_t start[257] = {0};
-    for (size_t i = 0; i < n; i++) {
-        start[(from[i].key >> shift & 255) + 1]++;
-    }
-    for (size_t d = 0; d < 256; d++) {
-        start[d + 1] += start[d];
-    }
-    for (size_t i = 0; i < n; i++) {
-        to[start[from[i].key >> shift & 255]++] = from[i];
-    }
-}
-
 void sort_radix(struct sort_item *items, struct sort_item *scratch, size_t n)
 {
     if (n < 32) {
-        sort_insert_items(items, n);
+        for (size_t i = 1; i < n; i++) {
+            const struct sort_item item = items[i];
+            size_t j = i;
+            for (; j > 0 && items[j - 1].key > item.key; j--) {
+                items[j] = items[j - 1];
+            }
+            items[j] = item;
+        }
         return;
     }
     uint64_t varying = 0;
@@ -45,7 +26,16 @@ void sort_radix(struct sort_item *items, struct sort_item *scratch, size_t n)
         if ((varying >> shift & 255) == 0) {
             continue;
         }
-        sort_pass(from, to, n, shift);
+        size_t start[257] = {0};
+        for (size_t i = 0; i < n; i++) {
+            start[(from[i].key >> shift & 255) + 1]++;
+        }
+        for (size_t d = 0; d < 256; d++) {
+            start[d + 1] += start[d];
+        }
+        for (size_t i = 0; i < n; i++) {
+            to[start[from[i].key >> shift & 255]++] = from[i];
+        }
         struct sort_item *swap = from;
         from = to;
         to = swap;
@@ -73,43 +63,30 @@ uint64_t sort_key_double(double value)
     return bits >> 63 != 0 ? ~bits : bits | UINT64_C(1) << 63;
 }
 
-static void sort_insert(uint32_t *items, size_t n, sort_compare *compare, const void *context)
-{
-    for (size_t i = 1; i < n; i++) {
-        uint32_t item = items[i];
-        size_t j = i;
-        for (; j > 0 && compare(context, items[j - 1], item) > 0; j--) {
-            items[j] = items[j - 1];
-        }
-        items[j] = item;
-    }
-}
-
-/* Merges from[low, middle) and from[middle, high) into to. */
-static void sort_join(const uint32_t *from, uint32_t *to, size_t low, size_t middle, size_t high, sort_compare *compare,
-                      const void *context)
-{
-    if (middle == high || compare(context, from[middle - 1], from[middle]) <= 0) {
-        memcpy(to + low, from + low, (high - low) * sizeof *to);
-        return;
-    }
-    size_t i = low, j = middle;
-    for (size_t k = low; k < high; k++) {
-        to[k] = j == high || (i < middle && compare(context, from[i], from[j]) <= 0) ? from[i++] : from[j++];
-    }
-}
-
 void sort_merge(uint32_t *items, uint32_t *scratch, size_t n, sort_compare *compare, const void *context)
 {
     for (size_t low = 0; low < n; low += SORT_RUN) {
-        sort_insert(items + low, n - low < SORT_RUN ? n - low : SORT_RUN, compare, context);
+        const size_t high = n - low < SORT_RUN ? n : low + SORT_RUN;
+        for (size_t i = low + 1; i < high; i++) {
+            const uint32_t item = items[i];
+            size_t j = i;
+            for (; j > low && compare(context, items[j - 1], item) > 0; j--) {
+                items[j] = items[j - 1];
+            }
+            items[j] = item;
+        }
     }
     uint32_t *from = items, *to = scratch;
     for (size_t run = SORT_RUN; run < n; run *= 2) {
         for (size_t low = 0; low < n; low += 2 * run) {
-            size_t middle = n - low < run ? n : low + run;
-            size_t high = n - low < 2 * run ? n : low + 2 * run;
-            sort_join(from, to, low, middle, high, compare, context);
+            const size_t middle = n - low < run ? n : low + run, high = n - low < 2 * run ? n : low + 2 * run;
+            if (middle == high || compare(context, from[middle - 1], from[middle]) <= 0) {
+                memcpy(to + low, from + low, (high - low) * sizeof *to);
+                continue;
+            }
+            for (size_t i = low, j = middle, k = low; k < high; k++) {
+                to[k] = j == high || (i < middle && compare(context, from[i], from[j]) <= 0) ? from[i++] : from[j++];
+            }
         }
         uint32_t *swap = from;
         from = to;

@@ -56,30 +56,8 @@ int profd_status_exit(enum profd_status status)
     return status_find((unsigned)status)->exit;
 }
 
-/* A cut sentence may end inside a character: drops that piece. */
-static void error_trim(char *text)
-{
-    size_t n = strlen(text), start = n;
-    while (start > 0 && n - start < 4 && ((uint8_t)text[start - 1] & 0xc0u) == 0x80u) {
-        start--;
-    }
-    if (start > 0 && (uint8_t)text[start - 1] >= 0xc0u &&
-        utf8_length((const uint8_t *)text + start - 1, n - start + 1) == 0) {
-        text[start - 1] = '\0';
-    }
-}
-
-/* Copies through a second buffer, because arguments may point into e->sentence. */
-static void error_store(struct profd_error *e, const char *text, bool cut)
-{
-    memcpy(e->sentence, text, strlen(text) + 1);
-    if (cut) {
-        error_trim(e->sentence);
-    }
-    utf8_scrub(e->sentence);
-}
-
-/* tail: behind the sentence, after ": "; NULL: nothing. */
+/* tail: behind the sentence, after ": "; NULL: nothing. Writes to a second buffer first, because arguments may point
+ * into e->sentence. */
 __attribute__((format(printf, 3, 0))) static void error_write(struct profd_error *e, const char *tail,
                                                               const char *format, va_list arguments)
 {
@@ -88,7 +66,20 @@ __attribute__((format(printf, 3, 0))) static void error_write(struct profd_error
     size_t used = n < 0 ? 0 : n >= (int)sizeof text ? sizeof text - 1 : (size_t)n;
     text[used] = '\0';
     int more = tail != NULL ? snprintf(text + used, sizeof text - used, ": %s", tail) : 0;
-    error_store(e, text, n >= (int)sizeof text || more < 0 || used + (size_t)more >= sizeof text);
+    const size_t size = strlen(text);
+    if (n >= (int)sizeof text || more < 0 || used + (size_t)more >= sizeof text) {
+        /* A cut sentence may end inside a character: drops that piece. */
+        size_t start = size;
+        while (start > 0 && size - start < 4 && utf8_continues((uint8_t)text[start - 1])) {
+            start--;
+        }
+        if (start > 0 && (uint8_t)text[start - 1] >= 0xc0u &&
+            utf8_length((const uint8_t *)text + start - 1, size - start + 1) == 0) {
+            text[start - 1] = '\0';
+        }
+    }
+    memcpy(e->sentence, text, size + 1);
+    utf8_scrub(e->sentence);
 }
 
 enum profd_status profd_error_set(struct profd_error *e, enum profd_status status, const char *format, ...)

@@ -25,6 +25,7 @@ static struct {
 static const char *const names[] = {"curl_global_init",   "curl_easy_init",    "curl_easy_reset",
                                     "curl_easy_setopt",   "curl_easy_perform", "curl_easy_getinfo",
                                     "curl_easy_strerror", "curl_slist_append", "curl_slist_free_all"};
+static const struct late_library libcurl = {"libcurl.so.4", names, COUNT(names), &curl};
 
 struct transfer {
     CURL *handle;
@@ -167,7 +168,7 @@ enum profd_status https_ask(void *context, const struct profd_http_request *r, p
 {
     const char *ca = context;
     struct transfer t = {.request = r, .sink = sink, .sink_context = sink_context};
-    TRY(late_load("libcurl.so.4", names, COUNT(names), &curl, e));
+    TRY(late_load(&libcurl, e));
     struct curl_slist *headers = header_add(NULL, "Expect:", ""); /* none: profd does not answer it */
     if (headers && r->token[0]) {
         headers = header_add(headers, "Authorization: Bearer ", r->token);
@@ -242,6 +243,7 @@ static const char *const library_names[] = {"debuginfod_begin",           "debug
                                             "debuginfod_set_user_data",   "debuginfod_get_user_data",
                                             "debuginfod_set_progressfn",  "debuginfod_find_debuginfo",
                                             "debuginfod_find_executable", "debuginfod_find_source"};
+static const struct late_library libdebuginfod = {"libdebuginfod.so.1", library_names, COUNT(library_names), &library};
 
 struct download {
     int64_t end; /* of monotonic_ms */
@@ -262,15 +264,14 @@ static const char *const KINDS[] = {"debug file", "executable", "source file"};
 enum profd_status debuginfod_fetch(const struct debuginfod_file *file, char **path, struct profd_error *e)
 {
     struct download t = {.end = monotonic_ms() + (int64_t)file->seconds * 1000};
-    const char *kind = KINDS[file->kind], *build_id = file->build_id;
     if (file->url && setenv("DEBUGINFOD_URLS", file->url, 1) != 0) {
         return profd_error_set(e, PROFD_NO_MEMORY, "no memory for %s", file->url);
     }
-    const char *servers = getenv("DEBUGINFOD_URLS");
+    const char *kind = KINDS[file->kind], *build_id = file->build_id, *servers = getenv("DEBUGINFOD_URLS");
     if (!servers || servers[strspn(servers, " ")] == '\0') {
         return profd_error_set(e, PROFD_USAGE, "there is no debuginfod server; set DEBUGINFOD_URLS, or use --url URL");
     }
-    TRY(late_load("libdebuginfod.so.1", library_names, COUNT(library_names), &library, e));
+    TRY(late_load(&libdebuginfod, e));
     debuginfod_client *client = library.begin();
     if (!client) {
         return profd_error_set(e, PROFD_NO_MEMORY, "no memory for a debuginfod client");

@@ -7,7 +7,6 @@
 #include <time.h>
 
 #include "profctl/profctl.h"
-#include "proto/name_list.h"
 #include "proto/noun.h"
 
 /* ---- A comparison for people, and as CSV ---- */
@@ -514,7 +513,7 @@ static enum profd_status make_target(const struct profctl_call *call, size_t for
         const char *name = g->option->name;
         if (strcmp(name, "watch") == 0) {
             for (const char *list = g->value; *list;) {
-                const size_t n = name_list_end(list, strlen(list));
+                const size_t n = noun_list_end(list, strlen(list));
                 (void)snprintf(text, sizeof text, "%.*s", (int)n, list);
                 ask_target_add(t, "watch", n > 0 ? text : NULL);
                 list += n + (list[n] == ',');

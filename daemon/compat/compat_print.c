@@ -289,7 +289,7 @@ static char *row_open(const struct graph_listing *l, uint32_t symbol)
     return buffer_open(l->out, ROW_MOST + label_size(l, symbol));
 }
 
-/* total: the calls of which the arc's calls are a part. */
+/* total: all calls of the callee; the arc's calls are a part of them. */
 static void row_print(const struct graph_listing *l, const struct compat_row *row, uint64_t total)
 {
     char *p = row_open(l, row->other);

@@ -206,7 +206,7 @@ struct diff_table {
  * before the base name in common, the base name itself at least. Then one that remains on each side is the same
  * function if a file is not known, or if no other functions have the name. Functions without names are the same only if
  * build and address are. At last, a function that only one side has is one that only the other has, renamed, if both
- * have the same code (elf/elf_code.h) and no other function of the object has it on either side. A side has the
+ * have the same code (elf/elf_code.c) and no other function of the object has it on either side. A side has the
  * functions of its symbol tables, those without ticks and calls among them. */
 
 #define DIFF_NONE UINT32_MAX

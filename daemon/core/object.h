@@ -31,7 +31,7 @@ struct object_symbol {
     uint32_t file;      /* offset of the source file's path, 0 (the empty string) if unknown */
     uint32_t line;      /* 0 if unknown */
     uint8_t bind, type, flags;
-    uint64_t code; /* hash of a function's code without addresses (elf/elf_code.h), < 2^56; 0 if unknown */
+    uint64_t code; /* hash of a function's code without addresses (elf/elf_code.c), < 2^56; 0 if unknown */
 };
 
 enum object_range_kind { OBJECT_RANGE_TEXT, OBJECT_RANGE_EXECUTABLE, OBJECT_RANGE_PLT, OBJECT_RANGE_SEGMENT };

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "proto/name_list.h"
+#include "proto/noun.h"
 
 bool watch_list_means(const char *wanted, const char *name)
 {
@@ -26,7 +26,7 @@ static void trim(const char **text, size_t *n)
 static const char *take_item(struct arena *a, const char **text, size_t *n)
 {
     const char *item = *text;
-    size_t end = name_list_end(item, *n), size = end;
+    size_t end = noun_list_end(item, *n), size = end;
     const size_t whole = end < *n ? end + 1 : end;
     trim(&item, &size);
     *text += whole;

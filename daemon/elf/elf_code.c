@@ -155,7 +155,8 @@ static const char *const names[] = {"cs_open", "cs_option", "cs_malloc", "cs_dis
 
 enum profd_status disassembler_load(struct profd_error *e)
 {
-    return late_load("libcapstone.so.4", names, sizeof names / sizeof *names, &capstone, e);
+    static const struct late_library library = {"libcapstone.so.4", names, sizeof names / sizeof *names, &capstone};
+    return late_load(&library, e);
 }
 
 bool disassembler_knows(uint16_t machine)

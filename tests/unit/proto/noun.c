@@ -1,16 +1,16 @@
 /* Where a name ends in a list of names. */
-#include "proto/name_list.h"
+#include "proto/noun.h"
 
 #include <criterion/criterion.h>
 #include <string.h>
 
 static void check(const char *list, const char *first)
 {
-    const size_t n = name_list_end(list, strlen(list));
+    const size_t n = noun_list_end(list, strlen(list));
     cr_assert(n == strlen(first) && memcmp(list, first, n) == 0, "%s: %zu bytes", list, n);
 }
 
-Test(name_list, a_comma_ends_a_name)
+Test(noun, a_comma_ends_a_name)
 {
     check("", "");
     check("parse", "parse");
@@ -21,7 +21,7 @@ Test(name_list, a_comma_ends_a_name)
     check("f(g<a, b>, c)::lambda,h", "f(g<a, b>, c)::lambda");
 }
 
-Test(name_list, brackets_of_operators_enclose_nothing)
+Test(noun, brackets_of_operators_enclose_nothing)
 {
     check("operator<,parse", "operator<");
     check("operator<<,parse", "operator<<");
@@ -38,9 +38,9 @@ Test(name_list, brackets_of_operators_enclose_nothing)
     check("operator new,parse", "operator new");
 }
 
-Test(name_list, text_after_the_length_is_not_read)
+Test(noun, text_after_the_length_is_not_read)
 {
-    cr_assert_eq(name_list_end("operator<,parse", 8), 8);
-    cr_assert_eq(name_list_end("a,b", 1), 1);
-    cr_assert_eq(name_list_end("operator()", 9), 9);
+    cr_assert_eq(noun_list_end("operator<,parse", 8), 8);
+    cr_assert_eq(noun_list_end("a,b", 1), 1);
+    cr_assert_eq(noun_list_end("operator()", 9), 9);
 }
