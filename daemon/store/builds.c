@@ -9,38 +9,25 @@
 #include "store/labels.h"
 #include "store/store_internal.h"
 
-/* The first two visible builds, ascending, with an id that begins with the prefix (or equals it, if exact). */
+/* Finds the first two visible builds, ascending, whose id begins with the prefix (or equals it, if exact). */
 static enum profd_status find_builds(struct store *s, const struct store_scope *scope, const char *prefix, bool exact,
                                      struct buildid found[2], size_t *count, struct profd_error *e)
 {
     enum sqlite_sql which = exact ? (scope->all ? SQL_FIND_EXACT_ALL : SQL_FIND_EXACT_UID)
                                   : (scope->all ? SQL_FIND_PREFIX_ALL : SQL_FIND_PREFIX_UID);
     sqlite3_stmt *q;
-    bool row = false;
     size_t n = 0;
     /* The statements over all users' builds have one parameter. */
     const struct sqlite_value values[] = {TEXT(prefix), SCOPE(scope)};
     TRY(sqlite_start(s, which, values, scope->all ? 1 : 2, &q, e));
     enum profd_status status = PROFD_OK;
-    while (n < 2 && (status = sqlite_next(s, q, &row, e)) == PROFD_OK && row) {
+    while (n < 2 && sqlite_row(s, q, &status, e)) {
         snprintf(found[n++].text, sizeof found[0].text, "%s", sqlite_text(q, 0));
     }
-    if (row) {
-        sqlite_finish(q);
-    }
-    if (status == PROFD_OK) {
-        *count = n;
-    }
-    return status;
-}
-
-/* Converts an ASCII text to lower case, so that ids copied from other tools are found. */
-static void fold_case(const char *text, char *out)
-{
-    size_t n = strlen(text);
-    for (size_t i = 0; i <= n; i++) {
-        out[i] = (char)(text[i] >= 'A' && text[i] <= 'Z' ? text[i] - 'A' + 'a' : text[i]);
-    }
+    sqlite_finish(q);
+    TRY(status);
+    *count = n;
+    return PROFD_OK;
 }
 
 enum profd_status store_find_build(struct store *s, const struct store_scope *scope, const char *text,
@@ -54,13 +41,10 @@ enum profd_status store_find_build(struct store *s, const struct store_scope *sc
         return profd_error_set(e, PROFD_REFUSED, "a build-id has at most %d characters, this has %zu",
                                BUILDID_TEXT_SIZE - 1, n);
     }
-    fold_case(text, prefix);
-    if (n > 0) {
-        enum profd_status status = find_builds(s, scope, prefix, true, found, &count, e);
-        if (status != PROFD_OK) {
-            return status;
-        }
+    for (size_t i = 0; i <= n; i++) { /* ids copied from other tools may have capitals */
+        prefix[i] = (char)(text[i] >= 'A' && text[i] <= 'Z' ? text[i] - 'A' + 'a' : text[i]);
     }
+    TRY(n > 0 ? find_builds(s, scope, prefix, true, found, &count, e) : PROFD_OK);
     if (count == 0) {
         if (!buildid_prefix_valid(prefix, n)) {
             return profd_error_set(e, PROFD_REFUSED,
@@ -68,10 +52,7 @@ enum profd_status store_find_build(struct store *s, const struct store_scope *sc
                                    "`profctl builds --all` lists the stored builds",
                                    text);
         }
-        enum profd_status status = find_builds(s, scope, prefix, false, found, &count, e);
-        if (status != PROFD_OK) {
-            return status;
-        }
+        TRY(find_builds(s, scope, prefix, false, found, &count, e));
     }
     if (count == 0) {
         char owner[32] = "";
@@ -90,8 +71,8 @@ enum profd_status store_find_build(struct store *s, const struct store_scope *sc
     return PROFD_OK;
 }
 
-/* One build, to which the rows of its users are added. */
-struct building {
+/* A build, to which the rows of its users are added. */
+struct build_sums {
     int64_t row_id;
     struct build_row row;
     char *name;
@@ -100,33 +81,18 @@ struct building {
     size_t uid_count, uid_capacity;
 };
 
-static void building_done(struct building *b)
+static void build_sums_done(struct build_sums *b)
 {
     free(b->name);
     free(b->uids);
-    *b = (struct building){.row_id = 0};
-}
-
-static enum profd_status add_uid(struct building *b, uint32_t uid, struct profd_error *e)
-{
-    if (b->uid_count == b->uid_capacity) {
-        size_t capacity = b->uid_capacity == 0 ? 8 : 2 * b->uid_capacity;
-        uint32_t *uids = realloc(b->uids, capacity * sizeof *uids);
-        if (!uids) {
-            return profd_no_memory(e);
-        }
-        b->uids = uids;
-        b->uid_capacity = capacity;
-    }
-    b->uids[b->uid_count++] = uid;
-    return PROFD_OK;
+    *b = (struct build_sums){.row_id = 0};
 }
 
 /* Columns of the statements that list builds, behind those of sums. */
 enum { SET = SQLITE_SUM_COLUMNS, PROGRAM, BUILD_ID, BUILD, USER, NAME, ADDED };
 
 /* Adds one series of one user. */
-static enum profd_status add_series(struct store *s, struct building *b, sqlite3_stmt *q, struct profd_error *e)
+static enum profd_status add_series(struct store *s, struct build_sums *b, sqlite3_stmt *q, struct profd_error *e)
 {
     struct build_row *r = &b->row;
     struct sqlite_sums sums;
@@ -162,86 +128,83 @@ static enum profd_status add_series(struct store *s, struct building *b, sqlite3
         if (sqlite_set_build(set, i) == b->row_id) {
             sum_add(&r->nanoseconds, sums.shares[i].nanoseconds, &saturated);
             sum_add(&r->calls, sums.shares[i].calls, &saturated);
-            /* A sum at the end of the series exceeded it. */
+            /* A sum that has stopped is not the true one. */
             saturated |= sums.shares[i].nanoseconds >= SUM_MAX || sums.shares[i].calls >= SUM_MAX;
         }
     }
     r->inexact |= sums.inexact | (saturated ? (uint32_t)INEXACT_SATURATED : 0);
-    return b->uid_count > 0 && b->uids[b->uid_count - 1] == uid ? PROFD_OK : add_uid(b, uid, e);
+    if (b->uid_count > 0 && b->uids[b->uid_count - 1] == uid) {
+        return PROFD_OK;
+    }
+    if (b->uid_count == b->uid_capacity) {
+        const size_t capacity = b->uid_capacity == 0 ? 8 : 2 * b->uid_capacity;
+        uint32_t *uids = realloc(b->uids, capacity * sizeof *uids);
+        if (!uids) {
+            return profd_no_memory(e);
+        }
+        b->uids = uids;
+        b->uid_capacity = capacity;
+    }
+    b->uids[b->uid_count++] = uid;
+    return PROFD_OK;
 }
 
-/* Receiver of the rows; one of the two is set. */
+/* Receiver of the rows; one of the two functions is set. */
 struct build_sink {
     bool (*each)(void *context, const struct build_row *row);
     void (*once)(void *context, const struct build_row *row);
     void *context;
     const struct store_scope *scope;
-    size_t left;
+    size_t left, given;
 };
 
-/* Passes the complete row to the caller. *more: false if the caller wants no more rows. */
-static enum profd_status emit(struct store *s, struct building *b, struct build_sink *sink, bool *more,
-                              struct profd_error *e)
-{
-    struct sqlite_choice choice = {.object = 0};
-    TRY(sqlite_choose_object(s, b->row_id, &(struct store_senders){.uids = b->uids, .uid_count = b->uid_count}, &choice,
-                             e));
-    const struct store_filter filter = {.build_id = b->row.build_id.text};
-    struct store_living unread;
-    uint32_t reasons = 0;
-    unsigned of = 0;
-    for (size_t i = 0; i < b->uid_count; i++) {
-        of |= store_origin_of(b->uids[i]);
-    }
-    enum profd_status status = store_get_living(s, STORE_UNREAD, sink->scope, &filter, &unread, e);
-    if (status == PROFD_OK) {
-        status = store_get_marks(s, sink->scope, &filter, (enum store_origin)of, &reasons, e);
-    }
-    if (status != PROFD_OK) {
-        free(choice.note);
-        return status;
-    }
-    b->row.inexact |= reasons | (unread.processes > 0 ? (uint32_t)INEXACT_NOT_READ : 0);
-    b->row.name = b->name;
-    b->row.has_names = choice.object != 0 && choice.has_names;
-    b->row.note = choice.note ? choice.note : "";
-    sink->left--;
-    if (sink->once) {
-        sink->once(sink->context, &b->row);
-    }
-    *more = (!sink->each || sink->each(sink->context, &b->row)) && sink->left > 0;
-    free(choice.note);
-    return PROFD_OK;
-}
-
-static enum profd_status list_builds(struct store *s, enum sqlite_sql which, const char *text,
-                                     const struct store_scope *scope, struct build_sink *sink, size_t *emitted,
+/* Gives each build when the rows of all of its series were added. */
+static enum profd_status list_builds(struct store *s, enum sqlite_sql which, const char *text, struct build_sink *sink,
                                      struct profd_error *e)
 {
-    struct building b = {.row_id = 0};
+    struct build_sums b = {.row_id = 0};
     sqlite3_stmt *q;
-    bool row = true, more = true;
-    const struct sqlite_value values[] = {TEXT(text), SCOPE(scope)};
-    enum profd_status status = sqlite_start(s, which, values, scope->all ? 1 : 2, &q, e);
-    if (status != PROFD_OK) {
-        return status;
-    }
-    while (status == PROFD_OK && more && row) {
-        status = sqlite_next(s, q, &row, e);
-        bool other = status == PROFD_OK && b.uid_count > 0 && (!row || sqlite3_column_int64(q, BUILD) != b.row_id);
-        if (other) {
-            status = emit(s, &b, sink, &more, e);
-            ++*emitted;
-            building_done(&b);
+    bool row = true;
+    const struct sqlite_value values[] = {TEXT(text), SCOPE(sink->scope)};
+    enum profd_status status = PROFD_OK;
+    TRY(sqlite_start(s, which, values, sink->scope->all ? 1 : 2, &q, e));
+    while (!status && sink->left > 0 && row) {
+        row = sqlite_row(s, q, &status, e);
+        if (!status && b.uid_count > 0 && (!row || sqlite3_column_int64(q, BUILD) != b.row_id)) {
+            const struct store_filter filter = {.build_id = b.row.build_id.text};
+            const struct store_senders senders = {.uids = b.uids, .uid_count = b.uid_count};
+            struct sqlite_choice choice = {.object = 0};
+            struct store_living unread = {.processes = 0};
+            uint32_t reasons = 0;
+            unsigned of = 0;
+            for (size_t i = 0; i < b.uid_count; i++) {
+                of |= store_origin_of(b.uids[i]);
+            }
+            status = sqlite_choose_object(s, b.row_id, &senders, &choice, e);
+            status = status ? status : store_get_living(s, STORE_UNREAD, sink->scope, &filter, &unread, e);
+            status = status ? status : store_get_marks(s, sink->scope, &filter, (enum store_origin)of, &reasons, e);
+            if (!status) {
+                b.row.inexact |= reasons | (unread.processes > 0 ? (uint32_t)INEXACT_NOT_READ : 0);
+                b.row.name = b.name;
+                b.row.has_names = choice.object != 0 && choice.has_names;
+                b.row.note = choice.note ? choice.note : "";
+                sink->given++;
+                sink->left--;
+                if (sink->once) {
+                    sink->once(sink->context, &b.row);
+                } else if (!sink->each(sink->context, &b.row)) {
+                    sink->left = 0;
+                }
+            }
+            free(choice.note);
+            build_sums_done(&b);
         }
-        if (status == PROFD_OK && row && more) {
+        if (!status && row && sink->left > 0) {
             status = add_series(s, &b, q, e);
         }
     }
-    if (row) {
-        sqlite_finish(q);
-    }
-    building_done(&b);
+    sqlite_finish(q);
+    build_sums_done(&b);
     return status;
 }
 
@@ -250,14 +213,12 @@ enum profd_status store_each_build(struct store *s, const struct store_scope *sc
                                    struct profd_error *e)
 {
     struct build_sink sink = {.each = each, .context = context, .scope = scope, .left = limit};
-    size_t emitted = 0;
     bool began;
     if (limit == 0) {
         return PROFD_OK;
     }
     TRY(sqlite_read_begin(s, &began, e));
-    enum profd_status status =
-        list_builds(s, scope->all ? SQL_EACH_BUILD_ALL : SQL_EACH_BUILD_UID, after, scope, &sink, &emitted, e);
+    enum profd_status status = list_builds(s, scope->all ? SQL_EACH_BUILD_ALL : SQL_EACH_BUILD_UID, after, &sink, e);
     return sqlite_read_end(s, began, status, e);
 }
 
@@ -266,18 +227,16 @@ enum profd_status store_get_build(struct store *s, const struct store_scope *sco
                                   struct profd_error *e)
 {
     struct build_sink sink = {.once = each, .context = context, .scope = scope, .left = 1};
-    size_t emitted = 0;
     bool began;
     TRY(sqlite_read_begin(s, &began, e));
-    enum profd_status status =
-        list_builds(s, scope->all ? SQL_GET_BUILD_ALL : SQL_GET_BUILD_UID, build_id, scope, &sink, &emitted, e);
-    if (status == PROFD_OK && emitted == 0) {
+    enum profd_status status = list_builds(s, scope->all ? SQL_GET_BUILD_ALL : SQL_GET_BUILD_UID, build_id, &sink, e);
+    if (!status && sink.given == 0) {
         status = profd_error_set(e, PROFD_NOT_FOUND, "no build %s has been uploaded", build_id);
     }
     return sqlite_read_end(s, began, status, e);
 }
 
-/* number NULL: the list of all users' builds. */
+/* number NULL: of the list of all users' builds. */
 static enum profd_status make_epoch(struct store *s, const int64_t *number, struct store_epoch *epoch,
                                     struct profd_error *e)
 {
@@ -307,85 +266,105 @@ enum profd_status store_epoch_all(struct store *s, const struct store_scope *sco
     return make_epoch(s, scope->all ? NULL : &number, epoch, e);
 }
 
-static enum profd_status read_totals(struct store *s, struct store_totals *t, struct profd_error *e)
-{
-    sqlite3_stmt *q;
-    bool row = false;
-    struct sqlite_state state = {.number = 0};
-    enum profd_status status = sqlite_first(s, SQL_TOTALS, NULL, 0, &q, &row, e);
-    if (row) {
-        t->builds = (uint64_t)sqlite3_column_int64(q, 0);
-        t->builds_without_names = (uint64_t)sqlite3_column_int64(q, 1);
-        sqlite_finish(q);
-        row = false;
-        status = sqlite_load_state(s, &state, e);
-    }
-    if (status == PROFD_OK) {
-        status = sqlite_start(s, SQL_PAGES, NULL, 0, &q, e);
-    }
-    if (status == PROFD_OK) {
-        status = sqlite_next(s, q, &row, e);
-    }
-    if (row) {
-        uint64_t page = (uint64_t)sqlite3_column_int64(q, 1);
-        t->file_bytes = (uint64_t)sqlite3_column_int64(q, 0) * page;
-        t->free_bytes = (uint64_t)sqlite3_column_int64(q, 2) * page;
-        sqlite_finish(q);
-    }
-    t->uploads = state.uploads;
-    t->ticks = state.ticks;
-    t->calls = state.calls;
-    t->retired_uploads = state.retired_uploads;
-    t->retired_ticks = state.retired_ticks;
-    t->retired_calls = state.retired_calls;
-    t->raw_uploads = state.raw_uploads;
-    t->raw_bytes = state.raw_bytes;
-    t->rollups = state.rollups;
-    bool found;
-    status = status == PROFD_OK ? sqlite_find(s, SQL_CLOCK_GET, NULL, 0, &t->clock, &found, e) : status;
-    return status == PROFD_OK ? sqlite_users_list(s, t, e) : status;
-}
-
 enum profd_status store_get_totals(struct store *s, struct store_totals *out, struct profd_error *e)
 {
     struct store_totals t = {.builds = 0};
+    struct sqlite_state state = {.number = 0};
     struct stat st;
     char log[4200];
-    bool began;
+    sqlite3_stmt *q = NULL;
+    bool began, row = false, found;
     TRY(sqlite_read_begin(s, &began, e));
-    TRY(sqlite_read_end(s, began, read_totals(s, &t, e), e));
+    enum profd_status status = sqlite_load_state(s, &state, e);
+    status = status ? status : sqlite_first(s, SQL_TOTALS, NULL, 0, &q, &row, e);
+    if (!status && row) {
+        t.builds = (uint64_t)sqlite3_column_int64(q, 0);
+        t.builds_without_names = (uint64_t)sqlite3_column_int64(q, 1);
+    }
+    sqlite_finish(q);
+    status = status ? status : sqlite_first(s, SQL_PAGES, NULL, 0, &q, &row, e);
+    if (!status && row) {
+        const uint64_t page = (uint64_t)sqlite3_column_int64(q, 1);
+        t.file_bytes = (uint64_t)sqlite3_column_int64(q, 0) * page;
+        t.free_bytes = (uint64_t)sqlite3_column_int64(q, 2) * page;
+    }
+    sqlite_finish(q);
+    t.uploads = state.uploads;
+    t.ticks = state.ticks;
+    t.calls = state.calls;
+    t.retired_uploads = state.retired_uploads;
+    t.retired_ticks = state.retired_ticks;
+    t.retired_calls = state.retired_calls;
+    t.raw_uploads = state.raw_uploads;
+    t.raw_bytes = state.raw_bytes;
+    t.rollups = state.rollups;
+    status = status ? status : sqlite_find(s, SQL_CLOCK_GET, NULL, 0, &t.clock, &found, e);
+    status = status ? status : sqlite_users_list(s, &t, e);
+    TRY(sqlite_read_end(s, began, status, e));
     snprintf(log, sizeof log, "%s-wal", s->path);
     t.wal_bytes = stat(log, &st) == 0 ? (uint64_t)st.st_size : 0;
     *out = t;
     return PROFD_OK;
 }
 
-static enum profd_status tally_labels(struct store *s, const struct store_scope *scope, const char *build_id,
-                                      struct label_tally *tally, struct profd_error *e)
+/* A label with its name and value, as they are stored, and the uploads that have it. */
+struct label_uploads {
+    const char *pair;
+    uint64_t uploads;
+};
+
+static int compare_labels(const void *a, const void *b)
 {
-    sqlite3_stmt *q;
-    TRY(build_id ? sqlite_start(s, SQL_LABELS_BUILD, VALUES(INTEGER(scope->all), SCOPE(scope), TEXT(build_id)), &q, e)
-                 : sqlite_start(s, SQL_LABELS_ALL, VALUES(INTEGER(scope->all), SCOPE(scope)), &q, e));
-    enum profd_status status = PROFD_OK;
-    while (sqlite_row(s, q, &status, e)) {
-        size_t n;
-        const uint8_t *labels = sqlite_blob(q, 0, &n);
-        status = label_tally_add(tally, (const char *)labels, n, (uint64_t)sqlite3_column_int64(q, 1), e);
-    }
-    return status;
+    const char *x = ((const struct label_uploads *)a)->pair, *y = ((const struct label_uploads *)b)->pair;
+    const int names = strcmp(x, y);
+    return names != 0 ? names : strcmp(x + strlen(x) + 1, y + strlen(y) + 1);
 }
 
 enum profd_status store_each_label(struct store *s, const struct store_scope *scope, const char *build_id,
                                    bool (*each)(void *context, const struct label_row *row), void *context,
                                    struct profd_error *e)
 {
-    struct label_tally tally;
-    label_tally_init(&tally);
-    enum profd_status status = tally_labels(s, scope, build_id, &tally, e);
-    if (status == PROFD_OK) {
-        status = label_tally_each(&tally, each, context, e);
+    struct hashmap pairs; /* name NUL value NUL → uint64_t uploads */
+    sqlite3_stmt *q;
+    size_t position = 0, count = 0;
+    const void *key;
+    enum profd_status status = PROFD_OK;
+    TRY(build_id ? sqlite_start(s, SQL_LABELS_BUILD, VALUES(INTEGER(scope->all), SCOPE(scope), TEXT(build_id)), &q, e)
+                 : sqlite_start(s, SQL_LABELS_ALL, VALUES(INTEGER(scope->all), SCOPE(scope)), &q, e));
+    hashmap_init(&pairs, 0);
+    while (sqlite_row(s, q, &status, e)) {
+        struct store_label ignored;
+        size_t n;
+        const char *text = (const char *)sqlite_blob(q, 0, &n), *start = text;
+        const uint64_t uploads = (uint64_t)sqlite3_column_int64(q, 1);
+        for (const char *at = text; !status && labels_next(&at, text + n, &ignored); start = at) {
+            const size_t size = (size_t)(at - start);
+            uint64_t *sum = hashmap_find(&pairs, start, size);
+            bool saturated = false;
+            if (sum) {
+                sum_add(sum, uploads, &saturated);
+            } else if (!hashmap_put(&pairs, start, size, &uploads, sizeof uploads)) {
+                status = profd_no_memory(e);
+            }
+        }
     }
-    label_tally_done(&tally);
+    struct label_uploads *list = calloc(pairs.count + 1, sizeof *list);
+    status = status || list ? status : profd_no_memory(e);
+    for (const uint64_t *sum; !status && (sum = hashmap_next(&pairs, &position, &key));) {
+        list[count++] = (struct label_uploads){.pair = key, .uploads = *sum};
+    }
+    if (count > 0) {
+        qsort(list, count, sizeof *list, compare_labels);
+    }
+    for (size_t i = 0; i < count; i++) {
+        const char *name = list[i].pair;
+        const struct label_row row = {.name = name, .value = name + strlen(name) + 1, .uploads = list[i].uploads};
+        if (!each(context, &row)) {
+            break;
+        }
+    }
+    free(list);
+    hashmap_clear(&pairs);
     return status;
 }
 
@@ -398,86 +377,57 @@ static int compare_companions(const void *a, const void *b)
     return strcmp(((const struct companion *)a)->id, ((const struct companion *)b)->id);
 }
 
-/* Row ids of all builds that share a set with this one, as keys. */
-static enum profd_status collect_rows(struct store *s, const struct store_scope *scope, int64_t build,
-                                      struct hashmap *rows, struct profd_error *e)
-{
-    sqlite3_stmt *q;
-    TRY(sqlite_start(s, SQL_COMPANION_SETS, VALUES(INTEGER(scope->all), SCOPE(scope), INTEGER(build)), &q, e));
-    enum profd_status status = PROFD_OK;
-    while (sqlite_row(s, q, &status, e)) {
-        size_t n;
-        const uint8_t *set = sqlite_blob(q, 0, &n);
-        for (size_t i = 0; status == PROFD_OK && i + 4 <= n; i += 4) {
-            uint32_t id =
-                (uint32_t)set[i] | (uint32_t)set[i + 1] << 8 | (uint32_t)set[i + 2] << 16 | (uint32_t)set[i + 3] << 24;
-            if (id != build && !hashmap_find(rows, &id, sizeof id) && !hashmap_put(rows, &id, sizeof id, NULL, 0)) {
-                status = profd_error_set(e, PROFD_NO_MEMORY, "no memory for the list of companions");
-            }
-        }
-    }
-    return status;
-}
-
-static enum profd_status read_companion(struct store *s, const struct store_scope *scope, uint32_t build,
-                                        struct companion *c, struct profd_error *e)
-{
-    sqlite3_stmt *q;
-    bool row = false;
-    TRY(sqlite_first(s, SQL_BUILD_NAME, VALUES(INTEGER(build), INTEGER(scope->all), SCOPE(scope)), &q, &row, e));
-    if (!row) {
-        return profd_error_set(e, PROFD_DAMAGED, "database %s: a build's row is missing", s->path);
-    }
-    c->id = strdup(sqlite_text(q, 0));
-    c->name = strdup(sqlite_text(q, 1));
-    sqlite_finish(q);
-    return c->id && c->name ? PROFD_OK : profd_error_set(e, PROFD_NO_MEMORY, "no memory for the list of companions");
-}
-
-static enum profd_status list_companions(struct store *s, const struct store_scope *scope, int64_t build,
-                                         struct companion **list, size_t *count, struct profd_error *e)
-{
-    struct hashmap rows;
-    hashmap_init(&rows, 0);
-    enum profd_status status = collect_rows(s, scope, build, &rows, e);
-    if (status == PROFD_OK) {
-        *list = calloc(rows.count + 1, sizeof **list);
-        if (!*list) {
-            status = profd_error_set(e, PROFD_NO_MEMORY, "no memory for the list of companions");
-        }
-    }
-    size_t position = 0;
-    const void *key;
-    while (status == PROFD_OK && hashmap_next(&rows, &position, &key)) {
-        uint32_t id;
-        memcpy(&id, key, sizeof id);
-        status = read_companion(s, scope, id, &(*list)[(*count)++], e);
-    }
-    hashmap_clear(&rows);
-    return status;
-}
-
 enum profd_status store_each_companion(struct store *s, const struct store_scope *scope, const char *build_id,
                                        bool (*each)(void *context, const char *companion, const char *name),
                                        void *context, struct profd_error *e)
 {
     struct companion *list = NULL;
-    size_t count = 0;
+    struct hashmap rows; /* of all builds that share a set with this one: row id → nothing */
+    sqlite3_stmt *q;
+    size_t count = 0, position = 0;
+    const void *key;
     int64_t build = 0;
     bool began, found = false;
-    enum profd_status status = sqlite_read_begin(s, &began, e);
-    if (status != PROFD_OK) {
-        return status;
+    TRY(sqlite_read_begin(s, &began, e));
+    hashmap_init(&rows, 0);
+    enum profd_status status = sqlite_find(s, SQL_BUILD_FIND, VALUES(TEXT(build_id)), &build, &found, e);
+    if (!status && found) {
+        status = sqlite_start(s, SQL_COMPANION_SETS, VALUES(INTEGER(scope->all), SCOPE(scope), INTEGER(build)), &q, e);
+        while (!status && sqlite_row(s, q, &status, e)) {
+            size_t n;
+            const uint8_t *set = sqlite_blob(q, 0, &n);
+            for (size_t i = 0; !status && i < n / 4; i++) {
+                const uint32_t id = sqlite_set_build(set, i);
+                if (id != build && !hashmap_find(&rows, &id, sizeof id) &&
+                    !hashmap_put(&rows, &id, sizeof id, NULL, 0)) {
+                    status = profd_no_memory(e);
+                }
+            }
+        }
     }
-    status = sqlite_find(s, SQL_BUILD_FIND, VALUES(TEXT(build_id)), &build, &found, e);
-    if (status == PROFD_OK && found) {
-        status = list_companions(s, scope, build, &list, &count, e);
+    list = calloc(rows.count + 1, sizeof *list);
+    status = status || list ? status : profd_no_memory(e);
+    while (!status && hashmap_next(&rows, &position, &key)) {
+        struct companion *c = &list[count++];
+        uint32_t id;
+        memcpy(&id, key, sizeof id);
+        status = sqlite_first(s, SQL_BUILD_NAME, VALUES(INTEGER(id), INTEGER(scope->all), SCOPE(scope)), &q, &found, e);
+        if (!status && !found) {
+            status = profd_error_set(e, PROFD_DAMAGED, "database %s: a build's row is missing", s->path);
+        }
+        if (!status) {
+            c->id = strdup(sqlite_text(q, 0));
+            c->name = strdup(sqlite_text(q, 1));
+            sqlite_finish(q);
+            status = c->id && c->name ? PROFD_OK : profd_no_memory(e);
+        }
     }
+    hashmap_clear(&rows);
     status = sqlite_read_end(s, began, status, e);
-    if (status == PROFD_OK && count > 0) {
-        qsort(list, count, sizeof *list, compare_companions);
+    if (list) {
+        qsort(list, status ? 0 : count, sizeof *list, compare_companions);
     }
-    bool more = status == PROFD_OK;
+    bool more = !status;
     for (size_t i = 0; i < count; i++) {
         more = more && each(context, list[i].id, list[i].name);
         free(list[i].id);
@@ -487,42 +437,34 @@ enum profd_status store_each_companion(struct store *s, const struct store_scope
     return status;
 }
 
-static enum profd_status put_rows(struct store *s, const struct store_watch_row *rows, size_t n, struct profd_error *e)
-{
-    for (size_t i = 0; i < n; i++) {
-        const struct store_watch_row *r = &rows[i];
-        if (r->document == NULL) {
-            TRY(sqlite_run(s, SQL_WATCH_REMOVE, VALUES(TEXT(r->key)), e));
-        } else {
-            TRY(sqlite_run(s, SQL_WATCH_PUT, VALUES(TEXT(r->key), INTEGER(r->changed), TEXT(r->document)), e));
-        }
-    }
-    return PROFD_OK;
-}
+/* --- The watch list --- */
 
 enum profd_status store_put_watch_rows(struct store *s, const struct store_watch_row *rows, size_t n,
                                        struct profd_error *e)
 {
     TRY(sqlite_store_begin(s, e));
-    return sqlite_write_end(s, put_rows(s, rows, n, e), e);
+    enum profd_status status = PROFD_OK;
+    for (size_t i = 0; !status && i < n; i++) {
+        const struct store_watch_row *r = &rows[i];
+        status = r->document
+                     ? sqlite_run(s, SQL_WATCH_PUT, VALUES(TEXT(r->key), INTEGER(r->changed), TEXT(r->document)), e)
+                     : sqlite_run(s, SQL_WATCH_REMOVE, VALUES(TEXT(r->key)), e);
+    }
+    return sqlite_write_end(s, status, e);
 }
 
 enum profd_status store_each_watch_row(struct store *s, bool (*each)(void *context, const struct store_watch_row *row),
                                        void *context, struct profd_error *e)
 {
     sqlite3_stmt *q;
-    bool row = true, more = true;
+    bool more = true;
+    enum profd_status status = PROFD_OK;
     TRY(sqlite_start(s, SQL_WATCH_EACH, NULL, 0, &q, e));
-    while (row && more) {
-        TRY(sqlite_next(s, q, &row, e));
-        if (row) {
-            const struct store_watch_row out = {
-                .key = sqlite_text(q, 0), .changed = sqlite3_column_int64(q, 1), .document = sqlite_text(q, 2)};
-            more = each(context, &out);
-        }
+    while (more && sqlite_row(s, q, &status, e)) {
+        const struct store_watch_row out = {
+            .key = sqlite_text(q, 0), .changed = sqlite3_column_int64(q, 1), .document = sqlite_text(q, 2)};
+        more = each(context, &out);
     }
-    if (row) {
-        sqlite_finish(q);
-    }
-    return PROFD_OK;
+    sqlite_finish(q);
+    return status;
 }

@@ -1,8 +1,7 @@
-/* Upkeep of sums: rows of hours, days and all time; slices of live processes and of hosts; which of them is rolled up
- * next. */
+/* Rolls up: single uploads to sums of hours, hours to days, days to all time; and widens slices of live processes and
+ * of hosts. */
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "core/rollup.h"
 #include "proto/limits.h"
@@ -17,7 +16,7 @@ enum profd_status folded_decode_hosts(struct arena *a, const uint8_t *in, size_t
     const uint8_t *end = in + n;
     size_t k = 0;
     uint64_t id = 0, step;
-    int64_t *ids = ARENA_ARRAY(a, n + 1, int64_t); /* each takes a byte at least */
+    int64_t *ids = ARENA_ARRAY(a, n + 1, int64_t); /* each has at least one byte */
     if (!ids) {
         return profd_no_memory(e);
     }
@@ -33,19 +32,8 @@ enum profd_status folded_decode_hosts(struct arena *a, const uint8_t *in, size_t
     return PROFD_OK;
 }
 
-uint8_t *folded_encode_hosts(struct arena *a, const int64_t *hosts, size_t count, size_t *n)
-{
-    uint8_t *out = ARENA_ARRAY(a, count * VARINT_MAX + 1, uint8_t), *p = out;
-    int64_t before = 0;
-    for (size_t i = 0; out && i < count; i++) {
-        p = varint_put(p, (uint64_t)(hosts[i] - before));
-        before = hosts[i];
-    }
-    *n = (size_t)(p - out);
-    return out;
-}
-
-bool folded_merge_hosts(struct arena *a, const int64_t *x, size_t nx, const int64_t *y, size_t ny, const int64_t **out,
+/* Merges two ascending sets; false when out of memory. */
+static bool merge_hosts(struct arena *a, const int64_t *x, size_t nx, const int64_t *y, size_t ny, const int64_t **out,
                         size_t *count)
 {
     int64_t *merged = ARENA_ARRAY(a, nx + ny + 1, int64_t);
@@ -93,8 +81,8 @@ enum profd_status folding_add(struct folding *f, const struct folded *row, struc
     out->first = row->first < out->first ? row->first : out->first;
     out->last = row->last > out->last ? row->last : out->last;
     out->inexact |= row->inexact | (saturated ? (uint32_t)INEXACT_SATURATED : 0);
-    if (!folded_merge_hosts(f->arena, out->hosts, out->host_count, row->hosts, row->host_count, &out->hosts,
-                            &out->host_count)) {
+    if (!merge_hosts(f->arena, out->hosts, out->host_count, row->hosts, row->host_count, &out->hosts,
+                     &out->host_count)) {
         return profd_no_memory(e);
     }
     return rollup_sum_add(f->sum, &row->counts, &row->spread, e);
@@ -127,10 +115,18 @@ enum profd_status sqlite_processes_decode(const struct store *s, sqlite3_stmt *q
     return PROFD_OK;
 }
 
-static enum profd_status read_row(struct store *s, struct arena *a, sqlite3_stmt *q, size_t builds, struct folded *out,
-                                  struct profd_error *e)
+enum profd_status sqlite_rollup_load(struct store *s, struct arena *a, int64_t series, int level, int64_t at,
+                                     size_t builds, struct folded *out, bool *found, struct profd_error *e)
 {
+    sqlite3_stmt *q;
+    bool row = false;
     size_t hosts_size, counts_size, spread_size;
+    enum profd_status status =
+        sqlite_first(s, SQL_ROLLUP_GET, VALUES(INTEGER(series), INTEGER(level), INTEGER(at)), &q, &row, e);
+    *found = row;
+    if (!row) {
+        return status;
+    }
     *out = (struct folded){.folded = sqlite3_column_int(q, ROLLUP_FOLDED) != 0,
                            .number = sqlite3_column_int64(q, ROLLUP_NUMBER),
                            .uploads = (uint64_t)sqlite3_column_int64(q, ROLLUP_UPLOADS),
@@ -143,78 +139,56 @@ static enum profd_status read_row(struct store *s, struct arena *a, sqlite3_stmt
     const uint8_t *hosts = sqlite_blob(q, ROLLUP_HOSTS, &hosts_size),
                   *counts = sqlite_blob(q, ROLLUP_COUNTS, &counts_size),
                   *spread = sqlite_blob(q, ROLLUP_AFTER, &spread_size);
-    enum profd_status status = folded_decode_hosts(a, hosts, hosts_size, &out->hosts, &out->host_count, e);
-    if (status == PROFD_OK) {
-        status = sqlite_processes_decode(s, q, ROLLUP_AFTER + 3, out->processes, &out->groups, e);
+    status = folded_decode_hosts(a, hosts, hosts_size, &out->hosts, &out->host_count, e);
+    status = status ? status : sqlite_processes_decode(s, q, ROLLUP_AFTER + 3, out->processes, &out->groups, e);
+    status = status ? status : rollup_decode(a, counts, counts_size, (uint32_t)builds, false, &out->counts, e);
+    status = status ? status : rollup_decode_spread(a, &out->counts, spread, spread_size, &out->spread, e);
+    if (status) {
+        (void)profd_error_wrap(e, status, "database %s: row %lld of rollup", s->path,
+                               (long long)sqlite3_column_int64(q, ROLLUP_ID));
     }
-    if (status == PROFD_OK) {
-        status = rollup_decode(a, counts, counts_size, (uint32_t)builds, false, &out->counts, e);
-    }
-    if (status == PROFD_OK) {
-        status = rollup_decode_spread(a, &out->counts, spread, spread_size, &out->spread, e);
-    }
-    return status == PROFD_OK ? status
-                              : profd_error_wrap(e, status, "database %s: row %lld of rollup", s->path,
-                                                 (long long)sqlite3_column_int64(q, ROLLUP_ID));
-}
-
-enum profd_status sqlite_rollup_load(struct store *s, struct arena *a, int64_t series, int level, int64_t at,
-                                     size_t builds, struct folded *out, bool *found, struct profd_error *e)
-{
-    sqlite3_stmt *q;
-    bool row = false;
-    enum profd_status status =
-        sqlite_first(s, SQL_ROLLUP_GET, VALUES(INTEGER(series), INTEGER(level), INTEGER(at)), &q, &row, e);
-    *found = row;
-    if (!row) {
-        return status;
-    }
-    status = read_row(s, a, q, builds, out, e);
     sqlite_finish(q);
     return status;
-}
-
-static enum profd_status save_processes(struct store *s, int64_t series, int level, int64_t at,
-                                        const struct random_groups *groups, struct profd_error *e)
-{
-    uint8_t bytes[RANDOM_GROUPS_BYTES];
-    size_t n = random_groups_encode(groups, bytes);
-    return sqlite_run(s, SQL_ROLLUP_PROCESSES_SET, VALUES(INTEGER(series), INTEGER(level), INTEGER(at), BLOB(bytes, n)),
-                      e);
 }
 
 static enum profd_status save_row(struct store *s, struct arena *a, int64_t series, int level, int64_t at,
                                   const struct folded *row, bool exists, struct profd_error *e)
 {
-    uint8_t *counts = NULL, *spread = NULL;
-    size_t counts_size = 0, spread_size = 0, hosts_size;
+    uint8_t *counts = NULL, *spread = NULL, groups[RANDOM_GROUPS_BYTES];
+    size_t counts_size = 0, spread_size = 0;
     uint64_t ticks, calls;
-    uint8_t *hosts = folded_encode_hosts(a, row->hosts, row->host_count, &hosts_size);
-    enum profd_status status = hosts ? counts_encode(&row->counts, &counts, &counts_size, e) : profd_no_memory(e);
-    if (status == PROFD_OK) {
-        status = counts_encode_shares(&row->counts, &row->spread, &spread, &spread_size, e);
+    int64_t before = 0;
+    uint8_t *hosts = ARENA_ARRAY(a, row->host_count * VARINT_MAX + 1, uint8_t), *end = hosts;
+    for (size_t i = 0; hosts && i < row->host_count; i++) {
+        end = varint_put(end, (uint64_t)(row->hosts[i] - before));
+        before = row->hosts[i];
     }
+    enum profd_status status = hosts ? counts_encode(&row->counts, &counts, &counts_size, e) : profd_no_memory(e);
+    status = status ? status : counts_encode_shares(&row->counts, &row->spread, &spread, &spread_size, e);
     counts_totals(&row->counts, &ticks, &calls);
-    if (status == PROFD_OK) {
+    if (!status) {
         s->state.version++;
         s->state.rollups += !exists;
-        status = sqlite_run(s, exists ? SQL_ROLLUP_SET : SQL_ROLLUP_ADD,
-                            VALUES(INTEGER(series), INTEGER(level), INTEGER(at), INTEGER(s->state.version),
-                                   INTEGER(row->number), INTEGER(row->uploads), INTEGER(row->processes), INTEGER(ticks),
-                                   INTEGER(calls), INTEGER(row->first), INTEGER(row->last), INTEGER(row->inexact),
-                                   BLOB(hosts, hosts_size), BLOB(counts, counts_size), BLOB(spread, spread_size)),
-                            e);
+        status =
+            sqlite_run(s, exists ? SQL_ROLLUP_SET : SQL_ROLLUP_ADD,
+                       VALUES(INTEGER(series), INTEGER(level), INTEGER(at), INTEGER(s->state.version),
+                              INTEGER(row->number), INTEGER(row->uploads), INTEGER(row->processes), INTEGER(ticks),
+                              INTEGER(calls), INTEGER(row->first), INTEGER(row->last), INTEGER(row->inexact),
+                              BLOB(hosts, (size_t)(end - hosts)), BLOB(counts, counts_size), BLOB(spread, spread_size)),
+                       e);
     }
     free(counts);
     free(spread);
-    return status == PROFD_OK ? save_processes(s, series, level, at, &row->groups, e) : status;
+    TRY(status);
+    const size_t n = random_groups_encode(&row->groups, groups);
+    return sqlite_run(s, SQL_ROLLUP_PROCESSES_SET,
+                      VALUES(INTEGER(series), INTEGER(level), INTEGER(at), BLOB(groups, n)), e);
 }
 
-/* Adds more to a row, which is made if it isn't there. *folded: whether the level above holds the row, so that it must
- * get the same. Inside a write transaction; the arena grows by what the row needs. */
-static enum profd_status sqlite_rollup_add(struct store *s, struct arena *a, const struct sqlite_identity *series,
-                                           int level, int64_t at, const struct folded *more, bool *folded,
-                                           struct profd_error *e)
+/* Adds more to a row, which is made if it does not exist. *folded: the level above contains the row, so more must be
+ * added there, too. Inside a write transaction. The arena grows by the size of the row. */
+static enum profd_status rollup_add(struct store *s, struct arena *a, const struct sqlite_identity *series, int level,
+                                    int64_t at, const struct folded *more, bool *folded, struct profd_error *e)
 {
     struct folded row;
     struct folding f;
@@ -231,17 +205,13 @@ static enum profd_status sqlite_rollup_add(struct store *s, struct arena *a, con
     return save_row(s, a, series->id, level, at, &f.out, true, e);
 }
 
-/* Adds more to the row of an hour, and to those above that hold it. */
-static enum profd_status sqlite_pyramid_add(struct store *s, struct arena *a, const struct sqlite_identity *series,
-                                            int64_t hour, const struct folded *more, struct profd_error *e)
+/* Adds more to a row of the pyramid, and to those above that contain it. */
+static enum profd_status add_upward(struct store *s, struct arena *a, const struct sqlite_identity *series, int level,
+                                    int64_t at, const struct folded *more, struct profd_error *e)
 {
-    bool folded;
-    TRY(sqlite_rollup_add(s, a, series, SQLITE_LEVEL_HOUR, hour, more, &folded, e));
-    if (folded) {
-        TRY(sqlite_rollup_add(s, a, series, SQLITE_LEVEL_DAY, hour / 24, more, &folded, e));
-    }
-    if (folded) {
-        TRY(sqlite_rollup_add(s, a, series, SQLITE_LEVEL_ALL, 0, more, &folded, e));
+    for (bool folded = true; folded; level++) {
+        TRY(rollup_add(s, a, series, level, at, more, &folded, e));
+        at = level == SQLITE_LEVEL_HOUR ? at / 24 : 0;
     }
     return PROFD_OK;
 }
@@ -265,7 +235,7 @@ enum profd_status sqlite_slice_find(struct store *s, const struct sqlite_slice *
                        &one, found, e);
 }
 
-static enum profd_status sqlite_slice_remove(struct store *s, const struct sqlite_slice *x, struct profd_error *e)
+static enum profd_status slice_remove(struct store *s, const struct sqlite_slice *x, struct profd_error *e)
 {
     return sqlite_run(s, SQL_SLICE_REMOVE,
                       VALUES(INTEGER(x->series), INTEGER(x->width), INTEGER(sqlite_slice_at(x->width, x->end)),
@@ -286,10 +256,7 @@ enum profd_status sqlite_slice_remove_hours(struct store *s, int64_t series, int
     return PROFD_OK;
 }
 
-/* Columns of SQL_SLICE_UPLOADS. */
-enum { NUMBER, HOUR, HOST, START, LENGTH, INEXACT, STARTED, GROUP, COUNTS, PARTS };
-
-/* A merged upload: the first one, and the contents of all. */
+/* An upload of a slice, or several that were merged into the first. */
 struct merged {
     int64_t number, hour, host, start, end;
     uint32_t inexact;
@@ -301,39 +268,16 @@ struct merged {
     size_t bytes_size;
 };
 
-/* What becomes one slice. */
+/* Slices of an instance that become one slice. */
 struct widening {
     struct store *s;
     struct arena *scratch;
     struct sqlite_identity series;
     int64_t instance;
     int width, wide;
-    bool any;
+    bool any; /* there is a head: the upload that the next ones are merged into */
     struct merged head;
 };
-
-static enum profd_status take_row(const struct widening *w, sqlite3_stmt *q, struct merged *m, struct profd_error *e)
-{
-    size_t n;
-    struct profd_error why;
-    *m = (struct merged){.number = sqlite3_column_int64(q, NUMBER),
-                         .hour = sqlite3_column_int64(q, HOUR),
-                         .host = sqlite3_column_int64(q, HOST),
-                         .start = sqlite3_column_int64(q, START),
-                         .end = sqlite3_column_int64(q, START) + sqlite3_column_int64(q, LENGTH),
-                         .inexact = (uint32_t)sqlite3_column_int64(q, INEXACT),
-                         .started = (uint64_t)sqlite3_column_int64(q, STARTED),
-                         .group = (uint64_t)sqlite3_column_int64(q, GROUP),
-                         .parts = (uint64_t)sqlite3_column_int64(q, PARTS)};
-    const uint8_t *bytes = sqlite_blob(q, COUNTS, &n);
-    m->old_bytes = n;
-    enum profd_status status = counts_decode(bytes, n, (uint32_t)w->series.build_count, &m->counts, &why);
-    m->readable = status == PROFD_OK;
-    if (status == PROFD_NO_MEMORY && e) {
-        *e = why;
-    }
-    return status == PROFD_NO_MEMORY ? status : PROFD_OK; /* verification reports what cannot be read */
-}
 
 static void merged_done(struct merged *m)
 {
@@ -344,59 +288,50 @@ static void merged_done(struct merged *m)
     m->readable = false;
 }
 
-/* The slice of an upload that has this width now. */
-static struct sqlite_slice slice_of(const struct widening *w, const struct merged *m, int width)
-{
-    return (struct sqlite_slice){w->series.id, width, m->end, w->instance, m->number};
-}
-
-/* Writes the merged content over its first upload, if any was merged. */
-static enum profd_status save_counts(struct widening *w, struct profd_error *e)
+/* Writes the head over its first upload and into the wide slice. */
+static enum profd_status flush_head(struct widening *w, struct profd_error *e)
 {
     struct merged *m = &w->head;
-    if (m->merges == 0) {
-        return sqlite_run(w->s, SQL_UPLOAD_WIDEN, VALUES(INTEGER(m->number), INTEGER(w->wide), INTEGER(w->instance)),
-                          e);
-    }
-    TRY(sqlite_run(w->s, SQL_UPLOAD_MERGE,
-                   VALUES(INTEGER(m->number), INTEGER(m->start), INTEGER(m->end - m->start), INTEGER(m->inexact),
-                          INTEGER(m->started), BLOB(m->bytes, m->bytes_size), INTEGER(w->wide), INTEGER(m->parts)),
-                   e));
-    const uint64_t grown = m->bytes_size - m->old_bytes;
-    /* Adds to what the ledger, the series and the totals say of the bytes of single uploads and, of these, of live
-     * processes. Differences may be negative: modulo 2^64. DAMAGED, and nothing is written, if they cannot be read. */
-    struct sqlite_sums of_hour, of_series;
-    bool has_hour = false, has_series = false;
-    TRY(sqlite_ledger_load(w->s, w->series.id, m->hour, w->series.build_count, &of_hour, &has_hour, e));
-    TRY(sqlite_series_load(w->s, w->series.id, w->series.build_count, &of_series, &has_series, e));
-    if (!has_hour || !has_series) {
-        return profd_error_set(e, PROFD_DAMAGED,
-                               "database %s: series %lld, hour %lld: the ledger does not know a live process's upload",
-                               w->s->path, (long long)w->series.id, (long long)m->hour);
-    }
-    of_hour.raw_bytes += grown;
-    of_hour.live_bytes += grown;
-    of_series.raw_bytes += grown;
-    of_series.live_bytes += grown;
-    w->s->state.raw_bytes += grown;
-    w->s->state.live_bytes += grown;
-    TRY(sqlite_ledger_save(w->s, w->series.id, m->hour, &of_hour, e));
-    return sqlite_series_save(w->s, w->series.id, &of_series, e);
-}
-
-/* The upload at the head is complete. */
-static enum profd_status flush(struct widening *w, struct profd_error *e)
-{
+    struct store *s = w->s;
     if (!w->any) {
         return PROFD_OK;
     }
-    enum profd_status status = save_counts(w, e);
-    if (status == PROFD_OK) {
-        const struct sqlite_slice slice = slice_of(w, &w->head, w->wide);
-        status = sqlite_slice_add(w->s, &slice, e);
-    }
-    merged_done(&w->head);
     w->any = false;
+    enum profd_status status =
+        m->merges == 0
+            ? sqlite_run(s, SQL_UPLOAD_WIDEN, VALUES(INTEGER(m->number), INTEGER(w->wide), INTEGER(w->instance)), e)
+            : sqlite_run(s, SQL_UPLOAD_MERGE,
+                         VALUES(INTEGER(m->number), INTEGER(m->start), INTEGER(m->end - m->start), INTEGER(m->inexact),
+                                INTEGER(m->started), BLOB(m->bytes, m->bytes_size), INTEGER(w->wide),
+                                INTEGER(m->parts)),
+                         e);
+    if (!status && m->merges > 0) {
+        const uint64_t grown = m->bytes_size - m->old_bytes; /* modulo 2^64: it may have shrunk */
+        struct sqlite_sums of_hour, of_series;
+        bool has_hour = false, has_series = false;
+        status = sqlite_ledger_load(s, w->series.id, m->hour, w->series.build_count, &of_hour, &has_hour, e);
+        status =
+            status ? status : sqlite_series_load(s, w->series.id, w->series.build_count, &of_series, &has_series, e);
+        if (!status && (!has_hour || !has_series)) {
+            status =
+                profd_error_set(e, PROFD_DAMAGED,
+                                "database %s: series %lld, hour %lld: the ledger does not know a live process's upload",
+                                s->path, (long long)w->series.id, (long long)m->hour);
+        }
+        if (!status) {
+            of_hour.raw_bytes += grown;
+            of_hour.live_bytes += grown;
+            of_series.raw_bytes += grown;
+            of_series.live_bytes += grown;
+            s->state.raw_bytes += grown;
+            s->state.live_bytes += grown;
+            status = sqlite_ledger_save(s, w->series.id, m->hour, &of_hour, e);
+        }
+        status = status ? status : sqlite_series_save(s, w->series.id, &of_series, e);
+    }
+    const struct sqlite_slice slice = {w->series.id, w->wide, m->end, w->instance, m->number};
+    status = status ? status : sqlite_slice_add(s, &slice, e);
+    merged_done(m);
     return status;
 }
 
@@ -416,14 +351,12 @@ static enum profd_status merge(struct widening *w, const struct merged *m, bool 
         return PROFD_OK;
     }
     enum profd_status status = rollup_grow(w->scratch, &h->counts, &m->counts, &sum, &why);
-    if (status == PROFD_OK) {
-        status = counts_encode(&sum, &bytes, &size, &why);
-    }
+    status = status ? status : counts_encode(&sum, &bytes, &size, &why);
     struct counts kept = {0}; /* the sum is in scratch memory */
-    if (status == PROFD_OK && !sum.saturated && size <= STORE_GROWN_MOST) {
+    if (!status && !sum.saturated && size <= STORE_GROWN_MOST) {
         status = counts_decode(bytes, size, (uint32_t)w->series.build_count, &kept, &why);
     }
-    if (status != PROFD_OK || kept.block == NULL) {
+    if (status || !kept.block) {
         free(bytes);
         return status == PROFD_NO_MEMORY ? profd_error_set(e, status, "%s", why.sentence) : PROFD_OK;
     }
@@ -443,112 +376,104 @@ static enum profd_status merge(struct widening *w, const struct merged *m, bool 
     return PROFD_OK;
 }
 
-/* Takes an upload from its narrow slice: merges it into the upload at the head, or makes it the head. */
-static enum profd_status add_upload(struct widening *w, struct merged *m, struct profd_error *e)
+/* Takes the first upload out of a narrow slice: merges it into the head, or makes it the head. *row: there was one. */
+static enum profd_status widen_upload(struct widening *w, int64_t at, bool *row, struct profd_error *e)
 {
-    const struct sqlite_slice narrow = slice_of(w, m, w->width);
+    enum { NUMBER, HOUR, HOST, START, LENGTH, INEXACT, STARTED, GROUP, COUNTS, PARTS };
+    sqlite3_stmt *q;
+    struct profd_error why;
+    size_t n;
     bool done = false;
-    enum profd_status status = sqlite_slice_remove(w->s, &narrow, e);
-    if (status == PROFD_OK && w->any) {
-        status = merge(w, m, &done, e);
+    TRY(sqlite_first(w->s, SQL_SLICE_UPLOADS,
+                     VALUES(INTEGER(w->series.id), INTEGER(w->width), INTEGER(at), INTEGER(w->instance)), &q, row, e));
+    if (!*row) {
+        return PROFD_OK;
     }
-    if (status == PROFD_OK && done) {
-        status = sqlite_run(w->s, SQL_UPLOAD_REMOVE, VALUES(INTEGER(m->number)), e);
-        if (status == PROFD_OK) {
-            status = sqlite_run(w->s, SQL_INSTANCE_MOVE,
-                                VALUES(INTEGER(w->instance), INTEGER(m->number), INTEGER(w->head.number)), e);
-        }
-    } else if (status == PROFD_OK) {
-        status = flush(w, e);
-        w->head = *m;
-        m->readable = false; /* the head has its counts now */
+    const uint8_t *bytes = sqlite_blob(q, COUNTS, &n);
+    struct merged m = {.number = sqlite3_column_int64(q, NUMBER),
+                       .hour = sqlite3_column_int64(q, HOUR),
+                       .host = sqlite3_column_int64(q, HOST),
+                       .start = sqlite3_column_int64(q, START),
+                       .end = sqlite3_column_int64(q, START) + sqlite3_column_int64(q, LENGTH),
+                       .inexact = (uint32_t)sqlite3_column_int64(q, INEXACT),
+                       .started = (uint64_t)sqlite3_column_int64(q, STARTED),
+                       .group = (uint64_t)sqlite3_column_int64(q, GROUP),
+                       .parts = (uint64_t)sqlite3_column_int64(q, PARTS),
+                       .old_bytes = n};
+    enum profd_status status = counts_decode(bytes, n, (uint32_t)w->series.build_count, &m.counts, &why);
+    sqlite_finish(q);
+    m.readable = !status; /* otherwise verification reports it */
+    if (status == PROFD_NO_MEMORY) {
+        return profd_error_set(e, status, "%s", why.sentence);
+    }
+    const struct sqlite_slice narrow = {w->series.id, w->width, m.end, w->instance, m.number};
+    status = slice_remove(w->s, &narrow, e);
+    if (!status && w->any) {
+        status = merge(w, &m, &done, e);
+    }
+    if (!status && done) {
+        status = sqlite_run(w->s, SQL_UPLOAD_REMOVE, VALUES(INTEGER(m.number)), e);
+        status = status ? status
+                        : sqlite_run(w->s, SQL_INSTANCE_MOVE,
+                                     VALUES(INTEGER(w->instance), INTEGER(m.number), INTEGER(w->head.number)), e);
+    } else if (!status) {
+        status = flush_head(w, e);
+        w->head = m;
+        m.readable = false; /* the head has its counts now */
         w->any = true;
     }
-    merged_done(m);
-    return status;
-}
-
-/* The uploads of one narrow slice, by number. */
-static enum profd_status add_slice(struct widening *w, int64_t at, struct profd_error *e)
-{
-    enum profd_status status = PROFD_OK;
-    for (bool row = true; status == PROFD_OK && row;) { /* each leaves the slice */
-        struct merged m;
-        sqlite3_stmt *q;
-        row = false;
-        TRY(sqlite_first(w->s, SQL_SLICE_UPLOADS,
-                         VALUES(INTEGER(w->series.id), INTEGER(w->width), INTEGER(at), INTEGER(w->instance)), &q, &row,
-                         e));
-        if (row) {
-            status = take_row(w, q, &m, e);
-            sqlite_finish(q);
-            if (status == PROFD_OK) {
-                TRY(add_upload(w, &m, e));
-            }
-        }
-    }
-    return status;
-}
-
-/* Finds the slice of the next width that contains this one of the instance. */
-static enum profd_status widen_once(struct store *s, struct arena *a, struct arena *scratch, int64_t series,
-                                    size_t width, int64_t at, int64_t instance, struct profd_error *e)
-{
-    struct widening w = {.s = s,
-                         .scratch = scratch,
-                         .instance = instance,
-                         .width = sqlite_slice_widths[width],
-                         .wide = sqlite_slice_widths[width + 1]};
-    bool found = false;
-    int64_t each = w.wide / w.width;
-    enum profd_status status = sqlite_series_identify(s, a, series, &w.series, &found, e);
-    if (status == PROFD_OK && !found) {
-        status = profd_error_set(e, PROFD_DAMAGED, "database %s: series %lld has slices but no row", s->path,
-                                 (long long)series);
-    }
-    for (int64_t i = at / each * each; status == PROFD_OK && i < at / each * each + each; i++) {
-        status = add_slice(&w, i, e);
-    }
-    if (status == PROFD_OK) {
-        status = flush(&w, e);
-    }
-    if (w.any) {
-        merged_done(&w.head);
-    }
+    merged_done(&m);
     return status;
 }
 
 /* Makes the oldest of the narrowest slices part of one of the next width: uploads of one process in it become one
- * upload. *found is false when there is none. What cannot be decoded or is too large together stays apart, in the wider
- * slice. Inside a transaction of upkeep. */
-static enum profd_status sqlite_slice_widen(struct store *s, bool *found, struct store_progress *progress,
-                                            struct profd_error *e)
+ * upload. *found is false if there is none. Uploads that cannot be decoded, or are too large together, stay apart in
+ * the wider slice. Inside a transaction of upkeep. */
+static enum profd_status widen_slice(struct store *s, bool *found, struct store_progress *progress,
+                                     struct profd_error *e)
 {
+    struct widening w = {.s = s};
+    sqlite3_stmt *q;
     *found = false;
-    enum profd_status status = PROFD_OK;
-    for (size_t i = 0; status == PROFD_OK && !*found && i + 1 < SQLITE_SLICE_WIDTHS; i++) {
-        sqlite3_stmt *q;
-        int64_t series = 0, at = 0, instance = 0;
-        status = sqlite_first(s, SQL_SLICE_OLDEST, VALUES(INTEGER(sqlite_slice_widths[i])), &q, found, e);
-        if (status != PROFD_OK || !*found) {
-            continue;
-        }
-        series = sqlite3_column_int64(q, 0);
-        at = sqlite3_column_int64(q, 1);
-        instance = sqlite3_column_int64(q, 2);
-        sqlite_finish(q);
-        struct arena *a = arena_new(0), *scratch = arena_new(0);
-        status = a && scratch
-                     ? widen_once(s, a, scratch, series, i, at, instance, e)
-                     : profd_error_set(e, PROFD_NO_MEMORY, "no memory to put slices of a live process together");
-        arena_free(a);
-        arena_free(scratch);
-        progress->rows++;
+    for (size_t i = 0; !*found && i + 1 < SQLITE_SLICE_WIDTHS; i++) {
+        w.width = sqlite_slice_widths[i];
+        w.wide = sqlite_slice_widths[i + 1];
+        TRY(sqlite_first(s, SQL_SLICE_OLDEST, VALUES(INTEGER(w.width)), &q, found, e));
     }
+    if (!*found) {
+        return PROFD_OK;
+    }
+    bool known = false;
+    const int64_t series = sqlite3_column_int64(q, 0), at = sqlite3_column_int64(q, 1), each = w.wide / w.width;
+    w.instance = sqlite3_column_int64(q, 2);
+    sqlite_finish(q);
+    struct arena *a = arena_new(0);
+    w.scratch = arena_new(0);
+    enum profd_status status =
+        a && w.scratch ? sqlite_series_identify(s, a, series, &w.series, &known, e)
+                       : profd_error_set(e, PROFD_NO_MEMORY, "no memory to put slices of a live process together");
+    if (!status && !known) {
+        status = profd_error_set(e, PROFD_DAMAGED, "database %s: series %lld has slices but no row", s->path,
+                                 (long long)series);
+    }
+    for (int64_t i = at / each * each; !status && i < at / each * each + each; i++) {
+        for (bool row = true; !status && row;) {
+            status = widen_upload(&w, i, &row, e);
+        }
+    }
+    status = status ? status : flush_head(&w, e);
+    if (w.any) {
+        merged_done(&w.head);
+    }
+    arena_free(a);
+    arena_free(w.scratch);
+    progress->rows++;
     return status;
 }
 
-#define CHECK_AFTER INT64_C(60000000000) /* ns: sizes are added up so often */
+/* --- Slices of hosts, which become sums of hours --- */
+
+#define CHECK_AFTER INT64_C(60000000000) /* ns: interval between additions of the sizes of slices */
 
 int sqlite_level_of(int64_t minutes)
 {
@@ -566,7 +491,7 @@ enum profd_status sqlite_frozen_day(struct store *s, int64_t *day, int64_t *bloc
     TRY(sqlite_first(s, SQL_BLOCK_FROZEN, NULL, 0, &q, &row, e));
     *day = row ? sqlite3_column_int64(q, 0) : -1;
     *block = row ? sqlite3_column_int64(q, 1) : 0;
-    sqlite_finish(row ? q : NULL);
+    sqlite_finish(q);
     return PROFD_OK;
 }
 
@@ -588,20 +513,7 @@ enum profd_status sqlite_rollup_remove_all(struct store *s, int64_t series, uint
     return all > 0 ? sqlite_run(s, SQL_ROLLUP_UNFOLD, VALUES(INTEGER(series)), e) : PROFD_OK;
 }
 
-/* A sum of other rows: these are added up anew. */
-static enum profd_status drop_sum(struct store *s, int64_t series, int level, int64_t at, struct profd_error *e)
-{
-    uint64_t removed = 0;
-    TRY(sqlite_rollup_remove_all(s, series, &removed, e));
-    if (level == SQLITE_LEVEL_DAY) {
-        TRY(sqlite_rollup_remove(s, series, level, at, at, &removed, e));
-    }
-    return level == SQLITE_LEVEL_DAY ? sqlite_run(s, SQL_ROLLUP_UNFOLD_HOURS,
-                                                  VALUES(INTEGER(series), INTEGER(24 * at), INTEGER(24 * at + 23)), e)
-                                     : PROFD_OK;
-}
-
-/* A row of an hour or slice that cannot be read is kept where no query sees it, and its hour is marked. */
+/* Puts a row of an hour or slice that cannot be read where no query sees it, and marks its hour. */
 static enum profd_status put_aside(struct store *s, int64_t series, int level, int64_t at, struct profd_error *e)
 {
     const int64_t hour = at * sqlite_level_minutes(level) / SQLITE_SLICE_WIDE;
@@ -615,84 +527,43 @@ static enum profd_status put_aside(struct store *s, int64_t series, int level, i
     return sqlite_centre_touch(s, ++s->state.number, STORE_TENANT_LAST, STORE_TENANT, e);
 }
 
-/* Could nothing be read? Then nothing was written either. */
+/* Returns whether only stored data could not be read, so that nothing was written. */
 static bool is_unreadable(const struct store *s, enum profd_status status)
 {
-    return status == PROFD_DAMAGED && s->broken == PROFD_OK;
+    return status == PROFD_DAMAGED && !s->broken;
 }
 
 enum profd_status sqlite_interval_add(struct store *s, struct arena *a, const struct sqlite_identity *series, int level,
                                       int64_t at, const struct folded *more, struct profd_error *e)
 {
     bool folded = false;
-    enum profd_status status = sqlite_rollup_add(s, a, series, level, at, more, &folded, e);
+    uint64_t removed = 0;
+    enum profd_status status = rollup_add(s, a, series, level, at, more, &folded, e);
     if (is_unreadable(s, status)) {
-        status = put_aside(s, series->id, level, at, e);
-        if (status == PROFD_OK) {
-            TRY(sqlite_rollup_add(s, a, series, level, at, more, &folded, e));
-        }
+        TRY(put_aside(s, series->id, level, at, e));
+        status = rollup_add(s, a, series, level, at, more, &folded, e);
     }
-    if (status != PROFD_OK || !folded) {
+    if (status || !folded) {
         return status;
     }
-    status = sqlite_rollup_add(s, a, series, SQLITE_LEVEL_DAY, at / 24, more, &folded, e);
-    if (is_unreadable(s, status)) {
-        return drop_sum(s, series->id, SQLITE_LEVEL_DAY, at / 24, e);
+    const int64_t day = at / 24;
+    status = rollup_add(s, a, series, SQLITE_LEVEL_DAY, day, more, &folded, e);
+    const bool no_day = is_unreadable(s, status);
+    if (!status && folded) {
+        status = rollup_add(s, a, series, SQLITE_LEVEL_ALL, 0, more, &folded, e);
     }
-    if (status == PROFD_OK && folded) {
-        status = sqlite_rollup_add(s, a, series, SQLITE_LEVEL_ALL, 0, more, &folded, e);
+    if (!is_unreadable(s, status)) {
+        return status;
     }
-    return is_unreadable(s, status) ? drop_sum(s, series->id, SQLITE_LEVEL_ALL, 0, e) : status;
-}
 
-/* Slices on their way into a wider row. */
-struct gathering {
-    struct store *s;
-    struct arena *arena, *scratch;
-    struct sqlite_identity series;
-    struct folding folding;
-};
-
-/* Takes the rows of one level, from at to last. */
-static enum profd_status gather(struct gathering *g, int level, int64_t at, int64_t last, struct profd_error *e)
-{
-    enum profd_status status = PROFD_OK;
-    for (bool found = true; status == PROFD_OK && found; at++) {
-        struct folded row;
-        TRY(sqlite_find(g->s, SQL_ROLLUP_OPEN_AT,
-                        VALUES(INTEGER(g->series.id), INTEGER(level), INTEGER(at), INTEGER(last)), &at, &found, e));
-        if (!found) {
-            break;
-        }
-        arena_reset(g->scratch);
-        status = sqlite_rollup_load(g->s, g->scratch, g->series.id, level, at, g->series.build_count, &row, &found, e);
-        if (is_unreadable(g->s, status)) {
-            status = put_aside(g->s, g->series.id, level, at, e);
-            continue;
-        }
-        if (status == PROFD_OK) {
-            TRY(folding_add(&g->folding, &row, e));
-        }
-        if (status == PROFD_OK) {
-            uint64_t removed = 0;
-            TRY(sqlite_rollup_remove(g->s, g->series.id, level, at, at, &removed, e));
-        }
+    /* A sum of other rows cannot be read: these are added up anew. */
+    TRY(sqlite_rollup_remove_all(s, series->id, &removed, e));
+    if (!no_day) {
+        return PROFD_OK;
     }
-    return status;
-}
-
-/* Makes the slices of the levels from narrow to before wide part of the row of level wide that contains this one. */
-static enum profd_status interval_merge(struct gathering *g, int narrow, int before, int wide, int64_t to,
-                                        struct profd_error *e)
-{
-    TRY(folding_begin(&g->folding, g->arena, e));
-    for (int level = narrow; level < before; level++) {
-        const int64_t each = sqlite_level_minutes(wide) / sqlite_level_minutes(level);
-        TRY(gather(g, level, to * each, to * each + each - 1, e));
-    }
-    TRY(folding_finish(&g->folding, e));
-    return g->folding.out.uploads > 0 ? sqlite_interval_add(g->s, g->arena, &g->series, wide, to, &g->folding.out, e)
-                                      : PROFD_OK;
+    TRY(sqlite_rollup_remove(s, series->id, SQLITE_LEVEL_DAY, day, day, &removed, e));
+    return sqlite_run(s, SQL_ROLLUP_UNFOLD_HOURS,
+                      VALUES(INTEGER(series->id), INTEGER(24 * day), INTEGER(24 * day + 23)), e);
 }
 
 /* Finds the oldest row of a level before `before` that is in no other sum, outside of the frozen day. */
@@ -713,75 +584,110 @@ static enum profd_status find_open(struct store *s, int level, int64_t before, i
     return PROFD_OK;
 }
 
-/* The oldest slice of a level that is before that time (minutes), if there is one, with others into a row of level
- * wide. all: those of every level. */
-static enum profd_status merge_oldest(struct store *s, int level, int64_t before, int wide, bool all, bool *found,
-                                      struct profd_error *e)
+/* Rows of a series that are added to a row above. */
+struct gathering {
+    struct store *s;
+    struct arena *arena, *scratch;
+    struct sqlite_identity series;
+    struct folding folding;
+};
+
+static enum profd_status gathering_begin(struct gathering *g, struct store *s, int64_t series, struct profd_error *e)
 {
-    const int64_t minutes = sqlite_level_minutes(level);
-    int64_t series = 0, at = 0;
-    bool known = false;
-    TRY(find_open(s, level, before / minutes, &series, &at, found, e));
+    bool found = false;
+    *g = (struct gathering){.s = s, .arena = arena_new(0), .scratch = arena_new(0)};
+    TRY(g->arena && g->scratch ? sqlite_series_identify(s, g->arena, series, &g->series, &found, e)
+                               : profd_error_set(e, PROFD_NO_MEMORY, "no memory to add up the sums of a series"));
+    return found ? folding_begin(&g->folding, g->arena, e)
+                 : profd_error_set(e, PROFD_DAMAGED, "database %s: series %lld has sums but no row", s->path,
+                                   (long long)series);
+}
+
+static void gathering_end(struct gathering *g)
+{
+    arena_free(g->arena);
+    arena_free(g->scratch);
+}
+
+/* Loads the next row from *at to last that is in no other sum. */
+static enum profd_status gather(struct gathering *g, int level, int64_t *at, int64_t last, struct folded *row,
+                                bool *found, struct profd_error *e)
+{
+    TRY(sqlite_find(g->s, SQL_ROLLUP_OPEN_AT,
+                    VALUES(INTEGER(g->series.id), INTEGER(level), INTEGER(*at), INTEGER(last)), at, found, e));
     if (!*found) {
         return PROFD_OK;
     }
-    struct gathering g = {.s = s, .arena = arena_new(0), .scratch = arena_new(0)};
-    enum profd_status status = g.arena && g.scratch
-                                   ? sqlite_series_identify(s, g.arena, series, &g.series, &known, e)
-                                   : profd_error_set(e, PROFD_NO_MEMORY, "no memory to add up what hosts have sent");
-    if (status == PROFD_OK && !known) {
-        status = profd_error_set(e, PROFD_DAMAGED, "database %s: series %lld has sums but no row", s->path,
-                                 (long long)series);
-    }
-    if (status == PROFD_OK) {
-        status = interval_merge(&g, all ? SQLITE_LEVEL_SLICE : level, all ? SQLITE_LEVEL_SLICES : level + 1, wide,
-                                at * minutes / sqlite_level_minutes(wide), e);
-    }
-    arena_free(g.arena);
-    arena_free(g.scratch);
-    return status;
+    arena_reset(g->scratch);
+    return sqlite_rollup_load(g->s, g->scratch, g->series.id, level, *at, g->series.build_count, row, found, e);
 }
 
-/* Do slices take more than their share? Looked at once a minute, and after each widening. */
-static enum profd_status judge_size(struct store *s, const struct store_policy *policy, int64_t now,
-                                    struct profd_error *e)
+/* Moves the oldest slice of a level that is before that time (minutes), if there is one, into the row of level wide
+ * that contains it, with the others there of its series: of this level, or of every level if all. */
+static enum profd_status merge_oldest(struct store *s, int level, int64_t before, int wide, bool all, bool *found,
+                                      struct profd_error *e)
 {
-    sqlite3_stmt *q;
-    bool row = true;
-    uint64_t bytes = 0;
-    const uint64_t most = policy->raw_bytes / STORE_LIVE_PART;
-    if (!s->intervals_large && now >= s->intervals_checked && now - s->intervals_checked < CHECK_AFTER) {
+    struct gathering g;
+    struct folded row;
+    int64_t series = 0, oldest = 0;
+    TRY(find_open(s, level, before / sqlite_level_minutes(level), &series, &oldest, found, e));
+    if (!*found) {
         return PROFD_OK;
     }
-    enum profd_status status =
-        sqlite_start(s, SQL_ROLLUP_SIZES, VALUES(INTEGER(SQLITE_LEVEL_SLICE), INTEGER(SQLITE_LEVEL_SLICES - 1)), &q, e);
-    while (status == PROFD_OK && bytes <= most && (status = sqlite_next(s, q, &row, e)) == PROFD_OK && row) {
-        bytes += (uint64_t)sqlite3_column_int64(q, 0);
+    const int64_t to = oldest * sqlite_level_minutes(level) / sqlite_level_minutes(wide);
+    const int end = all ? SQLITE_LEVEL_SLICES : level + 1;
+    enum profd_status status = gathering_begin(&g, s, series, e);
+    for (int i = all ? SQLITE_LEVEL_SLICE : level; !status && i < end; i++) {
+        const int64_t each = sqlite_level_minutes(wide) / sqlite_level_minutes(i);
+        bool more = true;
+        for (int64_t at = to * each; !status && more; at++) {
+            uint64_t removed = 0;
+            status = gather(&g, i, &at, to * each + each - 1, &row, &more, e);
+            if (is_unreadable(s, status)) {
+                status = put_aside(s, series, i, at, e);
+            } else if (!status && more) {
+                status = folding_add(&g.folding, &row, e);
+                status = status ? status : sqlite_rollup_remove(s, series, i, at, at, &removed, e);
+            }
+        }
     }
-    if (status == PROFD_OK && row) {
-        sqlite_finish(q);
+    status = status ? status : folding_finish(&g.folding, e);
+    if (!status && g.folding.out.uploads > 0) {
+        status = sqlite_interval_add(s, g.arena, &g.series, wide, to, &g.folding.out, e);
     }
-    s->intervals_checked = now;
-    s->intervals_large = bytes > most;
+    gathering_end(&g);
     return status;
 }
 
-/* One piece of upkeep: the slices of a series and hour that is over for an hour become part of its sum; or, while
- * slices take more than their share, the oldest and narrowest become wider. */
-static enum profd_status sqlite_interval_compact(struct store *s, const struct store_policy *policy, int64_t now,
-                                                 bool *found, struct store_progress *progress, struct profd_error *e)
+/* Does one piece of upkeep: adds the slices of a series and hour that ended an hour ago to the hour's sum; or, while
+ * slices take more than their share, widens the oldest and narrowest. */
+static enum profd_status compact_slices(struct store *s, const struct store_policy *policy, int64_t now, bool *found,
+                                        struct store_progress *progress, struct profd_error *e)
 {
     const int64_t before = (now / SQLITE_HOUR - 1) * SQLITE_SLICE_WIDE;
     enum profd_status status = PROFD_OK;
     *found = false;
-    for (int level = SQLITE_LEVEL_SLICE; status == PROFD_OK && !*found && level < SQLITE_LEVEL_SLICES; level++) {
+    for (int level = SQLITE_LEVEL_SLICE; !status && !*found && level < SQLITE_LEVEL_SLICES; level++) {
         status = merge_oldest(s, level, before, SQLITE_LEVEL_HOUR, true, found, e);
     }
-    if (status == PROFD_OK && !*found) {
-        status = judge_size(s, policy, now, e);
+
+    /* Adding up the sizes reads every slice: once a minute, and after each widening. */
+    if (!status && !*found &&
+        (s->intervals_large || now < s->intervals_checked || now - s->intervals_checked >= CHECK_AFTER)) {
+        const uint64_t most = policy->raw_bytes / STORE_LIVE_PART;
+        uint64_t bytes = 0;
+        sqlite3_stmt *q;
+        status = sqlite_start(s, SQL_ROLLUP_SIZES,
+                              VALUES(INTEGER(SQLITE_LEVEL_SLICE), INTEGER(SQLITE_LEVEL_SLICES - 1)), &q, e);
+        while (bytes <= most && sqlite_row(s, q, &status, e)) {
+            bytes += (uint64_t)sqlite3_column_int64(q, 0);
+        }
+        sqlite_finish(q);
+        s->intervals_checked = now;
+        s->intervals_large = bytes > most;
     }
-    for (int level = SQLITE_LEVEL_SLICE;
-         status == PROFD_OK && !*found && s->intervals_large && level < SQLITE_LEVEL_SLICES; level++) {
+    for (int level = SQLITE_LEVEL_SLICE; !status && !*found && s->intervals_large && level < SQLITE_LEVEL_SLICES;
+         level++) {
         const int wide = level + 1 < SQLITE_LEVEL_SLICES ? level + 1 : SQLITE_LEVEL_HOUR;
         status = merge_oldest(s, level, INT64_MAX, wide, false, found, e);
     }
@@ -789,10 +695,10 @@ static enum profd_status sqlite_interval_compact(struct store *s, const struct s
     return status;
 }
 
-/* Rolls up the single uploads of an hour. */
+/* --- Single uploads, which become sums of hours --- */
 
-/* Nodes of stacks after which no further upload is taken: each may be another one, and adding them up takes longer than
- * reading them. */
+/* The number of nodes of stacks after which no further upload is added: all may be different, and adding them up takes
+ * longer than reading them. */
 #define NODES_MAX LIMIT_STACK_NODES
 
 /* Uploads of one series and hour that are being rolled up. */
@@ -802,10 +708,9 @@ struct rolling {
     struct folding folding;
     uint64_t bytes, live_bytes, nodes; /* nodes: of stacks */
     int64_t last_number;
-    bool all; /* no upload of the hour is left */
 };
 
-/* Adds a row of SQL_RAW_EACH. */
+/* Adds a row of SQL_RAW_EACH to the sum. */
 static enum profd_status take_raw(struct rolling *r, sqlite3_stmt *q, const struct sqlite_identity *series,
                                   struct profd_error *e)
 {
@@ -813,116 +718,99 @@ static enum profd_status take_raw(struct rolling *r, sqlite3_stmt *q, const stru
     size_t n;
     struct folded *out = &r->folding.out;
     bool saturated = false;
-    int64_t number = sqlite3_column_int64(q, 0), host = sqlite3_column_int64(q, 1), start = sqlite3_column_int64(q, 2);
-    int64_t end = start + sqlite3_column_int64(q, 3), parts = sqlite3_column_int64(q, 9);
+    const int64_t number = sqlite3_column_int64(q, 0), host = sqlite3_column_int64(q, 1),
+                  start = sqlite3_column_int64(q, 2), end = start + sqlite3_column_int64(q, 3);
+    const uint64_t started = (uint64_t)sqlite3_column_int64(q, 5);
+    const uint32_t group = (uint32_t)sqlite3_column_int(q, 6);
     const struct sqlite_slice slice = {series->id, sqlite3_column_int(q, 8), end, sqlite3_column_int64(q, 10), number};
     const uint8_t *bytes = sqlite_blob(q, 7, &n);
     enum profd_status status = counts_decode(bytes, n, (uint32_t)series->build_count, &c, e);
-    if (status != PROFD_OK) {
+    if (status) {
         return profd_error_wrap(e, status == PROFD_NO_MEMORY ? status : PROFD_DAMAGED, "database %s: upload %lld",
                                 r->s->path, (long long)number);
     }
-    status = rollup_sum_add_upload(r->folding.sum, &c, (uint64_t)number, (uint32_t)sqlite3_column_int(q, 6), e);
-    const uint32_t nodes = c.node_count;
+    status = rollup_sum_add_upload(r->folding.sum, &c, (uint64_t)number, group, e);
+    r->nodes += c.node_count;
     counts_done(&c);
-    out->uploads += (uint64_t)parts;
-    struct random_groups started = {.unknown = 0};
-    started.of[sqlite3_column_int(q, 6) & (int)(RANDOM_GROUPS - 1)] = (uint64_t)sqlite3_column_int64(q, 5);
-    random_groups_add(&out->groups, &started);
-    sum_add(&out->processes, (uint64_t)sqlite3_column_int64(q, 5), &saturated);
+    TRY(status);
+    out->uploads += (uint64_t)sqlite3_column_int64(q, 9);
+    struct random_groups groups = {.unknown = 0};
+    groups.of[group & (RANDOM_GROUPS - 1)] = started;
+    random_groups_add(&out->groups, &groups);
+    sum_add(&out->processes, started, &saturated);
     out->inexact |= (uint32_t)sqlite3_column_int64(q, 4) | (saturated ? (uint32_t)INEXACT_SATURATED : 0);
     out->number = number < out->number ? number : out->number;
     out->first = start < out->first ? start : out->first;
     out->last = end > out->last ? end : out->last;
     r->bytes += n;
-    r->nodes += nodes;
     r->live_bytes += slice.width > 0 ? n : 0;
     r->last_number = number;
-    bool known = out->host_count > 0 && out->hosts[out->host_count - 1] == host; /* most come from one host */
-    if (status == PROFD_OK && !known &&
-        !folded_merge_hosts(r->arena, out->hosts, out->host_count, &host, 1, &out->hosts, &out->host_count)) {
+    const bool known = out->host_count > 0 && out->hosts[out->host_count - 1] == host; /* most come from one host */
+    if (!known && !merge_hosts(r->arena, out->hosts, out->host_count, &host, 1, &out->hosts, &out->host_count)) {
         return profd_no_memory(e);
     }
-    return status == PROFD_OK && slice.width > 0 ? sqlite_slice_remove(r->s, &slice, e) : status;
+    return slice.width > 0 ? slice_remove(r->s, &slice, e) : PROFD_OK;
 }
 
-/* Updates the ledger, the series and the totals: fewer uploads are single. */
-static enum profd_status enter_rolled(struct rolling *r, const struct sqlite_identity *series, int64_t hour,
-                                      struct profd_error *e)
+/* Adds the uploads to the rows of their hour and above, removes them, and updates the ledger, the series and the
+ * totals, by which fewer uploads are single. */
+static enum profd_status roll(struct rolling *r, const struct sqlite_identity *series, int64_t hour,
+                              struct sqlite_budget *budget, struct profd_error *e)
 {
+    struct store *s = r->s;
+    struct sqlite_state *t = &s->state;
     struct sqlite_sums sums;
+    sqlite3_stmt *q;
     bool found;
-    uint64_t uploads = r->folding.out.uploads;
-    struct sqlite_state *t = &r->s->state;
-    TRY(sqlite_ledger_load(r->s, series->id, hour, series->build_count, &sums, &found, e));
+    enum profd_status status = PROFD_OK;
+    const uint64_t limit = budget->uploads > 0 ? budget->uploads : 1;
+    TRY(folding_begin(&r->folding, r->arena, e));
+    TRY(sqlite_start(s, SQL_RAW_EACH, VALUES(INTEGER(series->id), INTEGER(hour), INTEGER(limit)), &q, e));
+    while (sqlite_row(s, q, &status, e)) {
+        status = take_raw(r, q, series, e);
+        budget->uploads -= budget->uploads > 0;
+        if (sqlite_budget_spent(budget) || r->nodes >= NODES_MAX) {
+            break;
+        }
+    }
+    sqlite_finish(q);
+    TRY(status);
+    const uint64_t uploads = r->folding.out.uploads;
+    if (uploads == 0) {
+        return profd_error_set(e, PROFD_DAMAGED,
+                               "database %s: series %lld, hour %lld: the ledger names uploads that are not there",
+                               s->path, (long long)series->id, (long long)hour);
+    }
+    TRY(folding_finish(&r->folding, e));
+    TRY(add_upward(s, r->arena, series, SQLITE_LEVEL_HOUR, hour, &r->folding.out, e));
+    TRY(sqlite_run(s, SQL_RAW_REMOVE,
+                   VALUES(INTEGER(series->id), INTEGER(hour), INTEGER(hour), INTEGER(r->last_number)), e));
+
+    TRY(sqlite_ledger_load(s, series->id, hour, series->build_count, &sums, &found, e));
     if (!found || sums.raw_uploads < uploads || sums.raw_bytes < r->bytes || sums.live_bytes < r->live_bytes ||
         t->raw_uploads < uploads || t->raw_bytes < r->bytes || t->live_bytes < r->live_bytes) {
         return profd_error_set(e, PROFD_DAMAGED,
                                "database %s: series %lld, hour %lld: the ledger knows fewer uploads than are stored",
-                               r->s->path, (long long)series->id, (long long)hour);
+                               s->path, (long long)series->id, (long long)hour);
     }
     sums.raw_uploads -= uploads;
     sums.raw_bytes -= r->bytes;
     sums.live_bytes -= r->live_bytes;
-    r->all = sums.raw_uploads == 0;
     t->raw_uploads -= uploads;
     t->raw_bytes -= r->bytes;
     t->live_bytes -= r->live_bytes;
-    TRY(sqlite_ledger_save(r->s, series->id, hour, &sums, e));
-    if (r->all) {
-        TRY(sqlite_run(r->s, SQL_LEDGER_SINCE, VALUES(INTEGER(series->id), INTEGER(hour), NOTHING), e));
+    TRY(sqlite_ledger_save(s, series->id, hour, &sums, e));
+    if (sums.raw_uploads == 0) {
+        TRY(sqlite_run(s, SQL_LEDGER_SINCE, VALUES(INTEGER(series->id), INTEGER(hour), NOTHING), e));
     }
-    TRY(sqlite_series_load(r->s, series->id, series->build_count, &sums, &found, e));
+    TRY(sqlite_series_load(s, series->id, series->build_count, &sums, &found, e));
     if (!found) {
         return PROFD_OK;
     }
     sums.raw_uploads -= uploads;
     sums.raw_bytes -= r->bytes;
     sums.live_bytes -= r->live_bytes;
-    return sqlite_series_save(r->s, series->id, &sums, e);
-}
-
-static enum profd_status roll(struct rolling *r, const struct sqlite_identity *series, int64_t hour,
-                              struct sqlite_budget *budget, struct profd_error *e)
-{
-    TRY(folding_begin(&r->folding, r->arena, e));
-    sqlite3_stmt *q;
-    uint64_t limit = budget->uploads > 0 ? budget->uploads : 1;
-    TRY(sqlite_start(r->s, SQL_RAW_EACH, VALUES(INTEGER(series->id), INTEGER(hour), INTEGER(limit)), &q, e));
-    enum profd_status status = PROFD_OK;
-    while (sqlite_row(r->s, q, &status, e)) {
-        status = take_raw(r, q, series, e);
-        budget->uploads -= budget->uploads > 0;
-        if (status != PROFD_OK || sqlite_budget_spent(budget) || r->nodes >= NODES_MAX) {
-            sqlite_finish(q);
-            break;
-        }
-    }
-    TRY(status);
-    if (r->folding.out.uploads == 0) {
-        return profd_error_set(e, PROFD_DAMAGED,
-                               "database %s: series %lld, hour %lld: the ledger names uploads that are not there",
-                               r->s->path, (long long)series->id, (long long)hour);
-    }
-    TRY(folding_finish(&r->folding, e));
-    TRY(sqlite_pyramid_add(r->s, r->arena, series, hour, &r->folding.out, e));
-    TRY(sqlite_run(r->s, SQL_RAW_REMOVE,
-                   VALUES(INTEGER(series->id), INTEGER(hour), INTEGER(hour), INTEGER(r->last_number)), e));
-    return enter_rolled(r, series, hour, e);
-}
-
-/* Excludes the uploads from the search until another one arrives in their hour. */
-static enum profd_status set_aside(struct store *s, int64_t series, int64_t hour, const struct sqlite_state *before,
-                                   struct profd_error *e)
-{
-    s->state = *before;
-    enum profd_status status = sqlite_run(s, SQL_ROLL_UNDO, NULL, 0, e);
-    sqlite_users_discard(s);
-    if (status == PROFD_OK) {
-        TRY(sqlite_run(s, SQL_ROLL_DONE, NULL, 0, e));
-    }
-    return status == PROFD_OK ? sqlite_run(s, SQL_LEDGER_SINCE, VALUES(INTEGER(series), INTEGER(hour), NOTHING), e)
-                              : status;
+    return sqlite_series_save(s, series->id, &sums, e);
 }
 
 enum profd_status sqlite_roll_hour(struct store *s, int64_t series, int64_t hour, struct sqlite_budget *budget,
@@ -930,37 +818,40 @@ enum profd_status sqlite_roll_hour(struct store *s, int64_t series, int64_t hour
 {
     struct rolling r = {.s = s, .arena = arena_new(0)};
     struct sqlite_identity identity;
-    struct sqlite_state before = s->state;
+    const struct sqlite_state before = s->state;
     bool found;
     *readable = true;
-    enum profd_status status =
-        r.arena ? sqlite_users_flush(s, e) : profd_no_memory(e); /* only the following may be rolled back */
-    if (status == PROFD_OK) {
-        status = sqlite_run(s, SQL_ROLL_BEGIN, NULL, 0, e);
-    }
-    if (status != PROFD_OK) {
+    /* What the transaction has changed before is written first, because only the following may be rolled back. */
+    enum profd_status status = r.arena ? sqlite_users_flush(s, e) : profd_no_memory(e);
+    status = status ? status : sqlite_run(s, SQL_ROLL_BEGIN, NULL, 0, e);
+    if (status) {
         arena_free(r.arena);
         return status;
     }
     status = sqlite_series_identify(s, r.arena, series, &identity, &found, e);
-    if (status == PROFD_OK && !found) {
+    if (!status && !found) {
         status = profd_error_set(e, PROFD_DAMAGED, "database %s: series %lld has uploads but no row", s->path,
                                  (long long)series);
     }
-    if (status == PROFD_OK) {
-        status = roll(&r, &identity, hour, budget, e);
-    }
+    status = status ? status : roll(&r, &identity, hour, budget, e);
     arena_free(r.arena);
-    if (status == PROFD_DAMAGED && s->broken == PROFD_OK) {
-        *readable = false;
-        return set_aside(s, series, hour, &before, e);
+    if (!is_unreadable(s, status)) {
+        progress->uploads += r.folding.out.uploads;
+        progress->rows++;
+        return status ? status : sqlite_run(s, SQL_ROLL_DONE, NULL, 0, e);
     }
-    progress->uploads += r.folding.out.uploads;
-    progress->rows++;
-    return status == PROFD_OK ? sqlite_run(s, SQL_ROLL_DONE, NULL, 0, e) : status;
+
+    /* Excludes these uploads until another one arrives in their hour. */
+    *readable = false;
+    s->state = before;
+    status = sqlite_run(s, SQL_ROLL_UNDO, NULL, 0, e);
+    sqlite_users_discard(s);
+    TRY(status);
+    TRY(sqlite_run(s, SQL_ROLL_DONE, NULL, 0, e));
+    return sqlite_run(s, SQL_LEDGER_SINCE, VALUES(INTEGER(series), INTEGER(hour), NOTHING), e);
 }
 
-/* Decides which uploads and sums are rolled up next: hours from uploads, days from hours, all time from days. */
+/* --- What is rolled up next: hours from uploads, days from hours, all time from days --- */
 
 enum profd_status sqlite_reclaim(struct store *s, const struct sqlite_budget *budget, bool *left,
                                  struct store_progress *progress, struct profd_error *e)
@@ -990,86 +881,28 @@ enum profd_status sqlite_reclaim(struct store *s, const struct sqlite_budget *bu
     return PROFD_OK;
 }
 
-/* Finds the next uploads to roll up. */
-static enum profd_status find_raw(struct store *s, const struct store_policy *policy, int64_t now, int64_t *series,
-                                  int64_t *hour, bool *found, struct profd_error *e)
+/* Adds hours to their day (and to all time, if it contains the day), or days to all time: as many as the budget allows,
+ * but at least one. */
+static enum profd_status fold(struct store *s, int64_t series, int level, int64_t first,
+                              const struct sqlite_budget *budget, struct profd_error *e)
 {
-    sqlite3_stmt *q;
-    bool row = false;
-    int64_t frozen, block;
-    *found = false;
-    TRY(sqlite_frozen_day(s, &frozen, &block, e));
-    TRY(sqlite_first(s, SQL_LEDGER_RAW, VALUES(INTEGER(frozen)), &q, &row, e));
-    if (!row) {
-        return PROFD_OK;
-    }
-    *found =
-        sqlite3_column_int64(q, 0) < (now - policy->raw_age) / SQLITE_SECOND || s->state.raw_bytes > policy->raw_bytes;
-    *series = sqlite3_column_int64(q, 1);
-    *hour = sqlite3_column_int64(q, 2);
-    sqlite_finish(q);
-    return PROFD_OK;
-}
-
-/* Adds rows that are not folded yet, from at to last, as many as the budget allows; each is then in the sum. scratch is
- * reset. */
-static enum profd_status compact_gather(struct store *s, struct arena *scratch, const struct sqlite_identity *series,
-                                        int level, int64_t at, int64_t last, const struct sqlite_budget *budget,
-                                        struct folding *f, struct profd_error *e)
-{
-    enum profd_status status = PROFD_OK;
-    for (bool found = true, first = true; status == PROFD_OK && found && (first || !sqlite_budget_spent(budget));
-         first = false) {
-        struct folded row;
-        TRY(sqlite_find(s, SQL_ROLLUP_OPEN_AT, VALUES(INTEGER(series->id), INTEGER(level), INTEGER(at), INTEGER(last)),
-                        &at, &found, e));
-        if (!found) {
-            break;
+    struct gathering g;
+    struct folded row;
+    const bool hours = level == SQLITE_LEVEL_HOUR;
+    const int64_t last = hours ? first / 24 * 24 + 23 : INT64_MAX;
+    bool found = true;
+    enum profd_status status = gathering_begin(&g, s, series, e);
+    for (int64_t at = first; !status && found && (at == first || !sqlite_budget_spent(budget)); at++) {
+        status = gather(&g, level, &at, last, &row, &found, e);
+        if (!status && found) {
+            status = folding_add(&g.folding, &row, e);
+            status = status ? status
+                            : sqlite_run(s, SQL_ROLLUP_FOLD, VALUES(INTEGER(series), INTEGER(level), INTEGER(at)), e);
         }
-        arena_reset(scratch);
-        status = sqlite_rollup_load(s, scratch, series->id, level, at, series->build_count, &row, &found, e);
-        if (status == PROFD_OK) {
-            status = folding_add(f, &row, e);
-        }
-        if (status == PROFD_OK) {
-            status = sqlite_run(s, SQL_ROLLUP_FOLD, VALUES(INTEGER(series->id), INTEGER(level), INTEGER(at)), e);
-        }
-        at++;
     }
-    return status;
-}
-
-/* Folds hours into their day (and into all time, if the day is in there), or days into all time. */
-static enum profd_status fold(struct store *s, struct arena *a, struct arena *scratch, int64_t series, int level,
-                              int64_t at, const struct sqlite_budget *budget, struct profd_error *e)
-{
-    struct sqlite_identity identity;
-    struct folding f;
-    bool found, folded = false;
-    int64_t last = level == SQLITE_LEVEL_HOUR ? at / 24 * 24 + 23 : INT64_MAX;
-    TRY(sqlite_series_identify(s, a, series, &identity, &found, e));
-    if (!found) {
-        return profd_error_set(e, PROFD_DAMAGED, "database %s: series %lld has sums but no row", s->path,
-                               (long long)series);
-    }
-    TRY(folding_begin(&f, a, e));
-    TRY(compact_gather(s, scratch, &identity, level, at, last, budget, &f, e));
-    TRY(folding_finish(&f, e));
-    TRY(level == SQLITE_LEVEL_HOUR ? sqlite_rollup_add(s, a, &identity, SQLITE_LEVEL_DAY, at / 24, &f.out, &folded, e)
-                                   : sqlite_rollup_add(s, a, &identity, SQLITE_LEVEL_ALL, 0, &f.out, &folded, e));
-    if (folded) {
-        TRY(sqlite_rollup_add(s, a, &identity, SQLITE_LEVEL_ALL, 0, &f.out, &folded, e));
-    }
-    return PROFD_OK;
-}
-
-static enum profd_status fold_once(struct store *s, int64_t series, int level, int64_t at,
-                                   const struct sqlite_budget *budget, struct profd_error *e)
-{
-    struct arena *a = arena_new(0), *scratch = arena_new(0);
-    enum profd_status status = a && scratch ? fold(s, a, scratch, series, level, at, budget, e) : profd_no_memory(e);
-    arena_free(a);
-    arena_free(scratch);
+    status = status ? status : folding_finish(&g.folding, e);
+    status = status ? status : add_upward(s, g.arena, &g.series, level + 1, hours ? first / 24 : 0, &g.folding.out, e);
+    gathering_end(&g);
     return status;
 }
 
@@ -1078,39 +911,44 @@ static enum profd_status work_once(struct store *s, const struct store_policy *p
                                    struct sqlite_budget *budget, bool *found, struct store_progress *progress,
                                    struct profd_error *e)
 {
-    int64_t series = 0, at = 0;
+    int64_t series = 0, at = 0, frozen, block;
     int level = SQLITE_LEVEL_HOUR;
     bool readable;
-    enum profd_status status = find_raw(s, policy, now, &series, &at, found, e);
-    if (status != PROFD_OK) {
-        return status;
+    sqlite3_stmt *q;
+    TRY(sqlite_frozen_day(s, &frozen, &block, e));
+    TRY(sqlite_first(s, SQL_LEDGER_RAW, VALUES(INTEGER(frozen)), &q, found, e));
+    if (*found) {
+        *found = sqlite3_column_int64(q, 0) < (now - policy->raw_age) / SQLITE_SECOND ||
+                 s->state.raw_bytes > policy->raw_bytes;
+        series = sqlite3_column_int64(q, 1);
+        at = sqlite3_column_int64(q, 2);
+        sqlite_finish(q);
     }
     if (*found) {
         return sqlite_roll_hour(s, series, at, budget, &readable, progress, e);
     }
+
+    enum profd_status status = PROFD_OK;
     if (s->state.live_bytes > policy->raw_bytes / STORE_LIVE_PART && !s->no_widening) {
-        status = sqlite_slice_widen(s, found, progress, e);
-        s->no_widening = status == PROFD_DAMAGED && s->broken == PROFD_OK;
+        status = widen_slice(s, found, progress, e);
+        s->no_widening = is_unreadable(s, status);
     }
-    if (status != PROFD_OK || *found || s->no_folding) {
+    if (status || *found || s->no_folding) {
         return status;
     }
-    status = sqlite_interval_compact(s, policy, now, found, progress, e);
-    if (status != PROFD_OK || *found) {
-        s->no_folding = status == PROFD_DAMAGED && s->broken == PROFD_OK;
-        return status;
+    status = compact_slices(s, policy, now, found, progress, e);
+    if (!status && !*found) {
+        /* If all uploads of a day are old enough to be rolled up, the day has all of its hours. Later uploads are
+         * added. */
+        TRY(find_open(s, level, (now - policy->raw_age) / SQLITE_DAY * 24, &series, &at, found, e));
+        if (!*found && !s->tier) {
+            level = SQLITE_LEVEL_DAY;
+            TRY(find_open(s, level, INT64_MAX, &series, &at, found, e));
+        }
+        progress->rows += *found;
+        status = *found ? fold(s, series, level, at, budget, e) : PROFD_OK;
     }
-    /* If all uploads of a day are old enough to be rolled up, the day has all of its hours. Later uploads are added. */
-    status = find_open(s, level, (now - policy->raw_age) / SQLITE_DAY * 24, &series, &at, found, e);
-    if (status == PROFD_OK && !*found && !s->tier) {
-        status = find_open(s, level = SQLITE_LEVEL_DAY, INT64_MAX, &series, &at, found, e);
-    }
-    if (status != PROFD_OK || !*found) {
-        return status;
-    }
-    progress->rows++;
-    status = fold_once(s, series, level, at, budget, e);
-    s->no_folding = status == PROFD_DAMAGED && s->broken == PROFD_OK;
+    s->no_folding = is_unreadable(s, status);
     return status;
 }
 
@@ -1122,10 +960,10 @@ enum profd_status store_compact(struct store *s, const struct store_policy *poli
     bool found = true, doomed = false;
     TRY(sqlite_upkeep_begin(s, e));
     enum profd_status status = sqlite_reclaim(s, &budget, &doomed, &progress, e);
-    while (status == PROFD_OK && found && !doomed && !sqlite_budget_spent(&budget)) {
+    while (!status && found && !doomed && !sqlite_budget_spent(&budget)) {
         status = work_once(s, policy, now, &budget, &found, &progress, e);
     }
-    if (status == PROFD_DAMAGED && s->broken == PROFD_OK && (s->no_folding || s->no_widening)) {
+    if (is_unreadable(s, status) && (s->no_folding || s->no_widening)) {
         sqlite_write_undo(s); /* the rest of the work can continue */
         progress = (struct store_progress){.more = false};
         status = PROFD_OK;
@@ -1133,7 +971,7 @@ enum profd_status store_compact(struct store *s, const struct store_policy *poli
         status = sqlite_upkeep_end(s, status, e);
     }
     progress.more = found || doomed;
-    if (status == PROFD_OK) {
+    if (!status) {
         *out = progress;
     }
     return status;

@@ -110,7 +110,7 @@ enum profd_status sqlite_sums_read(struct store *s, sqlite3_stmt *q, size_t buil
     return PROFD_OK;
 }
 
-/* At most one row of sums. */
+/* Loads the only row of a statement that begins with sums; sums without uploads if there is none. */
 static enum profd_status load_one(struct store *s, enum sqlite_sql which, const struct sqlite_value *values,
                                   size_t count, size_t builds, struct sqlite_sums *out, bool *found,
                                   struct profd_error *e)
@@ -173,7 +173,7 @@ enum profd_status sqlite_sums_of_rows(struct store *s, enum sqlite_sql which, co
     enum profd_status status = PROFD_OK;
     while (sqlite_row(s, q, &status, e)) {
         status = sqlite_sums_read(s, q, builds, &one, e);
-        if (status == PROFD_OK) {
+        if (!status) {
             sqlite_sums_add(out, &one);
         }
     }
@@ -206,7 +206,7 @@ enum profd_status sqlite_series_identify(struct store *s, struct arena *a, int64
         status = profd_error_set(e, PROFD_DAMAGED, "database %s: a set of %zu builds; at most %u", s->path, n / 4,
                                  LIMIT_BUILDS);
     }
-    for (size_t i = 0; status == PROFD_OK && i < n / 4; i++) {
+    for (size_t i = 0; !status && i < n / 4; i++) {
         builds[i] = sqlite_set_build(set, i);
     }
     *out = (struct sqlite_identity){.id = series,

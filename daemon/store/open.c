@@ -1,5 +1,4 @@
-/* Opens, creates and checks the file: SQL on a connection without a handle, the tables of a schema version, the pages
- * of a file, the handles. */
+/* Opens, creates and checks the database file, and brings its tables to the newest schema version. */
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -22,14 +21,25 @@ _Static_assert(sizeof steps / sizeof steps[0] == SQLITE_SCHEMA_VERSION, "each ve
 
 const struct sqlite_schema sqlite_schema_newest = {.steps = steps, .version = SQLITE_SCHEMA_VERSION};
 
-enum profd_status sqlite_judge_schema(sqlite3 *db, const char *path, int64_t *version, struct profd_error *e)
+/* Draws a new random salt for ETags (struct store_epoch). In the caller's transaction, if there is one. */
+static enum profd_status draw_salt(sqlite3 *db, struct profd_error *e)
+{
+    int64_t salt;
+    char sql[64];
+    if (getrandom(&salt, sizeof salt, 0) != (ssize_t)sizeof salt) {
+        return profd_error_set(e, PROFD_IO, "no random bytes for the salt of ETags");
+    }
+    sqlite3_snprintf((int)sizeof sql, sql, "UPDATE state SET salt=%lld", (long long)salt);
+    return sqlite_direct_run(db, sql, "cannot set the salt of ETags", e);
+}
+
+/* Checks the version of the open database. *version is its version. */
+static enum profd_status judge_schema(sqlite3 *db, const char *path, int64_t *version, struct profd_error *e)
 {
     int64_t application = 0, has = 0;
     enum profd_status status = sqlite_direct_integer(db, "PRAGMA application_id", &application, e);
-    if (status == PROFD_OK) {
-        status = sqlite_direct_integer(db, "PRAGMA user_version", &has, e);
-    }
-    if (status != PROFD_OK) {
+    status = status ? status : sqlite_direct_integer(db, "PRAGMA user_version", &has, e);
+    if (status) {
         return profd_error_wrap(e, status, "database \"%s\"", path);
     }
     if (application != SQLITE_APPLICATION_ID) {
@@ -49,7 +59,8 @@ enum profd_status sqlite_judge_schema(sqlite3 *db, const char *path, int64_t *ve
     return PROFD_OK;
 }
 
-enum profd_status sqlite_schema_make(sqlite3 *db, const struct sqlite_schema *schema, int64_t from, int64_t to,
+/* Runs the steps that lead from one version to another, in the caller's transaction if there is one. */
+static enum profd_status make_schema(sqlite3 *db, const struct sqlite_schema *schema, int64_t from, int64_t to,
                                      struct profd_error *e)
 {
     for (int64_t i = from; i < to; i++) {
@@ -68,19 +79,11 @@ enum profd_status sqlite_schema_extend(sqlite3 *db, const struct sqlite_schema *
     /* auto_vacuum allows free pages to be returned. It cannot be enabled once there is a table. */
     enum profd_status status =
         sqlite_direct_run(db, "PRAGMA auto_vacuum=INCREMENTAL; BEGIN IMMEDIATE", "cannot begin the schema", e);
-    if (status == PROFD_OK) {
-        status = sqlite_schema_make(db, schema, version, schema->version, e);
-    }
-    if (status == PROFD_OK && version == 0) {
-        status = sqlite_salt_draw(db, e);
-    }
-    if (status == PROFD_OK) {
-        status = sqlite_direct_run(db, mark, "cannot mark the schema", e);
-    }
-    if (status == PROFD_OK) {
-        status = sqlite_direct_run(db, "COMMIT", "cannot commit the schema", e);
-    }
-    if (status != PROFD_OK && !sqlite3_get_autocommit(db)) {
+    status = status ? status : make_schema(db, schema, version, schema->version, e);
+    status = status || version > 0 ? status : draw_salt(db, e);
+    status = status ? status : sqlite_direct_run(db, mark, "cannot mark the schema", e);
+    status = status ? status : sqlite_direct_run(db, "COMMIT", "cannot commit the schema", e);
+    if (status && !sqlite3_get_autocommit(db)) {
         (void)sqlite3_exec(db, "ROLLBACK", NULL, NULL, NULL);
     }
     return status == PROFD_OK || version == 0
@@ -89,9 +92,9 @@ enum profd_status sqlite_schema_extend(sqlite3 *db, const struct sqlite_schema *
                                   (long long)version, (long long)schema->version);
 }
 
-/* Checks that the tables of a database are those of the schema version that it claims, by the texts of their statements
- * without white space and comments. They are compared with those of a new database in memory, which the steps to that
- * version make: it has what the SQLite of this process makes of an ALTER TABLE. */
+/* The tables of a database are compared with those of a new one in memory, which has run the steps to the same version
+ * and so contains what the SQLite of this process makes of an ALTER TABLE. The texts of their statements must be equal,
+ * except for white space and comments. */
 
 static bool is_word(char c)
 {
@@ -112,7 +115,7 @@ static const char *skip_blanks(const char *at)
     }
 }
 
-/* True if two texts have the same words and signs. */
+/* Returns whether two texts have the same words and signs. */
 static bool same_text(const char *a, const char *b)
 {
     bool word = false;
@@ -130,77 +133,53 @@ static bool same_text(const char *a, const char *b)
     }
 }
 
-/* Compares the row of an object of the model, in q, with the one of its name in the database. */
-static enum profd_status compare_object(sqlite3 *db, const char *path, int64_t version, sqlite3_stmt *q,
-                                        sqlite3_stmt *own, struct profd_error *e)
-{
-    const char *type = sqlite_text(q, 0), *name = sqlite_text(q, 1);
-    sqlite3_reset(own);
-    if (sqlite3_bind_text(own, 1, name, -1, SQLITE_TRANSIENT) != SQLITE_OK) {
-        return profd_error_set(e, PROFD_NO_MEMORY, "no memory to check the tables of %s", path);
-    }
-    const int rc = sqlite3_step(own);
-    if (rc == SQLITE_DONE) {
-        return profd_error_set(e, PROFD_DAMAGED, "database %s: %s %s of schema version %lld is missing", path, type,
-                               name, (long long)version);
-    }
-    if (rc != SQLITE_ROW) {
-        return sqlite_direct_fail(db, path, e);
-    }
-    if (strcmp(type, sqlite_text(own, 0)) != 0 || !same_text(sqlite_text(q, 2), sqlite_text(own, 1))) {
-        return profd_error_set(e, PROFD_DAMAGED, "database %s: %s %s is not that of schema version %lld", path, type,
-                               name, (long long)version);
-    }
-    return PROFD_OK;
-}
-
 enum profd_status sqlite_structure_judge(sqlite3 *db, const struct sqlite_schema *schema, const char *path,
                                          int64_t version, struct profd_error *e)
 {
+    static const char model_name[] = "the model of the tables";
     sqlite3 *model = NULL;
     sqlite3_stmt *q = NULL, *own = NULL;
     int rc = SQLITE_DONE;
     enum profd_status status =
         sqlite3_open_v2(":memory:", &model, SQLITE_OPEN_READWRITE | SQLITE_OPEN_MEMORY | SQLITE_OPEN_NOMUTEX, NULL) ==
                 SQLITE_OK
-            ? sqlite_schema_make(model, schema, 0, version, e)
+            ? make_schema(model, schema, 0, version, e)
             : profd_error_set(e, PROFD_NO_MEMORY, "no memory to check the tables of the database");
-    if (status == PROFD_OK && sqlite3_prepare_v2(model,
-                                                 "SELECT type, name, sql FROM main.sqlite_schema "
-                                                 "WHERE name NOT LIKE 'sqlite^_%' ESCAPE '^'",
-                                                 -1, &q, NULL) != SQLITE_OK) {
-        status = sqlite_direct_fail(model, "the model of the tables", e);
+    if (!status && sqlite3_prepare_v2(model,
+                                      "SELECT type, name, sql FROM main.sqlite_schema "
+                                      "WHERE name NOT LIKE 'sqlite^_%' ESCAPE '^'",
+                                      -1, &q, NULL) != SQLITE_OK) {
+        status = sqlite_direct_fail(model, model_name, e);
     }
-    if (status == PROFD_OK &&
+    if (!status &&
         sqlite3_prepare_v2(db, "SELECT type, sql FROM main.sqlite_schema WHERE name=?1", -1, &own, NULL) != SQLITE_OK) {
         status = sqlite_direct_fail(db, path, e);
     }
-    while (status == PROFD_OK && (rc = sqlite3_step(q)) == SQLITE_ROW) {
-        status = compare_object(db, path, version, q, own, e);
+    while (!status && (rc = sqlite3_step(q)) == SQLITE_ROW) {
+        const char *type = sqlite_text(q, 0), *name = sqlite_text(q, 1);
+        sqlite3_reset(own);
+        if (sqlite3_bind_text(own, 1, name, -1, SQLITE_TRANSIENT) != SQLITE_OK) {
+            status = profd_error_set(e, PROFD_NO_MEMORY, "no memory to check the tables of %s", path);
+            break;
+        }
+        const int found = sqlite3_step(own);
+        if (found == SQLITE_DONE) {
+            status = profd_error_set(e, PROFD_DAMAGED, "database %s: %s %s of schema version %lld is missing", path,
+                                     type, name, (long long)version);
+        } else if (found != SQLITE_ROW) {
+            status = sqlite_direct_fail(db, path, e);
+        } else if (strcmp(type, sqlite_text(own, 0)) != 0 || !same_text(sqlite_text(q, 2), sqlite_text(own, 1))) {
+            status = profd_error_set(e, PROFD_DAMAGED, "database %s: %s %s is not that of schema version %lld", path,
+                                     type, name, (long long)version);
+        }
     }
-    if (status == PROFD_OK && rc != SQLITE_DONE) {
-        status = sqlite_direct_fail(model, "the model of the tables", e);
+    if (!status && rc != SQLITE_DONE) {
+        status = sqlite_direct_fail(model, model_name, e);
     }
     sqlite3_finalize(own);
     sqlite3_finalize(q);
     sqlite3_close(model);
     return status;
-}
-
-/* SQLite reads what is missing of the last page as zeros. */
-static enum profd_status check_size(struct store *s, void (*fault)(void *context, const char *sentence), void *context,
-                                    struct profd_error *e)
-{
-    struct stat st;
-    int64_t page = 0;
-    TRY(sqlite_direct_integer(s->db, "PRAGMA page_size", &page, e));
-    if (stat(s->path, &st) != 0) {
-        return profd_error_set(e, PROFD_IO, "cannot check the database \"%s\"", s->path);
-    }
-    if (page > 0 && st.st_size % page != 0) {
-        fault(context, "the file ends within a page");
-    }
-    return PROFD_OK;
 }
 
 int64_t store_sqlite_bad_page(const struct store *s)
@@ -224,10 +203,22 @@ enum profd_status store_sqlite_check(struct store *s, void (*fault)(void *contex
     s->bad_page = page ? page : s->bad_page;
     enum profd_status status = rc == SQLITE_DONE ? PROFD_OK : sqlite_fail(s, e);
     sqlite3_finalize(q);
-    return status == PROFD_OK ? check_size(s, fault, context, e) : status;
+    TRY(status);
+
+    /* SQLite reads what is missing of the last page as zeros. */
+    struct stat st;
+    int64_t size = 0;
+    TRY(sqlite_direct_integer(s->db, "PRAGMA page_size", &size, e));
+    if (stat(s->path, &st) != 0) {
+        return profd_error_set(e, PROFD_IO, "cannot check the database \"%s\"", s->path);
+    }
+    if (size > 0 && st.st_size % size != 0) {
+        fault(context, "the file ends within a page");
+    }
+    return PROFD_OK;
 }
 
-/* The database file: checked before SQLite may modify it, and complete before it gets its name. */
+/* --- The file: it is checked before SQLite may modify it, and complete before it gets its name --- */
 
 #define HEADER_SIZE 100
 #define HEADER_PAGE_SIZE 16   /* offset, 2 bytes; 1 means 65536 */
@@ -262,7 +253,7 @@ static enum profd_status judge_header(const char *path, const uint8_t *header, s
     return PROFD_OK;
 }
 
-/* SQLite would apply a log without its database to the new database. */
+/* Refuses a log without its database: SQLite would apply it to the new database. */
 static enum profd_status judge_log(const char *path, struct profd_error *e)
 {
     char log[PATH_MAX];
@@ -281,8 +272,8 @@ static enum profd_status judge_log(const char *path, struct profd_error *e)
     return PROFD_OK;
 }
 
-/* Looks at the file without opening it as a database and without writing: a verdict and whether it is there. */
-static enum profd_status sqlite_judge_file(const char *path, bool *exists, struct profd_error *e)
+/* Judges the file without opening it as a database and without writing. *exists: there is a file that is not empty. */
+static enum profd_status judge_file(const char *path, bool *exists, struct profd_error *e)
 {
     struct stat st;
     if (stat(path, &st) != 0) {
@@ -338,7 +329,7 @@ enum profd_status store_sqlite_judge(int fd, const char *path, uint64_t size, st
 bool store_sqlite_is_ours(const char *path)
 {
     bool exists = false;
-    return sqlite_judge_file(path, &exists, NULL) == PROFD_OK && exists;
+    return judge_file(path, &exists, NULL) == PROFD_OK && exists;
 }
 
 enum profd_status sqlite_sync_directory(const char *path, struct profd_error *e)
@@ -370,7 +361,7 @@ static void remove_leftovers(const char *path)
 }
 
 /* Creates a new database beside path and renames it to path when it is complete. */
-static enum profd_status sqlite_create_file(const char *path, struct profd_error *e)
+static enum profd_status create_file(const char *path, struct profd_error *e)
 {
     char making[PATH_MAX];
     int n = snprintf(making, sizeof making - 8, "%s.new", path);
@@ -383,7 +374,6 @@ static enum profd_status sqlite_create_file(const char *path, struct profd_error
         return profd_error_set(e, PROFD_CANT_CREATE, "cannot create the database \"%s\": %s", path, strerror(errno));
     }
     close(fd);
-    /* Makes an empty database of an empty file. */
     sqlite3 *db = NULL;
     enum profd_status status = PROFD_OK;
     sqlite_seal_register();
@@ -391,14 +381,12 @@ static enum profd_status sqlite_create_file(const char *path, struct profd_error
         status = profd_error_set(e, PROFD_CANT_CREATE, "cannot create the database \"%s\": %s", making,
                                  db ? sqlite3_errmsg(db) : "out of memory");
     }
-    if (status == PROFD_OK) {
-        status = sqlite_schema_extend(db, &sqlite_schema_newest, 0, e);
-    }
+    status = status ? status : sqlite_schema_extend(db, &sqlite_schema_newest, 0, e);
     sqlite3_close(db);
-    if (status == PROFD_OK && rename(making, path) != 0) {
+    if (!status && rename(making, path) != 0) {
         status = profd_error_set(e, PROFD_CANT_CREATE, "cannot create the database \"%s\": %s", path, strerror(errno));
     }
-    if (status != PROFD_OK) {
+    if (status) {
         remove_leftovers(making);
         return status;
     }
@@ -414,7 +402,7 @@ void store_close(struct store *s)
     }
     sqlite_statements_done(s);
     (void)sqlite_watch_look(s, NULL);
-    /* A handle that may not write any more must not checkpoint when it is closed, either. */
+    /* A handle that failed must not checkpoint when it is closed. */
     if (s->db && s->broken != PROFD_OK) {
         sqlite3_db_config(s->db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
     }
@@ -459,7 +447,7 @@ static enum profd_status execute(struct store *s, const char *sql, struct profd_
     return sqlite3_exec(s->db, sql, NULL, NULL, NULL) == SQLITE_OK ? PROFD_OK : sqlite_fail(s, e);
 }
 
-/* Opens the connection and lets it do nothing that the file's owner has not asked for. Nothing is written yet. */
+/* Opens the connection, and switches off what a hostile schema could use. Nothing is written yet. */
 static enum profd_status connect_file(struct store *s, int flags, struct profd_error *e)
 {
     sqlite_seal_register();
@@ -491,13 +479,13 @@ static enum profd_status check_pages(struct store *s, struct profd_error *e)
         status = profd_error_set(e, PROFD_DAMAGED, "database %s: %s", s->path, sqlite_text(q, 0));
     }
     sqlite3_finalize(q);
-    /* A page that cannot be read is no reason to refuse the others: what does not need it is answered. */
+    /* A damaged page is no reason to refuse the database: queries that do not need it are answered. */
     int64_t page = sqlite_seal_take_fault();
     s->bad_page = page ? page : s->bad_page;
     return s->bad_page ? PROFD_OK : status;
 }
 
-/* Whether the header says that pages have space for checksums. Only VACUUM changes that. */
+/* Returns whether the pages have space for checksums, as the header states. Only VACUUM changes that. */
 static bool is_sealed(const struct store *s)
 {
     return sqlite_seal_reserve(s->db, -1) == SQLITE_SEAL_SIZE;
@@ -517,10 +505,34 @@ static int note_frames(void *context, sqlite3 *db, const char *name, int frames)
     return SQLITE_OK;
 }
 
-/* From here on the file is known to be a profd database and may be written. */
-static enum profd_status prepare_writing(struct store *s, struct profd_error *e)
+static enum profd_status open_writer(struct store *s, struct profd_error *e)
 {
+    bool exists;
+    int64_t version = 0;
+    struct stat st;
     sqlite3_stmt *q = NULL;
+    TRY(judge_file(s->path, &exists, e));
+    TRY(exists ? PROFD_OK : create_file(s->path, e));
+    TRY(connect_file(s, SQLITE_OPEN_READWRITE, e));
+    if (sqlite3_db_readonly(s->db, "main") == 1) {
+        return profd_error_set(e, PROFD_CANT_CREATE, "the database \"%s\" may not be written by this user", s->path);
+    }
+    TRY(judge_schema(s->db, s->path, &version, e));
+    /* Checks, before the file is changed: the pages of a small file, and the tables. If the byte of the header that
+     * states how much of a page is free were damaged, the check of the pages would fail. */
+    if (stat(s->path, &st) != 0) {
+        return profd_error_set(e, PROFD_IO, "cannot stat the database \"%s\": %s", s->path, strerror(errno));
+    }
+    TRY(!is_sealed(s) || st.st_size < QUICK_CHECK_BYTES ? check_pages(s, e) : PROFD_OK);
+    TRY(sqlite_structure_judge(s->db, &sqlite_schema_newest, s->path, version, e));
+    if (!is_sealed(s)) {
+        return profd_error_set(e, PROFD_CONFIG,
+                               "the pages of the database \"%s\" have no checksums, because another program made it; "
+                               "profd --restore makes them in a copy",
+                               s->path);
+    }
+
+    /* From here on the file is known to be a profd database, and may be written. */
     if (sqlite3_prepare_v2(s->db, "PRAGMA journal_mode=WAL", -1, &q, NULL) != SQLITE_OK) {
         return sqlite_fail(s, e);
     }
@@ -533,78 +545,36 @@ static enum profd_status prepare_writing(struct store *s, struct profd_error *e)
                                  s->path, sqlite_text(q, 0));
     }
     /* The change is committed only when the statement ends, and that may fail. */
-    if (sqlite3_finalize(q) != SQLITE_OK && status == PROFD_OK) {
+    if (sqlite3_finalize(q) != SQLITE_OK && !status) {
         status = sqlite_fail(s, e);
     }
-    if (status == PROFD_OK) {
-        /* secure_delete: some builds of SQLite write zeros over all that is deleted; the log would grow by as much as a
-         * removal frees. */
-        TRY(execute(s, "PRAGMA synchronous=FULL; PRAGMA cache_size=-16384; PRAGMA secure_delete=FAST", e));
-    }
-    return status;
-}
-
-/* Syncs the log through a descriptor of its own: SQLite holds no locks on it. */
-static enum profd_status sync_log(const struct store *s, struct profd_error *e)
-{
-    char path[PATH_MAX];
-    int n = snprintf(path, sizeof path, "%s-wal", s->path);
-    int fd = n > 0 && (size_t)n < sizeof path ? open(path, O_RDWR | O_CLOEXEC) : -1;
-    int rc = fd >= 0 ? fdatasync(fd) : -1, error = errno;
-    if (fd >= 0) {
-        close(fd);
-    }
-    return rc == 0 ? PROFD_OK : profd_error_set(e, PROFD_IO, "cannot sync \"%s-wal\": %s", s->path, strerror(error));
-}
-
-/* Commits that an earlier process wrote but did not sync count as committed when the log is read again, and repeats of
- * them are acknowledged without another write. They must be durable first. A checkpoint rewrites what a failed sync may
- * have left in memory only. If the disk is too full for that, the log itself is synced. */
-static enum profd_status make_durable(struct store *s, struct profd_error *e)
-{
-    int rc = sqlite3_wal_checkpoint_v2(s->db, "main", SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL);
-    if (rc == SQLITE_OK) {
-        return PROFD_OK;
-    }
-    if ((rc & 0xff) == SQLITE_FULL || (rc & 0xff) == SQLITE_BUSY) { /* busy: another program reads the file */
-        return sync_log(s, e);
-    }
-    return sqlite_fail(s, e);
-}
-
-static enum profd_status open_writer(struct store *s, struct profd_error *e)
-{
-    bool exists;
-    int64_t version = 0;
-    TRY(sqlite_judge_file(s->path, &exists, e));
-    if (!exists) {
-        TRY(sqlite_create_file(s->path, e));
-    }
-    TRY(connect_file(s, SQLITE_OPEN_READWRITE, e));
-    if (sqlite3_db_readonly(s->db, "main") == 1) {
-        return profd_error_set(e, PROFD_CANT_CREATE, "the database \"%s\" may not be written by this user", s->path);
-    }
-    TRY(sqlite_judge_schema(s->db, s->path, &version, e));
-    /* Checks, before the file is changed: the pages of a small file, and the tables. If the byte of the header that
-     * says how much of a page is free were damaged, the check of the pages would fail. */
-    struct stat st;
-    if (stat(s->path, &st) != 0) {
-        return profd_error_set(e, PROFD_IO, "cannot stat the database \"%s\": %s", s->path, strerror(errno));
-    }
-    TRY(!is_sealed(s) || st.st_size < QUICK_CHECK_BYTES ? check_pages(s, e) : PROFD_OK);
-    TRY(sqlite_structure_judge(s->db, &sqlite_schema_newest, s->path, version, e));
-    if (!is_sealed(s)) {
-        return profd_error_set(e, PROFD_CONFIG,
-                               "the pages of the database \"%s\" have no checksums, because another program made it; "
-                               "profd --restore makes them in a copy",
-                               s->path);
-    }
-    TRY(prepare_writing(s, e));
+    TRY(status);
+    /* secure_delete: some builds of SQLite write zeros over all that is deleted; the log would grow by as much as a
+     * removal frees. */
+    TRY(execute(s, "PRAGMA synchronous=FULL; PRAGMA cache_size=-16384; PRAGMA secure_delete=FAST", e));
     if (version < SQLITE_SCHEMA_VERSION) {
         TRY(sqlite_schema_extend(s->db, &sqlite_schema_newest, version, e));
     }
     TRY(sqlite_load_state(s, &s->state, e));
-    TRY(make_durable(s, e));
+
+    /* Commits that an earlier process wrote but did not sync count as committed when the log is read again, and repeats
+     * of them are acknowledged without another write. They must be durable first. A checkpoint rewrites what a failed
+     * sync may have left in memory only. If the disk is too full for that, or another program reads the file, the log
+     * itself is synced, through a descriptor of its own: SQLite holds no locks on it. */
+    const int rc = sqlite3_wal_checkpoint_v2(s->db, "main", SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL);
+    if ((rc & 0xff) == SQLITE_FULL || (rc & 0xff) == SQLITE_BUSY) {
+        char log[PATH_MAX];
+        const int n = snprintf(log, sizeof log, "%s-wal", s->path);
+        const int fd = n > 0 && (size_t)n < sizeof log ? open(log, O_RDWR | O_CLOEXEC) : -1;
+        const int synced = fd >= 0 ? fdatasync(fd) : -1, error = errno;
+        if (fd >= 0) {
+            close(fd);
+        }
+        TRY(synced == 0 ? PROFD_OK
+                        : profd_error_set(e, PROFD_IO, "cannot sync \"%s-wal\": %s", s->path, strerror(error)));
+    } else if (rc != SQLITE_OK) {
+        return sqlite_fail(s, e);
+    }
     TRY(sqlite_space_open(s, e));
     TRY(sqlite_direct_integer(s->db, "PRAGMA page_size", &s->page_size, e));
     TRY(sqlite_watch_begin(s, e));
@@ -625,7 +595,7 @@ static enum profd_status open_reader(struct store *s, struct profd_error *e)
         return profd_error_set(e, PROFD_CONFIG, "the database \"%s\" is not a file", s->path);
     }
     TRY(connect_file(s, SQLITE_OPEN_READONLY, e));
-    TRY(sqlite_judge_schema(s->db, s->path, &version, e));
+    TRY(judge_schema(s->db, s->path, &version, e));
     if (!is_sealed(s)) {
         return profd_error_set(e, PROFD_DAMAGED, "the pages of the database \"%s\" have no checksums", s->path);
     }
@@ -636,45 +606,24 @@ static enum profd_status open_reader(struct store *s, struct profd_error *e)
     return PROFD_OK;
 }
 
-/* Writes the content of s with checksums into the empty file. */
-static enum profd_status copy_sealed(struct store *s, const char *copy, struct profd_error *e)
-{
-    sqlite3_stmt *q = NULL;
-    char size[48];
-    (void)snprintf(size, sizeof size, "PRAGMA page_size=%d", SQLITE_PAGE);
-    enum profd_status status = check_pages(s, e);
-    if (status == PROFD_OK) {
-        status = execute(s, size, e);
-    }
-    (void)sqlite_seal_reserve(s->db, SQLITE_SEAL_SIZE); /* the size of pages sets it to 0 */
-    if (status == PROFD_OK &&
-        (sqlite3_prepare_v2(s->db, "VACUUM INTO ?1", -1, &q, NULL) != SQLITE_OK ||
-         sqlite3_bind_text(q, 1, copy, -1, SQLITE_STATIC) != SQLITE_OK || sqlite3_step(q) != SQLITE_DONE)) {
-        status = sqlite_fail(s, e);
-    }
-    sqlite3_finalize(q);
-    return status;
-}
-
 enum profd_status store_sqlite_seal(const char *path, struct profd_error *e)
 {
-    char copy[PATH_MAX];
+    char copy[PATH_MAX], size[48];
     int64_t version;
+    struct stat st;
+    sqlite3_stmt *q = NULL;
     struct store *s = new_handle(path, true);
     if (!s) {
         return profd_no_memory(e);
     }
     enum profd_status status = connect_file(s, SQLITE_OPEN_READWRITE, e);
-    if (status == PROFD_OK) {
-        status = sqlite_judge_schema(s->db, path, &version, e);
-    }
-    struct stat st;
+    status = status ? status : judge_schema(s->db, path, &version, e);
     const int n = snprintf(copy, sizeof copy, "%s-sealed", path);
-    if (status == PROFD_OK && (is_sealed(s) || n >= (int)sizeof copy)) {
+    if (!status && (is_sealed(s) || n >= (int)sizeof copy)) {
         store_close(s);
-        return PROFD_OK; /* store_sqlite_open_writer refuses so long a path */
+        return PROFD_OK; /* store_sqlite_open_writer refuses a path of this length */
     }
-    if (status == PROFD_OK) {
+    if (!status) {
         unlink(copy);
         const int fd = open(copy, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
         if (fd < 0 || stat(path, &st) != 0 || fchown(fd, st.st_uid, st.st_gid) != 0) {
@@ -684,47 +633,50 @@ enum profd_status store_sqlite_seal(const char *path, struct profd_error *e)
             close(fd);
         }
     }
-    if (status == PROFD_OK) {
-        status = copy_sealed(s, copy, e);
+    status = status ? status : check_pages(s, e);
+    (void)snprintf(size, sizeof size, "PRAGMA page_size=%d", SQLITE_PAGE);
+    status = status ? status : execute(s, size, e);
+    if (!status) {
+        (void)sqlite_seal_reserve(s->db, SQLITE_SEAL_SIZE); /* setting the size of pages has reset it */
+        if (sqlite3_prepare_v2(s->db, "VACUUM INTO ?1", -1, &q, NULL) != SQLITE_OK ||
+            sqlite3_bind_text(q, 1, copy, -1, SQLITE_STATIC) != SQLITE_OK || sqlite3_step(q) != SQLITE_DONE) {
+            status = sqlite_fail(s, e);
+        }
+        sqlite3_finalize(q);
     }
     store_close(s);
-    if (status == PROFD_OK && rename(copy, path) != 0) {
+    if (!status && rename(copy, path) != 0) {
         status = profd_error_set(e, PROFD_CANT_CREATE, "cannot rename \"%s\": %s", copy, strerror(errno));
     }
-    if (status != PROFD_OK) {
+    if (status) {
         unlink(copy);
+    }
+    return status;
+}
+
+static enum profd_status open_handle(const char *path, bool writable,
+                                     enum profd_status (*prepare)(struct store *s, struct profd_error *e),
+                                     struct store **out, struct profd_error *e)
+{
+    struct store *s = new_handle(path, writable);
+    const enum profd_status status =
+        s ? prepare(s, e) : profd_error_set(e, PROFD_NO_MEMORY, "no memory to open the database");
+    if (status) {
+        store_close(s);
+    } else {
+        *out = s;
     }
     return status;
 }
 
 enum profd_status store_sqlite_open_writer(const char *path, struct store **out, struct profd_error *e)
 {
-    struct store *s = new_handle(path, true);
-    if (!s) {
-        return profd_error_set(e, PROFD_NO_MEMORY, "no memory to open the database");
-    }
-    enum profd_status status = open_writer(s, e);
-    if (status == PROFD_OK) {
-        *out = s;
-    } else {
-        store_close(s);
-    }
-    return status;
+    return open_handle(path, true, open_writer, out, e);
 }
 
 enum profd_status store_sqlite_open_reader(const char *path, struct store **out, struct profd_error *e)
 {
-    struct store *s = new_handle(path, false);
-    if (!s) {
-        return profd_error_set(e, PROFD_NO_MEMORY, "no memory to open the database");
-    }
-    enum profd_status status = open_reader(s, e);
-    if (status == PROFD_OK) {
-        *out = s;
-    } else {
-        store_close(s);
-    }
-    return status;
+    return open_handle(path, false, open_reader, out, e);
 }
 
 void store_set_share(struct store *s, const struct store_share *share)
@@ -747,20 +699,9 @@ void store_set_salt(struct store *s, uint64_t salt)
     s->salt = salt;
 }
 
-enum profd_status sqlite_salt_draw(sqlite3 *db, struct profd_error *e)
-{
-    int64_t salt;
-    char sql[64];
-    if (getrandom(&salt, sizeof salt, 0) != (ssize_t)sizeof salt) {
-        return profd_error_set(e, PROFD_IO, "no random bytes for the salt of ETags");
-    }
-    sqlite3_snprintf((int)sizeof sql, sql, "UPDATE state SET salt=%lld", (long long)salt);
-    return sqlite_direct_run(db, sql, "cannot set the salt of ETags", e);
-}
-
 enum profd_status store_sqlite_resalt(struct store *s, struct profd_error *e)
 {
-    return sqlite_salt_draw(s->db, e);
+    return draw_salt(s->db, e);
 }
 
 enum profd_status store_sqlite_renew(struct store *s, struct profd_error *e)

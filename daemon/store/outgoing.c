@@ -8,7 +8,35 @@
 #include "proto/utf8.h"
 #include "store/store_internal.h"
 
-/* Data that was valid and cannot be read again is damaged. */
+/* Values of segment.state. */
+enum {
+    SEGMENT_OPEN,
+    SEGMENT_CLOSED,
+    SEGMENT_SEALED,
+    SEGMENT_ACKNOWLEDGED,
+    SEGMENT_REMOVED,
+    SEGMENT_UNREADABLE,
+    SEGMENT_HELD
+};
+
+/* The row of table relay. known: there is one. */
+struct relay_row {
+    bool known, active;
+    uint8_t epoch[SEGMENT_EPOCH_SIZE];
+    uint64_t sequence;
+    struct store_amount outside, acknowledged, rejected, withdrawn;
+    bool met;
+    uint8_t incarnation[STORE_INCARNATION_SIZE];
+    bool has_centre;
+    uint8_t centre[STORE_CENTRE_SIZE];
+    uint64_t backup;
+    uint64_t held;                 /* 1 + number of the database before the start; 0: nothing is held */
+    int64_t held_since, held_hour; /* ns: of that start; the hour of the last sign of life before it */
+    int64_t apart_before,
+        apart_hour; /* ns: counts that began before count here only; the last hour that is marked for them */
+};
+
+/* Reports data that was valid and cannot be decoded any more as damaged. */
 static enum profd_status damaged(enum profd_status status, struct profd_error *e)
 {
     return status == PROFD_OK || status == PROFD_NO_MEMORY ? status : profd_error_wrap(e, PROFD_DAMAGED, "an upload");
@@ -22,17 +50,11 @@ void outgoing_amount_add(struct store_amount *to, const struct store_amount *mor
     sum_add(&to->calls, more->calls, &ignored);
 }
 
-void outgoing_amount_subtract(struct store_amount *from, const struct store_amount *part)
+static void amount_subtract(struct store_amount *from, const struct store_amount *part)
 {
     from->uploads -= part->uploads < from->uploads ? part->uploads : from->uploads;
     from->ticks -= part->ticks < from->ticks ? part->ticks : from->ticks;
     from->calls -= part->calls < from->calls ? part->calls : from->calls;
-}
-
-/* A name that is not valid text is left out; it identifies nothing. */
-static const char *name_of(const struct store_build *b)
-{
-    return utf8_valid((const uint8_t *)b->name, strlen(b->name)) ? b->name : "";
 }
 
 /* Encodes a segment with its counts and their shares; s->shares is not valid after the call. */
@@ -48,259 +70,125 @@ static enum profd_status encode_sum(struct segment *s, const struct counts_share
     return status;
 }
 
-enum profd_status outgoing_open(const struct store_upload *u, const uint8_t epoch[SEGMENT_EPOCH_SIZE],
-                                uint64_t sequence, uint8_t **out, size_t *size, struct profd_error *e)
-{
-    struct message_build *builds = calloc(u->build_count + 1, sizeof *builds);
-    struct message_label *labels = calloc(u->label_count + 1, sizeof *labels);
-    enum profd_status status = builds != NULL && labels != NULL ? PROFD_OK : profd_no_memory(e);
-    for (size_t i = 0; i < u->build_count && status == PROFD_OK; i++) {
-        builds[i] = (struct message_build){u->builds[i].id.text, name_of(&u->builds[i])};
-    }
-    for (size_t i = 0; i < u->label_count && status == PROFD_OK; i++) {
-        labels[i] = (struct message_label){u->labels[i].name, u->labels[i].value};
-    }
-    if (status == PROFD_OK) {
-        struct segment s = {.kind = SEGMENT_COUNTS,
-                            .sequence = sequence,
-                            .uid = u->uid,
-                            .first = u->start,
-                            .last = u->end,
-                            .ended = u->end,
-                            .program = u->program,
-                            .build_count = u->build_count,
-                            .builds = builds,
-                            .label_count = u->label_count,
-                            .labels = labels};
-        memcpy(s.epoch, epoch, sizeof s.epoch);
-        s.counts.sorted = true;
-        status = encode_sum(&s, &(struct counts_shares){NULL, NULL, NULL}, out, size, e);
-    }
-    free(builds);
-    free(labels);
-    return status;
-}
-
-#define APART (5 * SEGMENT_HOUR / 3600) /* acknowledgements of one connection are closer together */
-
-void outgoing_pace_note(struct outgoing_pace *p, int64_t now)
-{
-    if (now - p->acknowledged >= APART || now < p->acknowledged) {
-        p->apart = p->acknowledged != 0 ? now - p->acknowledged : 0;
-        p->acknowledged = now;
-    }
-}
-
-void outgoing_slice(struct outgoing_pace *p, const struct store_upload *u, int64_t *since, int64_t *until)
-{
-    static const int minutes[] = {1, 5, 15};
-    int64_t width = SEGMENT_HOUR;
-    p->acknowledged = p->acknowledged != 0 ? p->acknowledged : u->received;
-    const int64_t elapsed = u->received - p->acknowledged, apart = elapsed > p->apart ? elapsed : p->apart;
-    for (size_t i = sizeof minutes / sizeof minutes[0];
-         i-- > 0 && apart <= minutes[i] * SQLITE_MINUTE && u->end / SEGMENT_HOUR >= u->received / SEGMENT_HOUR - 1;) {
-        width = minutes[i] * SQLITE_MINUTE;
-    }
-    *since = u->end - u->end % width;
-    *until = *since + width;
-}
-
-enum profd_status outgoing_mark(enum segment_kind kind, const uint8_t epoch[SEGMENT_EPOCH_SIZE], uint64_t sequence,
-                                int64_t hour, uint8_t **out, size_t *size, struct profd_error *e)
+/* Encodes a segment that is only a key, in a new block that the caller frees. */
+static enum profd_status encode_key(enum segment_kind kind, const uint8_t epoch[SEGMENT_EPOCH_SIZE], uint64_t sequence,
+                                    int64_t hour, uint8_t **out, size_t *size, struct profd_error *e)
 {
     struct segment s = {.kind = kind, .sequence = sequence, .last = hour * SEGMENT_HOUR};
     memcpy(s.epoch, epoch, sizeof s.epoch);
     return segment_encode(&s, out, size, e);
 }
 
-/* heads: histograms and trees. rows: bins, arcs and nodes. */
-static uint64_t weight_of(uint64_t heads, uint64_t rows)
+static uint64_t weight_of(const struct counts *c)
 {
-    return heads * LIMIT_SEGMENT_HISTOGRAM + rows;
+    return ((uint64_t)c->histogram_count + c->tree_count) * LIMIT_SEGMENT_HISTOGRAM + c->bin_count + c->arc_count +
+           c->node_count;
 }
 
-static uint64_t weight_of_counts(const struct counts *c)
-{
-    return weight_of((uint64_t)c->histogram_count + c->tree_count,
-                     (uint64_t)c->bin_count + c->arc_count + c->node_count);
-}
+/* What is added to one segment: an upload, or a part of a large one. */
+struct chunk {
+    const uint8_t *counts; /* proto/counts.h */
+    size_t counts_size;
+    struct store_amount amount;
+    uint64_t started;
+    uint64_t stack_ticks; /* the ticks that have a stack */
+    uint32_t weight;      /* at most LIMIT_SEGMENT_ROWS */
+};
 
-/* An upload that is being divided into parts. histograms has capacity for all of them. */
+/* An upload that is being divided into chunks. Arrays live in the arena. */
 struct cutting {
     struct arena *arena;
-    const struct store_upload *upload;
-    uint64_t started;
-    uint32_t inexact;
-    struct counts_histogram *histograms;
-    struct outgoing_chunk *chunks;
+    struct chunk *chunks;
     uint32_t count, capacity;
 };
 
-/* Adds the rows as a separate part. */
 static enum profd_status cut(struct cutting *x, const struct counts *rows, struct profd_error *e)
 {
     uint8_t *bytes;
     size_t size;
     TRY(counts_encode(rows, &bytes, &size, e));
-    struct outgoing_chunk *chunks = arena_extend(x->arena, x->chunks, x->count, &x->capacity, sizeof *chunks);
+    struct chunk *chunks = arena_extend(x->arena, x->chunks, x->count, &x->capacity, sizeof *chunks);
     uint8_t *kept = ARENA_ARRAY(x->arena, size, uint8_t);
-    if (chunks == NULL || kept == NULL) {
+    if (!chunks || !kept) {
         free(bytes);
         return profd_no_memory(e);
     }
     memcpy(kept, bytes, size);
     free(bytes);
-    const bool first = x->count == 0; /* only the first part counts the upload and its process */
-    struct outgoing_chunk *c = &chunks[x->count++];
+    struct chunk *c = &chunks[x->count++];
     x->chunks = chunks;
-    *c = (struct outgoing_chunk){.part = {x->upload->group, x->upload->start, x->upload->end, x->inexact, first,
-                                          first ? x->started : 0, kept, size},
-                                 .amount = {.uploads = first},
-                                 .weight = (uint32_t)weight_of_counts(rows)};
+    *c = (struct chunk){.counts = kept, .counts_size = size, .weight = (uint32_t)weight_of(rows)};
     counts_totals(rows, &c->amount.ticks, &c->amount.calls);
     c->stack_ticks = sum_all(rows->node_ticks, rows->node_count);
     return PROFD_OK;
 }
 
-/* Divides the bins: a histogram may begin in one part and continue in the next. */
-static enum profd_status cut_bins(struct cutting *x, const struct counts *c, struct profd_error *e)
+_Static_assert(LIMIT_STACK_TREES *LIMIT_SEGMENT_HISTOGRAM + LIMIT_STACK_NODES <= LIMIT_SEGMENT_ROWS,
+               "the stacks of an upload fit into one chunk");
+
+/* Divides an upload that is too large for one chunk: first the bins, then the arcs, then the stacks. A histogram may
+ * begin in one chunk and continue in the next. */
+static enum profd_status cut_all(struct cutting *x, const struct counts *c, struct profd_error *e)
 {
-    enum profd_status status = PROFD_OK;
-    struct counts part = {.histograms = x->histograms, .bin_index = c->bin_index, .bin_ticks = c->bin_ticks};
-    uint32_t at = 0; /* first bin of the part */
-    for (uint32_t i = 0; i < c->histogram_count && status == PROFD_OK; i++) {
+    struct counts_histogram *histograms = ARENA_ARRAY(x->arena, c->histogram_count, struct counts_histogram);
+    struct counts part = {.histograms = histograms, .bin_index = c->bin_index, .bin_ticks = c->bin_ticks};
+    uint32_t at = 0; /* first bin of the chunk */
+    TRY(histograms ? PROFD_OK : profd_no_memory(e));
+    for (uint32_t i = 0; i < c->histogram_count; i++) {
         const struct counts_histogram *h = &c->histograms[i];
-        for (uint32_t done = 0; status == PROFD_OK && (done < h->used || done == 0);) {
-            uint64_t weight = weight_of(part.histogram_count + 1, part.bin_count);
+        for (uint32_t done = 0; done < h->used || done == 0;) {
+            const uint64_t weight = weight_of(&part) + LIMIT_SEGMENT_HISTOGRAM;
             if (weight >= LIMIT_SEGMENT_ROWS) {
-                status = cut(x, &part, e);
+                TRY(cut(x, &part, e));
                 at += part.bin_count;
                 part.histogram_count = part.bin_count = 0;
                 part.bin_index = c->bin_index + at;
                 part.bin_ticks = c->bin_ticks + at;
                 continue;
             }
-            uint32_t left = LIMIT_SEGMENT_ROWS - (uint32_t)weight, more = h->used - done;
-            more = more < left ? more : left;
-            struct counts_histogram *piece = &x->histograms[part.histogram_count++];
+            const uint32_t left = LIMIT_SEGMENT_ROWS - (uint32_t)weight, more = h->used - done;
+            struct counts_histogram *piece = &histograms[part.histogram_count++];
             *piece = *h;
             piece->first = part.bin_count;
-            piece->used = more;
-            part.bin_count += more;
-            done += more;
+            piece->used = more < left ? more : left;
+            part.bin_count += piece->used;
+            done += piece->used;
             if (h->used == 0) {
                 break;
             }
         }
     }
-    return status == PROFD_OK && part.histogram_count > 0 ? cut(x, &part, e) : status;
-}
-
-static enum profd_status cut_arcs(struct cutting *x, const struct counts *c, struct profd_error *e)
-{
-    enum profd_status status = PROFD_OK;
-    for (uint32_t at = 0; at < c->arc_count && status == PROFD_OK;) {
-        uint32_t n = c->arc_count - at < LIMIT_SEGMENT_ROWS ? c->arc_count - at : LIMIT_SEGMENT_ROWS;
-        struct counts part = {.arc_count = n,
-                              .from_build = c->from_build + at,
-                              .to_build = c->to_build + at,
-                              .from = c->from + at,
-                              .to = c->to + at,
-                              .calls = c->calls + at};
-        status = cut(x, &part, e);
-        at += n;
+    if (part.histogram_count > 0) {
+        TRY(cut(x, &part, e));
     }
-    return status;
-}
-
-_Static_assert(LIMIT_STACK_TREES *LIMIT_SEGMENT_HISTOGRAM + LIMIT_STACK_NODES <= LIMIT_SEGMENT_ROWS,
-               "the stacks of an upload fit into one part");
-
-static enum profd_status cut_stacks(struct cutting *x, const struct counts *c, struct profd_error *e)
-{
-    struct counts part = *c;
-    part.histogram_count = part.bin_count = part.arc_count = 0;
-    return c->tree_count > 0 ? cut(x, &part, e) : PROFD_OK;
-}
-
-/* Divides an upload that is too large for one part. */
-static enum profd_status cut_all(struct cutting *x, const struct counts *c, struct profd_error *e)
-{
-    x->histograms = ARENA_ARRAY(x->arena, c->histogram_count, struct counts_histogram);
-    enum profd_status status = x->histograms != NULL ? cut_bins(x, c, e) : profd_no_memory(e);
-    status = status == PROFD_OK ? cut_arcs(x, c, e) : status;
-    return status == PROFD_OK ? cut_stacks(x, c, e) : status;
-}
-
-enum profd_status outgoing_split(struct arena *a, const struct store_upload *u, const struct store_amount *amount,
-                                 uint64_t started, uint32_t inexact, const struct outgoing_chunk **chunks,
-                                 size_t *count, struct profd_error *e)
-{
-    struct counts c;
-    struct cutting x = {.arena = a, .upload = u, .started = started, .inexact = inexact & INEXACT_SENT};
-    enum profd_status status = counts_decode(u->counts, u->counts_size, (uint32_t)u->build_count, &c, e);
-    if (status != PROFD_OK) {
-        return status == PROFD_NO_MEMORY ? status : profd_error_wrap(e, PROFD_INTERNAL, "an upload that was accepted");
+    for (uint32_t i = 0; i < c->arc_count; i += LIMIT_SEGMENT_ROWS) {
+        const uint32_t left = c->arc_count - i;
+        const struct counts arcs = {.arc_count = left < LIMIT_SEGMENT_ROWS ? left : LIMIT_SEGMENT_ROWS,
+                                    .from_build = c->from_build + i,
+                                    .to_build = c->to_build + i,
+                                    .from = c->from + i,
+                                    .to = c->to + i,
+                                    .calls = c->calls + i};
+        TRY(cut(x, &arcs, e));
     }
-    uint64_t weight = weight_of_counts(&c);
-    if (weight > LIMIT_SEGMENT_ROWS) {
-        status = cut_all(&x, &c, e);
-    } else if ((x.chunks = ARENA_NEW(a, struct outgoing_chunk)) != NULL) {
-        x.count = 1;
-        *x.chunks = (struct outgoing_chunk){
-            .part = {u->group, u->start, u->end, x.inexact, amount->uploads, started, u->counts, u->counts_size},
-            .amount = *amount,
-            .stack_ticks = sum_all(c.node_ticks, c.node_count),
-            .weight = (uint32_t)weight};
-    } else {
-        status = profd_no_memory(e);
-    }
-    counts_done(&c);
-    if (status == PROFD_OK) {
-        x.chunks[0].part.uploads = x.chunks[0].amount.uploads = amount->uploads;
-        *chunks = x.chunks;
-        *count = x.count;
-    }
-    return status;
+    struct counts stacks = *c;
+    stacks.histogram_count = stacks.bin_count = stacks.arc_count = 0;
+    return c->tree_count > 0 ? cut(x, &stacks, e) : PROFD_OK;
 }
 
-enum profd_status outgoing_sum_begin(struct outgoing_sum *s, const uint8_t *bytes, size_t size, struct profd_error *e)
-{
-    struct counts_shares spread;
-    const struct message_bytes *shares = &s->segment.shares;
-    *s = (struct outgoing_sum){.arena = arena_new(0)};
-    TRY(s->arena != NULL ? damaged(segment_decode(bytes, size, &s->segment, e), e) : profd_no_memory(e));
-    s->sum = rollup_sum_new(s->arena);
-    TRY(s->sum != NULL ? PROFD_OK : profd_no_memory(e));
-    if (s->segment.kind != SEGMENT_COUNTS) {
-        return PROFD_OK;
-    }
-    TRY(rollup_decode_spread(s->arena, &s->segment.counts, shares->data, shares->size, &spread, e));
-    return rollup_sum_add(s->sum, &s->segment.counts, &spread, e);
-}
+/* A segment's bytes, to which chunks are added in their order. */
+struct segment_fold {
+    struct arena *arena;
+    struct segment segment;
+    struct rollup_sum *sum;
+    uint64_t chunks;
+    uint64_t stack_ticks; /* of its stacks; set by segment_fold_finish, as the next */
+    bool clocks_full;     /* it has as many clocks as fit; stacks of others were left out */
+};
 
-enum profd_status outgoing_sum_add(struct outgoing_sum *s, const struct outgoing_part *part, struct profd_error *e)
-{
-    struct counts c;
-    struct segment *to = &s->segment;
-    bool stopped = false;
-    enum profd_status status = counts_decode(part->counts, part->counts_size, (uint32_t)to->build_count, &c, e);
-    if (status != PROFD_OK) {
-        return damaged(status, e);
-    }
-    status = rollup_sum_add_upload(s->sum, &c, ++s->parts, part->group, e);
-    counts_done(&c);
-    to->first = part->start < to->first ? part->start : to->first;
-    to->last = part->end > to->last ? part->end : to->last;
-    to->ended = part->end < to->ended ? part->end : to->ended;
-    sum_add(&to->uploads, part->uploads, &stopped);
-    sum_add(&to->processes[part->group % SEGMENT_GROUPS], part->started, &stopped);
-    to->inexact |= part->inexact | (stopped ? (uint32_t)INEXACT_SATURATED : 0);
-    return status;
-}
-
-enum profd_status outgoing_sum_finish(struct outgoing_sum *s, uint8_t **out, size_t *size, uint32_t *weight,
-                                      struct profd_error *e)
+/* Encodes the sum. */
+static enum profd_status segment_fold_finish(struct segment_fold *s, uint8_t **out, size_t *size, uint32_t *weight,
+                                             struct profd_error *e)
 {
     ARENA_BOUNDARY(s->arena, profd_no_memory(e));
     struct segment sum = s->segment;
@@ -310,14 +198,8 @@ enum profd_status outgoing_sum_finish(struct outgoing_sum *s, uint8_t **out, siz
     sum.inexact |= sum.counts.saturated ? (uint32_t)INEXACT_SATURATED : 0;
     s->stack_ticks = sum_all(sum.counts.node_ticks, sum.counts.node_count);
     s->clocks_full = sum.counts.tree_count == LIMIT_STACK_TREES;
-    *weight = (uint32_t)weight_of_counts(&sum.counts);
+    *weight = (uint32_t)weight_of(&sum.counts);
     return encode_sum(&sum, &spread, out, size, e);
-}
-
-void outgoing_sum_done(struct outgoing_sum *s)
-{
-    segment_done(&s->segment);
-    arena_free(s->arena);
 }
 
 enum profd_status outgoing_measure(const uint8_t *bytes, size_t size, struct store_amount *amount,
@@ -330,13 +212,6 @@ enum profd_status outgoing_measure(const uint8_t *bytes, size_t size, struct sto
     *stack_ticks = sum_all(s.counts.node_ticks, s.counts.node_count);
     segment_done(&s);
     return PROFD_OK;
-}
-
-struct store_amount sqlite_amount(sqlite3_stmt *q, int column)
-{
-    return (struct store_amount){(uint64_t)sqlite3_column_int64(q, column),
-                                 (uint64_t)sqlite3_column_int64(q, column + 1),
-                                 (uint64_t)sqlite3_column_int64(q, column + 2)};
 }
 
 /* A column of bytes of a known size. */
@@ -352,48 +227,42 @@ static enum profd_status read_bytes(struct store *s, sqlite3_stmt *q, int column
     return PROFD_OK;
 }
 
-enum profd_status sqlite_segment_epoch(struct store *s, sqlite3_stmt *q, int column, uint8_t out[SEGMENT_EPOCH_SIZE],
-                                       struct profd_error *e)
-{
-    return read_bytes(s, q, column, "an epoch", out, SEGMENT_EPOCH_SIZE, e);
-}
-
-enum profd_status sqlite_relay_load(struct store *s, struct sqlite_relay *out, struct profd_error *e)
+static enum profd_status relay_load(struct store *s, struct relay_row *out, struct profd_error *e)
 {
     sqlite3_stmt *q;
     bool row = false;
-    *out = (struct sqlite_relay){.known = false};
+    *out = (struct relay_row){.known = false};
     TRY(sqlite_first(s, SQL_RELAY_GET, NULL, 0, &q, &row, e));
     if (!row) {
         return PROFD_OK;
     }
-    *out = (struct sqlite_relay){.known = true,
-                                 .active = sqlite3_column_int64(q, 0) != 0,
-                                 .sequence = (uint64_t)sqlite3_column_int64(q, 2),
-                                 .outside = sqlite_amount(q, 3),
-                                 .acknowledged = sqlite_amount(q, 6),
-                                 .rejected = sqlite_amount(q, 9),
-                                 .withdrawn = sqlite_amount(q, 12),
-                                 .met = sqlite3_column_bytes(q, 15) > 0,
-                                 .backup = (uint64_t)sqlite3_column_int64(q, 16),
-                                 .held = (uint64_t)sqlite3_column_int64(q, 17),
-                                 .held_since = sqlite3_column_int64(q, 18),
-                                 .held_hour = sqlite3_column_int64(q, 19),
-                                 .apart_before = sqlite3_column_int64(q, 20),
-                                 .apart_hour = sqlite3_column_int64(q, 21),
-                                 .has_centre = sqlite3_column_bytes(q, 22) > 0};
-    enum profd_status status = sqlite_segment_epoch(s, q, 1, out->epoch, e);
-    if (status == PROFD_OK && out->met) {
+    *out = (struct relay_row){.known = true,
+                              .active = sqlite3_column_int64(q, 0) != 0,
+                              .sequence = (uint64_t)sqlite3_column_int64(q, 2),
+                              .outside = sqlite_amount(q, 3),
+                              .acknowledged = sqlite_amount(q, 6),
+                              .rejected = sqlite_amount(q, 9),
+                              .withdrawn = sqlite_amount(q, 12),
+                              .met = sqlite3_column_bytes(q, 15) > 0,
+                              .backup = (uint64_t)sqlite3_column_int64(q, 16),
+                              .held = (uint64_t)sqlite3_column_int64(q, 17),
+                              .held_since = sqlite3_column_int64(q, 18),
+                              .held_hour = sqlite3_column_int64(q, 19),
+                              .apart_before = sqlite3_column_int64(q, 20),
+                              .apart_hour = sqlite3_column_int64(q, 21),
+                              .has_centre = sqlite3_column_bytes(q, 22) > 0};
+    enum profd_status status = read_bytes(s, q, 1, "an epoch", out->epoch, sizeof out->epoch, e);
+    if (!status && out->met) {
         status = read_bytes(s, q, 15, "an incarnation", out->incarnation, sizeof out->incarnation, e);
     }
-    if (status == PROFD_OK && out->has_centre) {
+    if (!status && out->has_centre) {
         status = read_bytes(s, q, 22, "a centre's name", out->centre, sizeof out->centre, e);
     }
     sqlite_finish(q);
     return status;
 }
 
-enum profd_status sqlite_relay_save(struct store *s, const struct sqlite_relay *r, struct profd_error *e)
+static enum profd_status relay_save(struct store *s, const struct relay_row *r, struct profd_error *e)
 {
     return sqlite_run(
         s, SQL_RELAY_SET,
@@ -406,7 +275,8 @@ enum profd_status sqlite_relay_save(struct store *s, const struct sqlite_relay *
         e);
 }
 
-enum profd_status sqlite_segment_reduce(struct store *s, sqlite3_stmt *q, enum segment_kind kind,
+/* Reduces the segment in the current row of q to a key of this kind, and adds what it held to *gone. Finishes q. */
+static enum profd_status reduce_segment(struct store *s, sqlite3_stmt *q, enum segment_kind kind,
                                         struct store_amount *gone, struct profd_error *e)
 {
     uint8_t epoch[SEGMENT_EPOCH_SIZE], *bytes = NULL;
@@ -414,30 +284,25 @@ enum profd_status sqlite_segment_reduce(struct store *s, sqlite3_stmt *q, enum s
     const int64_t id = sqlite3_column_int64(q, 0), sequence = sqlite3_column_int64(q, 2),
                   hour = sqlite3_column_int64(q, 3);
     const struct store_amount amount = sqlite_amount(q, 4);
-    enum profd_status status = sqlite_segment_epoch(s, q, 1, epoch, e);
+    enum profd_status status = read_bytes(s, q, 1, "an epoch", epoch, sizeof epoch, e);
     sqlite_finish(q);
-    if (status == PROFD_OK) {
-        status = outgoing_mark(kind, epoch, (uint64_t)sequence, hour, &bytes, &size, e);
-    }
-    if (status == PROFD_OK) {
-        status = sqlite_run(s, SQL_SEGMENT_BYTES_SET, VALUES(INTEGER(id), BLOB(bytes, size)), e);
-    }
+    status = status ? status : encode_key(kind, epoch, (uint64_t)sequence, hour, &bytes, &size, e);
+    status = status ? status : sqlite_run(s, SQL_SEGMENT_BYTES_SET, VALUES(INTEGER(id), BLOB(bytes, size)), e);
     free(bytes);
-    if (status == PROFD_OK) {
-        status = sqlite_run(s, SQL_SEGMENT_PARTS_REMOVE, VALUES(INTEGER(id)), e);
-    }
-    if (status == PROFD_OK) {
-        status = sqlite_run(s, SQL_SEGMENT_WITHDRAW, VALUES(INTEGER(id), INTEGER(size)), e);
-    }
+    status = status ? status : sqlite_run(s, SQL_SEGMENT_PARTS_REMOVE, VALUES(INTEGER(id)), e);
+    status = status ? status : sqlite_run(s, SQL_SEGMENT_WITHDRAW, VALUES(INTEGER(id), INTEGER(size)), e);
     outgoing_amount_add(gone, &amount);
     return status;
 }
 
+/* --- A host that was restored from a backup: what it tells the centre about the time that it has lost, and what it
+ * does not forward because the centre may have it --- */
+
 #define GAP_HOURS_MOST (366 * INT64_C(24)) /* a clock that was wrong must not fill the database */
 
-/* The hours from the latest sign of life in the backup until now. */
-static enum profd_status find_gap(struct store *s, const struct sqlite_relay *r, int64_t *from, int64_t *to,
-                                  int64_t *now, struct profd_error *e)
+/* Finds the hours from the latest sign of life in the backup until now. */
+static enum profd_status find_gap(struct store *s, const struct relay_row *r, int64_t *from, int64_t *to, int64_t *now,
+                                  struct profd_error *e)
 {
     sqlite3_stmt *q;
     bool row = false;
@@ -459,30 +324,7 @@ static enum profd_status find_gap(struct store *s, const struct sqlite_relay *r,
     return PROFD_OK;
 }
 
-static enum profd_status add_mark(struct store *s, const uint8_t epoch[SEGMENT_EPOCH_SIZE], int64_t sequence,
-                                  int64_t hour, int64_t now, struct profd_error *e)
-{
-    uint8_t *bytes = NULL;
-    size_t size = 0;
-    enum profd_status status = outgoing_mark(SEGMENT_DROPPED, epoch, (uint64_t)sequence, hour, &bytes, &size, e);
-    if (status == PROFD_OK) {
-        status = sqlite_run(s, SQL_SEGMENT_ADD,
-                            VALUES(BLOB(epoch, SEGMENT_EPOCH_SIZE), INTEGER(sequence), INTEGER(0), INTEGER(hour),
-                                   INTEGER(now), INTEGER(size), INTEGER(hour * SQLITE_HOUR),
-                                   INTEGER((hour + 1) * SQLITE_HOUR)),
-                            e);
-    }
-    const int64_t id = sqlite3_last_insert_rowid(s->db);
-    if (status == PROFD_OK) {
-        status = sqlite_run(s, SQL_SEGMENT_BYTES_SET, VALUES(INTEGER(id), BLOB(bytes, size)), e);
-    }
-    free(bytes);
-    return status == PROFD_OK
-               ? sqlite_run(s, SQL_SEGMENT_STATE_SET, VALUES(INTEGER(id), INTEGER(SEGMENT_CLOSED), INTEGER(now)), e)
-               : status;
-}
-
-/* Of the hours from .. to: a year of them at most. */
+/* Adds a SEGMENT_DROPPED for each of these hours, the last year of them at most, in an epoch of its own. */
 static enum profd_status add_marks(struct store *s, int64_t from, int64_t to, int64_t now, struct profd_error *e)
 {
     uint8_t epoch[SEGMENT_EPOCH_SIZE];
@@ -494,337 +336,320 @@ static enum profd_status add_marks(struct store *s, int64_t from, int64_t to, in
         epoch[i] = (uint8_t)((uint64_t)now / 1000000000u >> (24 - 8 * i));
     }
     for (int64_t hour = from; hour <= to; hour++) {
-        TRY(add_mark(s, epoch, hour - from + 1, hour, now, e));
+        const int64_t sequence = hour - from + 1;
+        uint8_t *bytes = NULL;
+        size_t size = 0;
+        TRY(encode_key(SEGMENT_DROPPED, epoch, (uint64_t)sequence, hour, &bytes, &size, e));
+        enum profd_status status =
+            sqlite_run(s, SQL_SEGMENT_ADD,
+                       VALUES(BLOB(epoch, sizeof epoch), INTEGER(sequence), INTEGER(0), INTEGER(hour), INTEGER(now),
+                              INTEGER(size), INTEGER(hour * SQLITE_HOUR), INTEGER((hour + 1) * SQLITE_HOUR)),
+                       e);
+        const struct sqlite_value id = INTEGER(sqlite3_last_insert_rowid(s->db));
+        status = status ? status : sqlite_run(s, SQL_SEGMENT_BYTES_SET, VALUES(id, BLOB(bytes, size)), e);
+        free(bytes);
+        TRY(status);
+        TRY(sqlite_run(s, SQL_SEGMENT_STATE_SET, VALUES(id, INTEGER(SEGMENT_CLOSED), INTEGER(now)), e));
     }
     return PROFD_OK;
 }
 
-/* What began before then counts here only; the hours of the gap, and later those in which it is accepted, are marked.
- */
-static enum profd_status begin_apart(struct store *s, struct sqlite_relay *r, int64_t before, int64_t from, int64_t to,
+/* From now on, counts that began before this time count here only. The hours of the gap are marked now, and later those
+ * in which such counts are accepted. */
+static enum profd_status begin_apart(struct store *s, struct relay_row *r, int64_t before, int64_t from, int64_t to,
                                      int64_t now, struct profd_error *e)
 {
     TRY(add_marks(s, from, to, now, e));
     r->apart_before = before > r->apart_before ? before : r->apart_before;
     r->apart_hour = to;
-    return sqlite_relay_save(s, r, e);
+    return relay_save(s, r, e);
 }
 
 enum profd_status sqlite_relay_mark_gap(struct store *s, struct profd_error *e)
 {
-    struct sqlite_relay r;
+    struct relay_row r;
     struct timespec clock;
     int64_t from = 0, to = 0, now = 0;
-    TRY(sqlite_relay_load(s, &r, e));
+    TRY(relay_load(s, &r, e));
     if (!r.known || !r.active) {
         return PROFD_OK;
     }
     (void)clock_gettime(CLOCK_REALTIME, &clock); /* it cannot fail */
     TRY(sqlite_write_begin(s, e));
     enum profd_status status = find_gap(s, &r, &from, &to, &now, e);
-    if (status == PROFD_OK) {
-        status = begin_apart(s, &r, clock.tv_sec * SQLITE_SECOND + clock.tv_nsec, from, to, now, e);
-    }
+    const int64_t before = clock.tv_sec * SQLITE_SECOND + clock.tv_nsec;
+    status = status ? status : begin_apart(s, &r, before, from, to, now, e);
     return sqlite_write_end(s, status, e);
 }
 
-enum profd_status sqlite_relay_hold(struct store *s, struct sqlite_relay *r, struct profd_error *e)
-{
-    int64_t to = 0, now = 0;
-    r->held = (uint64_t)s->state.number + 1;
-    r->held_since = s->relay_since;
-    return find_gap(s, r, &r->held_hour, &to, &now, e);
-}
-
-enum profd_status sqlite_relay_judge(struct store *s, int64_t since, enum sqlite_fate *fate, struct profd_error *e)
-{
-    struct sqlite_relay r;
-    *fate = SQLITE_FORWARDED;
-    if (since == 0 || since >= s->relay_since) {
-        return PROFD_OK;
-    }
-    TRY(sqlite_relay_load(s, &r, e));
-    if (since < r.apart_before) {
-        *fate = SQLITE_APART;
-    } else if (r.held && since < r.held_since) {
-        *fate = SQLITE_HELD;
-    }
-    return PROFD_OK;
-}
-
-enum profd_status sqlite_relay_set_apart(struct store *s, int64_t end, const struct store_amount *amount,
-                                         struct profd_error *e)
-{
-    struct sqlite_relay r;
-    const int64_t hour = end / SQLITE_HOUR;
-    enum profd_status status = sqlite_relay_load(s, &r, e);
-    if (status == PROFD_OK && hour > r.apart_hour) {
-        status = add_marks(s, r.apart_hour + 1, hour, end, e);
-        r.apart_hour = hour;
-    }
-    outgoing_amount_add(&r.withdrawn, amount);
-    return status == PROFD_OK ? sqlite_relay_save(s, &r, e) : status;
-}
-
-enum profd_status sqlite_relay_reject_held(struct store *s, struct sqlite_relay *r, struct profd_error *e)
-{
-    int64_t from = 0, to = 0, now = 0;
-    bool found = true;
-    TRY(find_gap(s, r, &from, &to, &now, e));
-    while (found) {
-        sqlite3_stmt *q;
-        TRY(sqlite_first(s, SQL_SEGMENT_HELD_NEXT, NULL, 0, &q, &found, e));
-        if (found) {
-            TRY(sqlite_segment_reduce(s, q, SEGMENT_DROPPED, &r->withdrawn, e));
-        }
-    }
-    const int64_t held_hour = r->held_hour < to ? r->held_hour : to;
-    return begin_apart(s, r, r->held_since, held_hour, to, now, e);
-}
+/* --- Open segments: accepted uploads are added as parts, which are folded into the segment's bytes periodically --- */
 
 #define PARTS_MOST (1 << 24) /* numbers of parts of one segment; they begin again when parts are folded */
 
-/* An open segment's row. */
-struct open_segment {
-    int64_t id;
-    struct store_amount amount;
-    uint64_t weight, parts, part_bytes, stack_ticks;
-};
+/* Parts are folded when they are more than this, and more than what they are to be folded into. */
+#define FOLD_PARTS 256u
+#define FOLD_BYTES (256u << 10)
 
-static enum profd_status find_open(struct store *s, int64_t series, int64_t end, bool held, struct open_segment *out,
-                                   bool *found, struct profd_error *e)
-{
-    sqlite3_stmt *q;
-    *found = false;
-    TRY(sqlite_first(
-        s, held ? SQL_SEGMENT_HELD_FIND : SQL_SEGMENT_OPEN_FIND,
-        VALUES(INTEGER(series), INTEGER(end / SQLITE_HOUR), BLOB(s->relay_epoch, sizeof s->relay_epoch), INTEGER(end)),
-        &q, found, e));
-    if (*found) {
-        *out = (struct open_segment){.id = sqlite3_column_int64(q, 0),
-                                     .amount = sqlite_amount(q, 1),
-                                     .weight = (uint64_t)sqlite3_column_int64(q, 4),
-                                     .parts = (uint64_t)sqlite3_column_int64(q, 5),
-                                     .part_bytes = (uint64_t)sqlite3_column_int64(q, 6),
-                                     .stack_ticks = (uint64_t)sqlite3_column_int64(q, 7)};
-        sqlite_finish(q);
-    }
-    return PROFD_OK;
-}
+#define APART (5 * SQLITE_SECOND) /* acknowledgements of one connection are closer together */
 
-/* Opens a segment and assigns its number. */
-static enum profd_status open_new(struct store *s, const struct store_upload *u, int64_t series,
-                                  struct open_segment *out, struct profd_error *e)
+/* Opens a segment for the upload and assigns its number; it has no counts yet. */
+static enum profd_status open_segment(struct store *s, const struct store_upload *u, int64_t series, int64_t *id,
+                                      struct profd_error *e)
 {
-    int64_t sequence = 0, since, until;
+    static const int minutes[] = {1, 5, 15};
+    int64_t sequence = 0, width = SEGMENT_HOUR;
     bool found = false;
     uint8_t *bytes = NULL;
     size_t size = 0;
-    enum profd_status status = sqlite_find(s, SQL_RELAY_NUMBER, NULL, 0, &sequence, &found, e);
-    if (status == PROFD_OK && !found) {
-        status = profd_error_set(e, PROFD_DAMAGED, "database %s: table relay is empty", s->path);
+    TRY(sqlite_find(s, SQL_RELAY_NUMBER, NULL, 0, &sequence, &found, e));
+    if (!found) {
+        return profd_error_set(e, PROFD_DAMAGED, "database %s: table relay is empty", s->path);
     }
-    if (status == PROFD_OK) {
-        status = outgoing_open(u, s->relay_epoch, (uint64_t)sequence, &bytes, &size, e);
+    struct message_build *builds = calloc(u->build_count + 1, sizeof *builds);
+    struct message_label *labels = calloc(u->label_count + 1, sizeof *labels);
+    enum profd_status status = builds && labels ? PROFD_OK : profd_no_memory(e);
+    for (size_t i = 0; !status && i < u->build_count; i++) {
+        /* A name that is not valid text is left out; it identifies nothing. */
+        const char *name = u->builds[i].name;
+        const bool valid = utf8_valid((const uint8_t *)name, strlen(name));
+        builds[i] = (struct message_build){u->builds[i].id.text, valid ? name : ""};
     }
-    outgoing_slice(&s->relay_pace, u, &since, &until);
-    if (status == PROFD_OK) {
+    for (size_t i = 0; !status && i < u->label_count; i++) {
+        labels[i] = (struct message_label){u->labels[i].name, u->labels[i].value};
+    }
+    if (!status) {
+        struct segment segment = {.kind = SEGMENT_COUNTS,
+                                  .sequence = (uint64_t)sequence,
+                                  .uid = u->uid,
+                                  .first = u->start,
+                                  .last = u->end,
+                                  .ended = u->end,
+                                  .program = u->program,
+                                  .build_count = u->build_count,
+                                  .builds = builds,
+                                  .label_count = u->label_count,
+                                  .labels = labels,
+                                  .counts = {.sorted = true}};
+        memcpy(segment.epoch, s->relay_epoch, sizeof segment.epoch);
+        status = encode_sum(&segment, &(struct counts_shares){NULL, NULL, NULL}, &bytes, &size, e);
+    }
+    free(builds);
+    free(labels);
+
+    /* The ends of all windows in it lie in one slice of time, which is as wide as the centre's acknowledgements are
+     * apart, so that a centre that is far away gets few segments. */
+    s->relay_pace.acknowledged = s->relay_pace.acknowledged != 0 ? s->relay_pace.acknowledged : u->received;
+    const int64_t elapsed = u->received - s->relay_pace.acknowledged,
+                  apart = elapsed > s->relay_pace.apart ? elapsed : s->relay_pace.apart;
+    for (size_t i = sizeof minutes / sizeof minutes[0];
+         i-- > 0 && apart <= minutes[i] * SQLITE_MINUTE && u->end / SQLITE_HOUR >= u->received / SQLITE_HOUR - 1;) {
+        width = minutes[i] * SQLITE_MINUTE;
+    }
+    const int64_t since = u->end - u->end % width;
+    if (!status) {
         status = sqlite_run(s, SQL_SEGMENT_ADD,
                             VALUES(BLOB(s->relay_epoch, sizeof s->relay_epoch), INTEGER(sequence), INTEGER(series),
                                    INTEGER(u->end / SQLITE_HOUR), INTEGER(u->received), INTEGER(size), INTEGER(since),
-                                   INTEGER(until)),
+                                   INTEGER(since + width)),
                             e);
     }
-    *out = (struct open_segment){.id = sqlite3_last_insert_rowid(s->db)};
-    if (status == PROFD_OK) {
-        status = sqlite_run(s, SQL_SEGMENT_BYTES_SET, VALUES(INTEGER(out->id), BLOB(bytes, size)), e);
-    }
+    *id = sqlite3_last_insert_rowid(s->db);
+    status = status ? status : sqlite_run(s, SQL_SEGMENT_BYTES_SET, VALUES(INTEGER(*id), BLOB(bytes, size)), e);
     free(bytes);
     return status;
 }
 
-static enum profd_status add_part(struct store *s, struct open_segment *to, const struct outgoing_chunk *c,
-                                  struct profd_error *e)
+/* Adds a chunk to the open segment of the series and slice. A segment that could become too large is closed, and
+ * another one opened. held: to one that is held back (segments.h). */
+static enum profd_status add_chunk(struct store *s, const struct store_upload *u, int64_t series, uint32_t inexact,
+                                   const struct chunk *c, bool held, struct profd_error *e)
 {
-    const struct outgoing_part *p = &c->part;
-    bool ignored = false;
-    enum profd_status status =
-        sqlite_run(s, SQL_SEGMENT_PART_ADD,
-                   VALUES(INTEGER(to->id * PARTS_MOST + (int64_t)to->parts), INTEGER(p->group), INTEGER(p->start),
-                          INTEGER(p->end - p->start), INTEGER(p->inexact), INTEGER(p->uploads), INTEGER(p->started),
-                          BLOB(p->counts, p->counts_size)),
-                   e);
-    outgoing_amount_add(&to->amount, &c->amount);
-    sum_add(&to->stack_ticks, c->stack_ticks, &ignored);
-    to->weight += c->weight;
-    to->parts++;
-    to->part_bytes += p->counts_size;
-    return status == PROFD_OK
-               ? sqlite_run(s, SQL_SEGMENT_SUMS_SET,
-                            VALUES(INTEGER(to->id), INTEGER(to->amount.uploads), INTEGER(to->amount.ticks),
-                                   INTEGER(to->amount.calls), INTEGER(to->weight), INTEGER(to->parts),
-                                   INTEGER(to->part_bytes), INTEGER(to->stack_ticks)),
-                            e)
-               : status;
-}
-
-/* A segment that could become too large is closed, and another one opened. */
-static enum profd_status add_chunk(struct store *s, const struct store_upload *u, int64_t series,
-                                   const struct outgoing_chunk *c, bool held, struct profd_error *e)
-{
-    struct open_segment to;
-    bool found;
-    TRY(find_open(s, series, u->end, held, &to, &found, e));
-    if (found && (to.weight + c->weight > LIMIT_SEGMENT_ROWS || to.parts + 1 >= PARTS_MOST)) {
+    sqlite3_stmt *q;
+    bool found = false, ignored = false;
+    int64_t id = 0;
+    struct store_amount amount = {0};
+    uint64_t weight = 0, parts = 0, part_bytes = 0, stack_ticks = 0;
+    TRY(sqlite_first(s, held ? SQL_SEGMENT_HELD_FIND : SQL_SEGMENT_OPEN_FIND,
+                     VALUES(INTEGER(series), INTEGER(u->end / SQLITE_HOUR), BLOB(s->relay_epoch, sizeof s->relay_epoch),
+                            INTEGER(u->end)),
+                     &q, &found, e));
+    if (found) {
+        id = sqlite3_column_int64(q, 0);
+        amount = sqlite_amount(q, 1);
+        weight = (uint64_t)sqlite3_column_int64(q, 4);
+        parts = (uint64_t)sqlite3_column_int64(q, 5);
+        part_bytes = (uint64_t)sqlite3_column_int64(q, 6);
+        stack_ticks = (uint64_t)sqlite3_column_int64(q, 7);
+        sqlite_finish(q);
+    }
+    if (found && (weight + c->weight > LIMIT_SEGMENT_ROWS || parts + 1 >= PARTS_MOST)) {
         TRY(held ? PROFD_OK
                  : sqlite_run(s, SQL_SEGMENT_STATE_SET,
-                              VALUES(INTEGER(to.id), INTEGER(SEGMENT_CLOSED), INTEGER(u->received)), e));
+                              VALUES(INTEGER(id), INTEGER(SEGMENT_CLOSED), INTEGER(u->received)), e));
+        amount = (struct store_amount){0};
+        weight = parts = part_bytes = stack_ticks = 0;
         found = false;
     }
     if (!found) {
-        TRY(open_new(s, u, series, &to, e));
-        if (held) {
-            TRY(sqlite_run(s, SQL_SEGMENT_STATE_SET,
-                           VALUES(INTEGER(to.id), INTEGER(SEGMENT_HELD), INTEGER(u->received)), e));
-        }
+        TRY(open_segment(s, u, series, &id, e));
+        TRY(!held ? PROFD_OK
+                  : sqlite_run(s, SQL_SEGMENT_STATE_SET,
+                               VALUES(INTEGER(id), INTEGER(SEGMENT_HELD), INTEGER(u->received)), e));
     }
-    return add_part(s, &to, c, e);
+    TRY(sqlite_run(s, SQL_SEGMENT_PART_ADD,
+                   VALUES(INTEGER(id * PARTS_MOST + (int64_t)parts), INTEGER(u->group), INTEGER(u->start),
+                          INTEGER(u->end - u->start), INTEGER(inexact), INTEGER(c->amount.uploads), INTEGER(c->started),
+                          BLOB(c->counts, c->counts_size)),
+                   e));
+    outgoing_amount_add(&amount, &c->amount);
+    sum_add(&stack_ticks, c->stack_ticks, &ignored);
+    return sqlite_run(s, SQL_SEGMENT_SUMS_SET,
+                      VALUES(INTEGER(id), AMOUNT(amount), INTEGER(weight + c->weight), INTEGER(parts + 1),
+                             INTEGER(part_bytes + c->counts_size), INTEGER(stack_ticks)),
+                      e);
 }
 
 enum profd_status sqlite_segment_add(struct store *s, const struct store_upload *u, int64_t series,
                                      const struct sqlite_sums *one, struct profd_error *e)
 {
-    const struct outgoing_chunk *chunks;
     const struct store_amount amount = {one->uploads, one->ticks, one->calls};
-    size_t n = 0;
-    enum sqlite_fate fate;
-    TRY(sqlite_relay_judge(s, u->since, &fate, e));
-    if (fate == SQLITE_APART) {
-        return sqlite_relay_set_apart(s, u->end, &amount, e);
-    }
-    struct arena *a = arena_new(0);
-    enum profd_status status =
-        a ? outgoing_split(a, u, &amount, one->processes, one->inexact, &chunks, &n, e) : profd_no_memory(e);
-    for (size_t i = 0; status == PROFD_OK && i < n; i++) {
-        status = add_chunk(s, u, series, &chunks[i], fate == SQLITE_HELD, e);
-    }
-    arena_free(a);
-    return status;
-}
-
-static enum profd_status add_parts(struct store *s, int64_t id, struct outgoing_sum *sum, struct profd_error *e)
-{
-    sqlite3_stmt *q;
-    TRY(sqlite_start(s, SQL_SEGMENT_PARTS, VALUES(INTEGER(id)), &q, e));
-    enum profd_status status = PROFD_OK;
-    while (sqlite_row(s, q, &status, e)) {
-        struct outgoing_part p = {.group = (uint32_t)sqlite3_column_int64(q, 0),
-                                  .start = sqlite3_column_int64(q, 1),
-                                  .end = sqlite3_column_int64(q, 1) + sqlite3_column_int64(q, 2),
-                                  .inexact = (uint32_t)sqlite3_column_int64(q, 3),
-                                  .uploads = (uint64_t)sqlite3_column_int64(q, 4),
-                                  .started = (uint64_t)sqlite3_column_int64(q, 5)};
-        p.counts = sqlite_blob(q, 6, &p.counts_size);
-        struct profd_error why;
-        status = outgoing_sum_add(sum, &p, &why);
-        if (status != PROFD_OK) {
-            sqlite_finish(q);
-            return profd_error_set(e, status, "%s", why.sentence);
+    bool held = false;
+    if (u->since != 0 && u->since < s->relay_since) {
+        struct relay_row r;
+        const int64_t hour = u->end / SQLITE_HOUR;
+        TRY(relay_load(s, &r, e));
+        held = r.held && u->since < r.held_since;
+        if (u->since < r.apart_before) { /* it counts here only: it is withdrawn, and its hour is marked */
+            if (hour > r.apart_hour) {
+                TRY(add_marks(s, r.apart_hour + 1, hour, u->end, e));
+                r.apart_hour = hour;
+            }
+            outgoing_amount_add(&r.withdrawn, &amount);
+            return relay_save(s, &r, e);
         }
     }
-    return status;
-}
 
-static enum profd_status begin_sum(struct store *s, int64_t id, struct outgoing_sum *sum, struct profd_error *e)
-{
-    sqlite3_stmt *q;
-    bool row = false;
-    size_t n;
-    *sum = (struct outgoing_sum){.arena = NULL};
-    TRY(sqlite_first(s, SQL_SEGMENT_BYTES_GET, VALUES(INTEGER(id)), &q, &row, e));
-    const uint8_t *bytes = row ? sqlite_blob(q, 0, &n) : NULL;
-    enum profd_status status = row ? outgoing_sum_begin(sum, bytes, n, e)
-                                   : profd_error_set(e, PROFD_DAMAGED, "database %s: outgoing upload %lld has no bytes",
-                                                     s->path, (long long)id);
-    if (row) {
-        sqlite_finish(q);
+    struct counts c;
+    enum profd_status status = counts_decode(u->counts, u->counts_size, (uint32_t)u->build_count, &c, e);
+    if (status) {
+        return status == PROFD_NO_MEMORY ? status : profd_error_wrap(e, PROFD_INTERNAL, "an upload that was accepted");
     }
+    struct cutting x = {.arena = arena_new(0)};
+    const uint64_t weight = weight_of(&c);
+    struct chunk whole = {.counts = u->counts,
+                          .counts_size = u->counts_size,
+                          .amount = amount,
+                          .stack_ticks = sum_all(c.node_ticks, c.node_count),
+                          .weight = (uint32_t)weight};
+    if (!x.arena) {
+        status = profd_no_memory(e);
+    } else if (weight > LIMIT_SEGMENT_ROWS) {
+        status = cut_all(&x, &c, e);
+    } else {
+        x.chunks = &whole;
+        x.count = 1;
+    }
+    counts_done(&c);
+    for (uint32_t i = 0; !status && i < x.count; i++) {
+        /* Only the first counts the upload and its processes. */
+        x.chunks[i].amount.uploads = i == 0 ? amount.uploads : 0;
+        x.chunks[i].started = i == 0 ? one->processes : 0;
+        status = add_chunk(s, u, series, one->inexact & INEXACT_SENT, &x.chunks[i], held, e);
+    }
+    arena_free(x.arena);
     return status;
 }
 
-enum profd_status sqlite_segment_fold(struct store *s, int64_t id, bool *readable, struct profd_error *e)
+/* Folds the parts of a segment into its bytes. *readable: false, and nothing has changed, if it is damaged. */
+static enum profd_status fold_segment(struct store *s, int64_t id, bool *readable, struct profd_error *e)
 {
-    struct outgoing_sum sum;
+    struct segment_fold sum = {.arena = arena_new(0)};
+    struct segment *to = &sum.segment;
     uint8_t *bytes = NULL;
-    size_t size = 0;
+    size_t size = 0, n;
     uint32_t weight = 0;
-    enum profd_status status = begin_sum(s, id, &sum, e);
-    if (status == PROFD_OK) {
-        status = add_parts(s, id, &sum, e);
+    sqlite3_stmt *q = NULL;
+    bool row = false;
+    struct counts_shares spread;
+    enum profd_status status =
+        sum.arena ? sqlite_first(s, SQL_SEGMENT_BYTES_GET, VALUES(INTEGER(id)), &q, &row, e) : profd_no_memory(e);
+    if (!status) {
+        const uint8_t *before = row ? sqlite_blob(q, 0, &n) : NULL;
+        status = row ? damaged(segment_decode(before, n, to, e), e)
+                     : profd_error_set(e, PROFD_DAMAGED, "database %s: outgoing upload %lld has no bytes", s->path,
+                                       (long long)id);
     }
-    if (status == PROFD_OK && sum.parts > 0) {
-        status = outgoing_sum_finish(&sum, &bytes, &size, &weight, e);
+    if (!status) {
+        sum.sum = rollup_sum_new(sum.arena);
+        status = sum.sum ? PROFD_OK : profd_no_memory(e);
     }
-    const bool changed = status == PROFD_OK && sum.parts > 0;
-    outgoing_sum_done(&sum);
-    *readable = s->broken != PROFD_OK || status != PROFD_DAMAGED;
-    if (!*readable) {
-        return PROFD_OK;
+    if (!status && to->kind == SEGMENT_COUNTS) {
+        status = rollup_decode_spread(sum.arena, &to->counts, to->shares.data, to->shares.size, &spread, e);
+        status = status ? status : rollup_sum_add(sum.sum, &to->counts, &spread, e);
     }
-    if (changed) {
-        status = sqlite_run(s, SQL_SEGMENT_BYTES_SET, VALUES(INTEGER(id), BLOB(bytes, size)), e);
+    sqlite_finish(q); /* only now, because the shares are bytes of the row */
+    status = status ? status : sqlite_start(s, SQL_SEGMENT_PARTS, VALUES(INTEGER(id)), &q, e);
+    while (!status && sqlite_row(s, q, &status, e)) {
+        const uint32_t group = (uint32_t)sqlite3_column_int64(q, 0);
+        const int64_t start = sqlite3_column_int64(q, 1), end = start + sqlite3_column_int64(q, 2);
+        const uint8_t *counts = sqlite_blob(q, 6, &n);
+        struct counts c;
+        bool stopped = false;
+        status = damaged(counts_decode(counts, n, (uint32_t)to->build_count, &c, e), e);
+        if (status) {
+            break;
+        }
+        status = rollup_sum_add_upload(sum.sum, &c, ++sum.chunks, group, e);
+        counts_done(&c);
+        to->first = start < to->first ? start : to->first;
+        to->last = end > to->last ? end : to->last;
+        to->ended = end < to->ended ? end : to->ended;
+        sum_add(&to->uploads, (uint64_t)sqlite3_column_int64(q, 4), &stopped);
+        sum_add(&to->processes[group % SEGMENT_GROUPS], (uint64_t)sqlite3_column_int64(q, 5), &stopped);
+        to->inexact |= (uint32_t)sqlite3_column_int64(q, 3) | (stopped ? (uint32_t)INEXACT_SATURATED : 0);
     }
+    sqlite_finish(q);
+    const bool changes = !status && sum.chunks > 0;
+    if (changes) {
+        status = segment_fold_finish(&sum, &bytes, &size, &weight, e);
+    }
+    segment_done(to);
+    arena_free(sum.arena);
+    *readable = s->broken || status != PROFD_DAMAGED;
+    if (!*readable || !changes || status) {
+        free(bytes);
+        return *readable ? status : PROFD_OK;
+    }
+    status = sqlite_run(s, SQL_SEGMENT_BYTES_SET, VALUES(INTEGER(id), BLOB(bytes, size)), e);
     free(bytes);
-    if (changed && status == PROFD_OK) {
-        status = sqlite_run(s, SQL_SEGMENT_PARTS_REMOVE, VALUES(INTEGER(id)), e);
-    }
-    /* Folding keeps the ticks of stacks, unless those of more clocks are left out than fit. */
-    return changed && status == PROFD_OK ? sqlite_run(s, SQL_SEGMENT_FOLDED,
-                                                      VALUES(INTEGER(id), INTEGER(weight), INTEGER(size),
-                                                             sum.clocks_full ? INTEGER(sum.stack_ticks) : NOTHING),
-                                                      e)
-                                         : status;
-}
-
-enum profd_status sqlite_segment_fold_next(struct store *s, bool *more, struct profd_error *e)
-{
-    int64_t id = 0;
-    bool readable;
-    TRY(sqlite_find(s, SQL_SEGMENT_TO_FOLD, VALUES(INTEGER(OUTGOING_PARTS), INTEGER(OUTGOING_PART_BYTES)), &id, more,
-                    e));
-    if (!*more) {
-        return PROFD_OK;
-    }
-    TRY(sqlite_segment_fold(s, id, &readable, e));
-    return !readable
-               ? sqlite_run(s, SQL_SEGMENT_STATE_SET, VALUES(INTEGER(id), INTEGER(SEGMENT_UNREADABLE), INTEGER(0)), e)
-               : PROFD_OK;
-}
-
-/* Of the next segment of the series, only its key remains. */
-static enum profd_status withdraw_one(struct store *s, int64_t series, struct store_amount *withdrawn, bool *found,
-                                      struct profd_error *e)
-{
-    sqlite3_stmt *q;
-    TRY(sqlite_first(s, SQL_SEGMENT_OF_SERIES, VALUES(INTEGER(series)), &q, found, e));
-    return *found ? sqlite_segment_reduce(s, q, SEGMENT_WITHDRAWN, withdrawn, e) : PROFD_OK;
+    status = status ? status : sqlite_run(s, SQL_SEGMENT_PARTS_REMOVE, VALUES(INTEGER(id)), e);
+    /* Folding keeps the ticks of stacks, except those of clocks that do not fit. */
+    return status ? status
+                  : sqlite_run(s, SQL_SEGMENT_FOLDED,
+                               VALUES(INTEGER(id), INTEGER(weight), INTEGER(size),
+                                      sum.clocks_full ? INTEGER(sum.stack_ticks) : NOTHING),
+                               e);
 }
 
 enum profd_status sqlite_segment_withdraw(struct store *s, int64_t series, struct profd_error *e)
 {
-    struct sqlite_relay r;
+    struct relay_row r;
     bool found = true;
-    TRY(sqlite_relay_load(s, &r, e));
+    TRY(relay_load(s, &r, e));
     if (!r.known) {
         return PROFD_OK;
     }
     while (found) {
-        TRY(withdraw_one(s, series, &r.withdrawn, &found, e));
+        sqlite3_stmt *q;
+        TRY(sqlite_first(s, SQL_SEGMENT_OF_SERIES, VALUES(INTEGER(series)), &q, &found, e));
+        TRY(found ? reduce_segment(s, q, SEGMENT_WITHDRAWN, &r.withdrawn, e) : PROFD_OK);
     }
-    return sqlite_relay_save(s, &r, e);
+    return relay_save(s, &r, e);
 }
 
-/* Adds up the segments by state; out has what the table relay lacks. pending: segments that are not acknowledged. */
+/* --- The epoch of a start, sealing, acknowledgements, retention --- */
+
+/* Adds up the segments by state, into members of *out that table relay lacks. *pending: those not acknowledged. */
 static enum profd_status sum_states(struct store *s, struct store_relay *out, struct store_amount *pending,
                                     struct profd_error *e)
 {
@@ -850,53 +675,43 @@ static enum profd_status sum_states(struct store *s, struct store_relay *out, st
     return status;
 }
 
-static struct store_amount accepted_of(const struct sqlite_state *t)
-{
-    return (struct store_amount){t->uploads, t->ticks, t->calls};
-}
-
-/* Uploads that were accepted and belong to no segment were accepted while nothing was forwarded. */
-static enum profd_status settle_outside(struct store *s, struct sqlite_relay *r, struct profd_error *e)
-{
-    struct store_relay ignored = {.active = false};
-    struct store_amount pending = {0};
-    enum profd_status status = sum_states(s, &ignored, &pending, e);
-    r->outside = accepted_of(&s->state);
-    outgoing_amount_subtract(&r->outside, &r->acknowledged);
-    outgoing_amount_subtract(&r->outside, &r->withdrawn);
-    outgoing_amount_subtract(&r->outside, &pending);
-    return status;
-}
-
 enum profd_status sqlite_relay_settle(struct store *s, struct profd_error *e)
 {
-    struct sqlite_relay r;
-    enum profd_status status = sqlite_relay_load(s, &r, e);
+    struct relay_row r;
+    TRY(relay_load(s, &r, e));
     const bool begins = s->relaying && (!r.active || memcmp(r.epoch, s->relay_epoch, sizeof r.epoch) != 0);
     const bool ends = !s->relaying && r.active;
-    if (status == PROFD_OK && begins && !r.active) {
-        status = settle_outside(s, &r, e);
+    if (begins && !r.active) {
+        /* Uploads that were accepted and belong to no segment were accepted while nothing was forwarded. */
+        struct store_relay ignored = {.active = false};
+        struct store_amount pending = {0};
+        TRY(sum_states(s, &ignored, &pending, e));
+        r.outside = (struct store_amount){s->state.uploads, s->state.ticks, s->state.calls};
+        amount_subtract(&r.outside, &r.acknowledged);
+        amount_subtract(&r.outside, &r.withdrawn);
+        amount_subtract(&r.outside, &pending);
     }
-    if (status == PROFD_OK && s->relaying && s->relay_unresolved && !r.held) {
-        status = sqlite_relay_hold(s, &r, e); /* of the epoch before */
+    if (s->relaying && s->relay_unresolved && !r.held) { /* differences that began before the start are held */
+        int64_t to = 0, now = 0;
+        r.held = (uint64_t)s->state.number + 1;
+        r.held_since = s->relay_since;
+        TRY(find_gap(s, &r, &r.held_hour, &to, &now, e));
     }
     if (begins) {
         r.sequence = 0;
         memcpy(r.epoch, s->relay_epoch, sizeof r.epoch);
     }
     r.active = s->relaying;
-    if (status == PROFD_OK && (begins || ends)) {
-        status = sqlite_relay_save(s, &r, e);
-    }
-    s->relay_settled = status == PROFD_OK;
-    return status;
+    TRY(begins || ends ? relay_save(s, &r, e) : PROFD_OK);
+    s->relay_settled = true;
+    return PROFD_OK;
 }
 
 enum profd_status store_relay_begin(struct store *s, const uint8_t epoch[SEGMENT_EPOCH_SIZE], int64_t since,
                                     struct profd_error *e)
 {
     (void)e;
-    if (!s->relaying) { /* otherwise another machine has the epoch before */
+    if (!s->relaying) { /* a new epoch of the same run means that another machine has the old one */
         s->relay_unresolved = true;
         s->relay_since = since;
     }
@@ -906,109 +721,59 @@ enum profd_status store_relay_begin(struct store *s, const uint8_t epoch[SEGMENT
     return PROFD_OK;
 }
 
-static enum profd_status resolve(struct store *s, const struct store_verdict *verdict, struct profd_error *e)
-{
-    struct sqlite_relay r;
-    TRY(s->relay_settled ? PROFD_OK : sqlite_relay_settle(s, e));
-    TRY(sqlite_relay_load(s, &r, e));
-    TRY(verdict->went_back ? sqlite_relay_reject_held(s, &r, e) : sqlite_run(s, SQL_SEGMENT_HELD_RELEASE, NULL, 0, e));
-    r.held = 0;
-    TRY(sqlite_relay_save(s, &r, e));
-    if (verdict->went_back && (int64_t)verdict->number > s->state.number) {
-        s->state.number = (int64_t)verdict->number;
-        TRY(sqlite_save_state(s, e));
-    }
-    return PROFD_OK;
-}
-
 enum profd_status store_relay_resolve(struct store *s, const struct store_verdict *verdict, bool *apart,
                                       struct profd_error *e)
 {
-    struct sqlite_relay r;
-    enum profd_status status = sqlite_relay_load(s, &r, e);
+    struct relay_row r;
+    int64_t from = 0, to = 0, now = 0;
     *apart = false;
-    if (status != PROFD_OK || (!r.held && (!s->relay_unresolved || !verdict->went_back))) {
-        s->relay_unresolved &= status != PROFD_OK;
-        return status;
+    TRY(relay_load(s, &r, e));
+    if (!r.held && (!s->relay_unresolved || !verdict->went_back)) {
+        s->relay_unresolved = false;
+        return PROFD_OK;
     }
     TRY(sqlite_write_begin(s, e));
-    TRY(sqlite_write_end(s, resolve(s, verdict, e), e));
+    enum profd_status status = s->relay_settled ? PROFD_OK : sqlite_relay_settle(s, e);
+    status = status ? status : relay_load(s, &r, e);
+    if (!status && !verdict->went_back) {
+        status = sqlite_run(s, SQL_SEGMENT_HELD_RELEASE, NULL, 0, e);
+    } else if (!status) {
+        status = find_gap(s, &r, &from, &to, &now, e);
+        for (bool found = true; !status && found;) {
+            sqlite3_stmt *q;
+            status = sqlite_first(s, SQL_SEGMENT_HELD_NEXT, NULL, 0, &q, &found, e);
+            if (!status && found) {
+                status = reduce_segment(s, q, SEGMENT_DROPPED, &r.withdrawn, e);
+            }
+        }
+        from = r.held_hour < to ? r.held_hour : to;
+        status = status ? status : begin_apart(s, &r, r.held_since, from, to, now, e);
+    }
+    if (!status) {
+        r.held = 0;
+        status = relay_save(s, &r, e);
+    }
+    if (!status && verdict->went_back && (int64_t)verdict->number > s->state.number) {
+        s->state.number = (int64_t)verdict->number;
+        status = sqlite_save_state(s, e);
+    }
+    TRY(sqlite_write_end(s, status, e));
     *apart = verdict->went_back;
     s->relay_unresolved = false;
     return PROFD_OK;
-}
-
-/* A row of SQL_SEGMENT_KEPT_NEXT. */
-struct kept {
-    int64_t id, sequence, hour, size;
-    uint8_t epoch[SEGMENT_EPOCH_SIZE];
-    bool removed, rejected;
-    struct store_amount amount;
-};
-
-static enum profd_status next_kept(struct store *s, struct kept *out, bool *found, struct profd_error *e)
-{
-    sqlite3_stmt *q;
-    TRY(sqlite_first(s, SQL_SEGMENT_KEPT_NEXT, NULL, 0, &q, found, e));
-    if (!*found) {
-        return PROFD_OK;
-    }
-    *out = (struct kept){.id = sqlite3_column_int64(q, 0),
-                         .sequence = sqlite3_column_int64(q, 2),
-                         .hour = sqlite3_column_int64(q, 3),
-                         .removed = sqlite3_column_int64(q, 4) == SEGMENT_REMOVED,
-                         .amount = sqlite_amount(q, 5),
-                         .rejected = sqlite3_column_int64(q, 8) != STORE_SEGMENT_COUNTED,
-                         .size = sqlite3_column_int64(q, 9)};
-    enum profd_status status = sqlite_segment_epoch(s, q, 1, out->epoch, e);
-    sqlite_finish(q);
-    return status;
-}
-
-/* Seals an acknowledged segment again; of one that was removed, only its key. */
-static enum profd_status seal_again(struct store *s, struct sqlite_relay *r, struct kept *k, struct profd_error *e)
-{
-    enum profd_status status = PROFD_OK;
-    if (k->removed) {
-        uint8_t *bytes = NULL;
-        size_t size = 0;
-        status = outgoing_mark(SEGMENT_DROPPED, k->epoch, (uint64_t)k->sequence, k->hour, &bytes, &size, e);
-        if (status == PROFD_OK) {
-            status = sqlite_run(s, SQL_SEGMENT_BYTES_SET, VALUES(INTEGER(k->id), BLOB(bytes, size)), e);
-        }
-        free(bytes);
-        k->size = (int64_t)size;
-    } else {
-        outgoing_amount_subtract(&r->acknowledged, &k->amount);
-        if (k->rejected) {
-            outgoing_amount_subtract(&r->rejected, &k->amount);
-        }
-    }
-    return status == PROFD_OK ? sqlite_run(s, SQL_SEGMENT_AGAIN, VALUES(INTEGER(k->id), INTEGER(k->size)), e) : status;
-}
-
-static enum profd_status seal_all_again(struct store *s, struct sqlite_relay *r, uint64_t *again, struct profd_error *e)
-{
-    struct kept k;
-    bool found = true;
-    enum profd_status status = PROFD_OK;
-    while (status == PROFD_OK && (status = next_kept(s, &k, &found, e)) == PROFD_OK && found) {
-        status = seal_again(s, r, &k, e);
-        ++*again;
-    }
-    return status;
 }
 
 enum profd_status store_relay_meet(struct store *s, const uint8_t centre[STORE_CENTRE_SIZE],
                                    const uint8_t incarnation[STORE_INCARNATION_SIZE], uint64_t backup, uint64_t *again,
                                    struct profd_error *e)
 {
-    struct sqlite_relay r;
+    enum { ID, EPOCH, SEQUENCE, HOUR, STATE, UPLOADS, OUTCOME = UPLOADS + 3, SIZE };
+    struct relay_row r;
     uint64_t count = 0;
-    enum profd_status status = sqlite_relay_load(s, &r, e);
     *again = 0;
-    if (status != PROFD_OK || !r.known) {
-        return status;
+    TRY(relay_load(s, &r, e));
+    if (!r.known) {
+        return PROFD_OK;
     }
     if (centre && r.has_centre && memcmp(r.centre, centre, sizeof r.centre) != 0) {
         return profd_error_set(e, PROFD_REFUSED, "the relay has reached another centre than that of this host");
@@ -1017,12 +782,37 @@ enum profd_status store_relay_meet(struct store *s, const uint8_t centre[STORE_C
     if (same && backup <= r.backup && (!centre || r.has_centre)) {
         return PROFD_OK;
     }
-    status = sqlite_write_begin(s, e);
-    if (status != PROFD_OK) {
-        return status;
-    }
-    if (!same && r.met) {
-        status = seal_all_again(s, &r, &count, e);
+    TRY(sqlite_write_begin(s, e));
+    enum profd_status status = PROFD_OK;
+    /* The centre was restored, and may lack segments that it has acknowledged. They are sealed again; of those that
+     * were removed here, only the key. */
+    for (bool found = !same && r.met; !status && found;) {
+        uint8_t epoch[SEGMENT_EPOCH_SIZE], *bytes = NULL;
+        sqlite3_stmt *q;
+        status = sqlite_first(s, SQL_SEGMENT_KEPT_NEXT, NULL, 0, &q, &found, e);
+        if (status || !found) {
+            break;
+        }
+        const struct sqlite_value id = INTEGER(sqlite3_column_int64(q, ID));
+        const bool removed = sqlite3_column_int64(q, STATE) == SEGMENT_REMOVED,
+                   rejected = sqlite3_column_int64(q, OUTCOME) != STORE_SEGMENT_COUNTED;
+        const struct store_amount amount = sqlite_amount(q, UPLOADS);
+        const int64_t sequence = sqlite3_column_int64(q, SEQUENCE), hour = sqlite3_column_int64(q, HOUR);
+        size_t size = (size_t)sqlite3_column_int64(q, SIZE);
+        status = read_bytes(s, q, EPOCH, "an epoch", epoch, sizeof epoch, e);
+        sqlite_finish(q);
+        if (!status && removed) {
+            status = encode_key(SEGMENT_DROPPED, epoch, (uint64_t)sequence, hour, &bytes, &size, e);
+            status = status ? status : sqlite_run(s, SQL_SEGMENT_BYTES_SET, VALUES(id, BLOB(bytes, size)), e);
+            free(bytes);
+        } else if (!status) {
+            amount_subtract(&r.acknowledged, &amount);
+            if (rejected) {
+                amount_subtract(&r.rejected, &amount);
+            }
+        }
+        status = status ? status : sqlite_run(s, SQL_SEGMENT_AGAIN, VALUES(id, INTEGER(size)), e);
+        count++;
     }
     r.met = true;
     r.backup = backup;
@@ -1031,59 +821,37 @@ enum profd_status store_relay_meet(struct store *s, const uint8_t centre[STORE_C
         r.has_centre = true;
         memcpy(r.centre, centre, sizeof r.centre);
     }
-    if (status == PROFD_OK) {
-        status = sqlite_relay_save(s, &r, e);
-    }
-    status = sqlite_write_end(s, status, e);
-    *again = status == PROFD_OK ? count : 0;
-    return status;
-}
-
-/* Withdraws what is sealed, and removes what is kept for the centre. */
-static enum profd_status leave_centre(struct store *s, struct sqlite_relay *r, struct profd_error *e)
-{
-    bool found = true;
-    while (found) {
-        sqlite3_stmt *q;
-        TRY(sqlite_first(s, SQL_SEGMENT_SEALED_NEXT, NULL, 0, &q, &found, e));
-        if (found) {
-            TRY(sqlite_segment_reduce(s, q, SEGMENT_WITHDRAWN, &r->withdrawn, e));
-        }
-    }
-    TRY(sqlite_run(s, SQL_SEGMENT_KEPT_BYTES_FORGET, NULL, 0, e));
-    TRY(sqlite_run(s, SQL_SEGMENT_KEPT_FORGET, NULL, 0, e));
-    r->met = r->has_centre = false;
-    r->backup = 0;
-    return sqlite_relay_save(s, r, e);
+    status = status ? status : relay_save(s, &r, e);
+    TRY(sqlite_write_end(s, status, e));
+    *again = count;
+    return PROFD_OK;
 }
 
 enum profd_status store_relay_move(struct store *s, uint64_t *withdrawn, struct profd_error *e)
 {
-    struct sqlite_relay r;
-    TRY(sqlite_relay_load(s, &r, e));
+    struct relay_row r;
+    TRY(relay_load(s, &r, e));
     if (!r.known) {
         return profd_error_set(e, PROFD_NOT_FOUND, "this host has never forwarded anything: there is nothing to move");
     }
     const uint64_t before = r.withdrawn.uploads;
     TRY(sqlite_write_begin(s, e));
-    TRY(sqlite_write_end(s, leave_centre(s, &r, e), e));
+    enum profd_status status = PROFD_OK;
+    for (bool found = true; !status && found;) {
+        sqlite3_stmt *q;
+        status = sqlite_first(s, SQL_SEGMENT_SEALED_NEXT, NULL, 0, &q, &found, e);
+        if (!status && found) {
+            status = reduce_segment(s, q, SEGMENT_WITHDRAWN, &r.withdrawn, e);
+        }
+    }
+    status = status ? status : sqlite_run(s, SQL_SEGMENT_KEPT_BYTES_FORGET, NULL, 0, e);
+    status = status ? status : sqlite_run(s, SQL_SEGMENT_KEPT_FORGET, NULL, 0, e);
+    r.met = r.has_centre = false;
+    r.backup = 0;
+    status = status ? status : relay_save(s, &r, e);
+    TRY(sqlite_write_end(s, status, e));
     *withdrawn = r.withdrawn.uploads - before;
     return PROFD_OK;
-}
-
-static enum profd_status seal_next(struct store *s, uint64_t through, int64_t now, bool *found, uint64_t *sealed,
-                                   struct profd_error *e)
-{
-    int64_t id = 0;
-    bool readable = true;
-    TRY(sqlite_find(s, SQL_SEGMENT_TO_SEAL, VALUES(INTEGER(through)), &id, found, e));
-    if (!*found) {
-        return PROFD_OK;
-    }
-    TRY(sqlite_segment_fold(s, id, &readable, e));
-    *sealed += readable;
-    const int state = readable ? SEGMENT_SEALED : SEGMENT_UNREADABLE;
-    return sqlite_run(s, SQL_SEGMENT_STATE_SET, VALUES(INTEGER(id), INTEGER(state), INTEGER(now)), e);
 }
 
 enum profd_status store_seal_segments(struct store *s, uint64_t through, int64_t now, uint64_t *sealed,
@@ -1093,19 +861,25 @@ enum profd_status store_seal_segments(struct store *s, uint64_t through, int64_t
     bool found = true;
     uint64_t done = 0;
     *sealed = 0;
-    enum profd_status status = sqlite_write_begin(s, e);
-    if (status != PROFD_OK) {
-        return status;
-    }
+    TRY(sqlite_write_begin(s, e));
     through = through > INT64_MAX ? INT64_MAX : through;
-    status = sqlite_find(s, SQL_SEGMENT_SEALED_COUNT, NULL, 0, &waiting, &found, e);
-    while (status == PROFD_OK && found && done < LIMIT_SEGMENTS_AT_ONCE &&
-           waiting + (int64_t)done < LIMIT_SEGMENTS_SEALED) {
-        status = seal_next(s, through, now, &found, &done, e);
+    enum profd_status status = sqlite_find(s, SQL_SEGMENT_SEALED_COUNT, NULL, 0, &waiting, &found, e);
+    while (!status && found && done < LIMIT_SEGMENTS_AT_ONCE && waiting + (int64_t)done < LIMIT_SEGMENTS_SEALED) {
+        int64_t id = 0;
+        bool readable = true;
+        status = sqlite_find(s, SQL_SEGMENT_TO_SEAL, VALUES(INTEGER(through)), &id, &found, e);
+        if (status || !found) {
+            break;
+        }
+        status = fold_segment(s, id, &readable, e);
+        done += readable;
+        const int state = readable ? SEGMENT_SEALED : SEGMENT_UNREADABLE;
+        status = status ? status
+                        : sqlite_run(s, SQL_SEGMENT_STATE_SET, VALUES(INTEGER(id), INTEGER(state), INTEGER(now)), e);
     }
-    status = sqlite_write_end(s, status, e);
-    *sealed = status == PROFD_OK ? done : 0;
-    return status;
+    TRY(sqlite_write_end(s, status, e));
+    *sealed = done;
+    return PROFD_OK;
 }
 
 enum profd_status store_each_segment(struct store *s, uint64_t after,
@@ -1113,124 +887,111 @@ enum profd_status store_each_segment(struct store *s, uint64_t after,
                                      struct profd_error *e)
 {
     sqlite3_stmt *q;
+    bool goes_on = true;
     TRY(sqlite_start(s, SQL_SEGMENT_SEALED, VALUES(INTEGER(after)), &q, e));
     enum profd_status status = PROFD_OK;
-    while (sqlite_row(s, q, &status, e)) {
+    while (goes_on && sqlite_row(s, q, &status, e)) {
         struct store_segment x = {.id = (uint64_t)sqlite3_column_int64(q, 0),
                                   .sequence = (uint64_t)sqlite3_column_int64(q, 2)};
         x.bytes = sqlite_blob(q, 3, &x.size);
-        status = sqlite_segment_epoch(s, q, 1, x.epoch, e);
-        if (status != PROFD_OK || !each(context, &x)) {
-            sqlite_finish(q);
-            return status;
-        }
+        status = read_bytes(s, q, 1, "an epoch", x.epoch, sizeof x.epoch, e);
+        goes_on = !status && each(context, &x);
     }
-    return status;
-}
-
-static enum profd_status acknowledge(struct store *s, struct sqlite_relay *r, const struct store_acknowledgement *a,
-                                     int64_t now, struct profd_error *e)
-{
-    bool found = false;
-    if (!r->met || memcmp(r->incarnation, a->incarnation, sizeof r->incarnation) != 0) {
-        return PROFD_OK;
-    }
-    /* The sealed segment of a key. */
-    sqlite3_stmt *q;
-    TRY(sqlite_first(s, SQL_SEGMENT_BY_KEY, VALUES(BLOB(a->epoch, sizeof a->epoch), INTEGER(a->sequence)), &q, &found,
-                     e));
-    if (!found) {
-        return PROFD_OK;
-    }
-    const int64_t id = sqlite3_column_int64(q, 0);
-    const struct store_amount amount = sqlite_amount(q, 1);
     sqlite_finish(q);
-    outgoing_amount_add(&r->acknowledged, &amount);
-    if (a->outcome != STORE_SEGMENT_COUNTED) {
-        outgoing_amount_add(&r->rejected, &amount);
-    }
-    return sqlite_run(s, SQL_SEGMENT_ACKNOWLEDGE,
-                      VALUES(INTEGER(id), INTEGER(now), INTEGER(a->number), INTEGER(a->outcome)), e);
+    return status;
 }
 
 enum profd_status store_acknowledge_segments(struct store *s, const struct store_acknowledgement *list, size_t n,
                                              int64_t now, struct profd_error *e)
 {
-    struct sqlite_relay r;
+    struct relay_row r;
     TRY(sqlite_write_begin(s, e));
-    enum profd_status status = sqlite_relay_load(s, &r, e);
-    outgoing_pace_note(&s->relay_pace, now);
-    for (size_t i = 0; i < n && status == PROFD_OK && r.known; i++) {
-        status = acknowledge(s, &r, &list[i], now, e);
+    enum profd_status status = relay_load(s, &r, e);
+    if (now - s->relay_pace.acknowledged >= APART || now < s->relay_pace.acknowledged) {
+        s->relay_pace.apart = s->relay_pace.acknowledged != 0 ? now - s->relay_pace.acknowledged : 0;
+        s->relay_pace.acknowledged = now;
     }
-    if (status == PROFD_OK && r.known) {
-        status = sqlite_relay_save(s, &r, e);
+    for (size_t i = 0; i < n && !status && r.known; i++) {
+        const struct store_acknowledgement *a = &list[i];
+        sqlite3_stmt *q;
+        bool found = false;
+        if (!r.met || memcmp(r.incarnation, a->incarnation, sizeof r.incarnation) != 0) {
+            continue;
+        }
+        status = sqlite_first(s, SQL_SEGMENT_BY_KEY, VALUES(BLOB(a->epoch, sizeof a->epoch), INTEGER(a->sequence)), &q,
+                              &found, e);
+        if (status || !found) {
+            continue;
+        }
+        const int64_t id = sqlite3_column_int64(q, 0);
+        const struct store_amount amount = sqlite_amount(q, 1);
+        sqlite_finish(q);
+        outgoing_amount_add(&r.acknowledged, &amount);
+        if (a->outcome != STORE_SEGMENT_COUNTED) {
+            outgoing_amount_add(&r.rejected, &amount);
+        }
+        status = sqlite_run(s, SQL_SEGMENT_ACKNOWLEDGE,
+                            VALUES(INTEGER(id), INTEGER(now), INTEGER(a->number), INTEGER(a->outcome)), e);
+    }
+    if (!status && r.known) {
+        status = relay_save(s, &r, e);
     }
     return sqlite_write_end(s, status, e);
-}
-
-/* Removes the bytes of a segment; the row stays if a restored centre may lack the segment. */
-static enum profd_status remove_bytes(struct store *s, int64_t id, bool safe, struct profd_error *e)
-{
-    TRY(sqlite_run(s, SQL_SEGMENT_BYTES_REMOVE, VALUES(INTEGER(id)), e));
-    return sqlite_run(s, safe ? SQL_SEGMENT_REMOVE : SQL_SEGMENT_EMPTY, VALUES(INTEGER(id)), e);
-}
-
-/* Removes one that is in a backup of the centre and old enough, or, of too many bytes, the oldest. */
-static enum profd_status remove_kept(struct store *s, const struct store_policy *policy, int64_t now, bool *more,
-                                     struct profd_error *e)
-{
-    struct sqlite_relay r;
-    int64_t id = 0, bytes = 0;
-    bool found = false;
-    *more = false;
-    enum profd_status status = sqlite_relay_load(s, &r, e);
-    if (status == PROFD_OK) {
-        status = sqlite_find(s, SQL_SEGMENT_KEPT_SAFE, VALUES(INTEGER(r.backup), INTEGER(now - policy->relay_age)), &id,
-                             more, e);
-    }
-    if (status != PROFD_OK || *more) {
-        return *more ? remove_bytes(s, id, true, e) : status;
-    }
-    TRY(sqlite_find(s, SQL_SEGMENT_KEPT_BYTES, NULL, 0, &bytes, &found, e));
-    if ((uint64_t)bytes > policy->relay_bytes) {
-        TRY(sqlite_find(s, SQL_SEGMENT_KEPT_OLDEST, NULL, 0, &id, more, e));
-    }
-    return *more ? remove_bytes(s, id, false, e) : PROFD_OK;
 }
 
 enum profd_status store_keep_segments(struct store *s, const struct store_policy *policy, int64_t now,
                                       struct store_progress *progress, struct profd_error *e)
 {
     struct sqlite_budget budget = sqlite_budget_begin();
-    bool more = true;
+    struct relay_row r;
+    bool more = true, found = false;
     uint64_t rows = 0;
     TRY(sqlite_write_begin(s, e));
-    enum profd_status status = PROFD_OK;
-    while (status == PROFD_OK && more && !sqlite_budget_spent(&budget)) {
-        status = remove_kept(s, policy, now, &more, e);
-        if (status == PROFD_OK && !more) {
-            status = sqlite_segment_fold_next(s, &more, e);
+    enum profd_status status = relay_load(s, &r, e);
+    while (!status && more && !sqlite_budget_spent(&budget)) {
+        int64_t id = 0, bytes = 0;
+        bool readable = true;
+        /* Removes a segment that is in a backup of the centre and old enough, or the oldest if all have too many bytes.
+         */
+        status = sqlite_find(s, SQL_SEGMENT_KEPT_SAFE, VALUES(INTEGER(r.backup), INTEGER(now - policy->relay_age)), &id,
+                             &more, e);
+        const bool safe = more;
+        if (!status && !more) {
+            status = sqlite_find(s, SQL_SEGMENT_KEPT_BYTES, NULL, 0, &bytes, &found, e);
+        }
+        if (!status && (uint64_t)bytes > policy->relay_bytes) {
+            status = sqlite_find(s, SQL_SEGMENT_KEPT_OLDEST, NULL, 0, &id, &more, e);
+        }
+        if (!status && more) { /* the row stays if a restored centre may lack the segment */
+            status = sqlite_run(s, SQL_SEGMENT_BYTES_REMOVE, VALUES(INTEGER(id)), e);
+            status =
+                status ? status : sqlite_run(s, safe ? SQL_SEGMENT_REMOVE : SQL_SEGMENT_EMPTY, VALUES(INTEGER(id)), e);
+        } else if (!status) {
+            status =
+                sqlite_find(s, SQL_SEGMENT_TO_FOLD, VALUES(INTEGER(FOLD_PARTS), INTEGER(FOLD_BYTES)), &id, &more, e);
+            status = status || !more ? status : fold_segment(s, id, &readable, e);
+            if (!status && !readable) {
+                status = sqlite_run(s, SQL_SEGMENT_STATE_SET,
+                                    VALUES(INTEGER(id), INTEGER(SEGMENT_UNREADABLE), INTEGER(0)), e);
+            }
         }
         rows += more;
     }
-    status = sqlite_write_end(s, status, e);
-    if (status == PROFD_OK) {
-        *progress = (struct store_progress){.more = more, .rows = rows};
-    }
-    return status;
+    TRY(sqlite_write_end(s, status, e));
+    *progress = (struct store_progress){.more = more, .rows = rows};
+    return PROFD_OK;
 }
 
-/* head: only number and held. */
+/* head: sets only number and held. */
 static enum profd_status get_relay(struct store *s, bool head, struct store_relay *out, struct profd_error *e)
 {
-    struct sqlite_relay r;
+    struct relay_row r;
     struct sqlite_state state;
     struct store_amount pending = {0};
     int64_t newest = 0;
     bool found;
     *out = (struct store_relay){.active = false};
-    TRY(sqlite_relay_load(s, &r, e));
+    TRY(relay_load(s, &r, e));
     TRY(sqlite_load_state(s, &state, e));
     out->number = (uint64_t)state.number;
     out->held = r.held ? r.held : s->relay_unresolved ? out->number + 1 : 0;
@@ -1247,18 +1008,16 @@ static enum profd_status get_relay(struct store *s, bool head, struct store_rela
     out->backup = r.backup;
     memcpy(out->incarnation, r.incarnation, sizeof out->incarnation);
     enum profd_status status = sum_states(s, out, &pending, e);
-    if (status == PROFD_OK) {
-        status = sqlite_find(s, SQL_SEGMENT_NEWEST, NULL, 0, &newest, &found, e);
-    }
+    status = status ? status : sqlite_find(s, SQL_SEGMENT_NEWEST, NULL, 0, &newest, &found, e);
     out->newest = (uint64_t)newest;
-    if (!r.active) { /* what was accepted since is not known apart */
+    if (!r.active) { /* uploads that were accepted since then are not counted separately */
         out->accepted = pending;
         outgoing_amount_add(&out->accepted, &r.acknowledged);
         outgoing_amount_add(&out->accepted, &r.withdrawn);
         return status;
     }
-    out->accepted = accepted_of(&state);
-    outgoing_amount_subtract(&out->accepted, &r.outside);
+    out->accepted = (struct store_amount){state.uploads, state.ticks, state.calls};
+    amount_subtract(&out->accepted, &r.outside);
     return status;
 }
 

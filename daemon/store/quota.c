@@ -1,23 +1,23 @@
-/* How many bytes each user stores: kept by a hook that sees every row before it changes, so that no statement can be
+/* Counts the bytes that each user stores. A hook sees every row before it changes, so that no statement can be
  * forgotten.
  *
- * A row counts its texts and blobs and SQLITE_ROW_BYTES for the rest of it and its indexes. Rows of a series and of a
- * live process are noted under their number and find their user when the transaction ends. Symbols count for a user
- * that alone has sent them. */
+ * A row counts its texts and blobs, and SQLITE_ROW_BYTES for the rest. Rows of a series or a live process are noted
+ * under its number; their user is found when the transaction ends. Symbols count for a user only if no other user has
+ * sent them. */
 #define SQLITE_ENABLE_PREUPDATE_HOOK /* declares what the library must have */
 #include <string.h>
 
 #include "store/store_internal.h"
 
-/* What the bytes are noted under. GONE: not bytes, but the user of a row that the transaction has removed. */
+/* The key under which bytes are noted. GONE: instead of bytes, the user of a row that the transaction has removed. */
 enum owner { OWNER_USER, OWNER_SERIES, OWNER_INSTANCE, OWNER_SERIES_GONE, OWNER_INSTANCE_GONE };
-struct key {
+struct owner_key {
     int64_t owner, id;
 };
 #define NOBODY (-1) /* the user of series that other centres have sealed */
 
-/* Which column names the owner. */
-static const struct counted {
+/* The tables whose rows count, and the columns that name their owners. */
+static const struct counted_table {
     const char *table;
     enum owner owner;
     int column;
@@ -41,7 +41,7 @@ static const struct counted {
 
 static void note(struct store *s, enum owner owner, int64_t id, int64_t bytes)
 {
-    const struct key key = {owner, id};
+    const struct owner_key key = {owner, id};
     int64_t *sum = hashmap_find(&s->owed, &key, sizeof key);
     if (sum) {
         *sum += bytes;
@@ -74,7 +74,7 @@ static void see_row(void *context, sqlite3 *db, int op, const char *schema, cons
                     sqlite3_int64 after)
 {
     struct store *s = context;
-    const struct counted *t = tables, *end = tables + sizeof tables / sizeof tables[0];
+    const struct counted_table *t = tables, *end = tables + sizeof tables / sizeof tables[0];
     (void)schema;
     (void)before;
     (void)after;
@@ -93,7 +93,7 @@ static void see_row(void *context, sqlite3 *db, int op, const char *schema, cons
                  (op == SQLITE_INSERT ? 0 : row_bytes(db, sqlite3_preupdate_old, t->beside)));
     }
     if (op == SQLITE_DELETE && t->gone != OWNER_USER) {
-        const struct key key = {t->gone, id};
+        const struct owner_key key = {t->gone, id};
         sqlite3_value *uid;
         const bool nobody = t->gone_nobody > 0 && sqlite3_preupdate_old(db, t->gone_nobody, &uid) == SQLITE_OK &&
                             sqlite3_value_int(uid) != 0;
@@ -115,7 +115,7 @@ enum profd_status sqlite_users_remove_sums(struct store *s, int64_t series, cons
     bool row = false;
     TRY(sqlite_first(s, SQL_ROLLUP_BYTES, which, count, &q, &row, e));
     const int64_t bytes = row ? sqlite3_column_int64(q, 0) : 0;
-    sqlite_finish(row ? q : NULL);
+    sqlite_finish(q);
     sqlite3_preupdate_hook(s->db, NULL, NULL);
     const enum profd_status status = sqlite_run(s, SQL_ROLLUP_REMOVE, which, count, e);
     sqlite_users_watch(s);
@@ -131,22 +131,7 @@ void sqlite_users_discard(struct store *s)
     s->owed_lost = false;
 }
 
-/* The user of this row. */
-static enum profd_status find_user(struct store *s, const struct key *k, int64_t *uid, bool *found,
-                                   struct profd_error *e)
-{
-    const struct key gone = {k->owner == OWNER_SERIES ? OWNER_SERIES_GONE : OWNER_INSTANCE_GONE, k->id};
-    const int64_t *known = k->owner == OWNER_USER ? &k->id : hashmap_find(&s->owed, &gone, sizeof gone);
-    *found = known != NULL;
-    if (known) {
-        *uid = *known;
-        return PROFD_OK;
-    }
-    return sqlite_find(s, k->owner == OWNER_SERIES ? SQL_SERIES_UID : SQL_INSTANCE_UID, VALUES(INTEGER(k->id)), uid,
-                       found, e);
-}
-
-static enum profd_status sqlite_user_add(struct store *s, int64_t uid, int64_t bytes, struct profd_error *e)
+static enum profd_status user_add(struct store *s, int64_t uid, int64_t bytes, struct profd_error *e)
 {
     return bytes == 0 || uid == NOBODY ? PROFD_OK
                                        : sqlite_run(s, SQL_USER_ADD, VALUES(INTEGER(uid), INTEGER(bytes)), e);
@@ -156,23 +141,27 @@ enum profd_status sqlite_users_flush(struct store *s, struct profd_error *e)
 {
     size_t position = 0;
     const void *key;
-    if (s->owed.count == 0 && !s->owed_lost) {
-        return PROFD_OK;
-    }
     enum profd_status status =
         s->owed_lost ? profd_error_set(e, PROFD_NO_MEMORY, "no memory to count what users store") : PROFD_OK;
-    for (const int64_t *bytes; status == PROFD_OK && (bytes = hashmap_next(&s->owed, &position, &key));) {
-        struct key k; /* keys are unaligned */
+    for (const int64_t *bytes; !status && (bytes = hashmap_next(&s->owed, &position, &key));) {
+        struct owner_key k; /* keys are unaligned */
         int64_t uid = 0, sum;
-        bool found = false;
         memcpy(&k, key, sizeof k);
         memcpy(&sum, bytes, sizeof sum);
         if (k.owner >= OWNER_SERIES_GONE) {
             continue;
         }
-        status = find_user(s, &k, &uid, &found, e);
-        if (status == PROFD_OK && found) {
-            status = sqlite_user_add(s, uid, sum, e);
+        const bool series = k.owner == OWNER_SERIES;
+        const struct owner_key gone = {series ? OWNER_SERIES_GONE : OWNER_INSTANCE_GONE, k.id};
+        const int64_t *known = k.owner == OWNER_USER ? &k.id : hashmap_find(&s->owed, &gone, sizeof gone);
+        bool found = known != NULL;
+        if (known) {
+            uid = *known;
+        } else {
+            status = sqlite_find(s, series ? SQL_SERIES_UID : SQL_INSTANCE_UID, VALUES(INTEGER(k.id)), &uid, &found, e);
+        }
+        if (!status && found) {
+            status = user_add(s, uid, sum, e);
         }
     }
     sqlite_users_discard(s);
@@ -191,7 +180,7 @@ enum profd_status sqlite_count_object(struct store *s, int64_t object, int sign,
         bytes = sqlite3_column_int64(q, 1);
         sqlite_finish(q);
     }
-    return status == PROFD_OK ? sqlite_user_add(s, uid, sign * bytes, e) : status;
+    return status == PROFD_OK ? user_add(s, uid, sign * bytes, e) : status;
 }
 
 enum profd_status sqlite_count_objects_of(struct store *s, int64_t build, int sign, struct profd_error *e)
@@ -222,17 +211,14 @@ enum profd_status sqlite_users_list(struct store *s, struct store_totals *t, str
 {
     sqlite3_stmt *q;
     bool row = false;
-    enum profd_status status = sqlite_first(s, SQL_USERS_COUNT, NULL, 0, &q, &row, e);
-    if (status == PROFD_OK && row) {
-        t->users = (uint64_t)sqlite3_column_int64(q, 0);
-        t->user_bytes = (uint64_t)sqlite3_column_int64(q, 1);
-        sqlite_finish(q);
-    }
-    if (status == PROFD_OK) {
-        status = sqlite_start(s, SQL_USERS_LARGEST, VALUES(INTEGER(STORE_LARGEST_USERS)), &q, e);
-    }
+    enum profd_status status = PROFD_OK;
+    TRY(sqlite_first(s, SQL_USERS_COUNT, NULL, 0, &q, &row, e));
+    t->users = row ? (uint64_t)sqlite3_column_int64(q, 0) : 0;
+    t->user_bytes = row ? (uint64_t)sqlite3_column_int64(q, 1) : 0;
+    sqlite_finish(q);
+    TRY(sqlite_start(s, SQL_USERS_LARGEST, VALUES(INTEGER(STORE_LARGEST_USERS)), &q, e));
     t->largest_count = 0;
-    while (status == PROFD_OK && (status = sqlite_next(s, q, &row, e)) == PROFD_OK && row) {
+    while (sqlite_row(s, q, &status, e)) {
         t->largest[t->largest_count++] = (struct store_user){.uid = (uint32_t)sqlite3_column_int64(q, 0),
                                                              .bytes = (uint64_t)sqlite3_column_int64(q, 1)};
     }

@@ -1,4 +1,4 @@
-/* Reads stored data: the rows that a filter selects are found by index and sorted, then read one after the other. */
+/* Reads stored data. The series and rows that a filter selects are found by index and sorted, then read one by one. */
 #include <inttypes.h>
 #include <nettle/sha2.h>
 #include <stdio.h>
@@ -22,68 +22,22 @@ static void *grow(void *array, size_t count, size_t *capacity, size_t size)
     return grown;
 }
 
-/* Reads the set of builds in the current row of q; names are read later. */
-static enum profd_status take_set(struct reading *r, sqlite3_stmt *q, struct series_info *info, struct profd_error *e)
+/* Selects the series in the current row of q if its labels match. Builds are named later, and totals are selected
+ * later, each by its host. */
+static enum profd_status take_series(struct row_selection *r, sqlite3_stmt *q, struct profd_error *e)
 {
-    size_t n;
-    const uint8_t *set = sqlite_blob(q, 4, &n);
-    uint32_t *rows = ARENA_ARRAY(r->arena, n / 4 + 1, uint32_t);
-    info->build_count = n / 4;
-    info->builds = ARENA_ARRAY(r->arena, n / 4 + 1, struct store_build);
-    info->rows = rows;
-    if (!rows || !info->builds) {
-        return profd_no_memory(e);
-    }
-    for (size_t i = 0; i < info->build_count; i++) {
-        rows[i] = sqlite_set_build(set, i);
-    }
-    return PROFD_OK;
-}
-
-static enum profd_status take_labels(struct reading *r, const uint8_t *text, size_t n, struct series_info *info,
-                                     struct profd_error *e)
-{
+    enum { ID, UID, PROGRAM, LABELS, BUILDS, BUILD_SET };
+    const uint32_t uid = (uint32_t)sqlite3_column_int64(q, UID);
     struct store_label pair;
-    size_t count = 0;
-    char *copy = arena_copy(r->arena, (const char *)text, n);
-    if (!copy) {
-        return profd_no_memory(e);
-    }
-    for (const char *p = copy; labels_next(&p, copy + n, &pair);) {
-        count++;
-    }
-    struct store_label *labels = ARENA_ARRAY(r->arena, count + 1, struct store_label);
-    if (!labels) {
-        return profd_no_memory(e);
-    }
-    count = 0;
-    for (const char *p = copy; labels_next(&p, copy + n, &labels[count]);) {
-        count++;
-    }
-    info->labels = labels;
-    info->label_count = count;
-    return PROFD_OK;
-}
-
-/* Is it of hosts, and has no label `host`? */
-static bool is_apart(uint32_t uid, const uint8_t *labels, size_t n)
-{
-    struct store_label pair;
+    size_t n, count = 0, set_size;
     bool named = false;
-    for (const char *p = (const char *)labels, *end = p + n; store_is_tenant(uid) && labels_next(&p, end, &pair);) {
+    const char *text = (const char *)sqlite_blob(q, LABELS, &n);
+    for (const char *p = text; labels_next(&p, text + n, &pair); count++) {
         named |= strcmp(pair.name, "host") == 0;
     }
-    return store_is_tenant(uid) && !named;
-}
-
-/* Selects the series in the current row of q if its labels match; totals are selected later, each by its host. */
-static enum profd_status take_series(struct reading *r, sqlite3_stmt *q, struct profd_error *e)
-{
-    size_t n;
-    const uint8_t *labels = sqlite_blob(q, 3, &n);
-    const bool apart = is_apart((uint32_t)sqlite3_column_int64(q, 1), labels, n), totals = apart && r->filter->by_host;
+    const bool apart = store_is_tenant(uid) && !named, totals = apart && r->filter->by_host;
     if ((apart && !totals && labels_are_asked(r->filter, "host")) ||
-        (!totals && !labels_match((const char *)labels, n, r->filter->matchers, r->filter->matcher_count))) {
+        (!totals && !labels_match(text, n, r->filter->matchers, r->filter->matcher_count))) {
         return PROFD_OK;
     }
     struct series_info *grown = grow(r->series, r->series_count, &r->series_capacity, sizeof *grown);
@@ -92,99 +46,52 @@ static enum profd_status take_series(struct reading *r, sqlite3_stmt *q, struct 
     }
     r->series = grown;
     struct series_info *info = &r->series[r->series_count];
-    *info = (struct series_info){.id = sqlite3_column_int64(q, 0),
-                                 .set = sqlite3_column_int64(q, 5),
-                                 .uid = (uint32_t)sqlite3_column_int64(q, 1),
-                                 .totals = totals};
-    TRY(take_labels(r, labels, n, info, e));
     const struct series_info *before = r->series_count > 0 ? info - 1 : NULL;
+    char *copy = arena_copy(r->arena, text, n);
+    struct store_label *labels = ARENA_ARRAY(r->arena, count + 1, struct store_label);
+    if (!copy || !labels) {
+        return profd_no_memory(e);
+    }
+    *info = (struct series_info){.id = sqlite3_column_int64(q, ID),
+                                 .set = sqlite3_column_int64(q, BUILD_SET),
+                                 .uid = uid,
+                                 .totals = totals,
+                                 .label_count = count,
+                                 .labels = labels};
+    const char *at = copy;
+    for (size_t i = 0; i < count; i++) {
+        (void)labels_next(&at, copy + n, &labels[i]);
+    }
     if (before && before->set == info->set && before->uid == info->uid) {
         info->build_count = before->build_count;
         info->rows = before->rows;
         info->builds = before->builds;
     } else {
-        TRY(take_set(r, q, info, e));
+        const uint8_t *set = sqlite_blob(q, BUILDS, &set_size);
+        uint32_t *rows = ARENA_ARRAY(r->arena, set_size / 4 + 1, uint32_t);
+        info->build_count = set_size / 4;
+        info->builds = ARENA_ARRAY(r->arena, set_size / 4 + 1, struct store_build);
+        info->rows = rows;
+        if (!rows || !info->builds) {
+            return profd_no_memory(e);
+        }
+        for (size_t i = 0; i < info->build_count; i++) {
+            rows[i] = sqlite_set_build(set, i);
+        }
     }
-    while (info->program < info->build_count && info->rows[info->program] != sqlite3_column_int64(q, 2)) {
+    while (info->program < info->build_count && info->rows[info->program] != sqlite3_column_int64(q, PROGRAM)) {
         info->program++;
     }
     r->series_count++;
     return PROFD_OK;
 }
 
-static enum profd_status name_build(struct reading *r, uint32_t id, uint32_t uid, struct store_build *build,
-                                    struct profd_error *e)
+/* Moves a limit outward: to the border of the hour that contains it, if that is a sum in a matching series; otherwise
+ * to that of the widest slice that contains it, of a live process or of what hosts have sent, in a matching series. */
+static enum profd_status settle_edge(struct row_selection *r, int64_t *edge, bool up, struct profd_error *e)
 {
-    sqlite3_stmt *q;
-    bool row = false;
-    TRY(sqlite_first(r->s, SQL_BUILD_NAME, VALUES(INTEGER(id), INTEGER(0), INTEGER(uid)), &q, &row, e));
-    if (!row) {
-        return profd_error_set(e, PROFD_DAMAGED, "database %s: a build's row is missing", r->s->path);
-    }
-    const char *text = sqlite_text(q, 0), *name = sqlite_text(q, 1);
-    if (strlen(text) < sizeof build->id.text) {
-        memcpy(build->id.text, text, strlen(text) + 1);
-    }
-    build->name = arena_copy(r->arena, name, strlen(name));
-    sqlite_finish(q);
-    return build->name ? PROFD_OK : profd_no_memory(e);
-}
-
-static enum profd_status name_series(struct reading *r, const struct series_info *info, struct profd_error *e)
-{
-    for (size_t i = 0; i < info->build_count && !info->builds[i].name; i++) {
-        TRY(name_build(r, info->rows[i], info->uid, &info->builds[i], e));
-    }
-    return PROFD_OK;
-}
-
-/* Has a series a slice of a live process, or a sum of what hosts have sent, of that width there? */
-static enum profd_status has_slice(struct reading *r, int64_t series, int width, int64_t at, bool live, bool *found,
-                                   struct profd_error *e)
-{
+    const int64_t hour = *edge / SQLITE_HOUR;
     int64_t one;
-    *found = false;
-    if (live) {
-        TRY(sqlite_find(r->s, SQL_SLICE_EXISTS, VALUES(INTEGER(series), INTEGER(width), INTEGER(at)), &one, found, e));
-    }
-    return !*found && width < SQLITE_SLICE_WIDE
-               ? sqlite_find(r->s, SQL_ROLLUP_EXISTS,
-                             VALUES(INTEGER(series), INTEGER(sqlite_level_of(width)), INTEGER(at)), &one, found, e)
-               : PROFD_OK;
-}
-
-/* Moves a limit outward to the border of the widest slice that contains it in a matching series. */
-static enum profd_status settle_slice(struct reading *r, int64_t *edge, bool up, struct profd_error *e)
-{
-    int64_t one;
-    for (size_t w = SQLITE_SLICE_WIDTHS; w > 0; w--) {
-        int width = sqlite_slice_widths[w - 1];
-        int64_t at = sqlite_slice_at(width, *edge), minutes = (at + up) * width;
-        bool found = false;
-        if (at * width * SQLITE_MINUTE == *edge) { /* not inside it */
-            continue;
-        }
-        TRY(sqlite_find(r->s, SQL_SLICE_ANY, VALUES(INTEGER(width), INTEGER(at)), &one, &found, e));
-        const bool live = found;
-        found = false;
-        for (size_t i = 0; !found && i < r->series_count; i++) {
-            if (r->series[i].totals) {
-                continue;
-            }
-            TRY(has_slice(r, r->series[i].id, width, at, live, &found, e));
-        }
-        if (found) {
-            *edge = minutes > INT64_MAX / SQLITE_MINUTE ? INT64_MAX : minutes * SQLITE_MINUTE;
-            return PROFD_OK;
-        }
-    }
-    return PROFD_OK;
-}
-
-/* Moves a limit outward if the hour that contains it is a sum in a matching series. */
-static enum profd_status settle_edge(struct reading *r, int64_t *edge, bool up, struct profd_error *e)
-{
-    int64_t one, hour = *edge / SQLITE_HOUR;
     bool found = false;
     if (*edge <= 0 || *edge % SQLITE_HOUR == 0) {
         return PROFD_OK;
@@ -195,24 +102,53 @@ static enum profd_status settle_edge(struct reading *r, int64_t *edge, bool up, 
     }
     if (found) {
         *edge = (hour + up) > INT64_MAX / SQLITE_HOUR ? INT64_MAX : (hour + up) * SQLITE_HOUR;
+        return PROFD_OK;
     }
-    return !found ? settle_slice(r, edge, up, e) : PROFD_OK;
+    for (size_t w = SQLITE_SLICE_WIDTHS; !found && w > 0; w--) {
+        const int width = sqlite_slice_widths[w - 1];
+        const int64_t at = sqlite_slice_at(width, *edge), minutes = (at + up) * width;
+        bool live = false;
+        if (at * width * SQLITE_MINUTE == *edge) { /* not inside it */
+            continue;
+        }
+        TRY(sqlite_find(r->s, SQL_SLICE_ANY, VALUES(INTEGER(width), INTEGER(at)), &one, &live, e));
+        for (size_t i = 0; !found && i < r->series_count; i++) {
+            const struct sqlite_value id = INTEGER(r->series[i].id);
+            if (live && !r->series[i].totals) {
+                TRY(sqlite_find(r->s, SQL_SLICE_EXISTS, VALUES(id, INTEGER(width), INTEGER(at)), &one, &found, e));
+            }
+            if (!found && !r->series[i].totals && width < SQLITE_SLICE_WIDE) {
+                TRY(sqlite_find(r->s, SQL_ROLLUP_EXISTS, VALUES(id, INTEGER(sqlite_level_of(width)), INTEGER(at)), &one,
+                                &found, e));
+            }
+        }
+        if (found) {
+            *edge = minutes > INT64_MAX / SQLITE_MINUTE ? INT64_MAX : minutes * SQLITE_MINUTE;
+        }
+    }
+    return PROFD_OK;
 }
 
-enum profd_status sqlite_select_series(struct reading *r, const struct store_scope *scope, struct profd_error *e)
+/* Begins to read what the filter selects: finds the series that match, and the limits that their sums allow.
+ * sqlite_read_end and sqlite_reading_done must follow in every case. */
+static enum profd_status reading_begin(struct row_selection *r, struct store *s, const struct store_scope *scope,
+                                       const struct store_filter *filter, bool *began, struct profd_error *e)
 {
     int64_t build = 0;
     bool found = false;
-    r->since = r->filter->since;
-    r->until = r->filter->until;
-    TRY(sqlite_find(r->s, SQL_BUILD_FIND, VALUES(TEXT(r->filter->build_id)), &build, &found, e));
+    *began = false;
+    TRY(sqlite_reading_init(r, s, filter, e));
+    TRY(sqlite_read_begin(s, began, e));
+    r->since = filter->since;
+    r->until = filter->until;
+    TRY(sqlite_find(s, SQL_BUILD_FIND, VALUES(TEXT(filter->build_id)), &build, &found, e));
     if (found) {
-        sqlite3_stmt *q;
-        TRY(sqlite_start(r->s, SQL_SERIES_OF_BUILD,
-                         VALUES(INTEGER(build), INTEGER(scope->all), SCOPE(scope), INTEGER(r->filter->as_program)), &q,
-                         e));
         enum profd_status status = PROFD_OK;
-        while (sqlite_row(r->s, q, &status, e)) {
+        sqlite3_stmt *q;
+        TRY(sqlite_start(s, SQL_SERIES_OF_BUILD,
+                         VALUES(INTEGER(build), INTEGER(scope->all), SCOPE(scope), INTEGER(filter->as_program)), &q,
+                         e));
+        while (sqlite_row(s, q, &status, e)) {
             status = take_series(r, q, e);
         }
         TRY(status);
@@ -224,7 +160,33 @@ enum profd_status sqlite_select_series(struct reading *r, const struct store_sco
     return settle_edge(r, &r->until, true, e);
 }
 
-enum profd_status sqlite_select_one(struct reading *r, int64_t series, bool *found, struct profd_error *e)
+/* Names the builds of all series found. */
+static enum profd_status name_builds(struct row_selection *r, struct profd_error *e)
+{
+    for (size_t i = 0; i < r->series_count; i++) {
+        const struct series_info *info = &r->series[i];
+        for (size_t k = 0; k < info->build_count && !info->builds[k].name; k++) {
+            struct store_build *build = &info->builds[k];
+            sqlite3_stmt *q;
+            bool row = false;
+            TRY(sqlite_first(r->s, SQL_BUILD_NAME, VALUES(INTEGER(info->rows[k]), INTEGER(0), INTEGER(info->uid)), &q,
+                             &row, e));
+            if (!row) {
+                return profd_error_set(e, PROFD_DAMAGED, "database %s: a build's row is missing", r->s->path);
+            }
+            const char *text = sqlite_text(q, 0), *name = sqlite_text(q, 1);
+            if (strlen(text) < sizeof build->id.text) {
+                memcpy(build->id.text, text, strlen(text) + 1);
+            }
+            build->name = arena_copy(r->arena, name, strlen(name));
+            sqlite_finish(q);
+            TRY(build->name ? PROFD_OK : profd_no_memory(e));
+        }
+    }
+    return PROFD_OK;
+}
+
+enum profd_status sqlite_select_one(struct row_selection *r, int64_t series, bool *found, struct profd_error *e)
 {
     sqlite3_stmt *q;
     r->series_count = 0;
@@ -235,19 +197,11 @@ enum profd_status sqlite_select_one(struct reading *r, int64_t series, bool *fou
     }
     enum profd_status status = take_series(r, q, e);
     sqlite_finish(q);
-    return status == PROFD_OK ? sqlite_select_names(r, e) : status;
-}
-
-enum profd_status sqlite_select_names(struct reading *r, struct profd_error *e)
-{
-    for (size_t i = 0; i < r->series_count; i++) {
-        TRY(name_series(r, &r->series[i], e));
-    }
-    return PROFD_OK;
+    return status == PROFD_OK ? name_builds(r, e) : status;
 }
 
 /* Records the rows that a statement finds: number, and id if they are sums. */
-static enum profd_status take_refs(struct reading *r, uint32_t series, enum sqlite_sql which,
+static enum profd_status take_refs(struct row_selection *r, uint32_t series, enum sqlite_sql which,
                                    const struct sqlite_value *values, size_t count, struct profd_error *e)
 {
     const bool sums = which != SQL_UPLOAD_NUMBERS, sealed = which == SQL_SEALED_IDS;
@@ -270,7 +224,7 @@ static enum profd_status take_refs(struct reading *r, uint32_t series, enum sqli
     return status;
 }
 
-static enum profd_status take_sums(struct reading *r, uint32_t series, int level, bool open_only, int64_t from,
+static enum profd_status take_sums(struct row_selection *r, uint32_t series, int level, bool open_only, int64_t from,
                                    int64_t to, struct profd_error *e)
 {
     const bool totals = r->series[series].totals;
@@ -282,46 +236,32 @@ static enum profd_status take_sums(struct reading *r, uint32_t series, int level
     if (!totals) {
         TRY(take_refs(r, series, open_only ? SQL_ROLLUP_IDS_OPEN : SQL_ROLLUP_IDS, which, n, e));
     }
-    /* An hour that is sealed is in its day, and a day that is sealed in no other sum. */
+    /* A sealed hour is in the sum of its day, and a sealed day is in no other sum. */
     return level == SQLITE_LEVEL_DAY || (level == SQLITE_LEVEL_HOUR && !open_only)
                ? take_refs(r, series, SQL_SEALED_IDS, which, n, e)
                : PROFD_OK;
 }
 
-/* The sums of slices in [since, until); no slice contains one of these limits. */
-static enum profd_status take_slices(struct reading *r, uint32_t series, int64_t since, int64_t until,
-                                     struct profd_error *e)
+/* Finds the rows of a series, each upload in exactly one of them. Without limits: the sum of all time, the days and
+ * hours that it does not contain, and single uploads. In a window: days that are completely inside, and the hours that
+ * they do not contain; hours at the limits; single uploads. No slice contains one of the limits. Of totals what is
+ * sealed: days are exact for each step, because steps divide a day or are whole days. */
+static enum profd_status select_rows_of(struct row_selection *r, uint32_t series, struct profd_error *e)
 {
-    for (int level = SQLITE_LEVEL_SLICE; level < SQLITE_LEVEL_SLICES; level++) {
-        const int64_t width = sqlite_level_minutes(level) * SQLITE_MINUTE;
-        TRY(take_sums(r, series, level, true, since / width + (since % width != 0), (until - 1) / width, e));
-    }
-    return PROFD_OK;
-}
-
-/* All uploads of a series: the sum of all time, the days and hours that it does not contain, and single uploads. */
-static enum profd_status select_all(struct reading *r, uint32_t series, struct profd_error *e)
-{
-    TRY(take_sums(r, series, SQLITE_LEVEL_ALL, false, 0, 0, e));
-    TRY(take_sums(r, series, SQLITE_LEVEL_DAY, true, INT64_MIN, INT64_MAX, e));
-    TRY(take_sums(r, series, SQLITE_LEVEL_HOUR, true, INT64_MIN, INT64_MAX, e));
-    TRY(take_slices(r, series, 0, INT64_MAX, e));
-    return take_refs(r, series, SQL_UPLOAD_NUMBERS,
-                     VALUES(INTEGER(r->series[series].id), INTEGER(INT64_MIN), INTEGER(INT64_MAX)), e);
-}
-
-/* Days that are completely inside the window, and the hours that they do not contain; hours at the limits; single
- * uploads. Of totals what is sealed: days are exact for each step, because steps divide a day or are whole days. */
-static enum profd_status select_window(struct reading *r, uint32_t series, struct profd_error *e)
-{
-    int64_t since = r->since > 0 ? r->since : 0;
-    int64_t first = since / SQLITE_HOUR, last = r->until > 0 ? (r->until - 1) / SQLITE_HOUR : INT64_MAX;
-    int64_t from = since / SQLITE_DAY + (since % SQLITE_DAY != 0),
-            to = r->until > 0 ? r->until / SQLITE_DAY : INT64_MAX / 24;
-    if (r->until > 0 && r->until <= since) {
+    const struct sqlite_value id = INTEGER(r->series[series].id);
+    const bool totals = r->series[series].totals, all = r->since <= 0 && r->until <= 0 && !totals;
+    const int64_t since = r->since > 0 ? r->since : 0, until = r->until > 0 ? r->until : INT64_MAX,
+                  first = since / SQLITE_HOUR, last = r->until > 0 ? (until - 1) / SQLITE_HOUR : INT64_MAX,
+                  from = since / SQLITE_DAY + (since % SQLITE_DAY != 0),
+                  to = r->until > 0 ? until / SQLITE_DAY : INT64_MAX / 24;
+    if (r->until > 0 && until <= since) {
         return PROFD_OK;
     }
-    if (from < to && (r->filter->widest == 0 || r->filter->widest >= SQLITE_DAY)) {
+    if (all) {
+        TRY(take_sums(r, series, SQLITE_LEVEL_ALL, false, 0, 0, e));
+        TRY(take_sums(r, series, SQLITE_LEVEL_DAY, true, INT64_MIN, INT64_MAX, e));
+        TRY(take_sums(r, series, SQLITE_LEVEL_HOUR, true, INT64_MIN, INT64_MAX, e));
+    } else if (from < to && (r->filter->widest == 0 || r->filter->widest >= SQLITE_DAY)) {
         TRY(take_sums(r, series, SQLITE_LEVEL_DAY, false, from, to - 1, e));
         TRY(take_sums(r, series, SQLITE_LEVEL_HOUR, true, 24 * from, 24 * to - 1, e));
         TRY(take_sums(r, series, SQLITE_LEVEL_HOUR, false, first, 24 * from - 1, e));
@@ -331,12 +271,13 @@ static enum profd_status select_window(struct reading *r, uint32_t series, struc
     } else {
         TRY(take_sums(r, series, SQLITE_LEVEL_HOUR, false, first, last, e));
     }
-    if (r->series[series].totals) {
-        return PROFD_OK;
+    for (int level = SQLITE_LEVEL_SLICE; !totals && level < SQLITE_LEVEL_SLICES; level++) {
+        const int64_t width = sqlite_level_minutes(level) * SQLITE_MINUTE;
+        TRY(take_sums(r, series, level, true, since / width + (since % width != 0), (until - 1) / width, e));
     }
-    TRY(take_slices(r, series, since, r->until > 0 ? r->until : INT64_MAX, e));
-    return take_refs(r, series, SQL_UPLOAD_NUMBERS,
-                     VALUES(INTEGER(r->series[series].id), INTEGER(first), INTEGER(last)), e);
+    return totals ? PROFD_OK
+                  : take_refs(r, series, SQL_UPLOAD_NUMBERS,
+                              VALUES(id, INTEGER(all ? INT64_MIN : first), INTEGER(all ? INT64_MAX : last)), e);
 }
 
 static int compare_refs(const void *a, const void *b)
@@ -345,14 +286,11 @@ static int compare_refs(const void *a, const void *b)
     return (x->number > y->number) - (x->number < y->number);
 }
 
-enum profd_status sqlite_select_rows(struct reading *r, struct profd_error *e)
+/* Finds the rows of the series found, by ascending number. */
+static enum profd_status select_rows(struct row_selection *r, struct profd_error *e)
 {
     for (size_t i = 0; i < r->series_count; i++) {
-        const bool totals = r->series[i].totals;
-        if (totals || !r->totals_only) {
-            TRY(r->since <= 0 && r->until <= 0 && !totals ? select_all(r, (uint32_t)i, e)
-                                                          : select_window(r, (uint32_t)i, e));
-        }
+        TRY(r->series[i].totals || !r->totals_only ? select_rows_of(r, (uint32_t)i, e) : PROFD_OK);
     }
     if (r->ref_count > 1) {
         qsort(r->refs, r->ref_count, sizeof *r->refs, compare_refs);
@@ -408,7 +346,7 @@ void sqlite_series_key_make(const struct store_block_sum *sum, uint8_t key[STORE
     sha256_digest(&hash, STORE_SERIES_KEY_SIZE, key);
 }
 
-enum profd_status sqlite_series_key(struct reading *r, const struct series_info *info, const char **name,
+enum profd_status sqlite_series_key(struct row_selection *r, const struct series_info *info, const char **name,
                                     uint8_t key[STORE_SERIES_KEY_SIZE], struct profd_error *e)
 {
     char local[32];
@@ -420,7 +358,7 @@ enum profd_status sqlite_series_key(struct reading *r, const struct series_info 
     snprintf(local, sizeof local, "uid %u", info->uid);
     const char *text = tenant ? sqlite_text(q, 0) : local;
     *name = arena_copy(r->arena, text, strlen(text));
-    sqlite_finish(tenant ? q : NULL);
+    sqlite_finish(q);
     TRY(*name ? PROFD_OK : profd_no_memory(e));
     const struct store_block_sum sum = {.stub = {.program = info->builds[info->program].id.text},
                                         .tenant = *name,
@@ -432,15 +370,15 @@ enum profd_status sqlite_series_key(struct reading *r, const struct series_info 
     return PROFD_OK;
 }
 
-enum profd_status sqlite_reading_init(struct reading *r, struct store *s, const struct store_filter *filter,
+enum profd_status sqlite_reading_init(struct row_selection *r, struct store *s, const struct store_filter *filter,
                                       struct profd_error *e)
 {
-    *r = (struct reading){.s = s, .filter = filter, .arena = arena_new(0)};
+    *r = (struct row_selection){.s = s, .filter = filter, .arena = arena_new(0)};
     hashmap_init(&r->hosts, 0);
     return r->arena ? PROFD_OK : profd_no_memory(e);
 }
 
-void sqlite_reading_done(struct reading *r)
+void sqlite_reading_done(struct row_selection *r)
 {
     hashmap_clear(&r->hosts);
     free(r->refs);
@@ -448,10 +386,10 @@ void sqlite_reading_done(struct reading *r)
     arena_free(r->arena);
 }
 
-#define TOTAL_BYTES 64                /* about, of a host's total as the tier gives it */
-#define SEALED_ID (UINT64_C(1) << 62) /* set in the ids of sums that are in blocks: others are not so great */
+#define TOTAL_BYTES 64                /* estimate for a host's total that the tier gives */
+#define SEALED_ID (UINT64_C(1) << 62) /* set in the ids of sums that are in blocks; other ids are smaller */
 
-static enum profd_status find_host(struct reading *r, int64_t id, const char **host, struct profd_error *e)
+static enum profd_status find_host(struct row_selection *r, int64_t id, const char **host, struct profd_error *e)
 {
     const char *cached = hashmap_find(&r->hosts, &id, sizeof id);
     if (!cached) {
@@ -460,9 +398,7 @@ static enum profd_status find_host(struct reading *r, int64_t id, const char **h
         TRY(sqlite_first(r->s, SQL_HOST_GET, VALUES(INTEGER(id)), &q, &row, e));
         const char *text = row ? sqlite_text(q, 0) : "";
         cached = hashmap_put(&r->hosts, &id, sizeof id, text, strlen(text) + 1);
-        if (row) {
-            sqlite_finish(q);
-        }
+        sqlite_finish(q);
         if (!cached) {
             return profd_no_memory(e);
         }
@@ -473,7 +409,7 @@ static enum profd_status find_host(struct reading *r, int64_t id, const char **h
 
 typedef enum profd_status upload_sink(void *context, const struct store_row *row, struct profd_error *e);
 
-/* Data that all rows of a series share; builds and labels belong to the reading's arena. */
+/* Returns a row with what all rows of a series share. Builds and labels belong to the reading's arena. */
 static struct store_row begin_row(struct series_info *info, const struct row_ref *ref)
 {
     info->begun = true;
@@ -488,9 +424,9 @@ static struct store_row begin_row(struct series_info *info, const struct row_ref
                               .series = (uint64_t)info->id};
 }
 
-/* A single upload, selected by its exact time. */
-static enum profd_status give_upload(struct reading *r, const struct row_ref *ref, sqlite3_stmt *q, upload_sink *each,
-                                     void *context, struct profd_error *e)
+/* Gives a single upload, if the end of its window is between the limits. */
+static enum profd_status give_upload(struct row_selection *r, const struct row_ref *ref, sqlite3_stmt *q,
+                                     upload_sink *each, void *context, struct profd_error *e)
 {
     const int64_t start = sqlite3_column_int64(q, 1), end = start + sqlite3_column_int64(q, 2);
     if ((r->since > 0 && end < r->since) || (r->until > 0 && end >= r->until)) {
@@ -510,7 +446,7 @@ static enum profd_status give_upload(struct reading *r, const struct row_ref *re
     return each(context, &row, e);
 }
 
-enum profd_status sqlite_select_hosts(struct reading *r, struct arena *a, const uint8_t *bytes, size_t n,
+enum profd_status sqlite_select_hosts(struct row_selection *r, struct arena *a, const uint8_t *bytes, size_t n,
                                       const char *const **hosts, size_t *count, struct profd_error *e)
 {
     const int64_t *ids;
@@ -531,24 +467,8 @@ static int64_t width_of(int level)
                                        : sqlite_level_minutes(level) * INT64_C(60000000000);
 }
 
-/* A sum with its spread, which other readers of sums do not need. */
-static enum profd_status give_spread(struct reading *r, struct store_row *row, upload_sink *each, void *context,
-                                     struct profd_error *e)
-{
-    sqlite3_stmt *q;
-    bool found = false;
-    enum profd_status status =
-        sqlite_first(r->s, SQL_ROLLUP_READ_SPREAD, VALUES(INTEGER((int64_t)row->id)), &q, &found, e);
-    if (found) {
-        row->spread = sqlite_blob(q, 0, &row->spread_size);
-        status = each(context, row, e);
-        sqlite_finish(q);
-    }
-    return status;
-}
-
-static enum profd_status give_sum(struct reading *r, const struct row_ref *ref, sqlite3_stmt *q, upload_sink *each,
-                                  void *context, struct profd_error *e)
+static enum profd_status give_sum(struct row_selection *r, const struct row_ref *ref, sqlite3_stmt *q,
+                                  upload_sink *each, void *context, struct profd_error *e)
 {
     struct store_row row = begin_row(&r->series[ref->series], ref);
     size_t hosts_size;
@@ -565,20 +485,28 @@ static enum profd_status give_sum(struct reading *r, const struct row_ref *ref, 
     struct arena *a = arena_new(0);
     enum profd_status status =
         a ? sqlite_select_hosts(r, a, hosts, hosts_size, &row.hosts, &row.host_count, e) : profd_no_memory(e);
-    if (status == PROFD_OK) {
-        status = sqlite_processes_decode(r->s, q, ROLLUP_AFTER + 2, row.processes_started, &row.groups, e);
-    }
-    if (status == PROFD_OK) {
-        status = r->filter->spread ? give_spread(r, &row, each, context, e) : each(context, &row, e);
+    status =
+        status ? status : sqlite_processes_decode(r->s, q, ROLLUP_AFTER + 2, row.processes_started, &row.groups, e);
+    if (!status && r->filter->spread) { /* it is large, and other readers of sums do not need it */
+        sqlite3_stmt *of_spread;
+        bool found = false;
+        status = sqlite_first(r->s, SQL_ROLLUP_READ_SPREAD, VALUES(INTEGER((int64_t)row.id)), &of_spread, &found, e);
+        if (!status && found) {
+            row.spread = sqlite_blob(of_spread, 0, &row.spread_size);
+            status = each(context, &row, e);
+        }
+        sqlite_finish(of_spread);
+    } else if (!status) {
+        status = each(context, &row, e);
     }
     arena_free(a);
     return status;
 }
 
-/* Notes what is known of a sum that is in a block, and announces its series if this is the first row; or gives the row
- * if its counts are not wanted. */
-static enum profd_status take_sealed(struct reading *r, const struct row_ref *ref, sqlite3_stmt *q, upload_sink *each,
-                                     void *context, struct profd_error *e)
+/* Notes a sum that is in a block, to be fetched later, and announces its series if this is the first row. If its counts
+ * are not asked for, gives the row now. */
+static enum profd_status take_sealed(struct row_selection *r, const struct row_ref *ref, sqlite3_stmt *q,
+                                     upload_sink *each, void *context, struct profd_error *e)
 {
     enum {
         LEVEL = SQLITE_BLOCK_COLUMNS,
@@ -625,7 +553,7 @@ static enum profd_status take_sealed(struct reading *r, const struct row_ref *re
     if (whole) {
         return each(context, &row, e);
     }
-    if (info->totals && stub.bytes == 0) { /* none of it was kept without its host */
+    if (info->totals && stub.bytes == 0) { /* all of it is stored by host */
         return PROFD_OK;
     }
     TRY(sqlite_series_key(r, info, &name, stub.series, e));
@@ -634,37 +562,36 @@ static enum profd_status take_sealed(struct reading *r, const struct row_ref *re
     return PROFD_OK;
 }
 
-static enum profd_status fetch_list_init(const struct reading *r, struct fetch_list *list, struct profd_error *e)
+/* Gives the rows found, and notes those that are in blocks. */
+static enum profd_status read_rows(struct row_selection *r, upload_sink *each, void *context, struct profd_error *e)
 {
-    list->rows = ARENA_ARRAY(r->arena, r->sealed_count + 1, struct store_row);
-    list->stubs = ARENA_ARRAY(r->arena, r->sealed_count + 1, struct store_stub);
-    return list->rows && list->stubs ? PROFD_OK : profd_no_memory(e);
-}
-
-static enum profd_status read_rows(struct reading *r, upload_sink *each, void *context, struct profd_error *e)
-{
-    TRY(fetch_list_init(r, &r->sums, e));
-    TRY(fetch_list_init(r, &r->totals, e));
+    static const struct {
+        enum sqlite_sql which;
+        enum profd_status (*give)(struct row_selection *r, const struct row_ref *ref, sqlite3_stmt *q,
+                                  upload_sink *each, void *context, struct profd_error *e);
+    } kinds[] = {{SQL_UPLOAD_GET, give_upload}, {SQL_ROLLUP_READ, give_sum}, {SQL_SEALED_READ, take_sealed}};
+    struct fetch_list *const lists[] = {&r->sums, &r->totals};
+    for (size_t i = 0; i < sizeof lists / sizeof lists[0]; i++) {
+        lists[i]->rows = ARENA_ARRAY(r->arena, r->sealed_count + 1, struct store_row);
+        lists[i]->stubs = ARENA_ARRAY(r->arena, r->sealed_count + 1, struct store_stub);
+        TRY(lists[i]->rows && lists[i]->stubs ? PROFD_OK : profd_no_memory(e));
+    }
     for (size_t i = 0; i < r->ref_count; i++) {
         const struct row_ref *ref = &r->refs[i];
+        const size_t kind = ref->sealed ? 2 : ref->id != 0;
         sqlite3_stmt *q;
         bool row = false;
-        const enum sqlite_sql which = ref->sealed ? SQL_SEALED_READ : ref->id ? SQL_ROLLUP_READ : SQL_UPLOAD_GET;
-        TRY(sqlite_first(r->s, which, VALUES(INTEGER(ref->id ? ref->id : ref->number)), &q, &row, e));
-        if (row) {
-            enum profd_status status = ref->sealed ? take_sealed(r, ref, q, each, context, e)
-                                       : ref->id   ? give_sum(r, ref, q, each, context, e)
-                                                   : give_upload(r, ref, q, each, context, e);
-            sqlite_finish(q);
-            TRY(status);
-        }
+        TRY(sqlite_first(r->s, kinds[kind].which, VALUES(INTEGER(ref->id ? ref->id : ref->number)), &q, &row, e));
+        const enum profd_status status = row ? kinds[kind].give(r, ref, q, each, context, e) : PROFD_OK;
+        sqlite_finish(q);
+        TRY(status);
     }
     return PROFD_OK;
 }
 
-/* Totals by host that are being given. any: whether there is one is all that is asked. */
+/* Totals by host that are being given. any: only *any is set if there is one, and nothing is given. */
 struct giving {
-    struct reading *r;
+    struct row_selection *r;
     struct store_row row; /* what those of one sum share */
     upload_sink *each;
     void *context;
@@ -706,8 +633,8 @@ static enum profd_status give_total(void *context, const struct sqlite_host_tota
     return g->each(g->context, &row, e);
 }
 
-/* The totals that are not in blocks. */
-static enum profd_status give_totals(struct reading *r, upload_sink *each, void *context, bool *any,
+/* Gives the totals that are not in blocks. */
+static enum profd_status give_totals(struct row_selection *r, upload_sink *each, void *context, bool *any,
                                      struct profd_error *e)
 {
     const int64_t from = r->since > 0 ? r->since / SQLITE_HOUR : 0,
@@ -727,7 +654,7 @@ static enum profd_status give_totals(struct reading *r, upload_sink *each, void 
 
 /* Sums of blocks that are being fetched. */
 struct fetching {
-    struct reading *r;
+    struct row_selection *r;
     struct fetch_list *list;
     upload_sink *each;
     void *context;
@@ -758,7 +685,7 @@ static enum profd_status give_sealed(void *context, size_t i, const struct store
 }
 
 /* Fetches the sums that are in blocks. No transaction is open. */
-static enum profd_status read_sealed(struct reading *r, struct fetch_list *list, upload_sink *each, void *context,
+static enum profd_status read_sealed(struct row_selection *r, struct fetch_list *list, upload_sink *each, void *context,
                                      bool *any, struct profd_error *e)
 {
     const struct store_archive *archive = r->s->archive;
@@ -778,41 +705,19 @@ static enum profd_status read_sealed(struct reading *r, struct fetch_list *list,
                : profd_error_set(e, PROFD_UNAVAILABLE, "the tier gave %zu of %zu sums", f.given, list->count);
 }
 
-/* Begins to read what the filter selects. sqlite_read_end and sqlite_reading_done must follow in every case. */
-static enum profd_status reading_begin(struct reading *r, struct store *s, const struct store_scope *scope,
-                                       const struct store_filter *filter, bool *began, struct profd_error *e)
-{
-    *began = false;
-    TRY(sqlite_reading_init(r, s, filter, e));
-    TRY(sqlite_read_begin(r->s, began, e));
-    return sqlite_select_series(r, scope, e);
-}
-
 enum profd_status store_each_upload(struct store *s, const struct store_scope *scope, const struct store_filter *filter,
                                     upload_sink *each, void *context, struct profd_error *e)
 {
-    struct reading r;
+    struct row_selection r;
     bool began;
     enum profd_status status = reading_begin(&r, s, scope, filter, &began, e);
-    if (status == PROFD_OK) {
-        status = sqlite_select_names(&r, e);
-    }
-    if (status == PROFD_OK) {
-        status = sqlite_select_rows(&r, e);
-    }
-    if (status == PROFD_OK) {
-        status = read_rows(&r, each, context, e);
-    }
-    if (status == PROFD_OK) {
-        status = give_totals(&r, each, context, NULL, e);
-    }
-    status = sqlite_read_end(r.s, began, status, e);
-    if (status == PROFD_OK) {
-        status = read_sealed(&r, &r.sums, each, context, NULL, e);
-    }
-    if (status == PROFD_OK) {
-        status = read_sealed(&r, &r.totals, each, context, NULL, e);
-    }
+    status = status ? status : name_builds(&r, e);
+    status = status ? status : select_rows(&r, e);
+    status = status ? status : read_rows(&r, each, context, e);
+    status = status ? status : give_totals(&r, each, context, NULL, e);
+    status = sqlite_read_end(s, began, status, e);
+    status = status ? status : read_sealed(&r, &r.sums, each, context, NULL, e);
+    status = status ? status : read_sealed(&r, &r.totals, each, context, NULL, e);
     sqlite_reading_done(&r);
     return status;
 }
@@ -820,43 +725,13 @@ enum profd_status store_each_upload(struct store *s, const struct store_scope *s
 enum profd_status store_get_range(struct store *s, const struct store_scope *scope, const struct store_filter *filter,
                                   int64_t *since, int64_t *until, struct profd_error *e)
 {
-    struct reading r;
+    struct row_selection r;
     bool began;
     enum profd_status status = reading_begin(&r, s, scope, filter, &began, e);
     status = sqlite_read_end(r.s, began, status, e);
-    if (status == PROFD_OK) {
+    if (!status) {
         *since = r.since;
         *until = r.until;
-    }
-    sqlite_reading_done(&r);
-    return status;
-}
-
-enum profd_status sqlite_has_totals(struct store *s, const struct store_scope *scope, const struct store_filter *filter,
-                                    bool *any, struct profd_error *e)
-{
-    struct reading r;
-    bool began;
-    struct store_filter by_host = *filter;
-    by_host.by_host = true;
-    *any = false;
-    enum profd_status status = reading_begin(&r, s, scope, &by_host, &began, e);
-    if (status == PROFD_OK) {
-        status = give_totals(&r, NULL, NULL, any, e);
-    }
-    r.totals_only = true;
-    if (status == PROFD_OK && !*any) {
-        status = sqlite_select_names(&r, e);
-    }
-    if (status == PROFD_OK && !*any) {
-        status = sqlite_select_rows(&r, e);
-    }
-    if (status == PROFD_OK && !*any) {
-        status = read_rows(&r, NULL, NULL, e);
-    }
-    status = sqlite_read_end(s, began, status, e);
-    if (status == PROFD_OK) {
-        status = read_sealed(&r, &r.totals, NULL, NULL, any, e);
     }
     sqlite_reading_done(&r);
     return status;
@@ -910,7 +785,24 @@ enum profd_status store_get_marks(struct store *s, const struct store_scope *sco
     bool apart = false;
     if (of & STORE_OF_HOSTS && store_scope_has_tenants(scope) && filter->build_id && !filter->by_host &&
         labels_are_asked(filter, "host")) {
-        TRY(sqlite_has_totals(s, scope, filter, &apart, e));
+        /* Functions that are not stored by host cannot be selected by host. The totals tell whether the selected hosts
+         * have any in the range. */
+        struct row_selection r;
+        struct store_filter by_host = *filter;
+        bool began;
+        by_host.by_host = true;
+        enum profd_status status = reading_begin(&r, s, scope, &by_host, &began, e);
+        r.totals_only = true;
+        status = status ? status : give_totals(&r, NULL, NULL, &apart, e);
+        if (!status && !apart) {
+            status = name_builds(&r, e);
+            status = status ? status : select_rows(&r, e);
+            status = status ? status : read_rows(&r, NULL, NULL, e);
+        }
+        status = sqlite_read_end(s, began, status, e);
+        status = status ? status : read_sealed(&r, &r.totals, NULL, NULL, &apart, e);
+        sqlite_reading_done(&r);
+        TRY(status);
     }
     TRY(store_each_mark(s, scope, filter, add_reasons, &found, e));
     *reasons = found.bits | (apart ? (uint32_t)INEXACT_HOST_TOTALS : 0);

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-/* The first range that ends at sequence − 1 or later: the only one that may contain sequence or be extended by it. */
+/* Finds the first range that ends at sequence − 1 or later: no other one can contain sequence or be extended by it. */
 static uint32_t find_range(const struct sequence_set *set, uint32_t sequence)
 {
     uint32_t low = 0, high = set->count;

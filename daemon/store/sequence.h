@@ -26,6 +26,7 @@ enum sequence_outcome { SEQUENCE_NEW, SEQUENCE_SEEN, SEQUENCE_FULL };
 /* Adds a sequence ≥ 1. FULL: it would need one range too many; the set is unchanged. O(log ranges) to find. */
 enum sequence_outcome sequence_add(struct sequence_set *set, uint32_t sequence);
 
+/* Returns whether a sequence was counted. O(log ranges). */
 bool sequence_holds(const struct sequence_set *set, uint32_t sequence);
 
 /* Encodes the ranges as pairs of 32-bit little-endian numbers. Returns the number of bytes. */

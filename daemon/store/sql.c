@@ -5,6 +5,21 @@
 
 #include "store/store_internal.h"
 
+/* Selects live processes by series: their number, and the earliest and latest of their latest harvests. */
+#define IN_SCOPE(n) "=?" #n /* ?n: SCOPE */
+#define LIVING_OF(INSTANCES)                                                                                           \
+    "SELECT s.labels, i.n, i.earliest, i.latest FROM (SELECT series, sum(n) AS n, min(seen) AS earliest, "             \
+    "max(seen) AS latest FROM " INSTANCES " WHERE (?2<=0 OR seen<?2) AND seen>=?7 GROUP BY series) i "                 \
+    "CROSS JOIN series s ON s.id=i.series WHERE (?3 OR s.uid" IN_SCOPE(                                                \
+        4) ") AND (?5='' OR EXISTS (SELECT 1 FROM build b "                                                            \
+           "CROSS JOIN build_set_member m ON m.build=b.id AND m.build_set=s.build_set "                                \
+           "WHERE b.build_id=?5 AND (?6=0 OR s.program=b.id)))"
+
+#define SQL(name, text) [SQL_##name] = (text),
+static const char *const texts[SQL_COUNT] = {
+#include "store/sql_texts.inc"
+};
+
 enum profd_status sqlite_status_of(int extended)
 {
     if (extended == SQLITE_IOERR_NOMEM) {
@@ -57,12 +72,12 @@ enum profd_status sqlite_fail(struct store *s, struct profd_error *e)
     if (extended == SQLITE_IOERR_DATA) {
         s->bad_page = sqlite_seal_take_fault();
     }
-    /* SQLite knows of a full disk only by ENOSPC, and only when it writes: not of a quota, nor when it enlarges the
-     * shared memory. A failed sync is another matter: what it left is unknown, whatever the reason. */
+    /* SQLite reports a full disk only if a write fails with ENOSPC: not for a quota, nor when it enlarges the shared
+     * memory. A failed sync stays an I/O error, because its result is unknown for any reason. */
     if (extended == SQLITE_IOERR_WRITE || extended == SQLITE_IOERR_SHMSIZE || extended == SQLITE_IOERR_SHMOPEN) {
         status = system == ENOSPC || system == EDQUOT ? PROFD_FULL : status;
     }
-    if ((extended & 0xff) == SQLITE_CANTOPEN && (system == EMFILE || system == ENFILE)) { /* it passes */
+    if ((extended & 0xff) == SQLITE_CANTOPEN && (system == EMFILE || system == ENFILE)) { /* temporary */
         status = profd_error_set(&why, PROFD_BUSY, "database %s: no descriptor is free to open a file of it", s->path);
     } else if (status == PROFD_FULL) {
         profd_error_set(&why, status, "no space left for the database %s", s->path);
@@ -73,7 +88,7 @@ enum profd_status sqlite_fail(struct store *s, struct profd_error *e)
         profd_error_set(&why, status, "database %s: %s (SQLite error %d)%s", s->path, sqlite3_errmsg(s->db), extended,
                         status == PROFD_IO ? "; check the disk" : "");
     }
-    if (extended != SQLITE_IOERR_DATA) { /* a page that was refused has changed nothing: reading goes on without it */
+    if (extended != SQLITE_IOERR_DATA) { /* a refused page has changed nothing: reading continues */
         sqlite_break(s, status, why.sentence);
     }
     if (e) {
@@ -82,34 +97,36 @@ enum profd_status sqlite_fail(struct store *s, struct profd_error *e)
     return status;
 }
 
-static bool bind(sqlite3_stmt *statement, int i, const struct sqlite_value *v)
-{
-    switch (v->kind) {
-    case SQLITE_VALUE_INTEGER:
-        return sqlite3_bind_int64(statement, i, v->integer) == SQLITE_OK;
-    case SQLITE_VALUE_TEXT:
-        return sqlite3_bind_text(statement, i, v->data, -1, SQLITE_STATIC) == SQLITE_OK;
-    case SQLITE_VALUE_BLOB:
-        return (v->size == 0 ? sqlite3_bind_zeroblob(statement, i, 0)
-                             : sqlite3_bind_blob64(statement, i, v->data, v->size, SQLITE_STATIC)) == SQLITE_OK;
-    case SQLITE_VALUE_NULL:
-        return sqlite3_bind_null(statement, i) == SQLITE_OK;
-    }
-    return false;
-}
-
 enum profd_status sqlite_start(struct store *s, enum sqlite_sql which, const struct sqlite_value *values, size_t count,
                                sqlite3_stmt **out, struct profd_error *e)
 {
     *out = NULL;
-    if (!s->statements[which] && sqlite3_prepare_v3(s->db, sqlite_texts[which], -1, SQLITE_PREPARE_PERSISTENT,
+    if (!s->statements[which] && sqlite3_prepare_v3(s->db, texts[which], -1, SQLITE_PREPARE_PERSISTENT,
                                                     &s->statements[which], NULL) != SQLITE_OK) {
         return sqlite_fail(s, e);
     }
     sqlite3_stmt *statement = s->statements[which];
     sqlite3_reset(statement);
     for (size_t i = 0; i < count; i++) {
-        if (!bind(statement, (int)i + 1, &values[i])) {
+        const struct sqlite_value *v = &values[i];
+        const int n = (int)i + 1;
+        int rc = SQLITE_MISUSE;
+        switch (v->kind) {
+        case SQLITE_VALUE_INTEGER:
+            rc = sqlite3_bind_int64(statement, n, v->integer);
+            break;
+        case SQLITE_VALUE_TEXT:
+            rc = sqlite3_bind_text(statement, n, v->data, -1, SQLITE_STATIC);
+            break;
+        case SQLITE_VALUE_BLOB:
+            rc = v->size == 0 ? sqlite3_bind_zeroblob(statement, n, 0)
+                              : sqlite3_bind_blob64(statement, n, v->data, v->size, SQLITE_STATIC);
+            break;
+        case SQLITE_VALUE_NULL:
+            rc = sqlite3_bind_null(statement, n);
+            break;
+        }
+        if (rc != SQLITE_OK) {
             return sqlite_fail(s, e);
         }
     }
@@ -117,7 +134,8 @@ enum profd_status sqlite_start(struct store *s, enum sqlite_sql which, const str
     return PROFD_OK;
 }
 
-enum profd_status sqlite_next(struct store *s, sqlite3_stmt *statement, bool *row, struct profd_error *e)
+/* Steps. *row: there is one. At the end and on failure the statement is finished. */
+static enum profd_status step(struct store *s, sqlite3_stmt *statement, bool *row, struct profd_error *e)
 {
     int rc = sqlite3_step(statement);
     if (rc == SQLITE_ROW) {
@@ -142,7 +160,7 @@ enum profd_status sqlite_first(struct store *s, enum sqlite_sql which, const str
                                sqlite3_stmt **out, bool *row, struct profd_error *e)
 {
     TRY(sqlite_start(s, which, values, count, out, e));
-    return sqlite_next(s, *out, row, e);
+    return step(s, *out, row, e);
 }
 
 bool sqlite_row(struct store *s, sqlite3_stmt *statement, enum profd_status *status, struct profd_error *e)
@@ -152,7 +170,7 @@ bool sqlite_row(struct store *s, sqlite3_stmt *statement, enum profd_status *sta
         sqlite_finish(statement);
         return false;
     }
-    *status = sqlite_next(s, statement, &row, e);
+    *status = step(s, statement, &row, e);
     return row;
 }
 
@@ -162,9 +180,7 @@ enum profd_status sqlite_run(struct store *s, enum sqlite_sql which, const struc
     sqlite3_stmt *statement;
     bool row = false;
     enum profd_status status = sqlite_first(s, which, values, count, &statement, &row, e);
-    if (row) {
-        sqlite_finish(statement);
-    }
+    sqlite_finish(statement);
     return status;
 }
 
@@ -173,15 +189,13 @@ enum profd_status sqlite_find(struct store *s, enum sqlite_sql which, const stru
 {
     sqlite3_stmt *statement;
     bool row = false;
-    enum profd_status status = sqlite_first(s, which, values, count, &statement, &row, e);
+    TRY(sqlite_first(s, which, values, count, &statement, &row, e));
     if (row) {
         *value = sqlite3_column_int64(statement, 0);
         sqlite_finish(statement);
     }
-    if (status == PROFD_OK) {
-        *found = row;
-    }
-    return status;
+    *found = row;
+    return PROFD_OK;
 }
 
 const uint8_t *sqlite_blob(sqlite3_stmt *statement, int column, size_t *n)
@@ -197,6 +211,13 @@ const char *sqlite_text(sqlite3_stmt *statement, int column)
     return p ? (const char *)p : "";
 }
 
+struct store_amount sqlite_amount(sqlite3_stmt *q, int column)
+{
+    return (struct store_amount){(uint64_t)sqlite3_column_int64(q, column),
+                                 (uint64_t)sqlite3_column_int64(q, column + 1),
+                                 (uint64_t)sqlite3_column_int64(q, column + 2)};
+}
+
 void sqlite_statements_done(struct store *s)
 {
     for (int i = 0; i < SQL_COUNT; i++) {
@@ -204,21 +225,6 @@ void sqlite_statements_done(struct store *s)
         s->statements[i] = NULL;
     }
 }
-
-/* For live processes, by series: their number, and the earliest and latest of their latest harvests. */
-#define IN_SCOPE(n) "=?" #n /* ?n: SCOPE */
-#define LIVING_OF(INSTANCES)                                                                                           \
-    "SELECT s.labels, i.n, i.earliest, i.latest FROM (SELECT series, sum(n) AS n, min(seen) AS earliest, "             \
-    "max(seen) AS latest FROM " INSTANCES " WHERE (?2<=0 OR seen<?2) AND seen>=?7 GROUP BY series) i "                 \
-    "CROSS JOIN series s ON s.id=i.series WHERE (?3 OR s.uid" IN_SCOPE(                                                \
-        4) ") AND (?5='' OR EXISTS (SELECT 1 FROM build b "                                                            \
-           "CROSS JOIN build_set_member m ON m.build=b.id AND m.build_set=s.build_set "                                \
-           "WHERE b.build_id=?5 AND (?6=0 OR s.program=b.id)))"
-
-#define SQL(name, text) [SQL_##name] = (text),
-const char *const sqlite_texts[SQL_COUNT] = {
-#include "store/sql_texts.inc"
-};
 
 enum profd_status sqlite_direct_fail(sqlite3 *db, const char *doing, struct profd_error *e)
 {

@@ -101,7 +101,7 @@ static enum profd_status lost_attempt(const struct store_block *b, struct profd_
 
 /* A block that is being read. */
 struct block_reading {
-    struct reading r;
+    struct row_selection r;
     const struct store_block *block;
     struct store_block_cursor cursor;
     size_t bytes;        /* left */

@@ -27,22 +27,22 @@
 struct store;
 struct store_filter;
 struct store_pattern;
-/* The data that a verb may read or remove: of all users, or of one. */
+/* The users whose data a verb may read or remove: all, or one. */
 struct store_scope {
     bool all;     /* the data of all users and tenants */
     uint32_t uid; /* if not all: the data of this user */
 };
-/* True if the scope contains the data of this user. */
+/* Returns whether the scope contains the data of this user. */
 static inline bool store_scope_has(const struct store_scope *scope, uint32_t uid)
 {
     return scope->all || scope->uid == uid;
 }
-/* True if it contains the data of all tenants, or of one. */
+/* Returns whether it contains the data of a tenant or of all tenants. */
 static inline bool store_scope_has_tenants(const struct store_scope *scope)
 {
     return scope->all || store_is_tenant(scope->uid);
 }
-/* True if both contain the same users. */
+/* Returns whether both contain the same users. */
 static inline bool store_scope_equal(const struct store_scope *a, const struct store_scope *b)
 {
     return a->all == b->all && (a->all || a->uid == b->uid);
@@ -55,19 +55,18 @@ struct store_label {
 struct store_build {
     struct buildid id;
     const char *name;
-    uint64_t nanoseconds,
-        calls; /* this upload's part: Σ ticks/rate of the build's histograms; Σ calls of its functions */
+    uint64_t nanoseconds, calls; /* in this upload: Σ ticks/rate of the build's histograms; Σ calls of its functions */
 };
 
 #define STORE_INSTANCE_SIZE 16
-#define STORE_ENDED_DAYS 1          /* for which an ended instance is remembered */
-#define STORE_LIVE_PART 10u         /* of raw_bytes: above this, slices of live processes become wider */
-#define STORE_GROWN_MOST (1u << 20) /* bytes of counts of an upload that grows; beyond that a new upload is created */
+#define STORE_ENDED_DAYS 1          /* time for which an ended instance is remembered */
+#define STORE_LIVE_PART 10u         /* slices of live processes become wider above this part of raw_bytes */
+#define STORE_GROWN_MOST (1u << 20) /* limit of the bytes of counts of an upload that grows */
 
 /* A validated upload. Arrays and strings are borrowed for the call. */
 struct store_upload {
     char host[33]; /* machine-id, or "" */
-    uint32_t uid;  /* of the sender, as the kernel states it */
+    uint32_t uid;  /* of the sender, as the kernel reports it */
     uint8_t sender[UPLOAD_SENDER_SIZE];
     uint32_t sequence;
     int64_t received, start, end; /* window already validated (DECISIONS 30); start ≤ end */
@@ -96,10 +95,10 @@ struct store_upload {
     const uint8_t *parents; /* instances of the processes that count this one among their children, one after the other,
                                if no earlier harvest named them. They must be of the same user or of user 0 */
     size_t parent_count;
-    int64_t since; /* ns: it contains no counts from before this time; 0: a later state of this database cannot have
-                      forwarded any of them */
-    bool told;     /* the reasons of this harvest already make the sums inexact: no child counts as missing any more */
-    bool marks;    /* it only says so of the children that are missing now: they still are, and the process goes on */
+    int64_t since; /* ns: its counts began then or later; 0: no later state of this database can have forwarded them */
+    bool
+        told; /* the reasons of this harvest make the sums inexact, so its missing children are not reported any more */
+    bool marks; /* the reasons of this harvest report its missing children. They are still missing; the process runs */
 };
 
 /* Limit of the ranges of sequences that are stored above a sender's contiguous mark. An upload that would exceed it
@@ -292,13 +291,13 @@ enum profd_status store_pattern_judge(const struct store_filter *filter, struct 
 struct store_filter {
     const char *build_id;
     bool as_program; /* only where the build is the main executable */
-    bool by_host;  /* hosts are told apart: what is kept without the host in its series is given as totals by host, with
-                      the label, and the range is that of their hours. Otherwise matchers of the label `host` do not
-                      select it, and store_get_marks says so (INEXACT_HOST_TOTALS) */
-    bool spread;   /* sums have it */
-    bool metadata; /* counts, spread and hosts of sums are not looked at, so sums of blocks come without them */
-    bool arcs_only; /* of counts only the arcs are looked at, so sums of blocks may come without the rest and hosts */
-    int64_t since, until, widest; /* widest: no sum is of more ns, if these are an hour or more; 0: any. With since */
+    bool by_host; /* gives series without the label `host` as totals by host, with the label; the range is that of their
+                     hours. Otherwise matchers of the label `host` do not select these series, and store_get_marks
+                     reports INEXACT_HOST_TOTALS */
+    bool spread;  /* sums have their spread */
+    bool metadata;  /* the caller ignores counts, spread and hosts of sums: sums of blocks come without them */
+    bool arcs_only; /* the caller reads only the arcs of counts: sums of blocks may come without the rest and hosts */
+    int64_t since, until, widest; /* widest: longest time of a sum, ns, at least an hour; 0: any. Needs since */
     size_t matcher_count;
     const struct store_matcher *matchers;
 };
@@ -307,16 +306,15 @@ struct share; /* core/shares.h */
 
 /* A stored upload, or a sum of uploads of one series. Everything is borrowed until each returns. */
 struct store_row {
-    uint64_t commit; /* ascending in order of acceptance; never reused. Of a sum: that of its first upload */
-    bool rolled;     /* counts have the encoding of core/rollup.h; otherwise that of proto/counts.h, of one upload */
-    uint64_t version, id; /* of a sum: changes with its content, so caches can identify the content by it and id */
-    int64_t width;    /* ns: time that contains end and the ends of everything in it: of a sum an hour, a day or (0) all
-                         time; of a live process its slice; of another upload 0 */
-    uint64_t uploads; /* 0: a series is announced of which the first row comes later; besides this, only commit, of that
-                         row, uid, program, builds, labels and series are set. Otherwise number of uploads in it; slices
-                         of a live process that became one count as before */
+    uint64_t commit;      /* ascending in order of acceptance; never reused. A sum has that of its first upload */
+    bool rolled;          /* a sum: counts have the encoding of core/rollup.h; otherwise that of proto/counts.h */
+    uint64_t version, id; /* of a sum: together they identify its content, for caches */
+    int64_t width;    /* ns: the time that contains the ends of everything in the row. A sum: an hour, a day or (0) all
+                         time; a live process: its slice; another upload: 0 */
+    uint64_t uploads; /* number of uploads in it. 0: this announces a series whose first row comes later; only the
+                         commit of that row, uid, program, builds, labels and series are set */
     uint32_t uid;
-    const char *host; /* of an upload, "" if unknown; NULL of a sum, which has hosts */
+    const char *host; /* of an upload; "" if unknown. Of a sum NULL; it has hosts */
     size_t host_count;
     const char *const *hosts;
     size_t label_count;
@@ -325,21 +323,21 @@ struct store_row {
     uint32_t inexact;
     uint64_t processes_started;
     struct random_groups groups; /* of these processes */
-    uint32_t group, program;     /* group: of an upload, its process's, < RANDOM_GROUPS; of a sum 0 */
-    const uint8_t *spread; /* of a sum, for a filter that asks: rollup_decode_spread reads it. NULL: it has none */
+    uint32_t group, program;     /* group: of the process of an upload, < RANDOM_GROUPS; of a sum 0 */
+    const uint8_t *spread;       /* of a sum, if the filter asks for it, for rollup_decode_spread. NULL: none */
     size_t spread_size, build_count;
     const struct store_build *builds; /* ids and names; nanoseconds and calls are 0 */
     const uint8_t *counts;            /* of a total NULL */
-    const struct share *shares;       /* of a total: of each build, calls being those of arcs that begin or end in it */
+    const struct share *shares;       /* of a total: of each build; calls are those of arcs that begin or end in it */
     uint64_t calls;                   /* of a total */
     size_t counts_size;
     uint64_t series; /* number of the (uid, program, builds, labels) set: all its rows have the same builds */
 };
-/* Calls each with the matching rows, each upload in exactly one of them: by ascending commit, and then those that are
- * fetched from blocks, in any order; every series is first seen by the order of its smallest commit. The rows are as
- * coarse as since and until allow: one sum for all time, days, hours, then single uploads. each returns OK to continue;
- * any other status stops and is returned. UNAVAILABLE: a sum is in a block, and there is no tier, or it does not
- * answer. */
+/* Calls each with the matching rows. Each upload is in exactly one of them. They come by ascending commit; those that
+ * are fetched from blocks come last, in any order. Every series first appears in the order of its smallest commit. The
+ * rows are as coarse as since and until allow: one sum for all time, days, hours, then single uploads. each returns OK
+ * to continue; any other status stops and is returned. UNAVAILABLE: a sum is in a block, and there is no tier, or it
+ * does not answer. */
 enum profd_status store_each_upload(struct store *s, const struct store_scope *scope, const struct store_filter *filter,
                                     enum profd_status (*each)(void *context, const struct store_row *row,
                                                               struct profd_error *e),
@@ -422,7 +420,7 @@ enum profd_status store_compact(struct store *s, const struct store_policy *poli
  * have not been used for keep_age, or, above keep_bytes, for a day. */
 enum profd_status store_retire(struct store *s, const struct store_policy *policy, int64_t now,
                                struct store_progress *progress, struct profd_error *e);
-/* Removes every upload in scope of which the build is the program, and the symbols of the build if nothing else in the
+/* Removes every upload in scope whose program is the build, and the symbols of the build if nothing else in the
  * store names it. Every reader sees this when the call returns; store_retire returns the space. NOT_FOUND; REFUSED: the
  * build is only a library; the sentence names a program. *uploads is the number of removed uploads. */
 enum profd_status store_delete_build(struct store *s, const struct store_scope *scope, const char *build_id,
@@ -487,7 +485,7 @@ void store_set_detail(struct store *s, const struct store_detail *detail);
 /* Counts uploads of hosts; receipts[i] is the outcome of each. A repeated key with the same digest changes nothing. A
  * repeated key with another digest is not counted, and its hour is marked. The hour of an upload that was dropped or
  * cannot be read is also marked. An upload counts in the hour of its end. Uploads that belong to many large sums are
- * not all stored at once: receipts[i].later. On an error, as of store_put_uploads, nothing is stored and receipts are
+ * not all stored at once: receipts[i].later. On an error nothing is stored, as with store_put_uploads, and receipts are
  * undefined. */
 enum profd_status store_put_segments(struct store *s, const struct store_delivery *list, size_t n,
                                      struct store_receipt *receipts, struct profd_error *e);
@@ -567,8 +565,8 @@ struct store_watch_row {
  * Neither deletes nor retention remove rows. On the writing handle. */
 enum profd_status store_put_watch_rows(struct store *s, const struct store_watch_row *rows, size_t n,
                                        struct profd_error *e);
-/* On any handle: calls each with every row, by ascending key; what it is given is borrowed until it
- * returns. each returns false to stop. */
+/* Calls each with every row, by ascending key. The row is borrowed until each returns. each returns false to stop. On
+ * any handle. */
 enum profd_status store_each_watch_row(struct store *s, bool (*each)(void *context, const struct store_watch_row *row),
                                        void *context, struct profd_error *e);
 
@@ -635,8 +633,8 @@ const struct store_health *store_get_health(const struct store *s);
 /* Checks the header (100 bytes) and the size of a database file that no process writes, without opening the database.
  * DAMAGED: it is not the header of a profd database, or states another size; NEWER, IO. path is for sentences. */
 enum profd_status store_sqlite_judge(int fd, const char *path, uint64_t size, struct profd_error *e);
-/* True if the file has the header of a profd database of a known version, so that any fault in it is damage. Not while
- * it is open. */
+/* Returns whether the file has the header of a profd database of a known version, so that any fault in it is damage.
+ * Must not be called while it is open. */
 bool store_sqlite_is_ours(const char *path);
 /* Adds a file that must keep its name as long as the writing handle may write: path, which fd has open. At most one. */
 enum profd_status store_sqlite_watch(struct store *s, const char *path, int fd, struct profd_error *e);

@@ -11,13 +11,18 @@
 
 #include "store/store_internal.h"
 
-/* The files of an open database, and that they keep their names and what was committed to them. SQLite goes on with a
- * file that was removed, renamed or truncated: what is committed then cannot be found again, and another process that
- * opens the name is not seen. Only stat is used: to close a descriptor of the database would drop SQLite's locks on it.
+/* --- Watched files ---
  *
- * The size of the index of the log is not looked at. SQLite maps this file, and the kernel ends a process that reads
- * beyond its end by SIGBUS. */
+ * SQLite continues with a file that was removed, renamed or truncated: what is committed then is lost, and another
+ * process that opens the name is not seen. Therefore the writer checks names and sizes before and after each commit. It
+ * only calls stat, because closing a descriptor of the database would drop SQLite's locks.
+ *
+ * The size of the index of the log is not checked: SQLite maps this file, and the kernel ends a process that reads
+ * beyond its end with SIGBUS. */
 
+#define WAL_FRAMES 4096     /* pages of log after which the writer checkpoints: 16 MiB */
+#define WATCHED_DATABASE 0u /* index in store.watched, */
+#define WATCHED_LOG 1u      /* likewise */
 #define LOG_HEADER 32       /* bytes, of the file format of SQLite */
 #define LOG_FRAME_HEADER 24 /* likewise, before each page */
 
@@ -38,12 +43,12 @@ static enum profd_status watch(struct store *s, const char *path, const struct s
     return PROFD_OK;
 }
 
-/* The log was copied into the database, which may have become shorter. */
-static void sqlite_watch_note_database(struct store *s)
+/* Notes the size of the database after the log was copied into it: it may have become shorter. */
+static void watch_note_database(struct store *s)
 {
     struct stat st;
-    if (s->watched_count > SQLITE_WATCHED_DATABASE && stat(s->path, &st) == 0) {
-        s->watched[SQLITE_WATCHED_DATABASE].size = st.st_size;
+    if (s->watched_count > WATCHED_DATABASE && stat(s->path, &st) == 0) {
+        s->watched[WATCHED_DATABASE].size = st.st_size;
     }
 }
 
@@ -54,24 +59,23 @@ enum profd_status sqlite_watch_begin(struct store *s, struct profd_error *e)
     struct stat st;
     int moved = 0;
     enum profd_status status = PROFD_OK;
-    for (size_t i = 0; status == PROFD_OK && i < sizeof suffixes / sizeof *suffixes; i++) {
+    for (size_t i = 0; !status && i < sizeof suffixes / sizeof *suffixes; i++) {
         snprintf(path, sizeof path, "%s%s", s->path, suffixes[i]);
         status = stat(path, &st) == 0
                      ? watch(s, path, &st, e)
                      : profd_error_set(e, PROFD_IO, "cannot look at \"%s\": %s", path, strerror(errno));
     }
     /* Checks that the file with this name is the one that SQLite has opened. */
-    if (status == PROFD_OK &&
-        (sqlite3_file_control(s->db, "main", SQLITE_FCNTL_HAS_MOVED, &moved) != SQLITE_OK || moved)) {
+    if (!status && (sqlite3_file_control(s->db, "main", SQLITE_FCNTL_HAS_MOVED, &moved) != SQLITE_OK || moved)) {
         status = profd_error_set(e, PROFD_IO, "\"%s\" was replaced while it was opened", s->path);
     }
-    sqlite_watch_note_database(s);
+    watch_note_database(s);
     return status;
 }
 
 void sqlite_watch_note_log(struct store *s)
 {
-    s->watched[SQLITE_WATCHED_LOG].size =
+    s->watched[WATCHED_LOG].size =
         s->wal_frames > 0 ? LOG_HEADER + s->wal_frames * (LOG_FRAME_HEADER + s->page_size) : 0;
 }
 
@@ -102,41 +106,29 @@ static const char *judge(const struct sqlite_watched *w, int *error)
                                                              : "";
 }
 
-/* Only the name of the log was removed: its commits would be lost with the descriptor, so they are copied into the
- * database now. */
-static void save_log(struct store *s, size_t missing, int error)
-{
-    int other;
-    if (missing != SQLITE_WATCHED_LOG || error != ENOENT) {
-        return;
-    }
-    for (size_t i = 0; i < s->watched_count; i++) {
-        if (i != missing && *judge(&s->watched[i], &other) != '\0') {
-            return;
-        }
-    }
-    s->saved = sqlite3_wal_checkpoint_v2(s->db, "main", SQLITE_CHECKPOINT_FULL, NULL, NULL) == SQLITE_OK;
-}
-
 enum profd_status sqlite_watch_look(struct store *s, struct profd_error *e)
 {
-    int error = 0;
-    if (s->broken != PROFD_OK) {
-        return profd_error_set(e, s->broken, "%s", s->health.error.sentence);
+    int error = 0, ignored;
+    size_t at = 0, others = 0;
+    const char *happened = "";
+    while (!s->broken && at < s->watched_count && *(happened = judge(&s->watched[at], &error)) == '\0') {
+        at++;
     }
-    for (size_t i = 0; i < s->watched_count; i++) {
-        const char *happened = judge(&s->watched[i], &error);
-        if (*happened == '\0') {
-            continue;
-        }
+    if (*happened != '\0') {
         struct profd_error why;
         profd_error_set(&why, PROFD_IO, "\"%s\" %s while profd had it open%s%s; put it back or restore a backup",
-                        s->watched[i].path, happened, error ? ": " : "", error ? strerror(error) : "");
+                        s->watched[at].path, happened, error ? ": " : "", error ? strerror(error) : "");
         sqlite_break(s, PROFD_IO, why.sentence);
-        save_log(s, i, error);
-        return profd_error_set(e, s->broken, "%s", s->health.error.sentence);
+        for (size_t i = 0; i < s->watched_count; i++) {
+            others += i != at && *judge(&s->watched[i], &ignored) != '\0';
+        }
+        /* If only the name of the log was removed, its commits would be lost with the descriptor: they are copied into
+         * the database now. */
+        if (at == WATCHED_LOG && error == ENOENT && others == 0) {
+            s->saved = sqlite3_wal_checkpoint_v2(s->db, "main", SQLITE_CHECKPOINT_FULL, NULL, NULL) == SQLITE_OK;
+        }
     }
-    return PROFD_OK;
+    return s->broken ? profd_error_set(e, s->broken, "%s", s->health.error.sentence) : PROFD_OK;
 }
 
 enum profd_status store_look(struct store *s, struct profd_error *e)
@@ -200,19 +192,14 @@ enum profd_status sqlite_write_begin(struct store *s, struct profd_error *e)
     if (!s->writable) {
         return profd_error_set(e, PROFD_INTERNAL, "this handle of the store only reads");
     }
-    enum profd_status status = sqlite_watch_look(s, e);
-    if (status == PROFD_OK) {
-        status = sqlite_run(s, SQL_BEGIN_WRITE, NULL, 0, e);
-    }
     s->spacious = false;
-    if (status != PROFD_OK) {
-        return status;
-    }
-    status = sqlite_load_state(s, &s->state, e);
-    return status == PROFD_OK ? PROFD_OK : sqlite_write_end(s, status, e);
+    TRY(sqlite_watch_look(s, e));
+    TRY(sqlite_run(s, SQL_BEGIN_WRITE, NULL, 0, e));
+    const enum profd_status status = sqlite_load_state(s, &s->state, e);
+    return status ? sqlite_write_end(s, status, e) : PROFD_OK;
 }
 
-/* Also removes from the caches the row ids that were not committed. */
+/* The caches may contain row ids that were not committed. */
 void sqlite_write_undo(struct store *s)
 {
     for (int i = 0; i < SQL_COUNT; i++) {
@@ -226,30 +213,14 @@ void sqlite_write_undo(struct store *s)
     s->relay_settled = false;
 }
 
-/* Copies the log into the database when it is long. What was committed stays committed if this fails; but after an I/O
- * error sqlite_fail has closed the handle for further writes. A log that a reader holds back is tried again later. */
-static void checkpoint(struct store *s)
-{
-    if (s->wal_frames < s->checkpoint_at) {
-        return;
-    }
-    int log = 0, done = 0;
-    if (sqlite3_wal_checkpoint_v2(s->db, "main", SQLITE_CHECKPOINT_PASSIVE, &log, &done) != SQLITE_OK) {
-        (void)sqlite_fail(s, NULL);
-    }
-    sqlite_watch_note_database(s);
-    s->checkpoint_at = log > done ? s->wal_frames + s->log_frames / 4 : s->log_frames;
-}
-
 enum profd_status sqlite_empty_log(struct store *s, bool truncate, struct profd_error *e)
 {
     TRY(sqlite_watch_look(s, e));
     int rc = sqlite3_wal_checkpoint_v2(s->db, "main", truncate ? SQLITE_CHECKPOINT_TRUNCATE : SQLITE_CHECKPOINT_PASSIVE,
                                        NULL, NULL);
-    sqlite_watch_note_database(s);
-    enum profd_status status = PROFD_OK;
+    watch_note_database(s);
     if (rc != SQLITE_OK) {
-        status = sqlite_fail(s, e);
+        const enum profd_status status = sqlite_fail(s, e);
         return status == PROFD_FULL || status == PROFD_BUSY ? PROFD_OK : status;
     }
     if (truncate) {
@@ -261,35 +232,35 @@ enum profd_status sqlite_empty_log(struct store *s, bool truncate, struct profd_
     return PROFD_OK;
 }
 
-/* Whether there is space: what found none, and what has stored something since. */
-static void note_space(struct store *s, enum profd_status status, const struct profd_error *e)
-{
-    struct store_health *h = &s->health;
-    if (h->failed || !(status == PROFD_FULL || (status == PROFD_OK && s->spacious && h->full))) {
-        return;
-    }
-    h->full = status == PROFD_FULL;
-    h->changes++;
-    profd_error_set(&h->error, status, "%s", h->full && e ? e->sentence : "");
-}
-
 enum profd_status sqlite_write_end(struct store *s, enum profd_status status, struct profd_error *e)
 {
-    if (status == PROFD_OK) {
-        status = sqlite_users_flush(s, e);
+    struct store_health *h = &s->health;
+    status = status ? status : sqlite_users_flush(s, e);
+    status = status ? status : sqlite_run(s, SQL_COMMIT, NULL, 0, e);
+    if (!h->failed && (status == PROFD_FULL || (!status && s->spacious && h->full))) {
+        h->full = status == PROFD_FULL;
+        h->changes++;
+        profd_error_set(&h->error, status, "%s", h->full && e ? e->sentence : "");
     }
-    if (status == PROFD_OK) {
-        status = sqlite_run(s, SQL_COMMIT, NULL, 0, e);
-    }
-    note_space(s, status, e);
-    if (status != PROFD_OK) {
+    if (status) {
         sqlite_break(s, status, e ? e->sentence : "what is stored is damaged");
         sqlite_write_undo(s);
         return status;
     }
-    /* Again, now that it is durable: what is acknowledged was in these files at some moment after its commit. */
+    /* Checked again, so that what is acknowledged was in these files at some time after its commit. */
     TRY(sqlite_watch_look(s, e));
-    checkpoint(s);
+    if (s->wal_frames < s->checkpoint_at) {
+        return PROFD_OK;
+    }
+
+    /* What was committed stays committed if this fails; but after an I/O error sqlite_fail closes the handle for
+     * further writes. A log that a reader holds back is tried again later. */
+    int log = 0, done = 0;
+    if (sqlite3_wal_checkpoint_v2(s->db, "main", SQLITE_CHECKPOINT_PASSIVE, &log, &done) != SQLITE_OK) {
+        (void)sqlite_fail(s, NULL);
+    }
+    watch_note_database(s);
+    s->checkpoint_at = log > done ? s->wal_frames + s->log_frames / 4 : s->log_frames;
     return PROFD_OK;
 }
 
@@ -299,9 +270,9 @@ enum profd_status sqlite_read_begin(struct store *s, bool *began, struct profd_e
     if (!sqlite3_get_autocommit(s->db)) {
         return PROFD_OK;
     }
-    enum profd_status status = sqlite_run(s, SQL_BEGIN_READ, NULL, 0, e);
-    *began = status == PROFD_OK;
-    return status;
+    TRY(sqlite_run(s, SQL_BEGIN_READ, NULL, 0, e));
+    *began = true;
+    return PROFD_OK;
 }
 
 enum profd_status sqlite_read_end(struct store *s, bool began, enum profd_status status, struct profd_error *e)
@@ -316,7 +287,7 @@ enum profd_status sqlite_read_end(struct store *s, bool began, enum profd_status
     return status != PROFD_OK ? status : ended;
 }
 
-/* The write-ahead log and the disk: stored data must always fit into the database, too. */
+/* --- Space: stored data must fit into the log and into the database --- */
 
 #define LOG_FRAMES_LEAST 64
 #define LOG_PART 16 /* share of the file system that the log may use: half of the reserve's share */
@@ -326,19 +297,17 @@ enum profd_status sqlite_space_open(struct store *s, struct profd_error *e)
 {
     struct statvfs fs;
     char sql[64];
-    s->log_frames = SQLITE_WAL_FRAMES;
+    s->log_frames = WAL_FRAMES;
     if (statvfs(s->path, &fs) == 0 && fs.f_blocks > 0) {
         uint64_t frames = (uint64_t)fs.f_blocks * fs.f_frsize / LOG_PART / SQLITE_PAGE;
-        s->log_frames = frames < LOG_FRAMES_LEAST    ? LOG_FRAMES_LEAST
-                        : frames < SQLITE_WAL_FRAMES ? (int)frames
-                                                     : SQLITE_WAL_FRAMES;
+        s->log_frames = frames < LOG_FRAMES_LEAST ? LOG_FRAMES_LEAST : frames < WAL_FRAMES ? (int)frames : WAL_FRAMES;
     }
     s->checkpoint_at = s->log_frames;
     snprintf(sql, sizeof sql, "PRAGMA journal_size_limit=%lld", (long long)s->log_frames * SQLITE_PAGE);
     return sqlite3_exec(s->db, sql, NULL, NULL, NULL) == SQLITE_OK ? PROFD_OK : sqlite_fail(s, e);
 }
 
-/* Computes the bytes by which the database grows when the log is copied into it, and those that the disk has. */
+/* Computes the bytes by which the database grows when the log is copied into it, and the free bytes of the disk. */
 static enum profd_status measure(struct store *s, uint64_t *grows, uint64_t *available, struct profd_error *e)
 {
     struct stat st;
@@ -383,7 +352,7 @@ enum profd_status sqlite_space_judge(struct store *s, struct profd_error *e)
 {
     uint64_t grows, available;
     enum profd_status status = measure(s, &grows, &available, e);
-    if (status == PROFD_OK && grows > available / 2) {
+    if (!status && grows > available / 2) {
         status = profd_error_set(
             e, PROFD_FULL,
             "no space left for the database %s: it is to grow by %llu bytes, and as many are needed for its log; "
@@ -410,7 +379,7 @@ enum profd_status sqlite_store_end(struct store *s, enum profd_status status, st
 #define SLICE_NANOSECONDS 20000000 /* uploads wait this long for a slice */
 #define SLICE_UPLOADS 512
 
-static int64_t work_now(void)
+int64_t sqlite_work_now(void)
 {
     struct timespec t;
     clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
@@ -419,12 +388,12 @@ static int64_t work_now(void)
 
 struct sqlite_budget sqlite_budget_begin(void)
 {
-    return (struct sqlite_budget){.deadline = work_now() + SLICE_NANOSECONDS, .uploads = SLICE_UPLOADS};
+    return (struct sqlite_budget){.deadline = sqlite_work_now() + SLICE_NANOSECONDS, .uploads = SLICE_UPLOADS};
 }
 
 bool sqlite_budget_spent(const struct sqlite_budget *b)
 {
-    return b->uploads == 0 || work_now() >= b->deadline;
+    return b->uploads == 0 || sqlite_work_now() >= b->deadline;
 }
 
 enum profd_status sqlite_upkeep_begin(struct store *s, struct profd_error *e)
@@ -436,7 +405,7 @@ enum profd_status sqlite_upkeep_begin(struct store *s, struct profd_error *e)
 
 enum profd_status sqlite_upkeep_end(struct store *s, enum profd_status status, struct profd_error *e)
 {
-    if (status == PROFD_OK && memcmp(&s->before, &s->state, sizeof s->state) != 0) {
+    if (!status && memcmp(&s->before, &s->state, sizeof s->state) != 0) {
         status = sqlite_save_state(s, e);
     }
     return sqlite_write_end(s, status, e);

@@ -1,11 +1,10 @@
-/* Verification: computes sums from the stored data and compares them with what the ledger, the series, the sums above
- * and the totals say. */
+/* Verification: computes sums from the stored data, and compares them with the ledger, the series, the sums above and
+ * the totals. */
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "proto/counts_tree.h"
 #include "proto/hex.h"
@@ -22,7 +21,7 @@ struct verifying {
     struct arena *arena; /* of one piece of work */
     void (*mismatch)(void *context, const char *sentence);
     void *context;
-    uint64_t uploads; /* looked at */
+    uint64_t uploads; /* that were verified */
 };
 
 __attribute__((format(printf, 2, 3))) static void tell(struct verifying *v, const char *format, ...)
@@ -55,18 +54,19 @@ static void compare_amounts(struct verifying *v, const char *where, const char *
     }
 }
 
+/* Loads a sum. One that cannot be read is reported, and counts as not found. */
 static enum profd_status load_row(struct verifying *v, const struct sqlite_identity *series, int level, int64_t at,
-                                  struct folded *row, bool *found, struct profd_error *e)
+                                  struct arena *a, struct folded *row, bool *found, struct profd_error *e)
 {
     struct profd_error why;
     enum profd_status status =
-        sqlite_rollup_load(v->s, v->arena, series->id, level, at, series->build_count, row, found, &why);
-    if (status == PROFD_DAMAGED && v->s->broken == PROFD_OK) {
+        sqlite_rollup_load(v->s, a, series->id, level, at, series->build_count, row, found, &why);
+    if (status == PROFD_DAMAGED && !v->s->broken) {
         tell(v, "series %" PRId64 ", level %d, number %" PRId64 ": %s", series->id, level, at, why.sentence);
         *found = false;
         return PROFD_OK;
     }
-    if (status != PROFD_OK && e) {
+    if (status && e) {
         *e = why;
     }
     return status;
@@ -74,51 +74,14 @@ static enum profd_status load_row(struct verifying *v, const struct sqlite_ident
 
 /* --- Sums above the hours --- */
 
-/* Names of the compared rows: a row and those below it. */
-struct floor {
-    int level; /* of the row */
-    int64_t at;
-    int64_t from, to; /* of the rows below */
-    char where[80];
-};
-
-static bool same_histograms(const struct counts *x, const struct counts *y)
-{
-    if (x->histogram_count != y->histogram_count) {
-        return false;
-    }
-    for (uint32_t i = 0; i < x->histogram_count; i++) {
-        const struct counts_histogram *a = &x->histograms[i], *b = &y->histograms[i];
-        if (a->build != b->build || a->bins != b->bins || a->low != b->low || a->high != b->high ||
-            a->rate != b->rate || strcmp(a->dimension, b->dimension) != 0 || a->abbreviation != b->abbreviation ||
-            a->first != b->first || a->used != b->used || a->order.commit != b->order.commit ||
-            a->order.rank != b->order.rank) {
-            return false;
-        }
-    }
-    return true;
-}
-
 static bool same_bytes(const void *x, const void *y, size_t n)
 {
     return n == 0 || memcmp(x, y, n) == 0;
 }
 
-static bool same_stacks(const struct counts *x, const struct counts *y)
+static bool same_numbers(const uint64_t *x, const uint64_t *y, size_t n)
 {
-    const size_t n = x->node_count;
-    if (x->tree_count != y->tree_count || n != y->node_count) {
-        return false;
-    }
-    for (uint32_t i = 0; i < x->tree_count; i++) {
-        if (counts_compare_clocks(&x->trees[i], &y->trees[i]) != 0 || x->trees[i].used != y->trees[i].used) {
-            return false;
-        }
-    }
-    return same_bytes(x->node_depth, y->node_depth, n) && same_bytes(x->node_kind, y->node_kind, n) &&
-           same_bytes(x->node_build, y->node_build, n * sizeof *x->node_build) &&
-           same_bytes(x->node_address, y->node_address, n * sizeof *x->node_address) &&
-           same_bytes(x->node_ticks, y->node_ticks, n * sizeof *x->node_ticks);
+    return same_bytes(x, y, n * sizeof *x);
 }
 
 /* The ticks of a tree, and those of each group. */
@@ -139,33 +102,31 @@ static struct tree_sums add_tree(const struct folded *row, const struct counts_t
     return s;
 }
 
-static bool same_tree_sums(const struct folded *x, const struct folded *y)
+static bool same_histograms_and_arcs(const struct counts *x, const struct counts *y)
 {
-    bool same = x->counts.tree_count == y->counts.tree_count;
-    for (uint32_t i = 0; i < x->counts.tree_count && same; i++) {
-        const struct tree_sums a = add_tree(x, &x->counts.trees[i]), b = add_tree(y, &y->counts.trees[i]);
-        same = counts_compare_clocks(&x->counts.trees[i], &y->counts.trees[i]) == 0 && memcmp(&a, &b, sizeof a) == 0;
+    const size_t bins = x->bin_count, arcs = x->arc_count;
+    bool same = bins == y->bin_count && arcs == y->arc_count && x->saturated == y->saturated &&
+                x->histogram_count == y->histogram_count;
+    for (uint32_t i = 0; same && i < x->histogram_count; i++) {
+        const struct counts_histogram *a = &x->histograms[i], *b = &y->histograms[i];
+        same = a->build == b->build && a->bins == b->bins && a->low == b->low && a->high == b->high &&
+               a->rate == b->rate && strcmp(a->dimension, b->dimension) == 0 && a->abbreviation == b->abbreviation &&
+               a->first == b->first && a->used == b->used && a->order.commit == b->order.commit &&
+               a->order.rank == b->order.rank;
     }
-    return same;
-}
-
-static bool same_counts(const struct counts *x, const struct counts *y)
-{
-    size_t bins = x->bin_count, arcs = x->arc_count;
-    return bins == y->bin_count && arcs == y->arc_count && x->saturated == y->saturated && same_histograms(x, y) &&
-           same_bytes(x->bin_index, y->bin_index, bins * sizeof *x->bin_index) &&
-           same_bytes(x->bin_ticks, y->bin_ticks, bins * sizeof *x->bin_ticks) &&
+    return same && same_bytes(x->bin_index, y->bin_index, bins * sizeof *x->bin_index) &&
+           same_numbers(x->bin_ticks, y->bin_ticks, bins) &&
            same_bytes(x->from_build, y->from_build, arcs * sizeof *x->from_build) &&
-           same_bytes(x->to_build, y->to_build, arcs * sizeof *x->to_build) &&
-           same_bytes(x->from, y->from, arcs * sizeof *x->from) && same_bytes(x->to, y->to, arcs * sizeof *x->to) &&
-           same_bytes(x->calls, y->calls, arcs * sizeof *x->calls) &&
-           same_bytes(x->commit, y->commit, arcs * sizeof *x->commit) &&
-           same_bytes(x->rank, y->rank, arcs * sizeof *x->rank);
+           same_bytes(x->to_build, y->to_build, arcs * sizeof *x->to_build) && same_numbers(x->from, y->from, arcs) &&
+           same_numbers(x->to, y->to, arcs) && same_numbers(x->calls, y->calls, arcs) &&
+           same_numbers(x->commit, y->commit, arcs) && same_bytes(x->rank, y->rank, arcs * sizeof *x->rank);
 }
 
+/* Compares the row of a sum with the sum of the rows below it. */
 static void compare_rows(struct verifying *v, const char *where, const struct folded *row, const struct folded *sum)
 {
     static const char in_row[] = "sum's row", in_parts[] = "rows below it";
+    const struct counts *x = &row->counts, *y = &sum->counts;
     compare(v, where, "uploads", in_row, row->uploads, in_parts, sum->uploads);
     compare(v, where, "processes", in_row, row->processes, in_parts, sum->processes);
     compare(v, where, "first upload", in_row, (uint64_t)row->number, in_parts, (uint64_t)sum->number);
@@ -173,7 +134,7 @@ static void compare_rows(struct verifying *v, const char *where, const struct fo
     compare(v, where, "latest end", in_row, (uint64_t)row->last, in_parts, (uint64_t)sum->last);
     compare(v, where, "reasons for inexactness", in_row, row->inexact, in_parts, sum->inexact);
     uint64_t ticks, calls;
-    counts_totals(&row->counts, &ticks, &calls);
+    counts_totals(x, &ticks, &calls);
     compare(v, where, "ticks", "column", row->ticks, "sum itself", ticks);
     compare(v, where, "calls", "column", row->calls, "sum itself", calls);
     if (memcmp(&row->groups, &sum->groups, sizeof row->groups) != 0 && row->processes < SUM_MAX) {
@@ -183,94 +144,80 @@ static void compare_rows(struct verifying *v, const char *where, const struct fo
         !same_bytes(row->hosts, sum->hosts, row->host_count * sizeof *row->hosts)) {
         tell(v, "%s: its hosts are not those of the rows below it", where);
     }
-    if (folded_is_cut(&row->counts) && folded_is_cut(&sum->counts)) {
-        compare(v, where, "calls", in_row, calls, in_parts, sum_all(sum->counts.calls, sum->counts.arc_count));
-    } else if (!same_counts(&row->counts, &sum->counts)) {
+    if (folded_is_cut(x) && folded_is_cut(y)) {
+        compare(v, where, "calls", in_row, calls, in_parts, sum_all(y->calls, y->arc_count));
+    } else if (!same_histograms_and_arcs(x, y)) {
         tell(v, "%s: its counts are not those of the rows below it", where);
-    } else if (!same_bytes(row->spread.bins, sum->spread.bins,
-                           (size_t)row->counts.bin_count * COUNTS_GROUPS * sizeof(uint64_t)) ||
-               !same_bytes(row->spread.arcs, sum->spread.arcs,
-                           (size_t)row->counts.arc_count * COUNTS_GROUPS * sizeof(uint64_t))) {
+    } else if (!same_numbers(row->spread.bins, sum->spread.bins, (size_t)x->bin_count * COUNTS_GROUPS) ||
+               !same_numbers(row->spread.arcs, sum->spread.arcs, (size_t)x->arc_count * COUNTS_GROUPS)) {
         tell(v, "%s: its groups are not those of the rows below it", where);
     }
-    /* Which nodes a folded sum has depends on the order of adding; its ticks do not. A sum has folded, or one of its
-     * parts has, only if it has all the nodes that a sum may have: it never gets fewer again. */
-    const bool folded = row->counts.node_count == LIMIT_STACK_NODES && sum->counts.node_count == LIMIT_STACK_NODES;
-    if (!folded && !same_stacks(&row->counts, &sum->counts)) {
+
+    /* A sum that has folded stacks has all the nodes that a sum may have, and never gets fewer again. Which nodes these
+     * are depends on the order of adding; the ticks of each tree do not. */
+    const size_t nodes = x->node_count;
+    const bool folded = nodes == LIMIT_STACK_NODES && y->node_count == LIMIT_STACK_NODES;
+    bool same = x->tree_count == y->tree_count;
+    for (uint32_t i = 0; i < x->tree_count && same; i++) {
+        same = counts_compare_clocks(&x->trees[i], &y->trees[i]) == 0;
+        if (folded) {
+            const struct tree_sums a = add_tree(row, &x->trees[i]), b = add_tree(sum, &y->trees[i]);
+            same = same && memcmp(&a, &b, sizeof a) == 0;
+        } else {
+            same = same && x->trees[i].used == y->trees[i].used;
+        }
+    }
+    if (!folded &&
+        !(same && nodes == y->node_count && same_bytes(x->node_depth, y->node_depth, nodes) &&
+          same_bytes(x->node_kind, y->node_kind, nodes) &&
+          same_bytes(x->node_build, y->node_build, nodes * sizeof *x->node_build) &&
+          same_numbers(x->node_address, y->node_address, nodes) && same_numbers(x->node_ticks, y->node_ticks, nodes))) {
         tell(v, "%s: its stacks are not those of the rows below it", where);
-    } else if (folded ? !same_tree_sums(row, sum)
-                      : !same_bytes(row->spread.nodes, sum->spread.nodes,
-                                    (size_t)row->counts.node_count * COUNTS_GROUPS * sizeof(uint64_t))) {
+    } else if (folded ? !same : !same_numbers(row->spread.nodes, sum->spread.nodes, nodes * COUNTS_GROUPS)) {
         tell(v, "%s: the ticks or the groups of its stacks are not those of the rows below it", where);
     }
 }
 
-/* Adds up the folded rows below. *complete is false if one could not be read. */
-static enum profd_status add_below(struct verifying *v, const struct sqlite_identity *series, const struct floor *fl,
-                                   struct folding *f, bool *complete, struct profd_error *e)
-{
-    enum profd_status status = PROFD_OK;
-    struct arena *outer = v->arena, *scratch = arena_new(0);
-    int64_t at = fl->from;
-    *complete = true;
-    if (!scratch) {
-        return profd_error_set(e, PROFD_NO_MEMORY, "no memory to verify the store");
-    }
-    for (bool found = true; status == PROFD_OK && found && at <= fl->to;) {
-        struct folded row;
-        status = sqlite_find(v->s, SQL_ROLLUP_FOLDED_AT,
-                             VALUES(INTEGER(series->id), INTEGER(fl->level - 1), INTEGER(at), INTEGER(fl->to)), &at,
-                             &found, e);
-        if (status != PROFD_OK || !found) {
-            break;
-        }
-        v->arena = scratch;
-        arena_reset(scratch);
-        status = load_row(v, series, fl->level - 1, at, &row, &found, e);
-        v->arena = outer;
-        *complete &= found;
-        if (status == PROFD_OK && found) {
-            status = folding_add(f, &row, e);
-        }
-        found = true;
-        at++;
-    }
-    arena_free(scratch);
-    return status;
-}
-
-static enum profd_status verify_floor(struct verifying *v, const struct sqlite_identity *series, const struct floor *fl,
-                                      struct profd_error *e)
+/* Verifies that a sum of a day or of all time is that of the folded rows from .. to of the level below. */
+static enum profd_status verify_sum(struct verifying *v, const struct sqlite_identity *series, int level, int64_t at,
+                                    int64_t from, int64_t to, const char *where, struct profd_error *e)
 {
     struct folded row;
     struct folding f;
-    bool found, complete = true, exists = false;
+    bool found = true, complete = true, exists = false;
     int64_t one;
     TRY(folding_begin(&f, v->arena, e));
-    TRY(sqlite_find(v->s, SQL_ROLLUP_EXISTS, VALUES(INTEGER(series->id), INTEGER(fl->level), INTEGER(fl->at)), &one,
-                    &exists, e));
-    TRY(add_below(v, series, fl, &f, &complete, e));
+    TRY(sqlite_find(v->s, SQL_ROLLUP_EXISTS, VALUES(INTEGER(series->id), INTEGER(level), INTEGER(at)), &one, &exists,
+                    e));
+    struct arena *scratch = arena_new(0);
+    enum profd_status status =
+        scratch ? PROFD_OK : profd_error_set(e, PROFD_NO_MEMORY, "no memory to verify the store");
+    for (int64_t below = from; !status && below <= to; below++) {
+        status = sqlite_find(v->s, SQL_ROLLUP_FOLDED_AT,
+                             VALUES(INTEGER(series->id), INTEGER(level - 1), INTEGER(below), INTEGER(to)), &below,
+                             &found, e);
+        if (status || !found) {
+            break;
+        }
+        arena_reset(scratch);
+        status = load_row(v, series, level - 1, below, scratch, &row, &found, e);
+        complete &= found;
+        status = status || !found ? status : folding_add(&f, &row, e);
+    }
+    arena_free(scratch);
+    TRY(status);
     TRY(folding_finish(&f, e));
-    if (!exists && f.out.uploads == 0) {
-        return PROFD_OK;
+    if (!exists && f.out.uploads > 0) {
+        tell(v, "%s is missing, but rows below are marked as being in it", where);
     }
     if (!exists) {
-        tell(v, "%s is missing, but rows below are marked as being in it", fl->where);
         return PROFD_OK;
     }
-    TRY(load_row(v, series, fl->level, fl->at, &row, &found, e));
+    TRY(load_row(v, series, level, at, v->arena, &row, &found, e));
     if (found && complete) {
-        compare_rows(v, fl->where, &row, &f.out);
+        compare_rows(v, where, &row, &f.out);
     }
     return PROFD_OK;
-}
-
-static enum profd_status verify_day(struct verifying *v, const struct sqlite_identity *series, int64_t day,
-                                    struct profd_error *e)
-{
-    struct floor fl = {.level = SQLITE_LEVEL_DAY, .at = day, .from = 24 * day, .to = 24 * day + 23};
-    snprintf(fl.where, sizeof fl.where, "series %" PRId64 ", sum of day %" PRId64, series->id, day);
-    return verify_floor(v, series, &fl, e);
 }
 
 /* --- Hours --- */
@@ -280,18 +227,18 @@ struct found_hour {
     struct sqlite_sums sums;
     uint64_t rounding; /* nanoseconds by which the ledger may be lower for a build, because it rounds every upload */
     bool sealed;       /* a part of it is in blocks: the ledger has more shares and ticks of stacks */
-    struct store_amount totals; /* what has totals by host there */
-    bool cut;         /* a sum has as many arcs and bins, or histograms, as fit: others have lost their builds */
-    bool clocks_full; /* a sum has stacks of as many clocks as fit: those of further clocks were left out of it */
+    struct store_amount totals; /* of what has totals by host */
+    bool cut;                   /* a sum has as many rows or histograms as fit: others have lost their builds */
+    bool clocks_full;           /* a sum has as many clocks as fit: stacks of others were left out */
 };
 
-/* Says what differs between sums as one place says them and as another holds them. A sum at its end is unknown, and so
- * are its parts. */
+/* Reports the differences between the sums that one place states and those that another contains. A sum that has
+ * stopped is unknown, and so are its parts. */
 static void compare_sums(struct verifying *v, const char *where, const char *in_one, const struct sqlite_sums *x,
                          const char *in_other, const struct found_hour *h)
 {
     const struct sqlite_sums *y = &h->sums;
-    uint32_t mask = ~(uint32_t)INEXACT_SATURATED; /* a sum at its end may be right */
+    uint32_t mask = ~(uint32_t)INEXACT_SATURATED; /* a sum that has stopped may be right */
     mask &= h->cut ? ~((uint32_t)INEXACT_CALLS_LOST | INEXACT_TICKS_LOST) : mask;
     const struct {
         const char *name;
@@ -326,7 +273,7 @@ static void compare_sums(struct verifying *v, const char *where, const char *in_
     }
 }
 
-/* Reads what the database keeps of a released sum, but for its groups: seven columns of the current row. */
+/* Reads what the database keeps of a released sum, except its groups: seven columns of the current row. */
 static void take_sealed(sqlite3_stmt *q, int column, size_t builds, struct sqlite_sums *out)
 {
     sqlite_sums_init(out, builds);
@@ -339,29 +286,8 @@ static void take_sealed(sqlite3_stmt *q, int column, size_t builds, struct sqlit
     out->inexact = (uint32_t)sqlite3_column_int64(q, column + 6);
 }
 
-/* Checks that the arcs which stay of released sums of a day can be read: their encoding has checksums. */
-static enum profd_status verify_kept_arcs(struct verifying *v, const struct sqlite_identity *series, int64_t day,
-                                          struct profd_error *e)
-{
-    enum profd_status status = PROFD_OK;
-    sqlite3_stmt *q;
-    TRY(sqlite_start(v->s, SQL_SEALED_ARCS_OF_DAY, VALUES(INTEGER(series->id), INTEGER(day)), &q, e));
-    while (sqlite_row(v->s, q, &status, e)) {
-        struct counts c = {.arc_count = 0};
-        struct profd_error why;
-        size_t n;
-        const uint8_t *arcs = sqlite_blob(q, 1, &n);
-        if (counts_decode(arcs, n, (uint32_t)series->build_count, &c, &why)) {
-            tell(v, "series %" PRId64 ", arcs of day %" PRId64 " in block %" PRId64 ": %s", series->id, day,
-                 (int64_t)sqlite3_column_int64(q, 0), why.sentence);
-            continue;
-        }
-        counts_done(&c);
-    }
-    return status;
-}
-
-/* Checks that the released sum of a day is that of its released hours, in each block. */
+/* Verifies in each block that the released sum of a day is that of its released hours, and that the arcs which stay
+ * here of such sums can be read: their encoding has checksums. */
 static enum profd_status verify_sealed(struct verifying *v, const struct sqlite_identity *series, int64_t day,
                                        struct profd_error *e)
 {
@@ -385,7 +311,7 @@ static enum profd_status verify_sealed(struct verifying *v, const struct sqlite_
         }
         take_sealed(q, UPLOADS, 0, &one);
         status = sqlite_processes_decode(v->s, q, PROCESS_GROUPS, one.processes, &groups, e);
-        if (status != PROFD_OK) {
+        if (status) {
             sqlite_finish(q);
             return status;
         }
@@ -405,23 +331,24 @@ static enum profd_status verify_sealed(struct verifying *v, const struct sqlite_
             tell(v, "%s: its processes by group are not those of its hours", where);
         }
     }
-    return status ? status : verify_kept_arcs(v, series, day, e);
-}
-
-/* The upload of a live process is among the slices, too. */
-static enum profd_status verify_slice(struct verifying *v, const struct sqlite_slice *slice, const char *where,
-                                      struct profd_error *e)
-{
-    bool found = false;
-    TRY(sqlite_slice_find(v->s, slice, &found, e));
-    if (!found) {
-        tell(v, "%s: upload %" PRId64 " of a live process has no slice of %d minutes", where, slice->upload,
-             slice->width);
+    TRY(status);
+    TRY(sqlite_start(v->s, SQL_SEALED_ARCS_OF_DAY, VALUES(INTEGER(series->id), INTEGER(day)), &q, e));
+    while (sqlite_row(v->s, q, &status, e)) {
+        struct counts c = {.arc_count = 0};
+        struct profd_error why;
+        size_t n;
+        const uint8_t *arcs = sqlite_blob(q, 1, &n);
+        if (counts_decode(arcs, n, (uint32_t)series->build_count, &c, &why)) {
+            tell(v, "series %" PRId64 ", arcs of day %" PRId64 " in block %" PRId64 ": %s", series->id, day,
+                 (int64_t)sqlite3_column_int64(q, 0), why.sentence);
+            continue;
+        }
+        counts_done(&c);
     }
-    return PROFD_OK;
+    return status;
 }
 
-/* Adds a row of SQL_RAW_EACH. */
+/* Adds a row of SQL_RAW_EACH. The upload of a live process must be among the slices, too. */
 static enum profd_status add_raw(struct verifying *v, sqlite3_stmt *q, const struct sqlite_identity *series,
                                  struct found_hour *h, const char *where, struct profd_error *e)
 {
@@ -429,36 +356,40 @@ static enum profd_status add_raw(struct verifying *v, sqlite3_stmt *q, const str
     struct counts c;
     struct profd_error why;
     size_t n;
-    int64_t start = sqlite3_column_int64(q, 2);
+    const int64_t number = sqlite3_column_int64(q, 0), start = sqlite3_column_int64(q, 2);
+    const int width = sqlite3_column_int(q, 8);
     const uint8_t *counts = sqlite_blob(q, 7, &n);
     sqlite_sums_init(&one, series->build_count);
     one.uploads = one.raw_uploads = (uint64_t)sqlite3_column_int64(q, 9);
     one.raw_bytes = n;
-    one.live_bytes = sqlite3_column_int(q, 8) > 0 ? n : 0;
+    one.live_bytes = width > 0 ? n : 0;
     one.processes = (uint64_t)sqlite3_column_int64(q, 5);
     one.first = start;
     one.last = start + sqlite3_column_int64(q, 3);
     one.inexact = (uint32_t)sqlite3_column_int64(q, 4);
     enum profd_status status = counts_decode(counts, n, (uint32_t)series->build_count, &c, &why);
-    if (status == PROFD_OK) {
+    if (!status) {
         counts_totals(&c, &one.ticks, &one.calls);
         one.stack_ticks = sum_all(c.node_ticks, c.node_count);
         (void)share_add_counts(one.shares, &c);
         h->rounding += one.uploads > 1 ? one.uploads * c.histogram_count : 0;
         counts_done(&c);
     } else if (status == PROFD_NO_MEMORY) {
-        if (e) {
-            *e = why;
-        }
-        return status;
+        return profd_error_set(e, status, "%s", why.sentence);
     } else {
-        tell(v, "%s: upload %" PRId64 " cannot be read: %s", where, (int64_t)sqlite3_column_int64(q, 0), why.sentence);
+        tell(v, "%s: upload %" PRId64 " cannot be read: %s", where, number, why.sentence);
     }
     sqlite_sums_add(&h->sums, &one);
     v->uploads += one.uploads;
-    const struct sqlite_slice slice = {series->id, sqlite3_column_int(q, 8), one.last, sqlite3_column_int64(q, 10),
-                                       sqlite3_column_int64(q, 0)};
-    return slice.width > 0 ? verify_slice(v, &slice, where, e) : PROFD_OK;
+    if (width > 0) {
+        const struct sqlite_slice slice = {series->id, width, one.last, sqlite3_column_int64(q, 10), number};
+        bool found = false;
+        TRY(sqlite_slice_find(v->s, &slice, &found, e));
+        if (!found) {
+            tell(v, "%s: upload %" PRId64 " of a live process has no slice of %d minutes", where, number, width);
+        }
+    }
+    return PROFD_OK;
 }
 
 /* Checks that each number of a sum is the sum of its 16 groups. */
@@ -477,7 +408,7 @@ static bool spread_fits(const uint64_t *totals, const uint64_t *spread, uint32_t
     return true;
 }
 
-/* Adds a sum of the hour or of a slice, and compares its columns with its counts. */
+/* Adds the sum of an hour or of a slice, and compares its columns with its counts. */
 static enum profd_status add_sum(struct verifying *v, const struct sqlite_identity *series, int level, int64_t at,
                                  struct found_hour *h, const char *where, struct profd_error *e)
 {
@@ -485,7 +416,7 @@ static enum profd_status add_sum(struct verifying *v, const struct sqlite_identi
     struct sqlite_sums one;
     bool found;
     sqlite_sums_init(&one, series->build_count);
-    TRY(load_row(v, series, level, at, &row, &found, e));
+    TRY(load_row(v, series, level, at, v->arena, &row, &found, e));
     if (!found) {
         return PROFD_OK;
     }
@@ -516,326 +447,141 @@ static enum profd_status add_sum(struct verifying *v, const struct sqlite_identi
     return PROFD_OK;
 }
 
-/* If there are totals by host, they are the ledger's together, with those in blocks. */
-static enum profd_status verify_totals(struct verifying *v, int64_t series, int64_t hour,
-                                       const struct store_amount *sealed, const struct sqlite_sums *ledger,
-                                       const char *where, struct profd_error *e)
+/* Verifies that the ledger says of an hour what is stored of it: single uploads, the sum of the hour and those of its
+ * slices, here and in blocks. If there are totals by host, they must be the ledger's together. */
+static enum profd_status verify_hour(struct verifying *v, const struct sqlite_identity *series, int64_t hour,
+                                     struct profd_error *e)
 {
-    sqlite3_stmt *q;
-    bool row = false;
-    enum profd_status status =
-        sqlite_first(v->s, SQL_HOST_TOTAL_SUM, VALUES(INTEGER(series), INTEGER(hour)), &q, &row, e);
-    if (row) {
-        const struct store_amount said = {ledger->uploads, ledger->ticks, ledger->calls},
-                                  here = {(uint64_t)sqlite3_column_int64(q, 0), (uint64_t)sqlite3_column_int64(q, 1),
-                                          (uint64_t)sqlite3_column_int64(q, 2)};
-        struct store_amount sum = *sealed;
-        outgoing_amount_add(&sum, &here);
-        sqlite_finish(q);
-        if (sum.uploads > 0) {
-            compare_amounts(v, where, "ledger", &said, "totals by host", &sum);
-        }
-    }
-    return status;
-}
-
-/* Adds up what is stored of an hour. */
-static enum profd_status add_hour(struct verifying *v, const struct sqlite_identity *series, int64_t hour,
-                                  struct found_hour *h, const char *where, struct profd_error *e)
-{
-    *h = (struct found_hour){.rounding = 0};
-    sqlite_sums_init(&h->sums, series->build_count);
-    sqlite3_stmt *q;
-    TRY(sqlite_start(v->s, SQL_RAW_EACH, VALUES(INTEGER(series->id), INTEGER(hour), INTEGER(-1)), &q, e));
+    struct found_hour h = {.rounding = 0};
+    struct sqlite_sums ledger;
+    char where[64];
+    bool found;
     enum profd_status status = PROFD_OK;
+    sqlite3_stmt *q;
+    snprintf(where, sizeof where, "series %" PRId64 ", hour %" PRId64, series->id, hour);
+    sqlite_sums_init(&h.sums, series->build_count);
+    TRY(sqlite_start(v->s, SQL_RAW_EACH, VALUES(INTEGER(series->id), INTEGER(hour), INTEGER(-1)), &q, e));
     while (sqlite_row(v->s, q, &status, e)) {
-        status = add_raw(v, q, series, h, where, e);
+        status = add_raw(v, q, series, &h, where, e);
     }
     TRY(status);
-    /* Adds the hour's sum and those of its slices. */
-    TRY(add_sum(v, series, SQLITE_LEVEL_HOUR, hour, h, where, e));
+    TRY(add_sum(v, series, SQLITE_LEVEL_HOUR, hour, &h, where, e));
     TRY(sqlite_start(v->s, SQL_SEALED_OF_HOUR, VALUES(INTEGER(series->id), INTEGER(hour)), &q, e));
     while (sqlite_row(v->s, q, &status, e)) {
         struct sqlite_sums one;
         take_sealed(q, 0, series->build_count, &one);
-        h->sealed = true;
-        h->cut |= (one.inexact & ((uint32_t)INEXACT_CALLS_LOST | INEXACT_TICKS_LOST)) != 0;
-        sqlite_sums_add(&h->sums, &one);
+        h.sealed = true;
+        h.cut |= (one.inexact & ((uint32_t)INEXACT_CALLS_LOST | INEXACT_TICKS_LOST)) != 0;
+        sqlite_sums_add(&h.sums, &one);
         v->uploads += one.uploads;
         if (sqlite3_column_int64(q, 7) > 0) {
-            outgoing_amount_add(&h->totals, &(struct store_amount){one.uploads, one.ticks, one.calls});
+            outgoing_amount_add(&h.totals, &(struct store_amount){one.uploads, one.ticks, one.calls});
         }
     }
     TRY(status);
     for (int level = SQLITE_LEVEL_SLICE; level < SQLITE_LEVEL_SLICES; level++) {
         const int64_t each = SQLITE_SLICE_WIDE / sqlite_level_minutes(level);
         int64_t at = hour * each;
-        for (bool found = true; found; at++) {
+        for (found = true; found; at++) {
             TRY(sqlite_find(v->s, SQL_ROLLUP_OPEN_AT,
                             VALUES(INTEGER(series->id), INTEGER(level), INTEGER(at), INTEGER(hour * each + each - 1)),
                             &at, &found, e));
-            if (found) {
-                TRY(add_sum(v, series, level, at, h, where, e));
-            }
+            TRY(found ? add_sum(v, series, level, at, &h, where, e) : PROFD_OK);
         }
     }
-    return PROFD_OK;
-}
 
-static enum profd_status verify_hour(struct verifying *v, const struct sqlite_identity *series, int64_t hour,
-                                     struct profd_error *e)
-{
-    struct found_hour h;
-    struct sqlite_sums ledger;
-    char where[64];
-    bool found;
-    snprintf(where, sizeof where, "series %" PRId64 ", hour %" PRId64, series->id, hour);
-    TRY(add_hour(v, series, hour, &h, where, e));
     TRY(sqlite_ledger_load(v->s, series->id, hour, series->build_count, &ledger, &found, e));
     compare_sums(v, where, "ledger", &ledger, "stored rows", &h);
     if (ledger.raw_uploads == 0 && ledger.raw_since != INT64_MAX) {
         tell(v, "%s: the ledger waits for single uploads that it does not have", where);
     }
-    return verify_totals(v, series->id, hour, &h.totals, &ledger, where, e);
-}
-
-/* Checks that the sums of the series are those of its hours. */
-static enum profd_status verify_series(struct verifying *v, const struct sqlite_identity *series, struct profd_error *e)
-{
-    struct found_hour hours = {.rounding = 0};
-    struct sqlite_sums said;
-    char where[64];
-    bool found;
-    snprintf(where, sizeof where, "series %" PRId64, series->id);
-    TRY(sqlite_ledger_sum(v->s, series->id, INT64_MIN, INT64_MAX, series->build_count, &hours.sums, e));
-    TRY(sqlite_series_load(v->s, series->id, series->build_count, &said, &found, e));
-    compare_sums(v, where, "series", &said, "ledger", &hours);
-    struct floor fl = {.level = SQLITE_LEVEL_ALL, .from = INT64_MIN, .to = INT64_MAX - 1};
-    snprintf(fl.where, sizeof fl.where, "series %" PRId64 ", sum of all time", series->id);
-    return verify_floor(v, series, &fl, e);
-}
-
-/* The next day of a series that other centres have sealed; behind the last, that its sums are those of its days. */
-static enum profd_status verify_mirrored(struct verifying *v, const struct sqlite_identity *series,
-                                         struct store_cursor *c, struct profd_error *e)
-{
-    struct found_hour days = {.rounding = 0};
-    struct sqlite_sums said;
-    char where[64];
-    int64_t day = 0;
-    bool found = false;
-    TRY(sqlite_find(v->s, SQL_MIRROR_DAY_NEXT, VALUES(INTEGER(series->id), INTEGER(c->hour / 24)), &day, &found, e));
-    c->hour = 24 * (day + 1);
-    if (found) {
-        return verify_sealed(v, series, day, e);
+    TRY(sqlite_first(v->s, SQL_HOST_TOTAL_SUM, VALUES(INTEGER(series->id), INTEGER(hour)), &q, &found, e));
+    const struct store_amount said = {ledger.uploads, ledger.ticks, ledger.calls},
+                              here = found ? sqlite_amount(q, 0) : (struct store_amount){0};
+    sqlite_finish(q);
+    outgoing_amount_add(&h.totals, &here);
+    if (found && h.totals.uploads > 0) {
+        compare_amounts(v, where, "ledger", &said, "totals by host", &h.totals);
     }
-    c->series = (uint64_t)series->id + 1;
-    c->hour = 0;
-    snprintf(where, sizeof where, "mirrored series %" PRId64, series->id);
-    TRY(sqlite_sums_of_rows(v->s, SQL_MIRROR_DAYS, VALUES(INTEGER(series->id)), series->build_count, &days.sums, e));
-    TRY(sqlite_series_load(v->s, series->id, series->build_count, &said, &found, e));
-    compare_sums(v, where, "series", &said, "days", &days);
     return PROFD_OK;
 }
 
-/* Finds the next hour of a series with data, and the day that ends before it; or the end of the series. */
+/* Verifies the next hour of a series that has data, and the day that ends with it; behind the last, the sums of the
+ * series and the sum of all time. Of a series that other centres have sealed, the next day, and behind the last its
+ * sums. */
 static enum profd_status verify_next(struct verifying *v, const struct sqlite_identity *series, struct store_cursor *c,
                                      struct profd_error *e)
 {
-    int64_t hour = 0, next = 0;
+    struct found_hour parts = {.rounding = 0};
+    struct sqlite_sums said;
+    char where[80];
+    int64_t at = 0, next = 0;
     bool found = false, more = false;
     if (series->mirror) {
-        return verify_mirrored(v, series, c, e);
+        TRY(sqlite_find(v->s, SQL_MIRROR_DAY_NEXT, VALUES(INTEGER(series->id), INTEGER(c->hour / 24)), &at, &found, e));
+        c->hour = 24 * (at + 1);
+        if (found) {
+            return verify_sealed(v, series, at, e);
+        }
+    } else {
+        TRY(sqlite_find(v->s, SQL_LEDGER_NEXT, VALUES(INTEGER(series->id), INTEGER(c->hour)), &at, &found, e));
     }
-    enum profd_status status =
-        sqlite_find(v->s, SQL_LEDGER_NEXT, VALUES(INTEGER(series->id), INTEGER(c->hour)), &hour, &found, e);
-    if (status == PROFD_OK && !found) {
-        status = verify_series(v, series, e);
-        c->series = (uint64_t)series->id + 1;
-        c->hour = 0;
-        return status;
+    if (found) {
+        TRY(verify_hour(v, series, at, e));
+        c->hour = at + 1;
+        TRY(sqlite_find(v->s, SQL_LEDGER_NEXT, VALUES(INTEGER(series->id), INTEGER(c->hour)), &next, &more, e));
+        const int64_t day = at / 24;
+        if (more && next / 24 == day) {
+            return PROFD_OK;
+        }
+        snprintf(where, sizeof where, "series %" PRId64 ", sum of day %" PRId64, series->id, day);
+        TRY(verify_sum(v, series, SQLITE_LEVEL_DAY, day, 24 * day, 24 * day + 23, where, e));
+        return verify_sealed(v, series, day, e);
     }
-    if (status == PROFD_OK) {
-        status = verify_hour(v, series, hour, e);
+
+    c->series = (uint64_t)series->id + 1;
+    c->hour = 0;
+    snprintf(where, sizeof where, "%sseries %" PRId64, series->mirror ? "mirrored " : "", series->id);
+    TRY(series->mirror
+            ? sqlite_sums_of_rows(v->s, SQL_MIRROR_DAYS, VALUES(INTEGER(series->id)), series->build_count, &parts.sums,
+                                  e)
+            : sqlite_ledger_sum(v->s, series->id, INT64_MIN, INT64_MAX, series->build_count, &parts.sums, e));
+    TRY(sqlite_series_load(v->s, series->id, series->build_count, &said, &found, e));
+    compare_sums(v, where, "series", &said, series->mirror ? "days" : "ledger", &parts);
+    if (series->mirror) {
+        return PROFD_OK;
     }
-    if (status == PROFD_OK) {
-        status = sqlite_find(v->s, SQL_LEDGER_NEXT, VALUES(INTEGER(series->id), INTEGER(hour + 1)), &next, &more, e);
-    }
-    if (status == PROFD_OK && (!more || next / 24 != hour / 24)) {
-        status = verify_day(v, series, hour / 24, e);
-    }
-    if (status == PROFD_OK && (!more || next / 24 != hour / 24)) {
-        status = verify_sealed(v, series, hour / 24, e);
-    }
-    c->hour = hour + 1;
-    return status;
+    snprintf(where, sizeof where, "series %" PRId64 ", sum of all time", series->id);
+    return verify_sum(v, series, SQLITE_LEVEL_ALL, 0, INT64_MIN, INT64_MAX - 1, where, e);
 }
 
 /* --- Once a round --- */
 
-/* The three sums of a statement's only row. */
-static enum profd_status add_up(struct store *s, enum sqlite_sql which, struct store_amount *out, struct profd_error *e)
-{
-    sqlite3_stmt *q;
-    bool row = false;
-    const struct sqlite_value tenants[] = {INTEGER(STORE_TENANT_LAST), INTEGER(STORE_TENANT)};
-    enum profd_status status = sqlite_first(s, which, tenants, which == SQL_TENANT_SUMS ? 2 : 0, &q, &row, e);
-    if (row) {
-        const struct store_amount sum = sqlite_amount(q, 0);
-        outgoing_amount_add(out, &sum);
-        sqlite_finish(q);
-    }
-    return status;
-}
-
-static enum profd_status verify_arrivals(struct verifying *v, struct profd_error *e)
-{
-    struct sqlite_centre c;
-    struct store_amount stored, marks = {0};
-    int64_t number = 0, aside = 0;
-    bool orphan = false, found;
-    TRY(sqlite_centre_load(v->s, &c, e));
-    stored = c.removed;
-    TRY(add_up(v->s, SQL_TENANT_SUMS, &stored, e));
-    TRY(add_up(v->s, SQL_ARRIVAL_SUMS, &marks, e));
-    TRY(add_up(v->s, SQL_EPOCH_SUMS, &marks, e));
-    TRY(sqlite_find(v->s, SQL_ARRIVAL_ORPHAN, NULL, 0, &number, &orphan, e));
-    TRY(sqlite_find(v->s, SQL_ROLLUP_ASIDE_COUNT, NULL, 0, &aside, &found, e));
-    if (aside > 0) {
-        tell(v,
-             "%" PRId64 " sums of uploads of hosts cannot be read and were put aside: their hours are marked "
-             "upload-missing",
-             aside);
-    }
-    if (orphan) {
-        tell(v, "arrival %" PRId64 " is of no epoch, or is below its mark", number);
-    }
-    compare_amounts(v, "from hosts", "counted", &c.counted, "marks of arrivals", &marks);
-    compare_amounts(v, "from hosts", "counted", &c.counted, "series and what was removed", &stored);
-    return PROFD_OK;
-}
-
-/* Columns of SQL_INSTANCE_EVERY. */
-enum { UID, NAME, GENERATION, UPLOAD, SERIES, HOUR, ENDED, UPLOAD_SERIES, UPLOAD_HOUR, HAS_SNAPSHOT };
-
-static bool is_null(sqlite3_stmt *q, int column)
-{
-    return sqlite3_column_type(q, column) == SQLITE_NULL;
-}
-
-/* Adds the parts of a segment. *count: how many there are. */
-static enum profd_status add_parts(struct verifying *v, int64_t id, struct store_amount *amount, uint64_t *stack_ticks,
-                                   uint64_t *count, bool *readable, struct profd_error *e)
-{
-    sqlite3_stmt *q;
-    bool ignored = false;
-    TRY(sqlite_start(v->s, SQL_SEGMENT_PARTS, VALUES(INTEGER(id)), &q, e));
-    enum profd_status status = PROFD_OK;
-    while (sqlite_row(v->s, q, &status, e)) {
-        struct counts c;
-        struct store_amount part = {.uploads = (uint64_t)sqlite3_column_int64(q, 4)};
-        size_t n;
-        const uint8_t *bytes = sqlite_blob(q, 6, &n);
-        ++*count;
-        if (counts_decode(bytes, n, LIMIT_BUILDS, &c, NULL) != PROFD_OK) {
-            *readable = false;
-            continue;
-        }
-        counts_totals(&c, &part.ticks, &part.calls);
-        sum_add(stack_ticks, sum_all(c.node_ticks, c.node_count), &ignored);
-        counts_done(&c);
-        outgoing_amount_add(amount, &part);
-    }
-    return status;
-}
-
-/* The current row of SQL_SEGMENT_VERIFY. */
-static enum profd_status compare_segment(struct verifying *v, sqlite3_stmt *q, struct profd_error *e)
-{
-    char where[48];
-    size_t n;
-    const int64_t id = sqlite3_column_int64(q, 0);
-    const struct store_amount row = sqlite_amount(q, 2);
-    struct store_amount found = {0};
-    uint64_t parts = 0, stack_ticks = 0;
-    struct profd_error why = {""};
-    snprintf(where, sizeof where, "outgoing upload %" PRId64, id);
-    const uint8_t *bytes = sqlite_blob(q, 6, &n);
-    bool readable = outgoing_measure(bytes, n, &found, &stack_ticks, &why) == PROFD_OK;
-    TRY(add_parts(v, id, &found, &stack_ticks, &parts, &readable, e));
-    if (!readable) {
-        tell(v, "%s cannot be read, and its counts cannot be sent: %s", where, why.sentence);
-        return PROFD_OK;
-    }
-    compare(v, where, "parts", "row", (uint64_t)sqlite3_column_int64(q, 5), "parts", parts);
-    compare_amounts(v, where, "row", &row, "bytes", &found);
-    if (sqlite3_column_type(q, 7) != SQLITE_NULL && stack_ticks < SUM_MAX) {
-        compare(v, where, "ticks of stacks", "row", (uint64_t)sqlite3_column_int64(q, 7), "bytes", stack_ticks);
-    }
-    return PROFD_OK;
-}
-
-static enum profd_status compare_all(struct verifying *v, struct profd_error *e)
-{
-    struct store_relay r;
-    TRY(store_get_relay(v->s, &r, e));
-    if (!r.active) {
-        return PROFD_OK;
-    }
-    struct store_amount sum = r.acknowledged;
-    outgoing_amount_add(&sum, &r.withdrawn);
-    outgoing_amount_add(&sum, &r.sealed);
-    outgoing_amount_add(&sum, &r.open);
-    compare_amounts(v, "forwarded", "accepted", &r.accepted, "acknowledged, withdrawn, sealed and open", &sum);
-    return PROFD_OK;
-}
-
-static enum profd_status verify_segments(struct verifying *v, struct profd_error *e)
-{
-    sqlite3_stmt *q;
-    bool lone = false;
-    int64_t id = 0;
-    TRY(sqlite_start(v->s, SQL_SEGMENT_VERIFY, NULL, 0, &q, e));
-    enum profd_status status = PROFD_OK;
-    while (sqlite_row(v->s, q, &status, e)) {
-        status = compare_segment(v, q, e);
-    }
-    if (status == PROFD_OK) {
-        TRY(sqlite_find(v->s, SQL_SEGMENT_ORPHAN, NULL, 0, &id, &lone, e));
-    }
-    if (status == PROFD_OK && lone) {
-        tell(v, "bytes or parts of outgoing upload %" PRId64 " stand alone: there is no such upload", id);
-    }
-    return status == PROFD_OK ? compare_all(v, e) : status;
-}
-
-static enum profd_status verify_users(struct verifying *v, struct profd_error *e)
-{
-    sqlite3_stmt *q;
-    TRY(sqlite_start(v->s, SQL_USERS_WRONG, VALUES(INTEGER(SQLITE_ROW_BYTES)), &q, e));
-    enum profd_status status = PROFD_OK;
-    while (sqlite_row(v->s, q, &status, e)) {
-        char where[32];
-        snprintf(where, sizeof where, "user %" PRId64, (int64_t)sqlite3_column_int64(q, 0));
-        compare(v, where, "bytes", "list of users", (uint64_t)sqlite3_column_int64(q, 1), "stored rows",
-                (uint64_t)sqlite3_column_int64(q, 2));
-    }
-    return status;
-}
-
-/* Compares the totals with the sums of all series. */
-static enum profd_status compare_totals(struct verifying *v, struct profd_error *e)
+/* Verifies the totals, the bytes of each user, and that nothing stands alone that the walk through series and hours
+ * does not reach. */
+static enum profd_status verify_totals(struct verifying *v, struct profd_error *e)
 {
     static const char accepted[] = "total accepted", parts[] = "series and what was retired";
+    static const struct {
+        enum sqlite_sql which;
+        const char *what;
+    } listed[] = {{SQL_BUILD_USER_ORPHAN, "is listed, but no series has it"},
+                  {SQL_BUILD_USER_MISSING, "has uploads and is in no list"}},
+      orphans[] = {{SQL_RAW_ORPHAN, "an upload"},
+                   {SQL_ROLLUP_ORPHAN, "a sum"},
+                   {SQL_LEDGER_ORPHAN, "a row of the ledger"},
+                   {SQL_HOST_TOTAL_ORPHAN, "a total of a host"},
+                   {SQL_ROLLUP_PROCESSES_ORPHAN, "a row of processes by group"},
+                   {SQL_SEALED_ORPHAN, "a sum of a block"}};
+    struct store *s = v->s;
     struct sqlite_state t;
     struct sqlite_sums all, sums;
     bool found, ignored = false;
-    int64_t doomed = 0, raw = 0, rollups = 0;
-    struct store *s = v->s;
+    int64_t doomed = 0, raw = 0, rollups = 0, upload = 0, series = 0;
+    enum profd_status status = PROFD_OK;
     sqlite3_stmt *q;
     sqlite_sums_init(&all, 0);
     TRY(sqlite_start(s, SQL_SERIES_EVERY, NULL, 0, &q, e));
-    enum profd_status status = PROFD_OK;
     while (sqlite_row(s, q, &status, e)) {
         size_t n;
         (void)sqlite_blob(q, SQLITE_SUM_COLUMNS, &n);
@@ -861,78 +607,61 @@ static enum profd_status compare_totals(struct verifying *v, struct profd_error 
     compare(v, "all", "bytes of single uploads", "total", t.raw_bytes, "series", all.raw_bytes);
     compare(v, "all", "bytes of live processes", "total", t.live_bytes, "series", all.live_bytes);
     compare(v, "all", "sums", "total", t.rollups, "rows", (uint64_t)rollups);
-    if (doomed == 0) { /* otherwise rows of deleted series still exist */
+    found = false;
+    if (doomed == 0) { /* otherwise rows and slices of deleted series still exist */
         compare(v, "all", "single uploads", "total", t.raw_uploads, "rows", (uint64_t)raw);
+        TRY(sqlite_find(s, SQL_SLICE_LONE, NULL, 0, &upload, &found, e));
     }
-    return PROFD_OK;
-}
-
-/* Tells of every row of a statement that gives builds and users. */
-static enum profd_status tell_builds(struct verifying *v, enum sqlite_sql which, const char *what,
-                                     struct profd_error *e)
-{
-    sqlite3_stmt *q;
-    TRY(sqlite_start(v->s, which, NULL, 0, &q, e));
-    enum profd_status status = PROFD_OK;
-    while (sqlite_row(v->s, q, &status, e)) {
-        tell(v, "build %" PRId64 " of user %" PRId64 " %s", (int64_t)sqlite3_column_int64(q, 0),
-             (int64_t)sqlite3_column_int64(q, 1), what);
+    if (found) {
+        tell(v, "a slice of a live process names upload %" PRId64 ", which is none of its", upload);
+    }
+    for (size_t i = 0; i < sizeof listed / sizeof listed[0]; i++) {
+        TRY(sqlite_start(s, listed[i].which, NULL, 0, &q, e));
+        while (sqlite_row(s, q, &status, e)) {
+            tell(v, "build %" PRId64 " of user %" PRId64 " %s", (int64_t)sqlite3_column_int64(q, 0),
+                 (int64_t)sqlite3_column_int64(q, 1), listed[i].what);
+        }
+        TRY(status);
+    }
+    for (size_t i = 0; i < sizeof orphans / sizeof orphans[0]; i++) {
+        TRY(sqlite_find(s, orphans[i].which, NULL, 0, &series, &found, e));
+        if (found) {
+            tell(v, "series %" PRId64 ": %s stands alone: nothing accounts for it", series, orphans[i].what);
+        }
+    }
+    TRY(sqlite_start(s, SQL_USERS_WRONG, VALUES(INTEGER(SQLITE_ROW_BYTES)), &q, e));
+    while (sqlite_row(s, q, &status, e)) {
+        char where[32];
+        snprintf(where, sizeof where, "user %" PRId64, (int64_t)sqlite3_column_int64(q, 0));
+        compare(v, where, "bytes", "list of users", (uint64_t)sqlite3_column_int64(q, 1), "stored rows",
+                (uint64_t)sqlite3_column_int64(q, 2));
     }
     return status;
 }
 
-/* Checks rows that the walk through series and hours does not reach. */
-static enum profd_status find_orphans(struct verifying *v, struct profd_error *e)
+static bool is_null(sqlite3_stmt *q, int column)
 {
-    static const struct {
-        enum sqlite_sql which;
-        const char *what;
-    } kinds[] = {{SQL_RAW_ORPHAN, "an upload"},
-                 {SQL_ROLLUP_ORPHAN, "a sum"},
-                 {SQL_LEDGER_ORPHAN, "a row of the ledger"},
-                 {SQL_HOST_TOTAL_ORPHAN, "a total of a host"},
-                 {SQL_ROLLUP_PROCESSES_ORPHAN, "a row of processes by group"},
-                 {SQL_SEALED_ORPHAN, "a sum of a block"}};
-    int64_t upload = 0, doomed = 0;
-    bool lone = false, found_count;
-    TRY(sqlite_find(v->s, SQL_DOOMED_COUNT, NULL, 0, &doomed, &found_count, e));
-    if (doomed == 0) { /* otherwise slices of deleted series still exist */
-        TRY(sqlite_find(v->s, SQL_SLICE_LONE, NULL, 0, &upload, &lone, e));
-    }
-    if (lone) {
-        tell(v, "a slice of a live process names upload %" PRId64 ", which is none of its", upload);
-    }
-    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
-        int64_t series = 0;
-        bool found = false;
-        TRY(sqlite_find(v->s, kinds[i].which, NULL, 0, &series, &found, e));
-        if (found) {
-            tell(v, "series %" PRId64 ": %s stands alone: nothing accounts for it", series, kinds[i].what);
-        }
-    }
-    return PROFD_OK;
+    return sqlite3_column_type(q, column) == SQLITE_NULL;
 }
 
-/* The totals, the lists, the live processes, what is forwarded, what hosts have sent, and rows that belong to nothing.
- */
-static enum profd_status verify_round(struct verifying *v, struct profd_error *e)
+/* Verifies that every live process has a snapshot, and names no upload but its own. */
+static enum profd_status verify_instances(struct verifying *v, struct profd_error *e)
 {
-    TRY(compare_totals(v, e));
-    TRY(tell_builds(v, SQL_BUILD_USER_ORPHAN, "is listed, but no series has it", e));
-    TRY(tell_builds(v, SQL_BUILD_USER_MISSING, "has uploads and is in no list", e));
-    TRY(find_orphans(v, e));
+    enum { UID, NAME, GENERATION, UPLOAD, SERIES, HOUR, ENDED, UPLOAD_SERIES, UPLOAD_HOUR, HAS_SNAPSHOT };
+    enum profd_status status = PROFD_OK;
     sqlite3_stmt *q;
     struct sqlite_state state;
     bool found = false;
     int64_t one = 0;
     TRY(sqlite_load_state(v->s, &state, e));
     TRY(sqlite_start(v->s, SQL_INSTANCE_EVERY, NULL, 0, &q, e));
-    enum profd_status status = PROFD_OK;
     while (sqlite_row(v->s, q, &status, e)) {
         char where[96], digits[2 * STORE_INSTANCE_SIZE + 1];
         size_t n;
         const uint8_t *name = sqlite_blob(q, NAME, &n);
-        int64_t generation = sqlite3_column_int64(q, GENERATION), ended = sqlite3_column_int64(q, ENDED);
+        const int64_t generation = sqlite3_column_int64(q, GENERATION), ended = sqlite3_column_int64(q, ENDED),
+                      upload = sqlite3_column_int64(q, UPLOAD), series = sqlite3_column_int64(q, SERIES),
+                      hour = sqlite3_column_int64(q, HOUR);
         hex_put(digits, name, n < STORE_INSTANCE_SIZE ? n : STORE_INSTANCE_SIZE);
         snprintf(where, sizeof where, "live process %s of user %" PRId64, digits,
                  (int64_t)sqlite3_column_int64(q, UID));
@@ -949,8 +678,6 @@ static enum profd_status verify_round(struct verifying *v, struct profd_error *e
             tell(v, "%s: neither living (0) nor ended (1) but %" PRId64, where, ended);
         }
         /* Its upload may have been removed, but must not be another's. */
-        int64_t upload = sqlite3_column_int64(q, UPLOAD), series = sqlite3_column_int64(q, SERIES),
-                hour = sqlite3_column_int64(q, HOUR);
         if (is_null(q, UPLOAD) != is_null(q, SERIES) || is_null(q, UPLOAD) != is_null(q, HOUR)) {
             tell(v, "%s: of number, series and hour of its upload some are missing", where);
         } else if (!is_null(q, UPLOAD) && (upload < 1 || upload > state.number)) {
@@ -965,72 +692,163 @@ static enum profd_status verify_round(struct verifying *v, struct profd_error *e
                  (int64_t)sqlite3_column_int64(q, UPLOAD_HOUR), series, hour);
         }
     }
-    if (status == PROFD_OK) {
-        TRY(sqlite_find(v->s, SQL_INSTANCE_SHARED, NULL, 0, &one, &found, e));
-    }
-    if (status == PROFD_OK && found) {
+    TRY(status);
+    TRY(sqlite_find(v->s, SQL_INSTANCE_SHARED, NULL, 0, &one, &found, e));
+    if (found) {
         tell(v, "upload %" PRId64 " is the latest of two live processes", one);
     }
-    if (status == PROFD_OK) {
-        TRY(sqlite_find(v->s, SQL_SNAPSHOT_ORPHAN, NULL, 0, &one, &found, e));
-    }
-    if (status == PROFD_OK && found) {
+    TRY(sqlite_find(v->s, SQL_SNAPSHOT_ORPHAN, NULL, 0, &one, &found, e));
+    if (found) {
         tell(v, "a snapshot is of live process %" PRId64 ", which is not there", one);
     }
+    return PROFD_OK;
+}
+
+/* Verifies that each outgoing upload holds what its row says, and that all of them are what was accepted. */
+static enum profd_status verify_segments(struct verifying *v, struct profd_error *e)
+{
+    enum profd_status status = PROFD_OK;
+    struct store_relay r;
+    sqlite3_stmt *q, *of_parts;
+    bool lone = false, ignored = false;
+    int64_t id = 0;
+    TRY(sqlite_start(v->s, SQL_SEGMENT_VERIFY, NULL, 0, &q, e));
+    while (sqlite_row(v->s, q, &status, e)) {
+        char where[48];
+        size_t n;
+        const struct store_amount row = sqlite_amount(q, 2);
+        struct store_amount found = {0};
+        uint64_t parts = 0, stack_ticks = 0;
+        struct profd_error why = {""};
+        id = sqlite3_column_int64(q, 0);
+        snprintf(where, sizeof where, "outgoing upload %" PRId64, id);
+        const uint8_t *bytes = sqlite_blob(q, 6, &n);
+        bool readable = !outgoing_measure(bytes, n, &found, &stack_ticks, &why);
+        status = sqlite_start(v->s, SQL_SEGMENT_PARTS, VALUES(INTEGER(id)), &of_parts, e);
+        for (; sqlite_row(v->s, of_parts, &status, e); parts++) {
+            struct counts c;
+            struct store_amount part = {.uploads = (uint64_t)sqlite3_column_int64(of_parts, 4)};
+            bytes = sqlite_blob(of_parts, 6, &n);
+            if (counts_decode(bytes, n, LIMIT_BUILDS, &c, NULL)) {
+                readable = false;
+                continue;
+            }
+            counts_totals(&c, &part.ticks, &part.calls);
+            sum_add(&stack_ticks, sum_all(c.node_ticks, c.node_count), &ignored);
+            counts_done(&c);
+            outgoing_amount_add(&found, &part);
+        }
+        if (status) {
+            continue;
+        }
+        if (!readable) {
+            tell(v, "%s cannot be read, and its counts cannot be sent: %s", where, why.sentence);
+            continue;
+        }
+        compare(v, where, "parts", "row", (uint64_t)sqlite3_column_int64(q, 5), "parts", parts);
+        compare_amounts(v, where, "row", &row, "bytes", &found);
+        if (!is_null(q, 7) && stack_ticks < SUM_MAX) {
+            compare(v, where, "ticks of stacks", "row", (uint64_t)sqlite3_column_int64(q, 7), "bytes", stack_ticks);
+        }
+    }
     TRY(status);
-    TRY(verify_users(v, e));
-    TRY(verify_segments(v, e));
-    return verify_arrivals(v, e);
+    TRY(sqlite_find(v->s, SQL_SEGMENT_ORPHAN, NULL, 0, &id, &lone, e));
+    if (lone) {
+        tell(v, "bytes or parts of outgoing upload %" PRId64 " stand alone: there is no such upload", id);
+    }
+    TRY(store_get_relay(v->s, &r, e));
+    if (r.active) {
+        struct store_amount sum = r.acknowledged;
+        outgoing_amount_add(&sum, &r.withdrawn);
+        outgoing_amount_add(&sum, &r.sealed);
+        outgoing_amount_add(&sum, &r.open);
+        compare_amounts(v, "forwarded", "accepted", &r.accepted, "acknowledged, withdrawn, sealed and open", &sum);
+    }
+    return PROFD_OK;
+}
+
+/* Verifies that the marks of arrivals, and the series of tenants with what was removed, are what a centre counted. */
+static enum profd_status verify_arrivals(struct verifying *v, struct profd_error *e)
+{
+    struct sqlite_centre c;
+    struct store_amount marks = {0};
+    int64_t number = 0, aside = 0;
+    bool orphan = false, found;
+    TRY(sqlite_centre_load(v->s, &c, e));
+    struct store_amount stored = c.removed;
+    const struct {
+        enum sqlite_sql which;
+        struct store_amount *to;
+    } sums[] = {{SQL_TENANT_SUMS, &stored}, {SQL_ARRIVAL_SUMS, &marks}, {SQL_EPOCH_SUMS, &marks}};
+    for (size_t i = 0; i < sizeof sums / sizeof sums[0]; i++) {
+        const struct sqlite_value tenants[] = {INTEGER(STORE_TENANT_LAST), INTEGER(STORE_TENANT)};
+        sqlite3_stmt *q;
+        TRY(sqlite_first(v->s, sums[i].which, tenants, sums[i].to == &stored ? 2 : 0, &q, &found, e));
+        if (found) {
+            const struct store_amount sum = sqlite_amount(q, 0);
+            outgoing_amount_add(sums[i].to, &sum);
+        }
+        sqlite_finish(q);
+    }
+    TRY(sqlite_find(v->s, SQL_ARRIVAL_ORPHAN, NULL, 0, &number, &orphan, e));
+    TRY(sqlite_find(v->s, SQL_ROLLUP_ASIDE_COUNT, NULL, 0, &aside, &found, e));
+    if (aside > 0) {
+        tell(v,
+             "%" PRId64 " sums of uploads of hosts cannot be read and were put aside: their hours are marked "
+             "upload-missing",
+             aside);
+    }
+    if (orphan) {
+        tell(v, "arrival %" PRId64 " is of no epoch, or is below its mark", number);
+    }
+    compare_amounts(v, "from hosts", "counted", &c.counted, "marks of arrivals", &marks);
+    compare_amounts(v, "from hosts", "counted", &c.counted, "series and what was removed", &stored);
+    return PROFD_OK;
 }
 
 /* --- Steps --- */
 
-static enum profd_status verify_object(struct verifying *v, struct store_cursor *c, struct profd_error *e)
-{
-    sqlite3_stmt *q;
-    bool row = false;
-    uint8_t *bytes = NULL;
-    size_t size;
-    struct profd_error why = {""};
-    enum profd_status status = sqlite_first(v->s, SQL_OBJECT_EVERY, VALUES(INTEGER(c->object)), &q, &row, e);
-    c->objects_done = !row;
-    if (status != PROFD_OK || !row) {
-        return status;
-    }
-    c->object = sqlite3_column_int64(q, 2) + 1;
-    status = sqlite_take_content(v->s, q, &bytes, &size, &why);
-    free(bytes);
-    if (status == PROFD_DAMAGED) {
-        tell(v, "the symbols of build %s are damaged: %s", sqlite_text(q, 3), why.sentence);
-        status = PROFD_OK;
-    } else if (status != PROFD_OK) {
-        status = profd_error_set(e, status, "%s", why.sentence);
-    }
-    sqlite_finish(q);
-    return status;
-}
-
+/* Verifies some pages of the file, an object, or an hour; behind the last, what is verified once a round. */
 static enum profd_status verify_step(struct verifying *v, struct store_cursor *c, struct profd_error *e)
 {
+    static enum profd_status (*const once_a_round[])(struct verifying *, struct profd_error *) = {
+        verify_totals, verify_instances, verify_segments, verify_arrivals};
+    struct sqlite_identity series;
+    int64_t id = 0, bad = 0;
+    bool found = false;
     if (!c->pages_done) {
-        int64_t bad = 0;
-        enum profd_status status = sqlite_seal_scan(v->s, PAGES_A_STEP, &c->page, &bad, e);
-        if (status == PROFD_OK && bad != 0) {
+        TRY(sqlite_seal_scan(v->s, PAGES_A_STEP, &c->page, &bad, e));
+        if (bad != 0) {
             tell(v, "page %" PRId64 " of the file is damaged: it does not have its checksum", bad);
         }
         c->pages_done = c->page == 0;
-        return status;
+        return PROFD_OK;
     }
     if (!c->objects_done) {
-        return verify_object(v, c, e);
+        sqlite3_stmt *q;
+        uint8_t *bytes = NULL;
+        size_t size;
+        struct profd_error why = {""};
+        TRY(sqlite_first(v->s, SQL_OBJECT_EVERY, VALUES(INTEGER(c->object)), &q, &found, e));
+        c->objects_done = !found;
+        if (!found) {
+            return PROFD_OK;
+        }
+        c->object = sqlite3_column_int64(q, 2) + 1;
+        const enum profd_status status = sqlite_take_content(v->s, q, &bytes, &size, &why);
+        free(bytes);
+        if (status == PROFD_DAMAGED) {
+            tell(v, "the symbols of build %s are damaged: %s", sqlite_text(q, 3), why.sentence);
+        }
+        sqlite_finish(q);
+        return status && status != PROFD_DAMAGED ? profd_error_set(e, status, "%s", why.sentence) : PROFD_OK;
     }
-    struct sqlite_identity series;
-    int64_t id = 0;
-    bool found = false;
     arena_reset(v->arena);
     TRY(sqlite_find(v->s, SQL_SERIES_NEXT, VALUES(INTEGER(c->series)), &id, &found, e));
     if (!found) {
-        TRY(verify_round(v, e));
+        for (size_t i = 0; i < sizeof once_a_round / sizeof once_a_round[0]; i++) {
+            TRY(once_a_round[i](v, e));
+        }
         *c = (struct store_cursor){.done = true};
         return PROFD_OK;
     }
@@ -1046,13 +864,6 @@ static enum profd_status verify_step(struct verifying *v, struct store_cursor *c
     return verify_next(v, &series, c, e);
 }
 
-static int64_t work_now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
-}
-
 enum profd_status store_verify(struct store *s, struct store_cursor *cursor,
                                void (*mismatch)(void *context, const char *sentence), void *context,
                                uint64_t *uploads_checked, struct profd_error *e)
@@ -1060,20 +871,20 @@ enum profd_status store_verify(struct store *s, struct store_cursor *cursor,
     struct verifying v = {.s = s, .arena = arena_new(0), .mismatch = mismatch, .context = context};
     struct store_cursor c = *cursor;
     bool began = false;
-    int64_t deadline = work_now() + SLICE_NANOSECONDS;
+    const int64_t deadline = sqlite_work_now() + SLICE_NANOSECONDS;
     if (!v.arena) {
         return profd_error_set(e, PROFD_NO_MEMORY, "no memory to verify the store");
     }
     c.done = false;
-    enum profd_status status = sqlite_read_begin(v.s, &began, e);
-    if (status == PROFD_OK) {
+    enum profd_status status = sqlite_read_begin(s, &began, e);
+    if (!status) {
         do {
             status = verify_step(&v, &c, e);
-        } while (status == PROFD_OK && !c.done && work_now() < deadline);
-        status = sqlite_read_end(v.s, began, status, e);
+        } while (!status && !c.done && sqlite_work_now() < deadline);
+        status = sqlite_read_end(s, began, status, e);
     }
     arena_free(v.arena);
-    if (status == PROFD_OK) {
+    if (!status) {
         *cursor = c;
         *uploads_checked = v.uploads;
     }
