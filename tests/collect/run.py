@@ -13,7 +13,7 @@ import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from bed import BUILD, COLLECT, COLLECT_STATIC, LONG, ROOT, Bed, Tap, run, wait_until  # noqa: E402
-from harness import Daemon  # noqa: E402
+from harness import Daemon, patient  # noqa: E402
 
 PROFCTL = os.path.join(BUILD, "profctl")
 GO = "/usr/lib/go-1.19/bin/go"
@@ -28,7 +28,7 @@ class Shop:
     def run(self, *words, **options):
         """profctl run, to its end."""
         env = dict(self.env, **options.pop("env", {}))
-        return run(PROFCTL, "run", *words, env=env, cwd=self.bed.folder, **options)
+        return run(PROFCTL, *patient(("run", *words)), env=env, cwd=self.bed.folder, **options)
 
     def live(self, *command, env=(), words=()):
         """A process that goes on, under the collector."""
@@ -209,7 +209,7 @@ def environment(tap, shop, exe):
     path = os.path.join(shop.bed.folder, "mute")
     listener.bind(path)
     listener.listen(8)
-    done = shop.run("sh", "-c", "exit 5", env={"PROFD_SOCKET": path})
+    done = shop.run("--wait", "1", "sh", "-c", "exit 5", env={"PROFD_SOCKET": path})
     tap.point(done.returncode == 5 and done.stderr.count("\n") == 1, "a daemon that says nothing holds nothing up",
               done)
     listener.close()

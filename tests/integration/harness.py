@@ -78,6 +78,13 @@ def run(*command, **options):
                           **options)
 
 
+def patient(arguments):
+    """Arguments of profctl: run waits for the daemon as long as a busy machine may need, unless it is told."""
+    if arguments[0] != "run" or "--wait" in arguments or "--check" in arguments:
+        return arguments
+    return ("run", "--wait", LONG, *arguments[1:])
+
+
 def free_port(taken=[]):
     """A TCP port on which nothing listens. No other test gets it while this one runs: each holds a Unix address named
     after it."""
@@ -214,7 +221,7 @@ class Daemon:
     def ctl(self, *arguments, **options):
         options.setdefault("env", self.env)
         with record_lock() if arguments[0] == "record" else contextlib.nullcontext():
-            return run(PROFCTL, *arguments, **options)
+            return run(PROFCTL, *patient(arguments), **options)
 
     def json(self, *arguments):
         """Output of a profctl verb as JSON."""
