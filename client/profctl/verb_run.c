@@ -465,11 +465,11 @@ static void executable_refused(void *context, const struct profd_outcome *o)
     }
 }
 
-/* Connects to the daemon that the collector will find ($PROFD_SOCKET or the default), within 200 ms. Fails as
+/* Connects to the daemon that the collector will find ($PROFD_SOCKET or the default), within 2 s. Fails as
  * profd_conn_open. */
 static enum profd_status run_delivery_open(struct run_delivery *d, struct profd_error *e)
 {
-    const struct profd_options o = {.name = "profctl run " PROFD_VERSION, .connect_ms = 200};
+    const struct profd_options o = {.name = "profctl run " PROFD_VERSION, .connect_ms = 2000};
     *d = (struct run_delivery){.started = (int64_t)time(NULL)};
     enum profd_status status = profd_conn_open(&o, &d->conn, e);
     if (status == PROFD_OK && strncmp(profd_conn_server(d->conn), "unix:", 5) != 0) {
