@@ -1,7 +1,6 @@
 #include "tier/mirror.h"
 
 #include <inttypes.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,29 +11,22 @@
 #include "core/hashmap.h"
 #include "base/log.h"
 #include "net/loop.h"
-#include "net/work.h"
-#include "tier/clickhouse.h"
 #include "tier/row_binary.h"
 #include "tier/statement.h"
+#include "tier/steps.h"
 #include "tier/tombstone.h"
-#include "writer/writer.h"
 
-#define FIRST_MS 100u
 #define LOOK_MS 4000u
 #define LOOK_AGAIN_MS 4000u /* while a block arrives */
-#define BACK_OFF_MS 1000u
-#define BACK_OFF_MS_MAX 60000u
-#define REFUSED_MS 300000u /* then a refused block is tried again */
+#define REFUSED_MS 300000u  /* then a refused block is tried again */
 #define PAGE_ROWS 2000u
 #define PUT_ROWS 250u
 #define BLOCKS_MOST 100000u
 #define SUMS_MOST (1u << 28)
 #define REPLY_BYTES (256u << 20)
 #define STATEMENT_BYTES (8u << 20)
-#define CONNECT_MS 5000u
-#define ANSWER_MS 300000u
 
-/* The steps. Each is run by the mirror's thread, or as a job of the writer. */
+/* The steps: each runs on the mirror's thread, or is a job of the writer. */
 enum mirror_step {
     MIRROR_LOOK,  /* thread: reads the manifest and the tombstones, and chooses the next step */
     MIRROR_BURY,  /* writer: applies what was deleted at any centre */
@@ -63,25 +55,11 @@ struct refused_key {
     uint64_t number, attempt;
 };
 
-/* The loop, the thread or the writer has the mirror, one at a time. */
 struct mirror {
-    struct sealer_config config;
+    struct steps steps;
     const struct store_archive *archive;
-    struct store *store;
-    struct clickhouse *client;
-    struct work *work;
-    struct work_item item;
-    struct writer_job job;
-    struct loop_timer *timer;
-    bool stopped, running;
-    atomic_bool ended;
-
-    enum mirror_step step;
-    struct profd_error error; /* of the latest step */
-    enum profd_status status;
-    unsigned back_off_ms;
-    uint64_t looked, took; /* ms of loop_now, and ms of the latest job */
-    bool more;             /* of the latest job */
+    uint64_t looked; /* ms of loop_now */
+    bool more;       /* of the latest job */
     uint8_t own[STORE_CENTRE_SIZE];
 
     struct arena *list_arena;
@@ -194,7 +172,7 @@ static enum profd_status mirror_read_manifest(struct mirror *m, struct profd_err
 
     buffer_init(&statement, STATEMENT_BYTES);
     statement_list_blocks(&statement);
-    TRY(clickhouse_read(m->client, &statement, &r, e));
+    TRY(clickhouse_read(m->steps.lanes[0].client, &statement, &r, e));
     arena_reset(m->list_arena);
     m->list_count = 0;
     for (status = PROFD_OK; rows_more(&r) && !status;) {
@@ -325,8 +303,8 @@ static enum profd_status mirror_make_list(struct mirror *m, bool restored, struc
     if (!m->own_blocks || !m->list) {
         return profd_no_memory(e);
     }
-    TRY(store_each_block(m->store, mirror_note_own, m, e));
-    TRY(store_each_mirror(m->store, mirror_note_adopted, m, e));
+    TRY(store_each_block(m->steps.store, mirror_note_own, m, e));
+    TRY(store_each_mirror(m->steps.store, mirror_note_adopted, m, e));
     if (restored) {
         mirror_choose_own(m);
     }
@@ -385,15 +363,15 @@ static void mirror_note_centre(void *context, const struct store_tier_centre *ce
 {
     struct mirror *m = context;
     struct mirror_counts *c = &m->counts;
-    const size_t n = strlen(m->config.name);
+    const size_t n = strlen(m->steps.config.name);
 
     if (c->centre_count < MIRROR_CENTRES_SHOWN) {
         c->centres[c->centre_count++] = *centre;
     }
-    if (!c->twins[0] && strncmp(centre->name, m->config.name, n) == 0 &&
+    if (!c->twins[0] && strncmp(centre->name, m->steps.config.name, n) == 0 &&
         (centre->name[n] == '\0' || centre->name[n] == ' ')) {
         (void)snprintf(c->twins, sizeof c->twins, "another centre is named %s, too: give each a tier-name of its own",
-                       m->config.name);
+                       m->steps.config.name);
     } else if (!c->twins[0] && strchr(centre->name, ' ')) {
         (void)snprintf(c->twins, sizeof c->twins,
                        "another centre has the name of %s, too: give each a tier-name of "
@@ -406,10 +384,10 @@ static void mirror_note_centre(void *context, const struct store_tier_centre *ce
 static enum profd_status mirror_look(struct mirror *m, struct profd_error *e)
 {
     struct store_centre centre;
-    struct mirror_comparing c = {.m = m, .reading = m->step == MIRROR_READ};
+    struct mirror_comparing c = {.m = m, .reading = m->steps.step == MIRROR_READ};
     char before[sizeof m->counts.twins];
 
-    TRY(store_get_greeting(m->store, &centre, e));
+    TRY(store_get_greeting(m->steps.store, &centre, e));
     memcpy(m->own, centre.name, sizeof m->own);
     m->counts.adopting = centre.restored;
     m->counts.refused[0] = m->refused.count ? m->counts.refused[0] : '\0';
@@ -417,7 +395,7 @@ static enum profd_status mirror_look(struct mirror *m, struct profd_error *e)
     TRY(mirror_make_list(m, centre.restored, e));
     m->looked = loop_now();
     m->differs = false;
-    TRY(store_each_mirror(m->store, mirror_compare, &c, e));
+    TRY(store_each_mirror(m->steps.store, mirror_compare, &c, e));
     m->differs |= c.matched < m->list_count;
     size_t own = 0;
     for (size_t i = 0; i < m->list_count; i++) {
@@ -431,14 +409,15 @@ static enum profd_status mirror_look(struct mirror *m, struct profd_error *e)
     memcpy(before, m->counts.twins, sizeof before);
     m->counts.centre_count = 0;
     m->counts.twins[0] = '\0';
-    TRY(store_each_centre(m->store, mirror_note_centre, m, e));
+    TRY(store_each_centre(m->steps.store, mirror_note_centre, m, e));
     if (m->counts.twins[0] && strcmp(before, m->counts.twins) != 0) {
         log_write(LOG_LEVEL_WARNING, NULL, "%s", m->counts.twins);
     }
     /* After the manifest: what a block lacks is known before the block arrives. */
     arena_reset(m->tombstone_arena);
     m->tombstones_read = m->tombstones_known;
-    return tombstone_read(m->client, m->tombstone_arena, &m->tombstones_read, &m->tombstones, &m->tombstone_count, e);
+    return tombstone_read(m->steps.lanes[0].client, m->tombstone_arena, &m->tombstones_read, &m->tombstones,
+                          &m->tombstone_count, e);
 }
 
 /* --- A block --- */
@@ -453,7 +432,7 @@ static enum profd_status mirror_find_keys(struct mirror *m, struct profd_error *
     m->keys = NULL;
     buffer_init(&statement, STATEMENT_BYTES);
     statement_find_keys(&statement, &m->next.m.block);
-    TRY(clickhouse_read(m->client, &statement, &r, e));
+    TRY(clickhouse_read(m->steps.lanes[0].client, &statement, &r, e));
     const char *keys = rows_string(&r, &n);
     const bool cut = r.cut;
     if (!cut && (m->keys = malloc(n + 1))) {
@@ -472,7 +451,7 @@ static enum profd_status mirror_check(struct mirror *m, struct profd_error *e)
 
     buffer_init(&statement, STATEMENT_BYTES);
     statement_check_block(&statement, &l->m.block);
-    TRY(clickhouse_read(m->client, &statement, &r, e));
+    TRY(clickhouse_read(m->steps.lanes[0].client, &statement, &r, e));
     const uint64_t rows = rows_u64(&r), bytes = rows_u64(&r), checksum = rows_u64(&r);
     const bool cut = r.cut || rows_more(&r);
     rows_close(&r);
@@ -620,7 +599,7 @@ static enum profd_status mirror_judge(const struct mirror *m, const struct store
     memcpy(t.centre, m->next.m.block.centre, sizeof t.centre);
     *kept = m->next.own || !mirror_is_local(of->tenant);
     if (*kept && m->tombstones_known) {
-        TRY(store_is_buried(m->store, &t, &buried, e));
+        TRY(store_is_buried(m->steps.store, &t, &buried, e));
         *kept = !buried;
     }
     return PROFD_OK;
@@ -643,7 +622,7 @@ static enum profd_status mirror_name_sums(struct mirror *m, struct hashmap *know
     }
     buffer_init(&statement, STATEMENT_BYTES);
     statement_find_series(&statement, stubs, m->sum_count);
-    TRY(clickhouse_read(m->client, &statement, &r, e));
+    TRY(clickhouse_read(m->steps.lanes[0].client, &statement, &r, e));
     while (rows_more(&r) && !status) {
         struct store_block_sum of;
 
@@ -742,7 +721,7 @@ static enum profd_status mirror_read(struct mirror *m, struct profd_error *e)
         buffer_done(&statement);
         return profd_no_memory(e);
     }
-    TRY(clickhouse_read(m->client, &statement, &r, e));
+    TRY(clickhouse_read(m->steps.lanes[0].client, &statement, &r, e));
     for (; rows_more(&r) && !status; m->sum_count += !status) {
         status = m->sum_count == PAGE_ROWS ? mirror_refuse(e, "a reply has more sums than were asked for")
                                            : mirror_take_sum(m, &r, &m->sums[m->sum_count], e);
@@ -765,144 +744,104 @@ static enum profd_status mirror_read(struct mirror *m, struct profd_error *e)
 
 /* --- Steps --- */
 
-/* The thread's. */
-static void mirror_run(void *context, struct work_item *const *items, size_t n)
+static enum profd_status mirror_run(struct steps *steps, unsigned lane, struct profd_error *e)
 {
-    struct mirror *m = context;
+    struct mirror *m = container_of(steps, struct mirror, steps);
 
-    (void)items;
-    (void)n; /* there is one */
-    m->status = m->step == MIRROR_CHECK   ? mirror_check(m, &m->error)
-                : m->step == MIRROR_READ  ? mirror_read(m, &m->error)
-                : m->step == MIRROR_COVER ? tombstone_cover(m->client, m->tombstones, m->tombstone_count, &m->error)
-                                          : mirror_look(m, &m->error);
+    return steps->step == MIRROR_CHECK  ? mirror_check(m, e)
+           : steps->step == MIRROR_READ ? mirror_read(m, e)
+           : steps->step == MIRROR_COVER
+               ? tombstone_cover(steps->lanes[lane].client, m->tombstones, m->tombstone_count, e)
+               : mirror_look(m, e);
 }
 
-static void mirror_write_one(struct mirror *m, struct store *store, const struct profd_error *full)
+static enum profd_status mirror_write(struct steps *steps, struct store *store, struct profd_error *e)
 {
+    struct mirror *m = container_of(steps, struct mirror, steps);
     struct store_progress progress = {.more = false};
-    const uint64_t began = loop_now();
-
-    m->more = false;
+    enum profd_status status;
     uint64_t uploads;
 
-    if (full && m->step != MIRROR_CLEAN && m->step != MIRROR_BURY) {
-        m->error = *full;
-        m->status = PROFD_FULL;
-        return;
-    }
-    switch (m->step) {
+    m->more = false;
+    switch (steps->step) {
     case MIRROR_BURY:
-        m->status = store_bury(store, m->tombstones, m->tombstone_count, &uploads, &m->error);
-        m->tombstones_known = m->status ? m->tombstones_known : m->tombstones_read;
-        break;
+        TRY(store_bury(store, m->tombstones, m->tombstone_count, &uploads, e));
+        m->tombstones_known = m->tombstones_read;
+        return PROFD_OK;
     case MIRROR_LIST:
-        m->status = store_mirror_list(store, m->list, m->list_count, &m->more, &m->error);
-        break;
+        return store_mirror_list(store, m->list, m->list_count, &m->more, e);
     case MIRROR_BEGIN:
-        m->status = store_mirror_begin(store, m->next_row, &m->error);
-        break;
+        return store_mirror_begin(store, m->next_row, e);
     case MIRROR_PUT: {
         const size_t left = m->sum_count - m->put, n = left < PUT_ROWS ? left : PUT_ROWS;
 
-        m->status = n ? store_mirror_put(store, m->next_row, m->sums + m->put, n, &m->error) : PROFD_OK;
-        m->put += m->status ? 0 : n;
+        TRY(n ? store_mirror_put(store, m->next_row, m->sums + m->put, n, e) : PROFD_OK);
+        m->put += n;
         m->more = m->put < m->sum_count;
-        break;
+        return PROFD_OK;
     }
     case MIRROR_SHOW:
-        m->status = m->next.own ? store_mirror_adopt(store, m->next_row, m->kept, m->keys, m->keys_size, &m->error)
-                                : store_mirror_show(store, m->next_row, m->kept, &m->error);
-        break;
+        return m->next.own ? store_mirror_adopt(store, m->next_row, m->kept, m->keys, m->keys_size, e)
+                           : store_mirror_show(store, m->next_row, m->kept, e);
     case MIRROR_END:
-        m->status = store_mirror_end(store, m->own_blocks, m->own_count, &m->error);
-        break;
+        return store_mirror_end(store, m->own_blocks, m->own_count, e);
     default:
-        m->status = store_mirror_clean(store, &progress, &m->error);
+        status = store_mirror_clean(store, &progress, e);
         m->more = progress.more;
-        break;
-    }
-    m->took = loop_now() - began;
-}
-
-static void mirror_write(struct store *store, const struct profd_error *full, struct writer_job *const *jobs, size_t n)
-{
-    for (size_t i = 0; i < n; i++) {
-        mirror_write_one(container_of(jobs[i], struct mirror, job), store, full);
+        return status;
     }
 }
 
-/* Returns the pause before the next step in ms: a quarter of the writer's time while uploads wait. */
-static unsigned mirror_choose(struct mirror *m)
+static unsigned mirror_choose(struct steps *steps)
 {
-    const unsigned pause = writer_pending(m->config.writer) > 0 ? 3 * (unsigned)m->took : 0;
+    struct mirror *m = container_of(steps, struct mirror, steps);
 
-    switch (m->step) {
+    switch (steps->step) {
     case MIRROR_LOOK:
         m->shown = m->counts;
-        m->step = m->tombstone_count ? MIRROR_BURY
-                  : m->differs       ? MIRROR_LIST
-                  : m->adopted       ? MIRROR_END
-                  : m->leaving       ? MIRROR_CLEAN
-                  : m->next_row      ? MIRROR_CHECK
-                                     : MIRROR_LOOK;
-        return m->step == MIRROR_LOOK ? LOOK_MS : 0;
+        if (!m->next_row) {
+            steps_work(steps);
+        }
+        steps->step = m->tombstone_count ? MIRROR_BURY
+                      : m->differs       ? MIRROR_LIST
+                      : m->adopted       ? MIRROR_END
+                      : m->leaving       ? MIRROR_CLEAN
+                      : m->next_row      ? MIRROR_CHECK
+                                         : MIRROR_LOOK;
+        return steps->step == MIRROR_LOOK ? LOOK_MS : 0;
     case MIRROR_BURY:
         m->leaving = true;
-        m->step = MIRROR_COVER;
+        steps->step = MIRROR_COVER;
         return 0;
-    case MIRROR_COVER:
-        m->step = MIRROR_LOOK;
-        return 0;
-    case MIRROR_LIST:
     case MIRROR_SHOW:
+        steps_work(steps);
+        __attribute__((fallthrough));
+    case MIRROR_LIST:
         m->leaving = true;
-        m->step = m->more ? MIRROR_LIST : MIRROR_LOOK;
-        return pause;
+        steps->step = m->more ? MIRROR_LIST : MIRROR_LOOK;
+        return steps_pause(steps);
     case MIRROR_END:
         log_write(LOG_LEVEL_NOTICE, NULL,
                   "what this centre had sealed before it was restored from a backup is in its reports again");
-        m->step = MIRROR_LOOK;
+        steps->step = MIRROR_LOOK;
         return 0;
     case MIRROR_CHECK:
-        m->step = MIRROR_BEGIN;
-        return 0;
     case MIRROR_BEGIN:
-        m->step = MIRROR_READ;
+        steps->step++;
         return 0;
     case MIRROR_READ:
-        m->step = m->sum_count || m->seen < m->next.rows ? MIRROR_PUT : MIRROR_SHOW;
+        steps->step = m->sum_count || m->seen < m->next.rows ? MIRROR_PUT : MIRROR_SHOW;
         return 0;
     case MIRROR_PUT:
-        m->step = m->more ? MIRROR_PUT : MIRROR_READ;
-        return pause;
-    default:
+        steps->step = m->more ? MIRROR_PUT : MIRROR_READ;
+        return steps_pause(steps);
+    case MIRROR_CLEAN:
         m->leaving = m->more;
-        m->step = m->more ? MIRROR_CLEAN : MIRROR_LOOK;
-        return pause;
-    }
-}
-
-static const struct writer_job_type mirror_job_type;
-
-/* Begins the next step. */
-static void mirror_on_timer(void *context)
-{
-    struct mirror *m = context;
-    const bool reads =
-        m->step == MIRROR_LOOK || m->step == MIRROR_CHECK || m->step == MIRROR_READ || m->step == MIRROR_COVER;
-
-    if (m->running || m->stopped) {
-        return;
-    }
-    if (writer_check(m->config.writer, NULL)) {
-        loop_timer_set(m->timer, LOOK_MS);
-        return;
-    }
-    m->running =
-        reads ? work_put(m->work, &m->item) : !writer_submit(m->config.writer, &m->job, &mirror_job_type, &m->error);
-    if (!m->running) {
-        loop_timer_set(m->timer, BACK_OFF_MS);
+        steps->step = m->more ? MIRROR_CLEAN : MIRROR_LOOK;
+        return steps_pause(steps);
+    default:
+        steps->step = MIRROR_LOOK;
+        return 0;
     }
 }
 
@@ -914,181 +853,95 @@ static bool mirror_is_passing(enum profd_status status)
            status == PROFD_FORBIDDEN || status == PROFD_UNTRUSTED || status == PROFD_IO;
 }
 
-static void mirror_fail(struct mirror *m)
+/* A block that breaks a rule is refused, and named. */
+static bool mirror_excuse(struct steps *steps, enum profd_status status, const struct profd_error *e)
 {
-    const bool of_block = m->step == MIRROR_CHECK || m->step == MIRROR_BEGIN || m->step == MIRROR_READ ||
-                          m->step == MIRROR_PUT || m->step == MIRROR_SHOW;
+    struct mirror *m = container_of(steps, struct mirror, steps);
     const struct store_block *b = &m->next.m.block;
+    const bool of_block = steps->step >= MIRROR_CHECK && steps->step <= MIRROR_SHOW,
+               refused = of_block && !mirror_is_passing(status);
 
-    if (of_block && !mirror_is_passing(m->status)) {
+    if (of_block) { /* others come first */
+        mirror_put_off(m, refused ? REFUSED_MS : steps->back_off_ms);
+    }
+    if (refused) {
         (void)snprintf(m->counts.refused, sizeof m->counts.refused,
                        "block %" PRIu64
                        " of centre %02x%02x%02x%02x is not mirrored, so its day is missing in reports: "
                        "%.380s",
-                       b->number, b->centre[0], b->centre[1], b->centre[2], b->centre[3], m->error.sentence);
+                       b->number, b->centre[0], b->centre[1], b->centre[2], b->centre[3], e->sentence);
         log_write(LOG_LEVEL_WARNING, NULL, "%s", m->counts.refused);
-        mirror_put_off(m, REFUSED_MS);
-        m->shown = m->counts;
-        m->step = MIRROR_LOOK;
-        loop_timer_set(m->timer, BACK_OFF_MS);
-        return;
     }
-    if (of_block) { /* others come first */
-        mirror_put_off(m, m->back_off_ms);
-    }
-    m->counts.failures++;
-    (void)snprintf(m->counts.failure, sizeof m->counts.failure, "%s", m->error.sentence);
-    if (!m->back_off_ms) {
-        log_write(LOG_LEVEL_WARNING, NULL, "what other centres have sealed cannot be read from ClickHouse: %s",
-                  m->error.sentence);
-    }
-    m->back_off_ms = !m->back_off_ms ? BACK_OFF_MS : 2 * m->back_off_ms;
-    m->back_off_ms = m->back_off_ms < BACK_OFF_MS_MAX ? m->back_off_ms : BACK_OFF_MS_MAX;
     m->shown = m->counts;
-    m->step = MIRROR_LOOK;
-    loop_timer_set(m->timer, m->back_off_ms);
+    return refused;
 }
 
-/* On the loop, after each step. */
-static void mirror_advance(struct mirror *m)
-{
-    m->running = false;
-    if (m->stopped) {
-        return;
-    }
-    if (m->status == PROFD_CONFLICT) { /* the block has left, or something of it was deleted: it begins again */
-        m->step = MIRROR_LOOK;
-        loop_timer_set(m->timer, BACK_OFF_MS);
-        return;
-    }
-    if (m->status) {
-        mirror_fail(m);
-        return;
-    }
-    if (m->back_off_ms && (m->step == MIRROR_SHOW || (m->step == MIRROR_LOOK && !m->next_row))) {
-        log_write(LOG_LEVEL_NOTICE, NULL, "what other centres have sealed is read from ClickHouse again");
-        m->back_off_ms = 0;
-        m->counts.failure[0] = '\0';
-    }
-    const unsigned pause = mirror_choose(m);
-    if (pause) {
-        loop_timer_set(m->timer, pause);
-    } else {
-        mirror_on_timer(m);
-    }
-}
+#define IN(step) (1u << (step))
 
-static void mirror_done(void *context, struct work_item *item)
-{
-    (void)item;
-    mirror_advance(context);
-}
-
-static void mirror_job_done(struct writer_job *job)
-{
-    mirror_advance(container_of(job, struct mirror, job));
-}
-
-static void mirror_job_drop(struct writer_job *job)
-{
-    container_of(job, struct mirror, job)->running = false;
-}
-
-static const struct writer_job_type mirror_job_type = {
-    .run = mirror_write, .done = mirror_job_done, .drop = mirror_job_drop};
-
-static bool mirror_is_ended(void *context)
-{
-    const struct mirror *m = context;
-
-    return atomic_load(&m->ended);
-}
-
-static enum profd_status mirror_open(struct mirror *m, struct profd_error *e)
-{
-    void *contexts[1] = {m};
-    const struct clickhouse_limits limits = {.connect_ms = CONNECT_MS,
-                                             .answer_ms = ANSWER_MS,
-                                             .reply_bytes = REPLY_BYTES,
-                                             .stopped = mirror_is_ended,
-                                             .context = m};
-    const struct work_config config = {.name = "profd-mirror",
-                                       .run = mirror_run,
-                                       .done = mirror_done,
-                                       .done_context = m,
-                                       .contexts = contexts,
-                                       .threads = 1,
-                                       .nice = 10,
-                                       .batch_max = 1,
-                                       .queue_max = 1,
-                                       .queue_max_uid = 1};
-
-    TRY(store_sqlite_open_reader(m->config.database, &m->store, e));
-    TRY(clickhouse_open(m->config.address, m->config.ca, &limits, &m->client, e));
-    return work_new(m->config.loop, &config, &m->work, e);
-}
+static const struct steps_type mirror_type = {
+    .thread = "profd-mirror",
+    .writing = IN(MIRROR_BURY) | IN(MIRROR_LIST) | IN(MIRROR_BEGIN) | IN(MIRROR_PUT) | IN(MIRROR_SHOW) |
+               IN(MIRROR_END) | IN(MIRROR_CLEAN),
+    .writing_when_full = IN(MIRROR_BURY) | IN(MIRROR_CLEAN),
+    .reply_bytes = REPLY_BYTES,
+    .look_ms = LOOK_MS,
+    .back_off_ms_most = 60000,
+    .failing = "what other centres have sealed cannot be read from ClickHouse",
+    .working = "what other centres have sealed is read from ClickHouse again",
+    .read = mirror_run,
+    .write = mirror_write,
+    .choose = mirror_choose,
+    .excuse = mirror_excuse};
 
 enum profd_status mirror_start(const struct sealer_config *config, const struct store_archive *archive,
                                struct mirror **out, struct profd_error *e)
 {
     struct mirror *m = calloc(1, sizeof *m);
 
-    if (m) {
-        *m = (struct mirror){.config = *config,
-                             .archive = archive,
-                             .leaving = true,
-                             .timer = loop_timer_new(config->loop, mirror_on_timer, m),
-                             .list_arena = arena_new(0),
-                             .tombstone_arena = arena_new(0),
-                             .page = arena_new(0)};
-        hashmap_init(&m->refused, 0);
-    }
-    enum profd_status status =
-        m && m->timer && m->list_arena && m->tombstone_arena && m->page ? mirror_open(m, e) : profd_no_memory(e);
+    TRY(m ? PROFD_OK : profd_no_memory(e));
+    *m = (struct mirror){.archive = archive,
+                         .leaving = true,
+                         .list_arena = arena_new(0),
+                         .tombstone_arena = arena_new(0),
+                         .page = arena_new(0)};
+    hashmap_init(&m->refused, 0);
+    const enum profd_status status = m->list_arena && m->tombstone_arena && m->page
+                                         ? steps_start(&m->steps, &mirror_type, config, e)
+                                         : profd_no_memory(e);
     if (status) {
         mirror_free(m);
         return status;
     }
-    loop_timer_set(m->timer, FIRST_MS);
     *out = m;
     return PROFD_OK;
 }
 
 bool mirror_is_idle(const struct mirror *m)
 {
-    return !m->running;
+    return !m->steps.running;
 }
 
 void mirror_stop(struct mirror *m)
 {
-    m->stopped = true;
-    atomic_store(&m->ended, true);
-    if (m->timer) {
-        loop_timer_clear(m->timer);
-    }
+    steps_stop(&m->steps);
 }
 
 void mirror_free(struct mirror *m)
 {
-    if (!m) {
-        return;
+    if (m) {
+        steps_done(&m->steps);
+        arena_free(m->list_arena);
+        arena_free(m->tombstone_arena);
+        arena_free(m->page);
+        free(m->keys);
+        hashmap_clear(&m->refused);
+        free(m);
     }
-    mirror_stop(m);
-    work_free(m->work);
-    clickhouse_close(m->client);
-    store_close(m->store);
-    arena_free(m->list_arena);
-    arena_free(m->tombstone_arena);
-    arena_free(m->page);
-    free(m->keys);
-    hashmap_clear(&m->refused);
-    if (m->timer) {
-        loop_timer_free(m->timer);
-    }
-    free(m);
 }
 
 void mirror_get_counts(const struct mirror *m, struct mirror_counts *out)
 {
     *out = m->shown;
+    out->failures = m->steps.failures;
+    (void)snprintf(out->failure, sizeof out->failure, "%s", m->steps.failure);
 }
