@@ -3,6 +3,7 @@
 #ifndef PROFD_NET_HTTP_H
 #define PROFD_NET_HTTP_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -139,6 +140,9 @@ struct http_answer {
     struct buffer *body;
 };
 void http_answer(struct http_exchange *x, const struct http_answer *answer);
+/* *gone becomes true within a second after the client has gone, or its request was given up; it must live until the
+ * answer. Over TCP, a client that ends its sending side before the answer has gone. */
+void http_tell_gone(struct http_exchange *x, atomic_bool *gone);
 
 /* True for host or host:port, host being a name, an IPv4 address or an IPv6 address in brackets. */
 bool http_host_valid(const char *text, size_t n);

@@ -1,6 +1,7 @@
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -13,6 +14,7 @@
 #define HTTP_LINGER_MS 1000
 #define HTTP_LINGER_BODY_MS 10000 /* a client that sends a body reads the answer afterwards */
 #define HTTP_LINGER_BYTES (256u << 10)
+#define HTTP_LOOK_MS 500             /* for clients that have gone while their answer is made */
 #define HTTP_WRITE_PIECE (256 << 10) /* at once, so that a large report does not hold up the loop */
 
 static void conn_arm(struct http_conn *c, int64_t end)
@@ -23,6 +25,17 @@ static void conn_arm(struct http_conn *c, int64_t end)
     event_add(c->timer, &wait);
 }
 
+static void exchange_leave(struct http_conn *c)
+{
+    if (c->exchange) {
+        c->exchange->conn = NULL;
+        if (c->exchange->gone) {
+            atomic_store(c->exchange->gone, true);
+        }
+    }
+    c->exchange = NULL;
+}
+
 void http_conn_close(struct http_conn *c)
 {
     if (c->server->current == c) {
@@ -30,9 +43,7 @@ void http_conn_close(struct http_conn *c)
     }
     TAILQ_REMOVE(&c->server->conns, c, next);
     c->server->counts.connections--;
-    if (c->exchange) {
-        c->exchange->conn = NULL;
-    }
+    exchange_leave(c);
     event_free(c->readable);
     event_free(c->writable);
     event_free(c->timer);
@@ -167,6 +178,23 @@ static char *conn_copy(struct http_conn *c, struct http_span s, char *to)
     return to + s.size + 1;
 }
 
+void http_tell_gone(struct http_exchange *x, atomic_bool *gone)
+{
+    x->gone = gone;
+}
+
+/* Looks whether the client is still there, and again later. The connection counts until the answer is there. */
+static void conn_judge_client(struct http_conn *c)
+{
+    struct pollfd p = {.fd = c->fd, .events = c->server->config.tcp ? POLLRDHUP : 0};
+    const int64_t look = (int64_t)loop_now() + HTTP_LOOK_MS;
+
+    if (c->exchange->gone && poll(&p, 1, 0) > 0) {
+        atomic_store(c->exchange->gone, true);
+    }
+    conn_arm(c, look < c->handle_end ? look : c->handle_end);
+}
+
 /* Calls the handler of a request that passed every check. The handler may answer at once, which may free the
  * connection. */
 static void conn_handle(struct http_conn *c)
@@ -206,7 +234,8 @@ static void conn_handle(struct http_conn *c)
     server->handler(server->context, x, &x->request);
     if (server->current == c && c->state == HTTP_HANDLING) { /* the answer comes later */
         event_del(c->readable);
-        conn_arm(c, (int64_t)loop_now() + server->config.handle_ms);
+        c->handle_end = (int64_t)loop_now() + server->config.handle_ms;
+        conn_judge_client(c);
     }
     server->current = NULL;
 }
@@ -218,10 +247,7 @@ static void conn_give_up(struct http_conn *c, enum profd_status why, int status,
     profd_error_set(&refusal.error, why, "%s", sentence);
     http_body_free(c->body);
     c->body = NULL;
-    if (c->exchange) {
-        c->exchange->conn = NULL;
-    }
-    c->exchange = NULL;
+    exchange_leave(c);
     conn_refuse(c, &refusal);
 }
 
@@ -432,6 +458,8 @@ static void conn_on_timer(evutil_socket_t fd, short what, void *context)
             (unsigned long long)c->body->got, (long long)(now - c->body_begin), c->server->config.write_ms,
             LIMIT_FRAME_RATE);
         conn_give_up(c, PROFD_TIMEOUT, 408, e.sentence);
+    } else if (c->state == HTTP_HANDLING && (int64_t)loop_now() < c->handle_end) {
+        conn_judge_client(c);
     } else if (c->state == HTTP_HANDLING) {
         conn_give_up(c, PROFD_TIMEOUT, 504, "the answer was not ready in time");
     } else if (c->state == HTTP_WRITING) {

@@ -4,6 +4,7 @@
 
 #include <event2/buffer.h>
 #include <event2/event.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -91,6 +92,7 @@ struct http_conn {
     struct http_body *body;  /* while RECEIVING, else NULL */
     int64_t born, write_end; /* ms, monotonic */
     int64_t body_begin;      /* ms: RECEIVING since */
+    int64_t handle_end;      /* ms: an answer that is not there then is given up */
     size_t unwritten;        /* of output when the write deadline was last looked at */
     unsigned requests;
     bool proven;      /* has made a request that was admitted with the token, or without one if none is required */
@@ -112,6 +114,7 @@ struct http_server {
 /* One request from the handler's call to its answer; outlives the connection. */
 struct http_exchange {
     struct http_conn *conn; /* NULL when the client has gone */
+    atomic_bool *gone;      /* then set; NULL: nothing is told */
     struct http_request request;
     struct http_body *body; /* of a PUT or POST, else NULL */
     char text[];            /* target, If-None-Match and Content-Type */

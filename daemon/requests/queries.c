@@ -150,9 +150,15 @@ static void query_run_all(void *context, struct work_item *const *items, size_t 
         } else if (q->source == QUERY_METRICS || q->source == QUERY_STATUS) {
             q->totals_status = query_read_totals(q, store, &q->totals_error);
         } else {
-            q->request.generation = writer_generation(q->service->config.writer);
-            fetcher_set_cancelled(&q->cancelled);
-            query_run(store, &q->request, &q->answer);
+            /* Asked again, the database no longer has a day that was removed from ClickHouse after it was read. */
+            for (int left = 2; left > 0; left = fetcher_lacked() ? left - 1 : 0) {
+                if (left == 1) {
+                    query_answer_done(&q->answer);
+                }
+                q->request.generation = writer_generation(q->service->config.writer);
+                fetcher_set_cancelled(&q->cancelled);
+                query_run(store, &q->request, &q->answer);
+            }
             fetcher_set_cancelled(NULL);
         }
     }
@@ -449,6 +455,7 @@ void query_receive_http(void *context, struct http_exchange *x, const struct htt
         return;
     }
     q->exchange = x;
+    http_tell_gone(x, &q->cancelled);
     query_route(s, q);
 }
 

@@ -2,6 +2,7 @@
 
 #include <curl/curl.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <stdio.h>
@@ -19,6 +20,8 @@
 #define REPLY_BUFFER (8u << 20)      /* bytes of a reply that a server keeps in memory until the statement has ended */
 #define LATE_ERROR_BYTES (16u << 10) /* of an error behind data, at most */
 #define SENTENCE_BYTES 300           /* of the server's sentence, at most */
+#define KILL_MS 2000L
+#define KILL_BYTES (64u << 10)
 #define NOT_SENT (-1)
 
 struct clickhouse {
@@ -44,8 +47,8 @@ static const struct {
     const char *name, *value;
     bool replicated;
 } settings[] = {
-    {"max_query_size", "67108864", false}, /* statements list keys of sums */
-    {"cancel_http_readonly_queries_on_client_close", "1", false},
+    {"cancel_http_readonly_queries_on_client_close", "1", false}, /* first: see run */
+    {"max_query_size", "67108864", false},                        /* statements list keys of sums */
     /* Errors, never a part of the answer. */
     {"timeout_overflow_mode", "throw", false},
     {"read_overflow_mode", "throw", false},
@@ -402,11 +405,31 @@ static enum profd_status look(struct clickhouse *c, struct profd_error *e)
     return PROFD_OK;
 }
 
-/* Runs a statement on the first server that can be connected to. query: the statement, escaped, if the body is data. */
-static enum profd_status run(struct clickhouse *c, const char *query, const void *body, size_t size,
+/* Ends a query whose connection was closed, on a server that does not end it by itself. */
+static void kill_query(struct clickhouse *c, uint64_t id)
+{
+    const struct clickhouse_limits limits = c->limits;
+    struct profd_error ignored;
+    struct buffer url;
+    char statement[80];
+    c->limits.stopped = NULL;
+    c->limits.reply_bytes = KILL_BYTES;
+    curl_easy_setopt(c->curl, CURLOPT_TIMEOUT_MS, KILL_MS);
+    (void)snprintf(statement, sizeof statement, "KILL QUERY WHERE query_id = '%" PRIx64 "' ASYNC", id);
+    url_begin(c, &url);
+    (void)perform(c, &url, statement, strlen(statement), &ignored);
+    curl_easy_setopt(c->curl, CURLOPT_TIMEOUT_MS, (long)limits.answer_ms);
+    c->limits = limits;
+    c->stopped = true;
+}
+
+/* Runs a statement on the first server that can be connected to. query: the statement, escaped, if the body is data.
+ * reads: it writes nothing, so that it can be ended at any time. */
+static enum profd_status run(struct clickhouse *c, bool reads, const char *query, const void *body, size_t size,
                              struct profd_error *e)
 {
     for (unsigned tried = 1;; tried++) {
+        uint64_t id = 0;
         enum profd_status status = look(c, e);
         if (!status) {
             struct buffer url;
@@ -416,11 +439,20 @@ static enum profd_status run(struct clickhouse *c, const char *query, const void
                     buffer_add_format(&url, "&%s=%s", settings[i].name, settings[i].value);
                 }
             }
+            /* ClickHouse ends only what is read-only when the connection is closed. */
+            if (reads && !(c->unknown & 1)) {
+                buffer_add_text(&url, "&readonly=2");
+            } else if (reads && getrandom(&id, sizeof id, 0) == sizeof id) {
+                buffer_add_format(&url, "&query_id=%" PRIx64, id);
+            }
             if (query) {
                 buffer_add_text(&url, "&query=");
                 buffer_add_text(&url, query);
             }
             status = perform(c, &url, body, size, e);
+        }
+        if (status == PROFD_STOPPING && id) {
+            kill_query(c, id);
         }
         if (!status || c->code != NOT_SENT) {
             return status;
@@ -434,7 +466,7 @@ static enum profd_status run(struct clickhouse *c, const char *query, const void
 
 enum profd_status clickhouse_ask(struct clickhouse *c, const char *statement, char **reply, struct profd_error *e)
 {
-    TRY(run(c, NULL, statement, strlen(statement), e));
+    TRY(run(c, false, NULL, statement, strlen(statement), e));
     *reply = c->reply.data;
     buffer_init(&c->reply, 0);
     return PROFD_OK;
@@ -444,7 +476,7 @@ enum profd_status clickhouse_take(struct clickhouse *c, const char *statement, s
                                   struct profd_error *e)
 {
     const char *type = NULL;
-    TRY(run(c, NULL, statement, strlen(statement), e));
+    TRY(run(c, true, NULL, statement, strlen(statement), e));
     curl_easy_getinfo(c->curl, CURLINFO_CONTENT_TYPE, &type);
     if (!type || strncasecmp(type, "application/octet-stream", 24)) { /* an acknowledgement looks like no rows */
         return profd_error_set(e, PROFD_PROTOCOL, "what answers a query at %s sends %.60s instead of rows", c->place,
@@ -464,6 +496,21 @@ enum profd_status clickhouse_read(struct clickhouse *c, struct buffer *statement
     return status;
 }
 
+enum profd_status clickhouse_read_number(struct clickhouse *c, struct buffer *statement, uint64_t *out,
+                                         struct profd_error *e)
+{
+    struct row_reader r;
+    TRY(clickhouse_read(c, statement, &r, e));
+    const uint64_t n = rows_u64(&r);
+    const bool cut = r.cut || rows_more(&r);
+    rows_close(&r);
+    if (cut) {
+        return profd_error_set(e, PROFD_PROTOCOL, "what answers at %s sends no number", c->place);
+    }
+    *out = n;
+    return PROFD_OK;
+}
+
 static uint64_t now_ms(void)
 {
     struct timespec t;
@@ -481,7 +528,7 @@ enum profd_status clickhouse_insert(struct clickhouse *c, const char *statement,
         return profd_no_memory(e);
     }
     /* ClickHouse lets one insert at a time wait for a quorum of a table's replicas, and refuses others at once. */
-    while ((status = run(c, query, data, size, e)) && c->code == 286 && !c->stopped &&
+    while ((status = run(c, false, query, data, size, e)) && c->code == 286 && !c->stopped &&
            now_ms() - began < c->limits.answer_ms) {
         uint8_t random = 0;
         (void)!getrandom(&random, sizeof random, 0);

@@ -53,6 +53,9 @@ enum profd_status clickhouse_take(struct clickhouse *c, const char *statement, s
 /* As clickhouse_take, of a query in a buffer, which it ends in any case. NO_MEMORY: also if the buffer has failed. */
 enum profd_status clickhouse_read(struct clickhouse *c, struct buffer *statement, struct row_reader *reply,
                                   struct profd_error *e);
+/* As clickhouse_read, of a query for one UInt64. */
+enum profd_status clickhouse_read_number(struct clickhouse *c, struct buffer *statement, uint64_t *out,
+                                         struct profd_error *e);
 /* Inserts data in the format that the statement names. On OK every shard has stored its part, with replicas each on at
  * least two. Otherwise as clickhouse_ask: some of the data may be stored. */
 enum profd_status clickhouse_insert(struct clickhouse *c, const char *statement, const void *data, size_t size,

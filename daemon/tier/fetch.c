@@ -43,7 +43,9 @@ struct fetcher {
     struct profd_error away;
 };
 
-static _Thread_local const atomic_bool *fetch_cancelled; /* of the query that this thread runs; NULL: it cannot be */
+/* Of the query that this thread runs. */
+static _Thread_local const atomic_bool *fetch_cancelled; /* NULL: it cannot be */
+static _Thread_local bool fetch_lacked;
 
 /* A query. */
 struct fetch {
@@ -209,25 +211,6 @@ static const struct store_stub *fetch_find(struct fetch *q, const struct store_s
     return stubs[low];
 }
 
-static enum profd_status fetch_hosts(struct fetch *q, struct row_reader *r, struct store_bulk *bulk,
-                                     struct profd_error *e)
-{
-    const char **hosts;
-
-    bulk->host_count = rows_length(r, 1);
-    arena_reset(q->arena);
-    hosts = ARENA_ARRAY(q->arena, bulk->host_count + 1, const char *);
-    for (size_t i = 0; i < bulk->host_count && hosts; i++) {
-        size_t size;
-        const char *text = rows_string(r, &size);
-
-        hosts[i] = arena_copy(q->arena, text, size);
-        hosts = hosts[i] ? hosts : NULL;
-    }
-    bulk->hosts = hosts;
-    return hosts ? PROFD_OK : profd_no_memory(e);
-}
-
 /* Gives one row of a reply to the caller. */
 static enum profd_status fetch_row(struct fetch *q, struct row_reader *r, const struct store_stub *const *stubs,
                                    size_t n, struct profd_error *e)
@@ -242,7 +225,9 @@ static enum profd_status fetch_row(struct fetch *q, struct row_reader *r, const 
     if (q->part == STORE_ARCHIVE_TOTALS) {
         bulk.totals = (const uint8_t *)rows_string(r, &bulk.totals_size);
     } else {
-        TRY(fetch_hosts(q, r, &bulk, e));
+        arena_reset(q->arena);
+        bulk.hosts = rows_texts(r, q->arena, &bulk.host_count);
+        TRY(bulk.hosts ? PROFD_OK : profd_no_memory(e));
         bulk.counts = (const uint8_t *)rows_string(r, &bulk.counts_size);
     }
     if (q->part == STORE_ARCHIVE_SPREAD) {
@@ -282,6 +267,7 @@ static enum profd_status fetch_batch(struct fetch *q, struct clickhouse *handle,
     }
     rows_close(&r);
     if (!status && rows < n) {
+        fetch_lacked = true;
         status = profd_error_set(e, PROFD_NOT_FOUND, "ClickHouse has %zu of %zu sums that were moved there", rows, n);
     }
     return status;
@@ -377,6 +363,12 @@ const struct store_archive *fetcher_get_archive(const struct fetcher *f)
 void fetcher_set_cancelled(const atomic_bool *cancelled)
 {
     fetch_cancelled = cancelled;
+    fetch_lacked = false;
+}
+
+bool fetcher_lacked(void)
+{
+    return fetch_lacked;
 }
 
 void fetcher_stop(struct fetcher *f)

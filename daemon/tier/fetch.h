@@ -3,6 +3,7 @@
 #define PROFD_TIER_FETCH_H
 
 #include <stdatomic.h>
+#include <stdbool.h>
 
 #include "proto/status.h"
 #include "store/store.h"
@@ -15,8 +16,12 @@ enum profd_status fetcher_new(const struct clickhouse_address *address, const ch
                               struct profd_error *e);
 /* For store_set_archive of any number of handles. */
 const struct store_archive *fetcher_get_archive(const struct fetcher *f);
-/* Statements that this thread fetches with are cancelled when it becomes true: the client is gone. NULL: never. */
+/* A query of this thread begins. Its statements are cancelled when *cancelled becomes true. NULL: the query has ended.
+ */
 void fetcher_set_cancelled(const atomic_bool *cancelled);
+/* Whether ClickHouse lacked sums that the query of this thread asked for, as when their day was removed after the query
+ * had read the database. */
+bool fetcher_lacked(void);
 /* Ends the statements that run: the daemon stops. Any thread. */
 void fetcher_stop(struct fetcher *f);
 /* After the handles. Accepts NULL. */

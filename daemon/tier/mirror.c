@@ -98,15 +98,6 @@ static enum profd_status mirror_cut(struct profd_error *e)
     return profd_error_set(e, PROFD_PROTOCOL, "a reply of ClickHouse ends within a row");
 }
 
-/* NULL: no memory. */
-static const char *mirror_take_text(struct arena *a, struct row_reader *r)
-{
-    size_t n;
-    const char *text = rows_string(r, &n);
-
-    return arena_copy(a, n ? text : "", n);
-}
-
 static bool mirror_may_name(const char *name)
 {
     static const char allowed[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-";
@@ -137,7 +128,7 @@ static enum profd_status mirror_take_listed(struct mirror *m, struct row_reader 
 
     *l = (struct listed){.state = 0};
     rows_fixed(r, b->centre, sizeof b->centre);
-    l->m.name = mirror_take_text(m->list_arena, r);
+    l->m.name = rows_text(r, m->list_arena);
     if (!l->m.name) {
         return profd_no_memory(e);
     }
@@ -446,22 +437,8 @@ static enum profd_status mirror_find_keys(struct mirror *m, struct profd_error *
 static enum profd_status mirror_check(struct mirror *m, struct profd_error *e)
 {
     const struct listed *l = &m->next;
-    struct buffer statement;
-    struct row_reader r;
 
-    buffer_init(&statement, STATEMENT_BYTES);
-    statement_check_block(&statement, &l->m.block);
-    TRY(clickhouse_read(m->steps.lanes[0].client, &statement, &r, e));
-    const uint64_t rows = rows_u64(&r), bytes = rows_u64(&r), checksum = rows_u64(&r);
-    const bool cut = r.cut || rows_more(&r);
-    rows_close(&r);
-    if (cut || rows != l->rows || bytes != l->m.block.bytes || checksum != l->checksum) {
-        return profd_error_set(e, PROFD_PROTOCOL,
-                               "ClickHouse has %" PRIu64 " sums of %" PRIu64 " bytes with checksum %016" PRIx64
-                               ", and the manifest says %" PRIu64 " sums of %" PRIu64
-                               " bytes with checksum %016" PRIx64,
-                               rows, bytes, checksum, l->rows, l->m.block.bytes, l->checksum);
-    }
+    TRY(steps_check_block(&m->steps, &l->m.block, l->rows, l->m.block.bytes, l->checksum, e));
     TRY(l->own ? mirror_find_keys(m, e) : PROFD_OK);
     m->after_program[0] = '\0';
     m->after = (struct store_stub){.program = m->after_program};
@@ -481,7 +458,7 @@ static enum profd_status mirror_take_sum(struct mirror *m, struct row_reader *r,
     struct buildid id;
     struct store_stub *s = &sum->stub;
     size_t n;
-    const char *program = mirror_take_text(m->page, r), *bytes;
+    const char *program = rows_text(r, m->page), *bytes;
 
     if (!program) {
         return profd_no_memory(e);
@@ -528,19 +505,6 @@ static enum profd_status mirror_take_sum(struct mirror *m, struct row_reader *r,
     return PROFD_OK;
 }
 
-/* Texts of an array. NULL: no memory. */
-static const char **mirror_take_texts(struct arena *a, struct row_reader *r, size_t *n)
-{
-    *n = rows_length(r, 1);
-    const char **texts = ARENA_ARRAY(a, *n + 1, const char *);
-
-    for (size_t i = 0; i < *n && texts; i++) {
-        texts[i] = mirror_take_text(a, r);
-        texts = texts[i] ? texts : NULL;
-    }
-    return texts;
-}
-
 /* One row of table series, of which key and what belongs to all sums of a series is set in *out. */
 static enum profd_status mirror_take_series(struct mirror *m, struct row_reader *r, struct store_block_sum *out,
                                             struct profd_error *e)
@@ -550,11 +514,11 @@ static enum profd_status mirror_take_series(struct mirror *m, struct row_reader 
 
     *out = (struct store_block_sum){.uploads = 0};
     rows_fixed(r, out->stub.series, sizeof out->stub.series);
-    out->tenant = mirror_take_text(m->page, r);
-    out->stub.program = mirror_take_text(m->page, r);
-    texts[0] = mirror_take_texts(m->page, r, &builds);
-    texts[1] = mirror_take_texts(m->page, r, &names);
-    texts[2] = mirror_take_texts(m->page, r, &labels);
+    out->tenant = rows_text(r, m->page);
+    out->stub.program = rows_text(r, m->page);
+    texts[0] = rows_texts(r, m->page, &builds);
+    texts[1] = rows_texts(r, m->page, &names);
+    texts[2] = rows_texts(r, m->page, &labels);
     if (r->cut) {
         return mirror_cut(e);
     }

@@ -41,6 +41,26 @@ size_t rows_length(struct row_reader *r, size_t least)
     return 0;
 }
 
+const char *rows_text(struct row_reader *r, struct arena *a)
+{
+    size_t n;
+    const char *text = rows_string(r, &n);
+
+    return n && memchr(text, '\0', n) ? NULL : arena_copy(a, n ? text : "", n);
+}
+
+const char **rows_texts(struct row_reader *r, struct arena *a, size_t *n)
+{
+    *n = rows_length(r, 1);
+    const char **texts = ARENA_ARRAY(a, *n + 1, const char *);
+
+    for (size_t i = 0; i < *n && texts; i++) {
+        texts[i] = rows_text(r, a);
+        texts = texts[i] ? texts : NULL;
+    }
+    return texts;
+}
+
 void rows_put_count(struct buffer *b, size_t n)
 {
     for (; n >= 128; n >>= 7) {

@@ -7,6 +7,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "core/arena.h"
 #include "core/buffer.h"
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "RowBinary is little-endian");
@@ -41,6 +42,11 @@ static inline const char *rows_string(struct row_reader *r, size_t *n)
     r->at += *n;
     return text;
 }
+
+/* A copy of a String in the arena, NUL-terminated. NULL: no memory, or it has a NUL. */
+const char *rows_text(struct row_reader *r, struct arena *a);
+/* An Array of Strings in the same way. NULL: of one of them. */
+const char **rows_texts(struct row_reader *r, struct arena *a, size_t *n);
 
 static inline uint8_t rows_u8(struct row_reader *r)
 {

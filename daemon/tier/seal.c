@@ -159,33 +159,11 @@ static enum profd_status sealer_send(struct sealer *s, struct clickhouse *client
     return status;
 }
 
-/* What ClickHouse has of this attempt must be what was sent. */
-static enum profd_status sealer_check(struct sealer *s, struct profd_error *e)
-{
-    struct buffer statement;
-    struct row_reader r;
-
-    buffer_init(&statement, REPLY_BYTES);
-    statement_check_block(&statement, &s->block);
-    TRY(clickhouse_read(s->steps.lanes[0].client, &statement, &r, e));
-    const uint64_t rows = rows_u64(&r), bytes = rows_u64(&r), checksum = rows_u64(&r);
-    const bool cut = r.cut || rows_more(&r);
-    rows_close(&r);
-    if (cut || rows != s->rows || bytes != s->bytes || checksum != s->checksum) {
-        return profd_error_set(e, PROFD_PROTOCOL,
-                               "block %" PRIu64 " read back from ClickHouse has %" PRIu64 " sums of %" PRIu64
-                               " bytes with checksum %016" PRIx64 ", but %" PRIu64 " sums of %" PRIu64
-                               " bytes with checksum %016" PRIx64 " were sent",
-                               s->block.number, rows, bytes, checksum, s->rows, s->bytes, s->checksum);
-    }
-    return PROFD_OK;
-}
-
 static enum profd_status sealer_publish(struct sealer *s, struct profd_error *e)
 {
     struct buffer row, keys;
 
-    TRY(sealer_check(s, e));
+    TRY(steps_check_block(&s->steps, &s->block, s->rows, s->bytes, s->checksum, e));
     buffer_init(&row, MANIFEST_BYTES);
     buffer_init(&keys, MANIFEST_BYTES);
     enum profd_status status = store_block_keys(s->steps.store, &s->block, &keys, e);
@@ -212,7 +190,7 @@ static enum profd_status sealer_look(struct sealer *s, struct profd_error *e)
 {
     struct store_centre centre;
     struct buffer statement;
-    struct row_reader r;
+    uint64_t newest;
 
     TRY(store_get_tier_totals(s->steps.store, sealer_before(s), &s->totals, e));
     if (s->known || s->totals.days_waiting == 0) {
@@ -225,16 +203,10 @@ static enum profd_status sealer_look(struct sealer *s, struct profd_error *e)
     }
     buffer_init(&statement, REPLY_BYTES);
     statement_find_newest(&statement, centre.name);
-    TRY(clickhouse_read(s->steps.lanes[0].client, &statement, &r, e));
-    const uint32_t newest = rows_u32(&r);
-    const bool cut = r.cut;
-    rows_close(&r);
-    if (cut) {
-        return profd_error_set(e, PROFD_PROTOCOL, "ClickHouse does not say which blocks it has");
-    }
+    TRY(clickhouse_read_number(s->steps.lanes[0].client, &statement, &newest, e));
     if (newest > s->totals.newest) {
         return profd_error_set(e, PROFD_REFUSED,
-                               "ClickHouse has block %" PRIu32
+                               "ClickHouse has block %" PRIu64
                                " of this centre, and this database has given numbers up "
                                "to %" PRIu64 ": it is an older copy, so no day is sealed; use profd --restore",
                                newest, s->totals.newest);
@@ -247,15 +219,10 @@ static enum profd_status sealer_read(struct steps *steps, unsigned lane, struct 
 {
     struct sealer *s = container_of(steps, struct sealer, steps);
     struct clickhouse *client = steps->lanes[lane].client;
-    const struct retire_setup setup = {.address = steps->config.address,
-                                       .ca = steps->config.ca,
-                                       .limits = &steps->limits,
-                                       .name = steps->config.name,
-                                       .now = s->now};
 
     return steps->step == SEALER_SEND      ? sealer_send(s, client, e)
            : steps->step == SEALER_PUBLISH ? sealer_publish(s, e)
-           : steps->step == SEALER_RETIRE  ? retire_blocks(&setup, client, steps->store, &s->retired, e)
+           : steps->step == SEALER_RETIRE  ? retire_blocks(steps, s->now, &s->retired, e)
                                            : sealer_look(s, e);
 }
 
@@ -274,7 +241,7 @@ static enum profd_status sealer_write(struct steps *steps, struct store *store, 
         return status;
     case SEALER_FORGET:
         for (size_t i = 0; i < s->retired.count && !status; i++) {
-            status = store_block_forget(store, s->retired.numbers[i], e);
+            status = store_block_forget(store, s->retired.blocks[i].number, e);
         }
         return status;
     default:

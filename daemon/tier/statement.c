@@ -195,7 +195,7 @@ void statement_drop_day(struct buffer *b, const uint8_t centre[STORE_CENTRE_SIZE
 
 void statement_find_newest(struct buffer *b, const uint8_t centre[STORE_CENTRE_SIZE])
 {
-    buffer_add_text(b, "SELECT max(block) FROM manifest WHERE centre = ");
+    buffer_add_text(b, "SELECT toUInt64(max(block)) FROM manifest WHERE centre = ");
     statement_add_bytes(b, centre, STORE_CENTRE_SIZE);
     buffer_add_text(b, " FORMAT RowBinary");
     buffer_add_char(b, '\0');

@@ -64,7 +64,7 @@ struct statement_manifest {
 void statement_add_manifest(struct buffer *b, const struct statement_manifest *m);
 /* Appends a statement that drops all sums of a day of a centre, in a cluster of one server. NUL-terminated. */
 void statement_drop_day(struct buffer *b, const uint8_t centre[STORE_CENTRE_SIZE], int64_t day, bool cluster);
-/* Appends a query for the greatest number of a block of a centre: UInt32, 0 if it has none. NUL-terminated. */
+/* Appends a query for the greatest number of a block of a centre: UInt64, 0 if it has none. NUL-terminated. */
 void statement_find_newest(struct buffer *b, const uint8_t centre[STORE_CENTRE_SIZE]);
 
 #endif

@@ -1,11 +1,14 @@
 #include "tier/steps.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 
 #include "core/container.h"
 #include "base/log.h"
 #include "net/loop.h"
+#include "tier/statement.h"
 
+#define STATEMENT_BYTES 4096u
 #define FIRST_MS 100u
 #define CONNECT_MS 5000u
 #define ANSWER_MS 300000u /* reading a block back */
@@ -189,6 +192,30 @@ void steps_done(struct steps *s)
     if (s->timer) {
         loop_timer_free(s->timer);
     }
+}
+
+enum profd_status steps_check_block(struct steps *s, const struct store_block *block, uint64_t sums, uint64_t bytes,
+                                    uint64_t checksum, struct profd_error *e)
+{
+    struct buffer statement;
+    struct row_reader r;
+
+    buffer_init(&statement, STATEMENT_BYTES);
+    statement_check_block(&statement, block);
+    TRY(clickhouse_read(s->lanes[0].client, &statement, &r, e));
+    uint64_t got[3];
+    for (int i = 0; i < 3; i++) {
+        got[i] = rows_u64(&r);
+    }
+    const bool cut = r.cut || rows_more(&r);
+    rows_close(&r);
+    return !cut && got[0] == sums && got[1] == bytes && got[2] == checksum
+               ? PROFD_OK
+               : profd_error_set(e, PROFD_PROTOCOL,
+                                 "ClickHouse has %" PRIu64 " sums of %" PRIu64 " bytes with checksum %016" PRIx64
+                                 " of block %" PRIu64 ", which has %" PRIu64 " sums of %" PRIu64
+                                 " bytes with checksum %016" PRIx64,
+                                 got[0], got[1], got[2], block->number, sums, bytes, checksum);
 }
 
 void steps_work(struct steps *s)

@@ -76,6 +76,9 @@ enum profd_status steps_start(struct steps *s, const struct steps_type *type, co
 void steps_stop(struct steps *s);
 /* After the writer. */
 void steps_done(struct steps *s);
+/* On lane 0: what ClickHouse has of an attempt of a block must be this. PROTOCOL: it is not. */
+enum profd_status steps_check_block(struct steps *s, const struct store_block *block, uint64_t sums, uint64_t bytes,
+                                    uint64_t checksum, struct profd_error *e);
 /* What failed has succeeded. */
 void steps_work(struct steps *s);
 /* Returns a pause after a job that leaves uploads three quarters of the writer's time, in ms. */

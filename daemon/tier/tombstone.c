@@ -153,13 +153,6 @@ enum profd_status tombstone_cover(struct clickhouse *c, const struct store_tombs
     return rows.size || rows.failed ? clickhouse_write(c, STATEMENT_PUT_TOMBSTONES, &rows, e) : PROFD_OK;
 }
 
-static const char *take_text(struct row_reader *r, struct arena *a)
-{
-    size_t n;
-    const char *text = rows_string(r, &n);
-    return memchr(text, '\0', n) ? NULL : arena_copy(a, text, n);
-}
-
 enum profd_status tombstone_read(struct clickhouse *c, struct arena *a, uint64_t *known, struct store_tombstone **out,
                                  size_t *count, struct profd_error *e)
 {
@@ -184,8 +177,8 @@ enum profd_status tombstone_read(struct clickhouse *c, struct arena *a, uint64_t
         struct store_tombstone *t = &list[n];
         struct buildid id;
         t->beyond = 0;
-        t->tenant = take_text(&r, a);
-        t->build = take_text(&r, a);
+        t->tenant = rows_text(&r, a);
+        t->build = rows_text(&r, a);
         rows_fixed(&r, t->centre, sizeof t->centre);
         t->block = rows_u32(&r);
         t->deleted = rows_i64(&r);

@@ -17,8 +17,8 @@ import sys
 import threading
 import urllib.parse
 
-# Parameters of a URL that are not settings.
-PARAMETERS = {"query", "database", "wait_end_of_query", "buffer_size", "default_format", "user", "password"}
+# Parameters of a URL that are not settings. readonly is one, which a session could not set back.
+PARAMETERS = {"query", "database", "wait_end_of_query", "buffer_size", "default_format", "user", "password", "readonly"}
 INSERT = re.compile(rb"\s*INSERT\s.*?(?=\sFORMAT\s+\w+\s*$)", re.I | re.S)
 NAME = re.compile(r"\w+")
 STATUS = {60: 404, 81: 404, 192: 403, 193: 403, 497: 403, 516: 403, 241: 500}  # of errors; else 500, or 400 below 100
