@@ -30,209 +30,6 @@ const char *diff_needs_name(enum diff_needs needs)
     return NAMES[needs];
 }
 
-/* Arcs of one side, ascending by (caller, callee); those of clones have one key. A function's number in keys is that of
- * its row's first member on side A, so that both sides' values are read nearly in their order. */
-struct arc_list {
-    struct sort_item *items;
-    uint32_t count;
-};
-
-static bool is_wanted(const struct diff_arcs_request *r, uint32_t s, uint32_t caller, uint32_t callee)
-{
-    const struct diff_row *rows = r->match->rows;
-    return rows[caller].count[1 - s] > 0 && rows[callee].count[1 - s] > 0 &&
-           (r->is_watched == NULL || r->is_watched[callee]) && r->calls[0][(size_t)caller * V] > 0 &&
-           r->calls[1][(size_t)caller * V] > 0;
-}
-
-static void list_arcs(struct arena *a, const struct diff_arcs_request *r, uint32_t s, struct arc_list *out)
-{
-    const struct diff_side *side = r->sides[s];
-    const struct diff_match *match = r->match;
-    out->items = ARENA_ARRAY(a, (size_t)side->arc_count * 2, struct sort_item);
-    for (uint32_t i = 0; i < side->arc_count; i++) {
-        const uint32_t caller = match->row_of[s][side->from[i]], callee = match->row_of[s][side->to[i]];
-        if (is_wanted(r, s, caller, callee)) {
-            const uint32_t from = match->member[0][match->rows[caller].first[0]],
-                           to = match->member[0][match->rows[callee].first[0]];
-            out->items[out->count++] = (struct sort_item){(uint64_t)from << 32 | to, i};
-        }
-    }
-    sort_radix(out->items, out->items + side->arc_count, out->count);
-}
-
-/* Calls and groups of the arcs of a key, which begin at *at, behind them. False: the side has none. */
-static bool take_arc(const struct diff_side *side, const struct arc_list *list, uint64_t key, uint32_t *at,
-                     double calls[V], uint16_t *groups)
-{
-    const uint32_t first = *at;
-    for (; *at < list->count && list->items[*at].key == key; ++*at) {
-        const uint32_t arc = list->items[*at].value;
-        for (uint32_t k = 0; k < V; k++) {
-            calls[k] += (double)side->arc_calls[k * side->arc_step + arc];
-        }
-        *groups |= side->arc_groups[arc];
-    }
-    return *at > first;
-}
-
-/* The item of a key. at[s]: where its arcs begin in the list of side s, if it has any; moves behind them. */
-static void make_arc_item(const struct diff_arcs_request *r, const struct arc_list *lists, uint32_t at[2], uint64_t key,
-                          struct diff_item *item)
-{
-    const uint32_t caller = r->match->row_of[0][key >> 32];
-    struct diff_logs logs[2];
-    bool enough = true;
-    *item = (struct diff_item){.row = r->match->row_of[0][(uint32_t)key], .caller = caller, .verdict = DIFF_TOO_FEW};
-    for (uint32_t s = 0; s < 2; s++) {
-        const double *y = &r->calls[s][(size_t)caller * V];
-        double x[V] = {0};
-        uint16_t groups = 0;
-        const bool here = take_arc(r->sides[s], &lists[s], key, &at[s], x, &groups);
-        item->ratio[s] = here ? x[0] / y[0] : 0;
-        item->verdict = here ? item->verdict : s == 0 ? DIFF_ONLY_B : DIFF_ONLY_A;
-        enough = enough && here && diff_stat_count(groups) >= DIFF_GROUPS_LEAST && diff_stat_logs(x, y, &logs[s]);
-    }
-    item->estimated = enough;
-    if (enough) {
-        diff_stat_compare(&logs[0], &logs[1], r->groups, r->paired, &item->estimate);
-    }
-}
-
-static uint64_t next_key(const struct arc_list *list, uint32_t at)
-{
-    return at < list->count ? list->items[at].key : UINT64_MAX;
-}
-
-/* Fills in the table's items for arcs between functions of both sides if the caller was called on both; they are
- * compared where there is enough. O(arcs). */
-static void diff_arcs_make(struct arena *a, const struct diff_arcs_request *r, struct diff_table *t)
-{
-    struct arc_list lists[2] = {{0}, {0}};
-    uint32_t at[2] = {0, 0};
-    list_arcs(a, r, 0, &lists[0]);
-    list_arcs(a, r, 1, &lists[1]);
-    t->items = ARENA_ARRAY(a, (size_t)lists[0].count + lists[1].count, struct diff_item);
-    while (at[0] < lists[0].count || at[1] < lists[1].count) {
-        const uint64_t left = next_key(&lists[0], at[0]), right = next_key(&lists[1], at[1]);
-        make_arc_item(r, lists, at, left < right ? left : right, &t->items[t->count++]);
-    }
-}
-
-#define COMMON_ROUNDS 5 /* of leaving out what deviates */
-#define DEVIATES 3.0    /* standard errors */
-
-struct common_work {
-    const struct diff_common_request *request;
-    struct diff_table *table;
-    const struct diff_logs *logs;
-    bool *compared;          /* of each item: estimated, and not the same number in every group of both sides */
-    double *weight;          /* of each item; 0: it is no part of the mean */
-    struct diff_logs sum[2]; /* Σ weight · logs */
-    double total;            /* Σ weight */
-    uint32_t functions;
-    struct sort_item *order;
-};
-
-static double common_weight(const struct common_work *w, const struct diff_item *x)
-{
-    double sum = x->ticks[0] + x->ticks[1];
-    return !w->request->by_ticks ? 1 : sum > 0 ? x->ticks[0] * x->ticks[1] / sum : 0;
-}
-
-static void common_add(struct diff_logs to[2], const struct diff_logs from[2], double weight)
-{
-    for (uint32_t s = 0; s < 2; s++) {
-        for (uint32_t k = 0; k < V; k++) {
-            to[s].of[k] += weight * from[s].of[k];
-        }
-        to[s].freedom += weight * from[s].freedom;
-    }
-}
-
-/* True if the choice has changed. */
-static bool common_choose(struct common_work *w)
-{
-    size_t n = 0;
-    for (uint32_t i = 0; i < w->table->count; i++) {
-        if (w->compared[i]) {
-            w->order[n++] = (struct sort_item){sort_key_double(w->table->items[i].estimate.log), i};
-        }
-    }
-    sort_radix(w->order, w->order + w->table->count, n);
-    double median = n > 0 ? w->table->items[w->order[n / 2].value].estimate.log : 0;
-    bool changed = false;
-    memset(w->sum, 0, sizeof w->sum);
-    w->total = 0;
-    w->functions = 0;
-    for (uint32_t i = 0; i < w->table->count; i++) {
-        const struct diff_item *x = &w->table->items[i];
-        bool is_part = w->compared[i] && fabs(x->estimate.log - median) <= DEVIATES * x->estimate.error + DIFF_ROUNDING;
-        double weight = is_part ? common_weight(w, x) : 0;
-        changed |= (weight > 0) != (w->weight[i] > 0);
-        w->weight[i] = weight;
-        w->total += weight;
-        w->functions += weight > 0;
-        if (weight > 0) {
-            common_add(w->sum, &w->logs[(size_t)i * 2], weight);
-        }
-    }
-    return changed;
-}
-
-/* Each item against the mean of the others. */
-static void common_compare(struct common_work *w)
-{
-    const struct diff_common_request *r = w->request;
-    for (uint32_t i = 0; i < w->table->count; i++) {
-        struct diff_item *x = &w->table->items[i];
-        const struct diff_logs *logs = &w->logs[(size_t)i * 2];
-        const double own = w->weight[i], rest = w->total - own;
-        struct diff_logs without[2];
-        if (!w->compared[i]) {
-            continue;
-        }
-        for (uint32_t s = 0; s < 2; s++) {
-            for (uint32_t k = 0; k < V; k++) {
-                const double log = logs[s].of[k];
-                without[s].of[k] = log - (w->sum[s].of[k] - own * log) / rest;
-            }
-            without[s].freedom = logs[s].freedom;
-        }
-        diff_stat_compare(&without[0], &without[1], r->groups, r->paired, &x->estimate);
-    }
-}
-
-/* The common factor of the estimated items, and each of them compared once more, without it. logs: [item·2], of both
- * sides. A function deviates if it differs from the median by more than three standard errors; such functions
- * are no part of the mean, and none is a part of the mean that it is compared with. Items that are the same number in
- * every group of both sides, such as one call in each process, stay as they are. */
-static void diff_common_remove(struct arena *a, const struct diff_common_request *r, struct diff_table *t,
-                               const struct diff_logs *logs)
-{
-    struct common_work w = {.request = r, .table = t, .logs = logs};
-    struct diff_logs mean[2] = {{.freedom = 0}, {.freedom = 0}};
-    w.weight = ARENA_ARRAY(a, t->count, double);
-    w.order = ARENA_ARRAY(a, (size_t)t->count * 2, struct sort_item);
-    w.compared = ARENA_ARRAY(a, t->count, bool);
-    for (uint32_t i = 0; i < t->count; i++) {
-        const struct diff_estimate *x = &t->items[i].estimate;
-        w.compared[i] = t->items[i].estimated && (x->error > 0 || x->p < 1);
-    }
-    for (int round = 0; round < COMMON_ROUNDS && common_choose(&w); round++) {
-        if (w.functions < DIFF_COMMON_LEAST) {
-            break;
-        }
-        common_compare(&w);
-    }
-    if (w.functions < DIFF_COMMON_LEAST) {
-        return;
-    }
-    common_add(mean, w.sum, 1 / w.total);
-    t->common.functions = w.functions;
-    diff_stat_compare(&mean[0], &mean[1], r->groups, r->paired, &t->common.estimate);
-}
-
 #define FREEDOMS (2 * RANDOM_GROUPS - 1)
 #define PLAN_STEPS 4u  /* in which the number of tests doubles: an effect takes long to compute, and hardly grows */
 #define LEVELS 96u     /* n · 2^24 */
@@ -245,6 +42,7 @@ struct plan_work {
     double *effects;         /* [freedom · LEVELS + step]; 0: not computed */
 };
 
+/* The smallest change, in standard errors, that is found when the tests have doubled step / PLAN_STEPS times. */
 static double plan_effect(const struct plan_work *w, double freedom, uint32_t step)
 {
     const struct diff_plan_request *r = w->request;
@@ -256,22 +54,8 @@ static double plan_effect(const struct plan_work *w, double freedom, uint32_t st
     return *effect;
 }
 
-/* How many of the waiting ones are tested with this multiple of the data. */
-static uint32_t plan_count(const struct plan_work *w, double times)
-{
-    const uint64_t key = sort_key_double(times);
-    uint32_t n;
-    SORT_SEARCH(n, 0, w->waiting, w->order[n].key <= key);
-    return n;
-}
-
-static uint32_t plan_step(const struct plan_work *w, double times)
-{
-    const double n = (double)w->tested + plan_count(w, times);
-    const double step = ceil(PLAN_STEPS * log2(n / w->tested));
-    return step < LEVELS ? (uint32_t)step : LEVELS - 1;
-}
-
+/* The multiple of the data with which the planned increase is found. More data brings more tests, which ask for more
+ * data again, until the number of tests stays in its step. */
 static double plan_needed(const struct plan_work *w, const struct diff_estimate *x)
 {
     double needed = 0;
@@ -279,26 +63,17 @@ static double plan_needed(const struct plan_work *w, const struct diff_estimate 
     for (int i = 0; i < PLAN_ROUNDS; i++) {
         const double size = plan_effect(w, x->freedom, step) * x->error / w->request->log;
         needed = size * size;
+        const uint64_t key = sort_key_double(needed);
+        uint32_t joining; /* of the waiting ones, those that are tested with this multiple of the data */
+        SORT_SEARCH(joining, 0, w->waiting, w->order[joining].key <= key);
+        const double tests = (double)w->tested + joining, steps = ceil(PLAN_STEPS * log2(tests / w->tested));
         before = step;
-        step = plan_step(w, needed);
+        step = steps < LEVELS ? (uint32_t)steps : LEVELS - 1;
         if (step <= before) {
             break;
         }
     }
     return needed;
-}
-
-static enum diff_needs plan_needs(const struct diff_plan_request *r, const struct diff_item *x)
-{
-    const bool tested = x->estimated && x->estimate.error > 0;
-    const double times = tested ? x->needed : x->testable;
-    if (!tested && x->verdict != DIFF_TOO_FEW) {
-        return DIFF_NEEDS_NOTHING;
-    }
-    if (!tested && (r->few_groups || !(times > 1))) {
-        return DIFF_NEEDS_PROCESSES;
-    }
-    return times > r->most ? DIFF_NEEDS_TOO_MUCH : times > 1 ? DIFF_NEEDS_DATA : DIFF_NEEDS_NOTHING;
 }
 
 void diff_plan_make(struct arena *a, const struct diff_plan_request *r, struct diff_table *t)
@@ -316,11 +91,19 @@ void diff_plan_make(struct arena *a, const struct diff_plan_request *r, struct d
     sort_radix(w.order, w.order + t->count, w.waiting);
     for (uint32_t i = 0; i < t->count; i++) {
         struct diff_item *x = &t->items[i];
-        if (x->estimated && x->estimate.error > 0) {
+        const bool tested = x->estimated && x->estimate.error > 0;
+        if (tested) {
             x->estimate.visible = plan_effect(&w, x->estimate.freedom, 0) * x->estimate.error;
             x->needed = r->log > 0 ? plan_needed(&w, &x->estimate) : 0;
         }
-        x->needs = plan_needs(r, x);
+        const double times = tested ? x->needed : x->testable;
+        if (!tested && x->verdict != DIFF_TOO_FEW) {
+            x->needs = DIFF_NEEDS_NOTHING;
+        } else if (!tested && (r->few_groups || !(times > 1))) {
+            x->needs = DIFF_NEEDS_PROCESSES;
+        } else {
+            x->needs = times > r->most ? DIFF_NEEDS_TOO_MUCH : times > 1 ? DIFF_NEEDS_DATA : DIFF_NEEDS_NOTHING;
+        }
     }
     uint32_t n = 0;
     for (uint32_t i = 0; i < t->count; i++) {
@@ -336,16 +119,17 @@ struct diff_work {
     struct arena *arena;
     const struct diff_request *request;
     struct diff *out;
+    uint16_t groups[2]; /* of the sides, as diff_stat_compare wants them */
     double *ticks[2];
     uint16_t *tick_groups[2], *call_groups[2]; /* of each row */
     bool *is_watched;                          /* of each row; NULL: all are */
     uint32_t *name_rank;                       /* of each row */
-    struct diff_logs *logs;                    /* of the items of the table in the making: [item·2] */
+    struct diff_logs *logs;                    /* of the items of the current table: [item·2] */
     struct sort_item *order;                   /* scratch */
     size_t order_size;
 };
 
-/* Scratch for n items, the same for all tables: to clear new pages costs more than to sort. NULL: no memory. */
+/* Scratch for n items, shared by all tables, because clearing new pages costs more than sorting. */
 static struct sort_item *take_order(struct diff_work *w, size_t n)
 {
     if (n > w->order_size || w->order == NULL) {
@@ -365,68 +149,9 @@ const struct report_function *diff_function(const struct diff *d, uint32_t row)
     return &d->sides[s]->functions[d->match.member[s][r->first[s]]];
 }
 
-static void add_values(double *to, const double *from)
+static bool is_share(enum diff_metric metric)
 {
-    for (uint32_t k = 0; k < V; k++) {
-        to[k] += from[k];
-    }
-}
-
-/* Clones are added up. Behind the last row stands what all functions have together. */
-static void sum_rows(struct diff_work *w)
-{
-    struct diff *d = w->out;
-    const uint32_t whole = d->match.row_count, rows = whole + 1;
-    for (uint32_t s = 0; s < 2; s++) {
-        const struct diff_side *side = d->sides[s];
-        const double *total = d->measured[s] ? side->measured : side->total;
-        d->row_self[s] = ARENA_ARRAY(w->arena, (size_t)rows * V, double);
-        d->row_total[s] = ARENA_ARRAY(w->arena, (size_t)rows * V, double);
-        d->row_calls[s] = ARENA_ARRAY(w->arena, (size_t)rows * V, double);
-        w->ticks[s] = ARENA_ARRAY(w->arena, rows, double);
-        w->tick_groups[s] = ARENA_ARRAY(w->arena, rows, uint16_t);
-        w->call_groups[s] = ARENA_ARRAY(w->arena, rows, uint16_t);
-        for (uint32_t i = 0; i < side->function_count; i++) {
-            size_t row = d->match.row_of[s][i];
-            add_values(&d->row_self[s][row * V], &side->self[(size_t)i * V]);
-            add_values(&d->row_total[s][row * V], &total[(size_t)i * V]);
-            add_values(&d->row_calls[s][row * V], &side->calls[(size_t)i * V]);
-            w->ticks[s][row] += side->ticks[i];
-            w->tick_groups[s][row] |= side->tick_groups[i];
-            w->call_groups[s][row] |= side->call_groups[i];
-            add_values(&d->row_calls[s][(size_t)whole * V], &side->calls[(size_t)i * V]);
-            w->call_groups[s][whole] |= side->call_groups[i];
-        }
-        add_values(&d->row_self[s][(size_t)whole * V], side->seconds);
-        add_values(&d->row_total[s][(size_t)whole * V], side->seconds);
-        w->ticks[s][whole] = (double)side->ticks_total;
-        w->tick_groups[s][whole] = side->groups;
-    }
-}
-
-/* By its name as shown, with or without parameters, or by its raw name without clone suffixes. */
-static bool has_name(const struct report_function *f, const char *name)
-{
-    size_t n = strlen(name);
-    return strcmp(f->name, name) == 0 || (strncmp(f->name, name, n) == 0 && f->name[n] == '(') ||
-           (clone_base(f->raw) == n && strncmp(f->raw, name, n) == 0);
-}
-
-static void find_watched(struct diff_work *w)
-{
-    const struct diff_request *r = w->request;
-    w->out->watched = ARENA_ARRAY(w->arena, (size_t)r->watch_count + 1, bool);
-    w->is_watched = r->watch_count > 0 ? ARENA_ARRAY(w->arena, (size_t)w->out->match.row_count + 1, bool) : NULL;
-    for (uint32_t i = 0; i < w->out->match.row_count && r->watch_count > 0; i++) {
-        for (uint32_t k = 0; k < r->watch_count; k++) {
-            if (has_name(diff_function(w->out, i), r->watch[k])) {
-                w->is_watched[i] = w->out->watched[k] = true;
-            }
-        }
-    }
-    if (w->is_watched != NULL) {
-        w->is_watched[w->out->match.row_count] = true;
-    }
+    return metric == DIFF_SELF || metric == DIFF_TOTAL;
 }
 
 static bool is_of_calls(enum diff_metric metric)
@@ -439,16 +164,12 @@ static bool is_per_process(enum diff_metric metric)
     return is_of_calls(metric) || metric == DIFF_PROCESS_TIME;
 }
 
-/* Numerator and denominator of a row on one side. */
-static void find_ratio(const struct diff_work *w, enum diff_metric metric, uint32_t s, uint32_t row, const double **x,
-                       const double **y)
+static bool is_one_sided(const struct diff_item *x)
 {
-    const struct diff *d = w->out;
-    const double *self = &d->row_self[s][(size_t)row * V], *calls = &d->row_calls[s][(size_t)row * V];
-    *x = metric == DIFF_TOTAL ? &d->row_total[s][(size_t)row * V] : is_of_calls(metric) ? calls : self;
-    *y = metric == DIFF_TIME ? calls : is_per_process(metric) ? d->sides[s]->processes : d->sides[s]->seconds;
+    return x->verdict == DIFF_ONLY_A || x->verdict == DIFF_ONLY_B;
 }
 
+/* The larger of the row's shares in the time of the two sides. */
 static double find_share(const struct diff *d, uint32_t row, bool self)
 {
     double most = 0;
@@ -461,38 +182,7 @@ static double find_share(const struct diff *d, uint32_t row, bool self)
     return most;
 }
 
-/* Samples of the row on both sides; total time rests on all below: the function's own may be none. */
-static double find_samples(const struct diff_work *w, enum diff_metric metric, uint32_t row)
-{
-    double sum = 0;
-    for (uint32_t s = 0; s < 2; s++) {
-        const struct diff_side *side = w->out->sides[s];
-        const double seconds = side->seconds[0], total = w->out->row_total[s][(size_t)row * V];
-        const double all = seconds > 0 ? total / seconds * (double)side->ticks_total : 0;
-        sum += (metric == DIFF_TOTAL ? all : w->ticks[s][row]) * side->per_tick;
-    }
-    return sum;
-}
-
-/* The fewest samples that a side would have if the ratio x/y had not changed; y: the sides' denominators. */
-static double find_least_samples(const struct diff_work *w, enum diff_metric metric, uint32_t row, const double y[2])
-{
-    const double sum = y[0] + y[1];
-    return sum > 0 ? find_samples(w, metric, row) / sum * fmin(y[0], y[1]) : 0;
-}
-
-/* Enough of it on a side? least: of find_least_samples. The sum of both sides' samples says nothing about the change.
- * The smaller of two numbers of samples does: with a bound for it, functions at the bound were tested only when they
- * happened to be alike (independent filtering: Bourgon, Gentleman and Huber, PNAS 107, 2010). */
-static bool is_enough(const struct diff_work *w, enum diff_metric metric, uint32_t s, uint32_t row, double least)
-{
-    const uint16_t ticks = metric == DIFF_TOTAL ? w->out->sides[s]->groups : w->tick_groups[s][row];
-    const bool time = least >= DIFF_SAMPLES_LEAST && diff_stat_count(ticks) >= DIFF_GROUPS_LEAST;
-    const bool called = diff_stat_count(w->call_groups[s][row]) >= DIFF_GROUPS_LEAST;
-    return (is_of_calls(metric) || time) && (called || (metric != DIFF_TIME && !is_of_calls(metric)));
-}
-
-/* Has a side any tick or call of a row? */
+/* Returns whether a side has any tick or call of a row. */
 static bool is_seen(const struct diff_work *w, uint32_t s, uint32_t row)
 {
     const struct diff *d = w->out;
@@ -500,79 +190,229 @@ static bool is_seen(const struct diff_work *w, uint32_t s, uint32_t row)
            (d->measured[s] && d->row_total[s][(size_t)row * V] > 0);
 }
 
-/* The verdict on what cannot be tested. here: the sides that have any of it; enough: those that have enough for a test.
- * What is there in 12 of 16 groups of one side and in none of the other is not chance: if the sides were alike, that
- * would happen once in 100,000 times. */
-static enum diff_verdict judge_one_sided(const struct diff_work *w, enum diff_metric metric, uint32_t row,
-                                         const bool here[2], const bool enough[2])
+/* Arcs of one side, ascending by (caller, callee); those of clones have one key. A function's number in keys is that of
+ * its row's first member on side A, so that both sides' values are read nearly in their order. */
+struct arc_list {
+    struct sort_item *items;
+    uint32_t count;
+};
+
+static uint64_t next_key(const struct arc_list *list, uint32_t at)
 {
-    const bool shares = metric == DIFF_SELF || metric == DIFF_TOTAL;
-    for (uint32_t s = 0; s < 2 && shares; s++) {
-        const struct diff_row *r = row < w->out->match.row_count ? &w->out->match.rows[row] : NULL;
-        const bool absent = r != NULL && r->count[1 - s] == 0 && !r->idle;
-        if (absent || (here[s] && !here[1 - s] && enough[s])) {
-            return s == 0 ? DIFF_ONLY_A : DIFF_ONLY_B;
+    return at < list->count ? list->items[at].key : UINT64_MAX;
+}
+
+/* Fills in the table's items for arcs between functions of both sides if the caller was called on both; they are
+ * compared where there is enough. O(arcs). */
+static void make_arcs(struct diff_work *w, struct diff_table *t)
+{
+    const struct diff_match *match = &w->out->match;
+    double *const *calls = w->out->row_calls;
+    struct arc_list lists[2];
+    for (uint32_t s = 0; s < 2; s++) {
+        const struct diff_side *side = w->out->sides[s];
+        lists[s] = (struct arc_list){ARENA_ARRAY(w->arena, (size_t)side->arc_count * 2, struct sort_item), 0};
+        for (uint32_t i = 0; i < side->arc_count; i++) {
+            const uint32_t caller = match->row_of[s][side->from[i]], callee = match->row_of[s][side->to[i]];
+            const struct diff_row *from = &match->rows[caller], *to = &match->rows[callee];
+            if (from->count[1 - s] > 0 && to->count[1 - s] > 0 && (!w->is_watched || w->is_watched[callee]) &&
+                calls[0][(size_t)caller * V] > 0 && calls[1][(size_t)caller * V] > 0) {
+                const uint64_t high = match->member[0][from->first[0]], low = match->member[0][to->first[0]];
+                lists[s].items[lists[s].count++] = (struct sort_item){high << 32 | low, i};
+            }
+        }
+        sort_radix(lists[s].items, lists[s].items + side->arc_count, lists[s].count);
+    }
+
+    t->items = ARENA_ARRAY(w->arena, (size_t)lists[0].count + lists[1].count, struct diff_item);
+    for (uint32_t at[2] = {0, 0}; at[0] < lists[0].count || at[1] < lists[1].count;) {
+        const uint64_t left = next_key(&lists[0], at[0]), right = next_key(&lists[1], at[1]);
+        const uint64_t key = left < right ? left : right;
+        const uint32_t caller = match->row_of[0][key >> 32], callee = match->row_of[0][(uint32_t)key];
+        struct diff_item *item = &t->items[t->count++];
+        struct diff_logs logs[2];
+        bool enough = true;
+        *item = (struct diff_item){.row = callee, .caller = caller, .verdict = DIFF_TOO_FEW};
+        item->share = find_share(w->out, callee, false);
+        for (uint32_t s = 0; s < 2; s++) {
+            const struct diff_side *side = w->out->sides[s];
+            const double *y = &calls[s][(size_t)caller * V];
+            double x[V] = {0};
+            uint16_t groups = 0;
+            const bool here = next_key(&lists[s], at[s]) == key;
+            for (; next_key(&lists[s], at[s]) == key && at[s] < lists[s].count; at[s]++) {
+                const uint32_t arc = lists[s].items[at[s]].value;
+                for (uint32_t k = 0; k < V; k++) {
+                    x[k] += (double)side->arc_calls[k * side->arc_step + arc];
+                }
+                groups |= side->arc_groups[arc];
+            }
+            item->ticks[s] = w->ticks[s][callee];
+            item->ratio[s] = here ? x[0] / y[0] : 0;
+            item->verdict = here ? item->verdict : s == 0 ? DIFF_ONLY_B : DIFF_ONLY_A;
+            enough = enough && here && diff_stat_count(groups) >= DIFF_GROUPS_LEAST && diff_stat_logs(x, y, &logs[s]);
+        }
+        item->estimated = enough;
+        if (enough) {
+            diff_stat_compare(&logs[0], &logs[1], w->groups, w->request->paired, &item->estimate);
         }
     }
-    return enough[0] != enough[1] && !is_of_calls(metric) ? DIFF_UNCERTAIN : DIFF_TOO_FEW;
 }
 
 /* Fills in an item of a row; false if neither side has any of it, though both have the function. */
 static bool make_item(const struct diff_work *w, enum diff_metric metric, uint32_t row, struct diff_item *item,
                       struct diff_logs *logs)
 {
+    const struct diff *d = w->out;
     bool both = true, here[2], enough[2];
-    double denominators[2];
+    double denominators[2], samples = 0;
     *item = (struct diff_item){.row = row, .caller = DIFF_NONE};
     for (uint32_t s = 0; s < 2; s++) {
-        const double *x, *y;
-        find_ratio(w, metric, s, row, &x, &y);
+        const struct diff_side *side = d->sides[s];
+        const double *self = &d->row_self[s][(size_t)row * V], *total = &d->row_total[s][(size_t)row * V],
+                     *calls = &d->row_calls[s][(size_t)row * V];
+        const double *x = metric == DIFF_TOTAL  ? total
+                          : is_of_calls(metric) ? calls
+                                                : self,
+                     *y = metric == DIFF_TIME      ? calls
+                          : is_per_process(metric) ? side->processes
+                                                   : side->seconds;
         here[s] = x[0] > 0 && y[0] > 0;
         item->ratio[s] = y[0] > 0 ? x[0] / y[0] : 0;
         item->ticks[s] = w->ticks[s][row];
         denominators[s] = y[0];
         both = diff_stat_logs(x, y, &logs[s]) && both;
+        /* Total time rests on all ticks below a function; it may have none itself. */
+        const double below = side->seconds[0] > 0 ? total[0] / side->seconds[0] * (double)side->ticks_total : 0;
+        samples += (metric == DIFF_TOTAL ? below : w->ticks[s][row]) * side->per_tick;
     }
-    item->share = find_share(w->out, row, metric == DIFF_SELF || metric == DIFF_TIME);
-    const double least = find_least_samples(w, metric, row, denominators);
+    item->share = find_share(d, row, metric == DIFF_SELF || metric == DIFF_TIME);
+
+    /* The fewest samples that a side would have if the ratio had not changed. The sum of both sides' samples says
+     * nothing about the change. The smaller of two numbers of samples does: with a bound for it, functions at the bound
+     * were tested only when they happened to be alike (independent filtering: Bourgon, Gentleman and Huber, PNAS 107,
+     * 2010). */
+    const double sum = denominators[0] + denominators[1];
+    const double least = sum > 0 ? samples / sum * fmin(denominators[0], denominators[1]) : 0;
     for (uint32_t s = 0; s < 2; s++) {
-        enough[s] = is_enough(w, metric, s, row, least);
+        const uint16_t ticks = metric == DIFF_TOTAL ? d->sides[s]->groups : w->tick_groups[s][row];
+        const bool time = least >= DIFF_SAMPLES_LEAST && diff_stat_count(ticks) >= DIFF_GROUPS_LEAST;
+        const bool called = diff_stat_count(w->call_groups[s][row]) >= DIFF_GROUPS_LEAST;
+        enough[s] = (is_of_calls(metric) || time) && (called || (metric != DIFF_TIME && !is_of_calls(metric)));
     }
     item->estimated = both && enough[0] && enough[1];
     item->testable = is_of_calls(metric) || !(least > 0) ? 0 : DIFF_SAMPLES_LEAST / least;
-    item->verdict = judge_one_sided(w, metric, row, here, enough);
-    return here[0] || here[1] || item->verdict == DIFF_ONLY_A || item->verdict == DIFF_ONLY_B;
+
+    /* The verdict if there is no test. What is there in 12 of 16 groups of one side and in none of the other is not
+     * chance: if the sides were alike, that would happen once in 100,000 times. */
+    item->verdict = enough[0] != enough[1] && !is_of_calls(metric) ? DIFF_UNCERTAIN : DIFF_TOO_FEW;
+    for (uint32_t s = 0; s < 2 && is_share(metric) && !is_one_sided(item); s++) {
+        const struct diff_row *r = row < d->match.row_count ? &d->match.rows[row] : NULL;
+        const bool absent = r != NULL && r->count[1 - s] == 0 && !r->idle;
+        if (absent || (here[s] && !here[1 - s] && enough[s])) {
+            item->verdict = s == 0 ? DIFF_ONLY_A : DIFF_ONLY_B;
+        }
+    }
+    return here[0] || here[1] || is_one_sided(item);
 }
 
-static void make_items(struct diff_work *w, enum diff_metric metric, struct diff_table *t)
+#define COMMON_ROUNDS 5 /* of leaving out what deviates */
+#define DEVIATES 3.0    /* standard errors */
+
+struct common_work {
+    bool by_ticks;           /* functions count by their samples; else all alike */
+    bool *compared;          /* of each item: estimated, and not the same number in every group of both sides */
+    double *weight;          /* of each item; 0: it is no part of the mean */
+    struct diff_logs sum[2]; /* Σ weight · logs */
+    double total;            /* Σ weight */
+    uint32_t functions;
+};
+
+static void common_add(struct diff_logs to[2], const struct diff_logs from[2], double weight)
 {
-    const uint32_t rows = w->out->match.row_count;
-    const bool shares = metric == DIFF_SELF || metric == DIFF_TOTAL,
-               whole = metric == DIFF_PROCESS_TIME || metric == DIFF_PROCESS_CALLS;
-    t->items = ARENA_ARRAY(w->arena, (size_t)rows + 1, struct diff_item);
-    w->logs = w->logs != NULL ? w->logs : ARENA_ARRAY(w->arena, ((size_t)rows + 1) * 2, struct diff_logs);
-    for (uint32_t i = whole ? rows : 0; i < rows + whole; i++) {
-        const uint32_t *count = whole ? NULL : w->out->match.rows[i].count;
-        if (whole || (count[0] > 0 && count[1] > 0) || (shares && is_seen(w, count[0] > 0 ? 0 : 1, i))) {
-            t->count += make_item(w, metric, i, &t->items[t->count], &w->logs[(size_t)t->count * 2]);
+    for (uint32_t s = 0; s < 2; s++) {
+        for (uint32_t k = 0; k < V; k++) {
+            to[s].of[k] += weight * from[s].of[k];
         }
+        to[s].freedom += weight * from[s].freedom;
     }
 }
 
-/* Only what is watched stays; of a table that cannot be made, what one side alone has. */
-static void drop_unwanted(const struct diff_work *w, struct diff_table *t)
+/* Chooses the items that are near the median, and adds up their logarithms. True if the choice has changed. */
+static bool common_choose(struct diff_work *work, struct common_work *w, const struct diff_table *t)
 {
-    uint32_t n = 0;
+    struct sort_item *order = take_order(work, (size_t)t->count * 2);
+    size_t n = 0;
     for (uint32_t i = 0; i < t->count; i++) {
-        const bool one_side = t->items[i].verdict == DIFF_ONLY_A || t->items[i].verdict == DIFF_ONLY_B;
-        if ((t->made || one_side) && (w->is_watched == NULL || w->is_watched[t->items[i].row])) {
-            t->items[n++] = t->items[i];
+        if (w->compared[i]) {
+            order[n++] = (struct sort_item){sort_key_double(t->items[i].estimate.log), i};
         }
     }
-    t->count = n;
+    sort_radix(order, order + t->count, n);
+    double median = n > 0 ? t->items[order[n / 2].value].estimate.log : 0;
+    bool changed = false;
+    memset(w->sum, 0, sizeof w->sum);
+    w->total = 0;
+    w->functions = 0;
+    for (uint32_t i = 0; i < t->count; i++) {
+        const struct diff_item *x = &t->items[i];
+        double weight = 0;
+        if (w->compared[i] && fabs(x->estimate.log - median) <= DEVIATES * x->estimate.error + DIFF_ROUNDING) {
+            const double sum = x->ticks[0] + x->ticks[1];
+            weight = !w->by_ticks ? 1 : sum > 0 ? x->ticks[0] * x->ticks[1] / sum : 0;
+        }
+        changed |= (weight > 0) != (w->weight[i] > 0);
+        w->weight[i] = weight;
+        w->total += weight;
+        w->functions += weight > 0;
+        if (weight > 0) {
+            common_add(w->sum, &work->logs[(size_t)i * 2], weight);
+        }
+    }
+    return changed;
 }
 
-/* q of all tests of the table, and what they say. */
+/* Finds the common factor of the estimated items, and compares each of them once more without it. A function deviates
+ * if it differs from the median by more than three standard errors; such functions are no part of the mean, and none
+ * is a part of the mean that it is compared with. Items that are the same number in every group of both sides, such as
+ * one call in each process, stay as they are. */
+static void remove_common(struct diff_work *work, bool by_ticks, struct diff_table *t)
+{
+    struct common_work w = {.by_ticks = by_ticks};
+    const bool paired = work->request->paired;
+    w.weight = ARENA_ARRAY(work->arena, t->count, double);
+    w.compared = ARENA_ARRAY(work->arena, t->count, bool);
+    for (uint32_t i = 0; i < t->count; i++) {
+        const struct diff_estimate *x = &t->items[i].estimate;
+        w.compared[i] = t->items[i].estimated && (x->error > 0 || x->p < 1);
+    }
+    for (int round = 0; round < COMMON_ROUNDS && common_choose(work, &w, t); round++) {
+        if (w.functions < DIFF_COMMON_LEAST) {
+            break;
+        }
+        for (uint32_t i = 0; i < t->count; i++) {
+            const struct diff_logs *logs = &work->logs[(size_t)i * 2];
+            const double own = w.weight[i], rest = w.total - own;
+            struct diff_logs without[2] = {logs[0], logs[1]};
+            for (uint32_t k = 0; k < 2 * V && w.compared[i]; k++) {
+                const uint32_t s = k / V;
+                const double log = logs[s].of[k % V];
+                without[s].of[k % V] = log - (w.sum[s].of[k % V] - own * log) / rest;
+            }
+            if (w.compared[i]) {
+                diff_stat_compare(&without[0], &without[1], work->groups, paired, &t->items[i].estimate);
+            }
+        }
+    }
+    if (w.functions >= DIFF_COMMON_LEAST) {
+        struct diff_logs mean[2] = {{.freedom = 0}, {.freedom = 0}};
+        common_add(mean, w.sum, 1 / w.total);
+        t->common.functions = w.functions;
+        diff_stat_compare(&mean[0], &mean[1], work->groups, paired, &t->common.estimate);
+    }
+}
+
+/* Computes q of all tests of the table, and what they say. */
 static void give_verdicts(struct diff_work *w, struct diff_table *t)
 {
     uint32_t n = 0;
@@ -600,26 +440,12 @@ static void give_verdicts(struct diff_work *w, struct diff_table *t)
     }
 }
 
-/* The part of the time that came or went. */
-static double item_effect(const struct diff_item *x)
-{
-    const double part = x->estimated ? -expm1(-fabs(x->estimate.log)) : 1;
-    return part * x->share;
-}
-
-/* First functions of one side with ticks enough for a test, then other changes, then the others by verdict. */
-static uint64_t item_rank(const struct diff_item *x)
-{
-    const bool one_side = x->verdict == DIFF_ONLY_A || x->verdict == DIFF_ONLY_B;
-    return one_side && x->testable > 0 && x->testable <= 1 ? 0 : x->verdict <= DIFF_ONLY_B ? 1 : 1 + x->verdict;
-}
-
 static int name_compare(const void *context, uint32_t x, uint32_t y)
 {
     return strcmp(diff_function(context, x)->name, diff_function(context, y)->name);
 }
 
-struct sorting {
+struct item_order {
     const struct diff_item *items;
     const uint32_t *name_rank;
 };
@@ -627,16 +453,17 @@ struct sorting {
 /* The least important key first. */
 static uint64_t item_key(const void *context, uint32_t value, int key)
 {
-    const struct sorting *w = context;
+    const struct item_order *w = context;
     const struct diff_item *x = &w->items[value];
-    switch (key) {
-    case 0:
+    if (key == 0) {
         return (uint64_t)w->name_rank[x->row] << 32 | (x->caller == DIFF_NONE ? 0 : w->name_rank[x->caller]);
-    case 1:
-        return ~sort_key_double(item_effect(x));
-    default:
-        return item_rank(x);
     }
+    if (key == 1) { /* the part of the time that came or went */
+        const double part = x->estimated ? -expm1(-fabs(x->estimate.log)) : 1;
+        return ~sort_key_double(part * x->share);
+    }
+    /* First functions of one side with ticks enough for a test, then other changes, then the others by verdict. */
+    return is_one_sided(x) && x->testable > 0 && x->testable <= 1 ? 0 : x->verdict <= DIFF_ONLY_B ? 1 : 1 + x->verdict;
 }
 
 static void sort_items(struct diff_work *w, struct diff_table *t)
@@ -645,8 +472,8 @@ static void sort_items(struct diff_work *w, struct diff_table *t)
     for (uint32_t i = 0; i < t->count; i++) {
         order[i].value = i;
     }
-    sort_keys(order, order + t->count, t->count, 3, item_key, &(struct sorting){t->items, w->name_rank});
-    /* Moves items to their places in the order, cycle by cycle: a copy of all would be as large as the table. */
+    sort_keys(order, order + t->count, t->count, 3, item_key, &(struct item_order){t->items, w->name_rank});
+    /* Items move to their places cycle by cycle, because a copy of all would be as large as the table. */
     for (uint32_t i = 0; i < t->count; i++) {
         const struct diff_item first = t->items[i];
         uint32_t to = i;
@@ -660,7 +487,7 @@ static void sort_items(struct diff_work *w, struct diff_table *t)
     }
 }
 
-/* Why what rests on calls cannot be compared; NULL: it can. */
+/* Why a metric that rests on calls cannot be compared; NULL: it can. */
 static const char *find_sampled(const struct diff_request *r, const struct diff *d, enum diff_metric metric)
 {
     const bool total = metric == DIFF_TOTAL;
@@ -696,50 +523,51 @@ static const char *find_hindrance(const struct diff_request *r, const struct dif
     return find_sampled(r, d, metric);
 }
 
-static void compare_items(const struct diff_work *w, struct diff_table *t)
+/* Fills in the table's items, one for each row that a side or both have, and compares those with enough samples. */
+static void make_items(struct diff_work *w, enum diff_metric metric, struct diff_table *t)
 {
-    const uint16_t groups[2] = {w->out->sides[0]->groups, w->out->sides[1]->groups};
-    for (uint32_t i = 0; i < t->count; i++) {
-        const struct diff_logs *logs = &w->logs[(size_t)i * 2];
-        if (t->items[i].estimated) {
-            diff_stat_compare(&logs[0], &logs[1], groups, w->request->paired, &t->items[i].estimate);
+    const struct diff_match *m = &w->out->match;
+    const bool whole = metric == DIFF_PROCESS_TIME || metric == DIFF_PROCESS_CALLS;
+    t->items = ARENA_ARRAY(w->arena, (size_t)m->row_count + 1, struct diff_item);
+    w->logs = w->logs ? w->logs : ARENA_ARRAY(w->arena, ((size_t)m->row_count + 1) * 2, struct diff_logs);
+    for (uint32_t i = whole ? m->row_count : 0; i < m->row_count + whole; i++) {
+        const uint32_t *count = whole ? NULL : m->rows[i].count;
+        struct diff_item *item = &t->items[t->count];
+        struct diff_logs *logs = &w->logs[(size_t)t->count * 2];
+        if ((whole || (count[0] > 0 && count[1] > 0) || (is_share(metric) && is_seen(w, count[0] > 0 ? 0 : 1, i))) &&
+            make_item(w, metric, i, item, logs)) {
+            if (t->made && item->estimated) {
+                diff_stat_compare(&logs[0], &logs[1], w->groups, w->request->paired, &item->estimate);
+            }
+            t->count++;
         }
     }
+    if (metric == DIFF_TIME || metric == DIFF_CALLS) {
+        remove_common(w, metric == DIFF_TIME, t);
+    }
+    /* Only what is watched stays; of a table that cannot be made, what one side alone has. */
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < t->count; i++) {
+        if ((t->made || is_one_sided(&t->items[i])) && (!w->is_watched || w->is_watched[t->items[i].row])) {
+            t->items[n++] = t->items[i];
+        }
+    }
+    t->count = n;
 }
 
 static void make_table(struct diff_work *w, enum diff_metric metric)
 {
     struct diff_table *t = &w->out->tables[metric];
     const struct diff_request *r = w->request;
-    const uint16_t groups[2] = {w->out->sides[0]->groups, w->out->sides[1]->groups};
     t->why_not = find_hindrance(r, w->out, metric);
     t->made = t->why_not == NULL;
-    if (!t->made && (find_sampled(r, w->out, metric) != NULL || (metric != DIFF_SELF && metric != DIFF_TOTAL))) {
+    if (!t->made && (find_sampled(r, w->out, metric) != NULL || !is_share(metric))) {
         return;
     }
     if (metric == DIFF_PARENT) {
-        const struct diff_arcs_request arcs = {{w->out->sides[0], w->out->sides[1]},
-                                               &w->out->match,
-                                               {w->out->row_calls[0], w->out->row_calls[1]},
-                                               groups,
-                                               r->paired,
-                                               w->is_watched};
-        diff_arcs_make(w->arena, &arcs, t);
+        make_arcs(w, t);
     } else {
         make_items(w, metric, t);
-        if (t->made) {
-            compare_items(w, t);
-        }
-        if (metric == DIFF_TIME || metric == DIFF_CALLS) {
-            const struct diff_common_request common = {groups, r->paired, metric == DIFF_TIME};
-            diff_common_remove(w->arena, &common, t, w->logs);
-        }
-        drop_unwanted(w, t);
-    }
-    for (uint32_t i = 0; i < t->count && metric == DIFF_PARENT; i++) {
-        t->items[i].share = find_share(w->out, t->items[i].row, false);
-        t->items[i].ticks[0] = w->ticks[0][t->items[i].row];
-        t->items[i].ticks[1] = w->ticks[1][t->items[i].row];
     }
     for (uint32_t i = 0; i < t->count && r->confidence > 0; i++) {
         if (t->items[i].estimated) {
@@ -750,39 +578,12 @@ static void make_table(struct diff_work *w, enum diff_metric metric)
         diff_stat_set_confidence(&t->common.estimate, r->confidence);
     }
     const bool few_groups =
-        diff_stat_count(groups[0]) < DIFF_GROUPS_LEAST || diff_stat_count(groups[1]) < DIFF_GROUPS_LEAST;
+        diff_stat_count(w->groups[0]) < DIFF_GROUPS_LEAST || diff_stat_count(w->groups[1]) < DIFF_GROUPS_LEAST;
     const struct diff_plan_request plan = {r->fdr, r->confidence, log1p(r->threshold),
                                            r->most_data > 0 ? r->most_data : DIFF_DATA_MOST, few_groups};
     give_verdicts(w, t);
     diff_plan_make(w->arena, &plan, t);
     sort_items(w, t);
-}
-
-/* Rows of one side, by self time. */
-static void list_only(struct diff_work *w, uint32_t s)
-{
-    struct diff *d = w->out;
-    struct sort_item *order = take_order(w, (size_t)d->match.row_count * 2);
-    uint32_t n = 0;
-    d->only[s] = ARENA_ARRAY(w->arena, d->match.row_count, uint32_t);
-    for (uint32_t i = 0; i < d->match.row_count; i++) {
-        if (d->match.rows[i].count[1 - s] == 0 && is_seen(w, s, i) && (w->is_watched == NULL || w->is_watched[i])) {
-            order[n++] = (struct sort_item){~sort_key_double(d->row_self[s][(size_t)i * V]), i};
-        }
-    }
-    sort_radix(order, order + d->match.row_count, n);
-    for (uint32_t i = 0; i < n; i++) {
-        d->only[s][i] = order[i].value;
-    }
-    d->only_count[s] = n;
-}
-
-/* Something that A has not, or too little of: by how much it grew cannot be told. Of functions, only those with ticks
- * enough for a test: every new version has others. */
-static bool grew_from_nothing(const struct diff_item *x)
-{
-    return (x->verdict == DIFF_ONLY_B || (x->verdict == DIFF_UNCERTAIN && x->ratio[1] > x->ratio[0])) &&
-           (x->caller != DIFF_NONE || x->testable <= 1);
 }
 
 /* Above: the interval lies above the threshold, and the change is no chance. Without a watch list, functions with too
@@ -793,26 +594,95 @@ static void judge(const struct diff_work *w)
     const struct diff_table *t = &w->out->tables[r->judge_metric];
     const double least = log1p(r->threshold);
     const bool whole = r->judge_metric == DIFF_PROCESS_TIME || r->judge_metric == DIFF_PROCESS_CALLS,
-               shares = r->judge_metric == DIFF_SELF || r->judge_metric == DIFF_TOTAL,
                watched = r->watch_count > 0 && !whole;
     bool told = false;
     for (uint32_t i = 0; i < t->count; i++) {
         const struct diff_item *x = &t->items[i];
         told |= x->estimated;
         bool certain = x->verdict == DIFF_CHANGED || x->verdict == DIFF_CONSTANT_CHANGED;
+        /* By how much it grew cannot be told if A has not any of it, or too little. Of functions, only those with
+         * ticks enough for a test are judged so: every new version has others. */
+        bool from_nothing =
+            (x->verdict == DIFF_ONLY_B || (x->verdict == DIFF_UNCERTAIN && x->ratio[1] > x->ratio[0])) &&
+            (x->caller != DIFF_NONE || x->testable <= 1);
         if (certain && x->estimate.low > least) {
             w->out->above++;
-        } else if (x->estimated ? x->estimate.high > least
-                                : x->verdict != DIFF_ONLY_A && (watched || grew_from_nothing(x))) {
+        } else if (x->estimated ? x->estimate.high > least : x->verdict != DIFF_ONLY_A && (watched || from_nothing)) {
             w->out->unknown++;
         }
     }
     for (uint32_t i = 0; i < r->watch_count && watched; i++) {
         w->out->unknown += !w->out->watched[i];
     }
-    w->out->unknown += watched ? (shares ? 0 : w->out->only_count[1]) : !told ? t->counts[DIFF_TOO_FEW] : 0;
+    w->out->unknown += watched ? (is_share(r->judge_metric) ? 0 : w->out->only_count[1])
+                       : !told ? t->counts[DIFF_TOO_FEW]
+                               : 0;
     bool unknown = w->out->unknown > 0 || !told || !t->made;
     w->out->judgement = w->out->above > 0 ? DIFF_ABOVE : unknown ? DIFF_UNKNOWN : DIFF_BELOW;
+}
+
+static void add_values(double *to, const double *from)
+{
+    for (uint32_t k = 0; k < V; k++) {
+        to[k] += from[k];
+    }
+}
+
+/* Adds up the functions of each row. Behind the last row stands what all functions have together. */
+static void sum_rows(struct diff_work *w)
+{
+    struct diff *d = w->out;
+    const uint32_t whole = d->match.row_count, rows = whole + 1;
+    for (uint32_t s = 0; s < 2; s++) {
+        const struct diff_side *side = d->sides[s];
+        const double *total = d->measured[s] ? side->measured : side->total;
+        d->row_self[s] = ARENA_ARRAY(w->arena, (size_t)rows * V, double);
+        d->row_total[s] = ARENA_ARRAY(w->arena, (size_t)rows * V, double);
+        d->row_calls[s] = ARENA_ARRAY(w->arena, (size_t)rows * V, double);
+        w->ticks[s] = ARENA_ARRAY(w->arena, rows, double);
+        w->tick_groups[s] = ARENA_ARRAY(w->arena, rows, uint16_t);
+        w->call_groups[s] = ARENA_ARRAY(w->arena, rows, uint16_t);
+        for (uint32_t i = 0; i < side->function_count; i++) {
+            size_t row = d->match.row_of[s][i];
+            add_values(&d->row_self[s][row * V], &side->self[(size_t)i * V]);
+            add_values(&d->row_total[s][row * V], &total[(size_t)i * V]);
+            add_values(&d->row_calls[s][row * V], &side->calls[(size_t)i * V]);
+            w->ticks[s][row] += side->ticks[i];
+            w->tick_groups[s][row] |= side->tick_groups[i];
+            w->call_groups[s][row] |= side->call_groups[i];
+            add_values(&d->row_calls[s][(size_t)whole * V], &side->calls[(size_t)i * V]);
+            w->call_groups[s][whole] |= side->call_groups[i];
+        }
+        add_values(&d->row_self[s][(size_t)whole * V], side->seconds);
+        add_values(&d->row_total[s][(size_t)whole * V], side->seconds);
+        w->ticks[s][whole] = (double)side->ticks_total;
+        w->tick_groups[s][whole] = side->groups;
+    }
+}
+
+/* Marks the rows whose function has one of the watched names: its name as shown, with or without parameters, or its raw
+ * name without clone suffixes. */
+static void find_watched(struct diff_work *w)
+{
+    const struct diff_request *r = w->request;
+    const uint32_t rows = w->out->match.row_count;
+    w->out->watched = ARENA_ARRAY(w->arena, (size_t)r->watch_count + 1, bool);
+    if (r->watch_count == 0) {
+        return;
+    }
+    w->is_watched = ARENA_ARRAY(w->arena, (size_t)rows + 1, bool);
+    for (uint32_t i = 0; i < rows; i++) {
+        const struct report_function *f = diff_function(w->out, i);
+        for (uint32_t k = 0; k < r->watch_count; k++) {
+            const char *name = r->watch[k];
+            const size_t n = strlen(name);
+            if (strcmp(f->name, name) == 0 || (strncmp(f->name, name, n) == 0 && f->name[n] == '(') ||
+                (clone_base(f->raw) == n && strncmp(f->raw, name, n) == 0)) {
+                w->is_watched[i] = w->out->watched[k] = true;
+            }
+        }
+    }
+    w->is_watched[rows] = true;
 }
 
 void diff_make(struct arena *a, const struct diff_request *request, struct diff *out)
@@ -823,28 +693,43 @@ void diff_make(struct arena *a, const struct diff_request *request, struct diff 
     const bool has[2] = {request->sides[0]->measured != NULL, request->sides[1]->measured != NULL};
     for (uint32_t s = 0; s < 2; s++) {
         out->measured[s] = has[s] && (has[1 - s] || request->sampled[s]);
+        w.groups[s] = request->sides[s]->groups;
     }
     diff_match_make(a, request->sides, request->programs, &out->match);
     sum_rows(&w);
     find_watched(&w);
-    /* The place of each row in the order of names. */
-    const uint32_t rows = w.out->match.row_count;
-    uint32_t *order = ARENA_ARRAY(w.arena, (size_t)rows * 2, uint32_t);
-    w.name_rank = ARENA_ARRAY(w.arena, (size_t)rows + 1, uint32_t);
+
+    const uint32_t rows = out->match.row_count;
+    uint32_t *by_name = ARENA_ARRAY(a, (size_t)rows * 2, uint32_t);
+    w.name_rank = ARENA_ARRAY(a, (size_t)rows + 1, uint32_t);
     for (uint32_t i = 0; i < rows; i++) {
-        order[i] = i;
+        by_name[i] = i;
     }
-    sort_merge(order, order + rows, rows, name_compare, w.out);
+    sort_merge(by_name, by_name + rows, rows, name_compare, out);
     for (uint32_t i = 0; i < rows; i++) {
-        w.name_rank[order[i]] = i;
+        w.name_rank[by_name[i]] = i;
     }
     for (uint32_t i = 0; i < DIFF_METRIC_COUNT; i++) {
         if (request->metrics[i]) {
             make_table(&w, (enum diff_metric)i);
         }
     }
-    list_only(&w, 0);
-    list_only(&w, 1);
+
+    for (uint32_t s = 0; s < 2; s++) { /* rows of one side, by self time */
+        struct sort_item *order = take_order(&w, (size_t)rows * 2);
+        uint32_t n = 0;
+        out->only[s] = ARENA_ARRAY(a, rows, uint32_t);
+        for (uint32_t i = 0; i < rows; i++) {
+            if (out->match.rows[i].count[1 - s] == 0 && is_seen(&w, s, i) && (!w.is_watched || w.is_watched[i])) {
+                order[n++] = (struct sort_item){~sort_key_double(out->row_self[s][(size_t)i * V]), i};
+            }
+        }
+        sort_radix(order, order + rows, n);
+        for (uint32_t i = 0; i < n; i++) {
+            out->only[s][i] = order[i].value;
+        }
+        out->only_count[s] = n;
+    }
     if (request->judge) {
         judge(&w);
     }

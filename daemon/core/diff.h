@@ -280,26 +280,7 @@ const struct report_function *diff_function(const struct diff *d, uint32_t row);
 /* Everything lives in the arena; the sides must outlive it. Deterministic. O(n log n). */
 void diff_make(struct arena *a, const struct diff_request *request, struct diff *out);
 
-/* Calls along arcs per call of the caller. */
-
-struct diff_arcs_request {
-    const struct diff_side *sides[2];
-    const struct diff_match *match;
-    const double *calls[2]; /* of each row: [row·DIFF_VALUES] */
-    const uint16_t *groups; /* as diff_stat_compare */
-    bool paired;
-    const bool *is_watched; /* of each row: only arcs into such; NULL: all */
-};
-
-/* What all functions of a table have in common. */
-
-#define DIFF_COMMON_LEAST 5u /* functions; of fewer none stands for the others */
-
-struct diff_common_request {
-    const uint16_t *groups; /* as diff_stat_compare */
-    bool paired;
-    bool by_ticks; /* functions count by their samples, for times; else all alike */
-};
+#define DIFF_COMMON_LEAST 5u /* functions from which a common factor is computed: fewer do not stand for the others */
 
 /* Which change would have been found, and with how much data another one would be. */
 

@@ -27,26 +27,6 @@ static void callgraph_sort(const struct callgraph_arc *arcs, const uint32_t *in,
     }
 }
 
-/* Starts of both directions, once the arcs are in order. */
-static void callgraph_link(struct callgraph *g)
-{
-    for (uint32_t i = 0; i < g->arc_count; i++) {
-        g->out_first[g->from[i]]++;
-        g->in_first[g->to[i] + 2]++;
-    }
-    uint32_t start = 0;
-    for (uint32_t v = 0; v <= g->node_count; v++) {
-        uint32_t count = g->out_first[v];
-        g->out_first[v] = start;
-        start += count;
-        g->in_first[v + 1] += g->in_first[v];
-    }
-    /* in_first is one place ahead while it serves as cursor, and right when all arcs have passed. */
-    for (uint32_t i = 0; i < g->arc_count; i++) {
-        g->in_arc[g->in_first[g->to[i] + 1]++] = i;
-    }
-}
-
 struct callgraph *callgraph_build(struct arena *a, uint32_t nodes, const struct callgraph_arc *arcs, uint32_t n)
 {
     struct callgraph *g = ARENA_NEW(a, struct callgraph);
@@ -73,7 +53,23 @@ struct callgraph *callgraph_build(struct arena *a, uint32_t nodes, const struct 
         sum_add(&g->calls[last], arc->calls, &g->saturated);
         g->flags[last] |= arc->flags;
     }
-    callgraph_link(g);
+
+    /* Starts of both directions. in_first is one place ahead while it serves as cursor, and right when all arcs have
+     * passed. */
+    for (uint32_t i = 0; i < g->arc_count; i++) {
+        g->out_first[g->from[i]]++;
+        g->in_first[g->to[i] + 2]++;
+    }
+    uint32_t start = 0;
+    for (uint32_t v = 0; v <= nodes; v++) {
+        uint32_t count = g->out_first[v];
+        g->out_first[v] = start;
+        start += count;
+        g->in_first[v + 1] += g->in_first[v];
+    }
+    for (uint32_t i = 0; i < g->arc_count; i++) {
+        g->in_arc[g->in_first[g->to[i] + 1]++] = i;
+    }
     return g;
 }
 
@@ -85,114 +81,71 @@ uint32_t callgraph_find_arc(const struct callgraph *g, uint32_t from, uint32_t t
     return arc < end && g->to[arc] == to ? arc : CALLGRAPH_NO_ARC;
 }
 
-/* Tarjan's walk with its stack of calls in arrays. number is 0 for nodes not yet visited. */
-struct scc_walk {
-    const struct callgraph *graph;
-    struct scc *result;
-    uint32_t *number, *low; /* of each node: when it was reached, and the earliest open node it reaches */
-    uint32_t *next;         /* of each node: the arc to look at next */
-    uint32_t *path;         /* nodes being visited, outermost first */
-    uint32_t *open;         /* nodes reached, with their component not closed yet */
-    uint32_t depth, open_count, visited;
-};
-
 #define SCC_NONE UINT32_MAX
 
-static void scc_enter(struct scc_walk *w, uint32_t v)
-{
-    w->number[v] = w->low[v] = ++w->visited;
-    w->next[v] = w->graph->out_first[v];
-    w->result->component[v] = SCC_NONE;
-    w->path[w->depth++] = v;
-    w->open[w->open_count++] = v;
-}
-
-/* All arcs of the innermost node have been seen: close its component if it reaches nothing earlier. */
-static void scc_leave(struct scc_walk *w)
-{
-    uint32_t v = w->path[--w->depth];
-    if (w->low[v] == w->number[v]) {
-        uint32_t member;
-        do {
-            member = w->open[--w->open_count];
-            w->result->component[member] = w->result->count;
-        } while (member != v);
-        w->result->count++;
-    }
-    if (w->depth > 0 && w->low[v] < w->low[w->path[w->depth - 1]]) {
-        w->low[w->path[w->depth - 1]] = w->low[v];
-    }
-}
-
-static void scc_visit(struct scc_walk *w, uint32_t root)
-{
-    const struct callgraph *g = w->graph;
-    scc_enter(w, root);
-    while (w->depth > 0) {
-        uint32_t v = w->path[w->depth - 1];
-        if (w->next[v] == g->out_first[v + 1]) {
-            scc_leave(w);
-            continue;
-        }
-        uint32_t arc = w->next[v]++, to = g->to[arc];
-        if ((g->flags[arc] & CALLGRAPH_SHAPES) == 0) {
-            continue;
-        }
-        if (w->number[to] == 0) {
-            scc_enter(w, to);
-        } else if (w->result->component[to] == SCC_NONE && w->number[to] < w->low[v]) {
-            w->low[v] = w->number[to];
-        }
-    }
-}
-
+/* Tarjan's algorithm, with its stack of calls in an array. */
 struct scc *scc_find(struct arena *a, const struct callgraph *g)
 {
-    struct scc_walk w = {.graph = g, .result = ARENA_NEW(a, struct scc)};
-    w.number = ARENA_ARRAY(a, g->node_count, uint32_t);
-    w.low = ARENA_ARRAY(a, g->node_count, uint32_t);
-    w.next = ARENA_ARRAY(a, g->node_count, uint32_t);
-    w.path = ARENA_ARRAY(a, g->node_count, uint32_t);
-    w.open = ARENA_ARRAY(a, g->node_count, uint32_t);
-    w.result->component = ARENA_ARRAY(a, g->node_count, uint32_t);
-    w.result->first = ARENA_ARRAY(a, (size_t)g->node_count + 2, uint32_t);
-    w.result->member = ARENA_ARRAY(a, g->node_count, uint32_t);
-    for (uint32_t v = 0; v < g->node_count; v++) {
-        if (w.number[v] == 0) {
-            scc_visit(&w, v);
+    struct scc *result = ARENA_NEW(a, struct scc);
+    uint32_t *number = ARENA_ARRAY(a, g->node_count, uint32_t),  /* of each node: when it was reached; 0: not yet */
+        *low = ARENA_ARRAY(a, g->node_count, uint32_t),          /* the earliest open node that it reaches */
+            *next = ARENA_ARRAY(a, g->node_count, uint32_t),     /* the arc to look at next */
+                *path = ARENA_ARRAY(a, g->node_count, uint32_t), /* nodes being visited, outermost first */
+                    *open =
+                        ARENA_ARRAY(a, g->node_count, uint32_t); /* nodes reached whose component is not closed yet */
+    uint32_t depth = 0, open_count = 0, visited = 0;
+    result->component = ARENA_ARRAY(a, g->node_count, uint32_t);
+    result->first = ARENA_ARRAY(a, (size_t)g->node_count + 2, uint32_t);
+    result->member = ARENA_ARRAY(a, g->node_count, uint32_t);
+    for (uint32_t root = 0; root < g->node_count; root++) {
+        uint32_t enter = number[root] == 0 ? root : SCC_NONE;
+        while (enter != SCC_NONE || depth > 0) {
+            if (enter != SCC_NONE) {
+                number[enter] = low[enter] = ++visited;
+                next[enter] = g->out_first[enter];
+                result->component[enter] = SCC_NONE;
+                path[depth++] = open[open_count++] = enter;
+                enter = SCC_NONE;
+            }
+            uint32_t v = path[depth - 1];
+            if (next[v] < g->out_first[v + 1]) {
+                uint32_t arc = next[v]++, to = g->to[arc];
+                if ((g->flags[arc] & CALLGRAPH_SHAPES) == 0) {
+                    continue;
+                }
+                if (number[to] == 0) {
+                    enter = to;
+                } else if (result->component[to] == SCC_NONE && number[to] < low[v]) {
+                    low[v] = number[to];
+                }
+                continue;
+            }
+            /* All arcs of the innermost node have been seen: its component closes if it reaches nothing earlier. */
+            depth--;
+            if (low[v] == number[v]) {
+                uint32_t member;
+                do {
+                    member = open[--open_count];
+                    result->component[member] = result->count;
+                } while (member != v);
+                result->count++;
+            }
+            if (depth > 0 && low[v] < low[path[depth - 1]]) {
+                low[path[depth - 1]] = low[v];
+            }
         }
     }
     for (uint32_t v = 0; v < g->node_count; v++) {
-        w.result->first[w.result->component[v] + 2]++;
+        result->first[result->component[v] + 2]++;
     }
-    for (uint32_t c = 0; c < w.result->count; c++) {
-        w.result->first[c + 1] += w.result->first[c];
+    for (uint32_t c = 0; c < result->count; c++) {
+        result->first[c + 1] += result->first[c];
     }
     /* first is one place ahead while it serves as cursor. */
     for (uint32_t v = 0; v < g->node_count; v++) {
-        w.result->member[w.result->first[w.result->component[v] + 1]++] = v;
+        result->member[result->first[result->component[v] + 1]++] = v;
     }
-    return w.result;
-}
-
-/* shares[c]: calls into c from outside as a double, which does not stop at SUM_MAX: shares must add up to 1 even then.
- */
-static void propagate_count(struct propagate *p, const struct callgraph *g, const struct scc *s, double *shares)
-{
-    for (uint32_t i = 0; i < g->arc_count; i++) {
-        uint32_t from = g->from[i], to = g->to[i], component = s->component[to];
-        if (from == to) {
-            sum_add(&p->node_self[to], g->calls[i], &p->saturated);
-            sum_add(&p->component_inside[component], g->calls[i], &p->saturated);
-        } else if (s->component[from] == component) {
-            sum_add(&p->node_inside[to], g->calls[i], &p->saturated);
-            sum_add(&p->component_inside[component], g->calls[i], &p->saturated);
-        } else {
-            sum_add(&p->node_outside[to], g->calls[i], &p->saturated);
-            sum_add(&p->component_outside[component], g->calls[i], &p->saturated);
-            shares[component] += (double)g->calls[i];
-        }
-    }
+    return result;
 }
 
 static bool propagate_flows(const struct callgraph *g, const struct scc *s, uint32_t arc)
@@ -250,6 +203,8 @@ struct propagate *propagate_run(struct arena *a, const struct callgraph *g, cons
                                 const double *component_self)
 {
     struct propagate *p = ARENA_NEW(a, struct propagate);
+    /* shares[c]: calls into c from outside as a double, which does not stop at SUM_MAX: shares must add up to 1 even
+     * then. */
     double *shares = ARENA_ARRAY(a, s->count, double), *part = ARENA_ARRAY(a, s->count, double);
     p->node_children = ARENA_ARRAY(a, g->node_count, double);
     p->component_children = ARENA_ARRAY(a, s->count, double);
@@ -260,7 +215,20 @@ struct propagate *propagate_run(struct arena *a, const struct callgraph *g, cons
     p->node_self = ARENA_ARRAY(a, g->node_count, uint64_t);
     p->component_outside = ARENA_ARRAY(a, s->count, uint64_t);
     p->component_inside = ARENA_ARRAY(a, s->count, uint64_t);
-    propagate_count(p, g, s, shares);
+    for (uint32_t i = 0; i < g->arc_count; i++) {
+        uint32_t from = g->from[i], to = g->to[i], component = s->component[to];
+        if (from == to) {
+            sum_add(&p->node_self[to], g->calls[i], &p->saturated);
+            sum_add(&p->component_inside[component], g->calls[i], &p->saturated);
+        } else if (s->component[from] == component) {
+            sum_add(&p->node_inside[to], g->calls[i], &p->saturated);
+            sum_add(&p->component_inside[component], g->calls[i], &p->saturated);
+        } else {
+            sum_add(&p->node_outside[to], g->calls[i], &p->saturated);
+            sum_add(&p->component_outside[component], g->calls[i], &p->saturated);
+            shares[component] += (double)g->calls[i];
+        }
+    }
     for (uint32_t m = 0; m < g->node_count; m++) { /* members of component 0, then of 1, …: callees before callers */
         uint32_t v = s->member[m], component = s->component[v];
         p->node_children[v] = propagate_arcs(p, g, s, component_self, shares, v, true);
@@ -289,52 +257,10 @@ struct break_work {
     uint32_t *next_out, *next_in; /* of each arc */
     uint32_t *place;
     uint32_t *ahead, *behind; /* nodes that were reached */
-    uint32_t ahead_count, behind_count;
     bool *reached;
     struct sort_item *order; /* 2 · nodes */
     uint32_t steps;
 };
-
-/* Nodes from v on along the arcs taken, with places up to most. False if it reaches the node at that place. The list is
- * its own queue. */
-static bool break_go_ahead(struct break_work *w, uint32_t v, uint32_t most)
-{
-    w->ahead_count = 0;
-    w->ahead[w->ahead_count++] = v;
-    w->reached[v] = true;
-    for (uint32_t i = 0; i < w->ahead_count; i++) {
-        for (uint32_t arc = w->out[w->ahead[i]]; arc != NONE; arc = w->next_out[arc]) {
-            uint32_t to = w->arcs[arc].to;
-            w->steps++;
-            if (w->place[to] == most) {
-                return false;
-            }
-            if (!w->reached[to] && w->place[to] < most) {
-                w->reached[to] = true;
-                w->ahead[w->ahead_count++] = to;
-            }
-        }
-    }
-    return true;
-}
-
-/* Nodes from which u can be reached, with places from least on. */
-static void break_go_behind(struct break_work *w, uint32_t u, uint32_t least)
-{
-    w->behind_count = 0;
-    w->behind[w->behind_count++] = u;
-    w->reached[u] = true;
-    for (uint32_t i = 0; i < w->behind_count; i++) {
-        for (uint32_t arc = w->in [w->behind[i]]; arc != NONE; arc = w->next_in[arc]) {
-            uint32_t from = w->arcs[arc].from;
-            w->steps++;
-            if (!w->reached[from] && w->place[from] > least) {
-                w->reached[from] = true;
-                w->behind[w->behind_count++] = from;
-            }
-        }
-    }
-}
 
 static void break_sort(struct break_work *w, uint32_t *nodes, uint32_t n)
 {
@@ -347,54 +273,64 @@ static void break_sort(struct break_work *w, uint32_t *nodes, uint32_t n)
     }
 }
 
-/* The places of all nodes reached go to those behind first, then to those ahead. */
-static void break_move(struct break_work *w)
+/* Makes room in the order for an arc that leads to an earlier place. Nodes that its end leads to and nodes that lead to
+ * its beginning, between the two places, change places among each other. False if the arc would close a cycle. */
+static bool break_move(struct break_work *w, const struct cycle_arc *arc)
 {
-    uint32_t n = 0;
-    break_sort(w, w->behind, w->behind_count);
-    break_sort(w, w->ahead, w->ahead_count);
-    for (uint32_t i = 0; i < w->behind_count; i++) {
+    const uint32_t least = w->place[arc->to], most = w->place[arc->from];
+    uint32_t ahead = 0, behind = 0, n = 0;
+    bool closes = false;
+    w->ahead[ahead++] = arc->to;
+    w->reached[arc->to] = true;
+    for (uint32_t i = 0; i < ahead && !closes; i++) { /* each list is its own queue */
+        for (uint32_t k = w->out[w->ahead[i]]; k != NONE && !closes; k = w->next_out[k]) {
+            uint32_t to = w->arcs[k].to;
+            w->steps++;
+            closes = w->place[to] == most;
+            if (!closes && !w->reached[to] && w->place[to] < most) {
+                w->reached[to] = true;
+                w->ahead[ahead++] = to;
+            }
+        }
+    }
+    if (!closes) {
+        w->behind[behind++] = arc->from;
+        w->reached[arc->from] = true;
+    }
+    for (uint32_t i = 0; i < behind; i++) {
+        for (uint32_t k = w->in [w->behind[i]]; k != NONE; k = w->next_in[k]) {
+            uint32_t from = w->arcs[k].from;
+            w->steps++;
+            if (!w->reached[from] && w->place[from] > least) {
+                w->reached[from] = true;
+                w->behind[behind++] = from;
+            }
+        }
+    }
+    for (uint32_t i = 0; i < ahead; i++) {
+        w->reached[w->ahead[i]] = false;
+    }
+    for (uint32_t i = 0; i < behind; i++) {
+        w->reached[w->behind[i]] = false;
+    }
+    if (closes) {
+        return false;
+    }
+
+    /* The places of all nodes reached go to those behind first, then to those ahead. */
+    break_sort(w, w->behind, behind);
+    break_sort(w, w->ahead, ahead);
+    for (uint32_t i = 0; i < behind; i++) {
         w->order[n++] = (struct sort_item){w->place[w->behind[i]], 0};
     }
-    for (uint32_t i = 0; i < w->ahead_count; i++) {
+    for (uint32_t i = 0; i < ahead; i++) {
         w->order[n++] = (struct sort_item){w->place[w->ahead[i]], 0};
     }
     sort_radix(w->order, w->order + w->nodes, n);
-    for (uint32_t i = 0; i < w->behind_count; i++) {
-        w->place[w->behind[i]] = (uint32_t)w->order[i].key;
+    for (uint32_t i = 0; i < n; i++) {
+        w->place[i < behind ? w->behind[i] : w->ahead[i - behind]] = (uint32_t)w->order[i].key;
     }
-    for (uint32_t i = 0; i < w->ahead_count; i++) {
-        w->place[w->ahead[i]] = (uint32_t)w->order[w->behind_count + i].key;
-    }
-}
-
-/* Takes the arc, unless it closes a cycle. */
-static void break_take(struct break_work *w, uint32_t number)
-{
-    struct cycle_arc *arc = &w->arcs[number];
-    bool free = true;
-    if (w->place[arc->from] > w->place[arc->to] && w->steps > STEPS_MOST) {
-        free = false;
-    } else if (w->place[arc->from] > w->place[arc->to]) {
-        free = break_go_ahead(w, arc->to, w->place[arc->from]);
-        if (free) {
-            break_go_behind(w, arc->from, w->place[arc->to]);
-            break_move(w);
-        }
-        for (uint32_t i = 0; i < w->ahead_count; i++) {
-            w->reached[w->ahead[i]] = false;
-        }
-        for (uint32_t i = 0; i < w->behind_count; i++) {
-            w->reached[w->behind[i]] = false;
-        }
-        w->ahead_count = w->behind_count = 0;
-    }
-    arc->breaks = !free;
-    if (free) {
-        w->next_out[number] = w->out[arc->from];
-        w->next_in[number] = w->in[arc->to];
-        w->out[arc->from] = w->in[arc->to] = number;
-    }
+    return true;
 }
 
 void cycle_break(struct arena *a, uint32_t nodes, struct cycle_arc *arcs, uint32_t count)
@@ -419,9 +355,16 @@ void cycle_break(struct arena *a, uint32_t nodes, struct cycle_arc *arcs, uint32
     }
     sort_radix(by_calls, by_calls + count, count);
     for (uint32_t i = 0; i < count; i++) {
-        const struct cycle_arc *arc = &arcs[by_calls[i].value];
-        if (arc->from != arc->to) {
-            break_take(&w, by_calls[i].value);
+        const uint32_t number = by_calls[i].value;
+        struct cycle_arc *arc = &arcs[number];
+        if (arc->from == arc->to) {
+            continue;
+        }
+        arc->breaks = w.place[arc->from] > w.place[arc->to] && (w.steps > STEPS_MOST || !break_move(&w, arc));
+        if (!arc->breaks) {
+            w.next_out[number] = w.out[arc->from];
+            w.next_in[number] = w.in[arc->to];
+            w.out[arc->from] = w.in[arc->to] = number;
         }
     }
 }

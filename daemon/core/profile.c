@@ -28,100 +28,6 @@ static uint64_t profile_bins_hash(const void *context, uint32_t i)
     return table_mix(b->index[i], b->seed);
 }
 
-/* Position of a bin among those that arrived, introduced with 0 ticks if new. */
-static uint32_t profile_bins_find(struct profile_bins *b, struct arena *a, uint32_t bin)
-{
-    table_reserve(&b->table, a, profile_bins_hash, b);
-    uint32_t at = table_slot(&b->table, table_mix(bin, b->seed));
-    for (; b->table.slots[at] != 0; at = (at + 1) & b->table.mask) {
-        if (b->index[b->table.slots[at] - 1] == bin) {
-            return b->table.slots[at] - 1;
-        }
-    }
-    if (b->used == b->capacity) {
-        size_t capacity = b->capacity == 0 ? 256 : (size_t)b->capacity * 2; /* at most twice the bins of a histogram */
-        uint32_t *index = ARENA_ARRAY(a, capacity, uint32_t);
-        uint64_t *ticks = ARENA_ARRAY(a, capacity, uint64_t);
-        if (b->used > 0) {
-            memcpy(index, b->index, b->used * sizeof *index);
-            memcpy(ticks, b->ticks, b->used * sizeof *ticks);
-        }
-        b->index = index;
-        b->ticks = ticks;
-        b->capacity = (uint32_t)capacity;
-    }
-    b->index[b->used] = bin;
-    b->ticks[b->used] = 0;
-    b->table.slots[at] = ++b->used;
-    b->table.used++;
-    return b->used - 1;
-}
-
-/* Adds the non-zero bins of one histogram of an upload. O(used) expected. */
-static void profile_bins_add(struct profile_bins *b, struct arena *a, const uint32_t *index, const uint64_t *ticks,
-                             uint32_t used, bool *saturated)
-{
-    uint32_t most = b->used > used ? b->used : used;
-    if (b->dense == NULL && (b->bins <= PROFILE_BINS_SMALL || b->bins / PROFILE_BINS_SPARSE <= most)) {
-        b->dense = ARENA_ARRAY(a, b->bins, uint64_t);
-        for (uint32_t i = 0; i < b->used; i++) {
-            b->dense[b->index[i]] = b->ticks[i];
-        }
-    }
-    if (b->dense != NULL) {
-        for (uint32_t i = 0; i < used; i++) {
-            sum_add(&b->dense[index[i]], ticks[i], saturated);
-        }
-        return;
-    }
-    uint32_t at = UINT32_MAX; /* uploads of one program often bring the same bins in the same order: guess the next */
-    for (uint32_t i = 0; i < used; i++) {
-        at++;
-        if (at >= b->used || b->index[at] != index[i]) {
-            at = profile_bins_find(b, a, index[i]);
-        }
-        sum_add(&b->ticks[at], ticks[i], saturated);
-    }
-}
-
-/* The non-zero bins, ascending, in new arrays of the arena. O(bins) when dense, else O(used). */
-static void profile_bins_finish(const struct profile_bins *b, struct arena *a, uint32_t **index, uint64_t **ticks,
-                                uint32_t *used)
-{
-    if (b->dense != NULL) {
-        uint32_t n = 0;
-        for (uint32_t i = 0; i < b->bins; i++) {
-            n += b->dense[i] != 0;
-        }
-        *index = ARENA_ARRAY(a, n, uint32_t);
-        *ticks = ARENA_ARRAY(a, n, uint64_t);
-        *used = n;
-        n = 0;
-        for (uint32_t i = 0; i < b->bins; i++) {
-            if (b->dense[i] != 0) {
-                (*index)[n] = i;
-                (*ticks)[n++] = b->dense[i];
-            }
-        }
-        return;
-    }
-    struct sort_item *items = ARENA_ARRAY(a, (size_t)b->used * 2, struct sort_item);
-    *index = ARENA_ARRAY(a, b->used, uint32_t);
-    *ticks = ARENA_ARRAY(a, b->used, uint64_t);
-    for (uint32_t i = 0; i < b->used; i++) {
-        items[i] = (struct sort_item){b->index[i], i};
-    }
-    sort_radix(items, items + b->used, b->used);
-    uint32_t n = 0;
-    for (uint32_t i = 0; i < b->used; i++) {
-        if (b->ticks[items[i].value] != 0) {
-            (*index)[n] = (uint32_t)items[i].key;
-            (*ticks)[n++] = b->ticks[items[i].value];
-        }
-    }
-    *used = n;
-}
-
 struct profile_rows { /* a histogram's identity and what is added up in it */
     struct profile_histogram head;
     struct profile_bins bins;
@@ -199,43 +105,6 @@ static uint64_t profile_hash_histogram(const void *context, uint32_t i)
     return profile_hash_geometry(&s->histograms[i].head, s->seed);
 }
 
-/* The rows of this geometry, introduced if new. */
-static struct profile_rows *profile_find_histogram(struct profile_sum *s, const struct profile_histogram *key)
-{
-    table_reserve(&s->histogram_table, s->arena, profile_hash_histogram, s);
-    uint32_t at = table_slot(&s->histogram_table, profile_hash_geometry(key, s->seed));
-    for (; s->histogram_table.slots[at] != 0; at = (at + 1) & s->histogram_table.mask) {
-        const struct profile_histogram *head = &s->histograms[s->histogram_table.slots[at] - 1].head;
-        if (counts_compare_geometry(&head->geometry, &key->geometry) == 0) {
-            return &s->histograms[s->histogram_table.slots[at] - 1];
-        }
-    }
-    s->histograms =
-        arena_extend(s->arena, s->histograms, s->histogram_count, &s->histogram_capacity, sizeof *s->histograms);
-    struct profile_rows *row = &s->histograms[s->histogram_count];
-    row->head = *key;
-    row->bins = (struct profile_bins){.bins = key->bins, .seed = s->seed};
-    s->histogram_table.slots[at] = ++s->histogram_count;
-    s->histogram_table.used++;
-    return row;
-}
-
-static void profile_add_histogram(struct profile_sum *s, const struct counts *c, uint32_t i, const uint32_t *map,
-                                  uint64_t commit)
-{
-    const struct counts_histogram *in = &c->histograms[i];
-    struct profile_histogram key = {.geometry = in->geometry, .order = {commit, c->sorted ? in->order.rank : i}};
-    key.build = map[in->build];
-    struct profile_rows *row = profile_find_histogram(s, &key);
-    bool is_collector = collector_is_dimension(key.dimension), full = false;
-    counts_order_lower(&row->head.order, key.order);
-    if (!is_collector) { /* they say nothing about a build */
-        counts_order_lower(&s->build_orders[key.build], (struct counts_order){commit, in->build});
-    }
-    profile_bins_add(&row->bins, s->arena, c->bin_index + in->first, c->bin_ticks + in->first, in->used,
-                     is_collector ? &full : &s->saturated);
-}
-
 static uint64_t profile_hash_key(const struct profile_arc *k, uint64_t seed)
 {
     return table_mix(table_mix(k->from ^ seed, k->to), (uint64_t)k->from_build << 32 | k->to_build);
@@ -250,6 +119,87 @@ static uint64_t profile_hash_arc(const void *context, uint32_t i)
 static bool profile_same_arc(const struct profile_arc *a, const struct profile_arc *b)
 {
     return a->from == b->from && a->to == b->to && a->from_build == b->from_build && a->to_build == b->to_build;
+}
+
+/* Position of a bin among those that arrived, introduced with 0 ticks if new. */
+static uint32_t profile_bins_find(struct profile_bins *b, struct arena *a, uint32_t bin)
+{
+    table_reserve(&b->table, a, profile_bins_hash, b);
+    uint32_t at = table_slot(&b->table, table_mix(bin, b->seed));
+    for (; b->table.slots[at] != 0; at = (at + 1) & b->table.mask) {
+        if (b->index[b->table.slots[at] - 1] == bin) {
+            return b->table.slots[at] - 1;
+        }
+    }
+    if (b->used == b->capacity) {
+        size_t capacity = b->capacity == 0 ? 256 : (size_t)b->capacity * 2; /* at most twice the bins of a histogram */
+        uint32_t *index = ARENA_ARRAY(a, capacity, uint32_t);
+        uint64_t *ticks = ARENA_ARRAY(a, capacity, uint64_t);
+        if (b->used > 0) {
+            memcpy(index, b->index, b->used * sizeof *index);
+            memcpy(ticks, b->ticks, b->used * sizeof *ticks);
+        }
+        b->index = index;
+        b->ticks = ticks;
+        b->capacity = (uint32_t)capacity;
+    }
+    b->index[b->used] = bin;
+    b->ticks[b->used] = 0;
+    b->table.slots[at] = ++b->used;
+    b->table.used++;
+    return b->used - 1;
+}
+
+/* Adds a histogram of an upload to the one of its geometry, which is introduced if new. O(used) expected. */
+static void profile_add_histogram(struct profile_sum *s, const struct counts *c, uint32_t i, const uint32_t *map,
+                                  uint64_t commit)
+{
+    const struct counts_histogram *in = &c->histograms[i];
+    struct profile_histogram key = {.geometry = in->geometry, .order = {commit, c->sorted ? in->order.rank : i}};
+    struct profile_rows *row = NULL;
+    key.build = map[in->build];
+    table_reserve(&s->histogram_table, s->arena, profile_hash_histogram, s);
+    uint32_t slot = table_slot(&s->histogram_table, profile_hash_geometry(&key, s->seed));
+    for (; s->histogram_table.slots[slot] != 0 && row == NULL; slot = (slot + 1) & s->histogram_table.mask) {
+        struct profile_rows *known = &s->histograms[s->histogram_table.slots[slot] - 1];
+        row = counts_compare_geometry(&known->head.geometry, &key.geometry) == 0 ? known : NULL;
+    }
+    if (row == NULL) {
+        s->histograms =
+            arena_extend(s->arena, s->histograms, s->histogram_count, &s->histogram_capacity, sizeof *s->histograms);
+        row = &s->histograms[s->histogram_count];
+        row->head = key;
+        row->bins = (struct profile_bins){.bins = key.bins, .seed = s->seed};
+        s->histogram_table.slots[slot] = ++s->histogram_count;
+        s->histogram_table.used++;
+    }
+    bool is_collector = collector_is_dimension(key.dimension), full = false;
+    bool *saturated = is_collector ? &full : &s->saturated;
+    counts_order_lower(&row->head.order, key.order);
+    if (!is_collector) { /* they say nothing about a build */
+        counts_order_lower(&s->build_orders[key.build], (struct counts_order){commit, in->build});
+    }
+
+    struct profile_bins *b = &row->bins;
+    const uint32_t *index = c->bin_index + in->first, most = b->used > in->used ? b->used : in->used;
+    const uint64_t *ticks = c->bin_ticks + in->first;
+    if (b->dense == NULL && (b->bins <= PROFILE_BINS_SMALL || b->bins / PROFILE_BINS_SPARSE <= most)) {
+        b->dense = ARENA_ARRAY(s->arena, b->bins, uint64_t);
+        for (uint32_t k = 0; k < b->used; k++) {
+            b->dense[b->index[k]] = b->ticks[k];
+        }
+    }
+    for (uint32_t k = 0; b->dense != NULL && k < in->used; k++) {
+        sum_add(&b->dense[index[k]], ticks[k], saturated);
+    }
+    uint32_t at = UINT32_MAX; /* uploads of one program often bring the same bins in the same order: guess the next */
+    for (uint32_t k = 0; b->dense == NULL && k < in->used; k++) {
+        at++;
+        if (at >= b->used || b->index[at] != index[k]) {
+            at = profile_bins_find(b, s->arena, index[k]);
+        }
+        sum_add(&b->ticks[at], ticks[k], saturated);
+    }
 }
 
 /* Position of the arc, introduced with 0 calls if new. */
@@ -302,7 +252,7 @@ void profile_sum_add(struct profile_sum *s, const struct counts *c, const uint32
                                   .to = c->to[i],
                                   .order = {commit, c->sorted ? c->rank[i] : i}};
         at++;
-        if (first) { /* as it comes: profile_finish_arcs joins equal ones */
+        if (first) { /* as it comes: profile_sum_finish joins equal ones */
             s->arcs[s->arc_count++] = key;
         } else if (at >= s->arc_count || !profile_same_arc(&s->arcs[at], &key)) {
             at = profile_find_arc(s, &key);
@@ -338,26 +288,6 @@ static int profile_compare_histograms(const void *context, uint32_t x, uint32_t 
     return counts_compare_geometry(&rows[x].head.geometry, &rows[y].head.geometry);
 }
 
-static void profile_finish_histograms(struct profile_sum *s, struct profile *p)
-{
-    uint32_t n = s->histogram_count;
-    uint32_t *order = ARENA_ARRAY(s->arena, (size_t)n * 2, uint32_t);
-    p->histograms = ARENA_ARRAY(s->arena, n, struct profile_histogram);
-    for (uint32_t i = 0; i < n; i++) {
-        order[i] = i;
-    }
-    sort_merge(order, order + n, n, profile_compare_histograms, s->histograms);
-    for (uint32_t i = 0; i < n; i++) {
-        struct profile_histogram *h = &p->histograms[i];
-        *h = s->histograms[order[i]].head;
-        profile_bins_finish(&s->histograms[order[i]].bins, s->arena, &h->index, &h->ticks, &h->used);
-        for (uint32_t k = 0; k < h->used && !collector_is_dimension(h->dimension); k++) {
-            sum_add(&p->ticks, h->ticks[k], &p->saturated);
-        }
-    }
-    p->histogram_count = n;
-}
-
 /* The four keys of an arc, least important first. */
 static uint64_t profile_arc_key(const void *context, uint32_t i, int key)
 {
@@ -365,16 +295,72 @@ static uint64_t profile_arc_key(const void *context, uint32_t i, int key)
     return key == 0 ? arc->to : key == 1 ? arc->to_build : key == 2 ? arc->from : arc->from_build;
 }
 
-static void profile_finish_arcs(struct profile_sum *s, struct profile *p)
+/* The bins with ticks, ascending, in new arrays of the arena. O(bins) when dense, else O(used). */
+static void profile_bins_finish(const struct profile_bins *b, struct arena *a, struct profile_histogram *h)
 {
-    uint32_t n = s->arc_count;
-    struct sort_item *items = ARENA_ARRAY(s->arena, (size_t)n * 2, struct sort_item);
-    p->arcs = ARENA_ARRAY(s->arena, n, struct profile_arc);
-    for (uint32_t i = 0; i < n; i++) {
+    if (b->dense != NULL) {
+        uint32_t n = 0;
+        for (uint32_t i = 0; i < b->bins; i++) {
+            n += b->dense[i] != 0;
+        }
+        h->index = ARENA_ARRAY(a, n, uint32_t);
+        h->ticks = ARENA_ARRAY(a, n, uint64_t);
+        for (uint32_t i = 0; i < b->bins; i++) {
+            if (b->dense[i] != 0) {
+                h->index[h->used] = i;
+                h->ticks[h->used++] = b->dense[i];
+            }
+        }
+        return;
+    }
+    struct sort_item *items = ARENA_ARRAY(a, (size_t)b->used * 2, struct sort_item);
+    h->index = ARENA_ARRAY(a, b->used, uint32_t);
+    h->ticks = ARENA_ARRAY(a, b->used, uint64_t);
+    for (uint32_t i = 0; i < b->used; i++) {
+        items[i] = (struct sort_item){b->index[i], i};
+    }
+    sort_radix(items, items + b->used, b->used);
+    for (uint32_t i = 0; i < b->used; i++) {
+        if (b->ticks[items[i].value] != 0) {
+            h->index[h->used] = (uint32_t)items[i].key;
+            h->ticks[h->used++] = b->ticks[items[i].value];
+        }
+    }
+}
+
+enum profd_status profile_sum_finish(struct profile_sum *s, struct profile **out, struct profd_error *e)
+{
+    struct arena *a = s->arena;
+    struct profile *p = ARENA_NEW(a, struct profile);
+    p->build_count = s->build_count;
+    p->builds = s->builds;
+    p->build_orders = s->build_orders;
+    p->saturated = s->saturated;
+
+    const uint32_t histograms = s->histogram_count, arcs = s->arc_count;
+    uint32_t *order = ARENA_ARRAY(a, (size_t)histograms * 2, uint32_t);
+    p->histogram_count = histograms;
+    p->histograms = ARENA_ARRAY(a, histograms, struct profile_histogram);
+    for (uint32_t i = 0; i < histograms; i++) {
+        order[i] = i;
+    }
+    sort_merge(order, order + histograms, histograms, profile_compare_histograms, s->histograms);
+    for (uint32_t i = 0; i < histograms; i++) {
+        struct profile_histogram *h = &p->histograms[i];
+        *h = s->histograms[order[i]].head;
+        profile_bins_finish(&s->histograms[order[i]].bins, a, h);
+        for (uint32_t k = 0; k < h->used && !collector_is_dimension(h->dimension); k++) {
+            sum_add(&p->ticks, h->ticks[k], &p->saturated);
+        }
+    }
+
+    struct sort_item *items = ARENA_ARRAY(a, (size_t)arcs * 2, struct sort_item);
+    p->arcs = ARENA_ARRAY(a, arcs, struct profile_arc);
+    for (uint32_t i = 0; i < arcs; i++) {
         items[i].value = i;
     }
-    sort_keys(items, items + n, n, 4, profile_arc_key, s->arcs);
-    for (uint32_t i = 0; i < n; i++) {
+    sort_keys(items, items + arcs, arcs, 4, profile_arc_key, s->arcs);
+    for (uint32_t i = 0; i < arcs; i++) {
         const struct profile_arc *arc = &s->arcs[items[i].value];
         struct profile_arc *last = p->arc_count > 0 ? &p->arcs[p->arc_count - 1] : NULL;
         if (last != NULL && profile_same_arc(last, arc)) {
@@ -385,19 +371,11 @@ static void profile_finish_arcs(struct profile_sum *s, struct profile *p)
         }
         sum_add(&p->calls, arc->calls, &p->saturated);
     }
-}
 
-enum profd_status profile_sum_finish(struct profile_sum *s, struct profile **out, struct profd_error *e)
-{
-    struct profile *p = ARENA_NEW(s->arena, struct profile);
-    p->build_count = s->build_count;
-    p->builds = s->builds;
-    p->build_orders = s->build_orders;
-    p->saturated = s->saturated;
-    profile_finish_histograms(s, p);
-    profile_finish_arcs(s, p);
     struct tree_total t = {0};
-    enum profd_status status = s->trees != NULL ? tree_sum_finish(s->trees, &t, &p->saturated, e) : PROFD_OK;
+    if (s->trees != NULL) {
+        TRY(tree_sum_finish(s->trees, &t, &p->saturated, e));
+    }
     p->tree_count = t.tree_count;
     p->node_count = t.node_count;
     p->trees = t.trees;
@@ -407,8 +385,6 @@ enum profd_status profile_sum_finish(struct profile_sum *s, struct profile **out
     p->node_address = t.nodes.address;
     p->node_ticks = t.nodes.ticks;
     p->node_shares = t.shares;
-    if (status == PROFD_OK) {
-        *out = p;
-    }
-    return status;
+    *out = p;
+    return PROFD_OK;
 }

@@ -15,106 +15,46 @@ static int report_builds_compare(const void *context, uint32_t x, uint32_t y)
     return order != 0 ? order : strcmp(p->builds[x], p->builds[y]);
 }
 
-static void report_builds_order(struct arena *a, const struct profile *p, struct report_builds *b)
-{
-    uint32_t n = p->build_count;
-    b->count = n;
-    b->origin = ARENA_ARRAY(a, (size_t)n * 2, uint32_t);
-    b->rank = ARENA_ARRAY(a, (size_t)n + 1, uint32_t);
-    b->tables = ARENA_ARRAY(a, (size_t)n + 1, struct symtab *);
-    b->first = ARENA_ARRAY(a, (size_t)n + 2, uint32_t);
-    for (uint32_t i = 0; i < n; i++) {
-        b->origin[i] = i;
-    }
-    if (p->build_orders != NULL) {
-        sort_merge(b->origin, b->origin + n, n, report_builds_compare, p);
-    }
-    for (uint32_t i = 0; i < n; i++) {
-        b->rank[b->origin[i]] = i;
-    }
-    b->rank[n] = n;
-}
-
 static uint64_t report_builds_hash(const void *context, uint32_t i)
 {
     const struct profile *p = context;
     return table_hash_text(p->builds[i], '\0', 0);
 }
 
-/* Finds the builds of `ever` among the profile's by id. */
-static void report_builds_map_ever(struct arena *a, const struct report_request *r, struct report_builds *b)
-{
-    struct table index = {0};
-    b->ever_count = r->ever == NULL ? 0 : r->ever->build_count;
-    b->ever_rank = ARENA_ARRAY(a, b->ever_count, uint32_t);
-    for (uint32_t i = 0; i < b->count; i++) {
-        table_add(&index, a, report_builds_hash, r->profile);
-    }
-    for (uint32_t i = 0; i < b->ever_count; i++) {
-        b->ever_rank[i] = REPORT_BUILDS_ABSENT;
-        if (index.slots == NULL) {
-            continue;
-        }
-        uint32_t at = table_slot(&index, table_hash_text(r->ever->builds[i], '\0', 0));
-        for (; index.slots[at] != 0; at = (at + 1) & index.mask) {
-            if (strcmp(r->profile->builds[index.slots[at] - 1], r->ever->builds[i]) == 0) {
-                b->ever_rank[i] = b->rank[index.slots[at] - 1];
-            }
-        }
-    }
-}
-
-static const struct object *report_builds_object(const struct report_request *r, const struct report_builds *b,
-                                                 uint32_t i)
-{
-    return r->objects == NULL ? NULL : r->objects[b->origin[i]];
-}
-
-static bool report_builds_nameless(const struct object *o)
-{
-    for (uint32_t i = 0; o != NULL && i < o->symbol_count; i++) {
-        if (symtab_is_function(o, &o->symbols[i])) {
-            return false;
-        }
-    }
-    return o != NULL;
-}
-
-/* Callees of the window and of all time in builds without names, as (address, build). */
-static uint32_t report_builds_take_entries(const struct report_request *r, const struct report_builds *b,
-                                           const bool *nameless, struct sort_item *items)
-{
-    uint32_t n = 0;
-    for (uint32_t i = 0; i < r->profile->arc_count; i++) {
-        uint32_t build = report_builds_rank(b, r->profile->arcs[i].to_build);
-        if (nameless[build]) {
-            items[n++] = (struct sort_item){r->profile->arcs[i].to, build};
-        }
-    }
-    for (uint32_t i = 0; r->ever != NULL && i < r->ever->arc_count; i++) {
-        uint32_t build = report_builds_ever_rank(b, r->ever->arcs[i].to_build);
-        if (build != REPORT_BUILDS_ABSENT && nameless[build]) {
-            items[n++] = (struct sort_item){r->ever->arcs[i].to, build};
-        }
-    }
-    return n;
-}
-
-/* Entries of build i are addresses[start[i] … start[i + 1]), ascending and distinct. */
+/* Entries of build i are addresses[start[i] … start[i + 1]), ascending and distinct: what arcs of the window and of all
+ * time go to in builds without names. */
 static void report_builds_entries(struct arena *a, const struct report_request *r, const struct report_builds *b,
                                   uint64_t **addresses, uint32_t **start)
 {
     bool *nameless = ARENA_ARRAY(a, (size_t)b->count + 1, bool), any = false;
     *start = ARENA_ARRAY(a, (size_t)b->count + 2, uint32_t);
     for (uint32_t i = 0; i < b->count; i++) {
-        any |= nameless[i] = report_builds_nameless(report_builds_object(r, b, i));
+        const struct object *o = r->objects == NULL ? NULL : r->objects[b->origin[i]];
+        nameless[i] = o != NULL;
+        for (uint32_t k = 0; nameless[i] && k < o->symbol_count; k++) {
+            nameless[i] = !symtab_is_function(o, &o->symbols[k]);
+        }
+        any |= nameless[i];
     }
-    size_t capacity = any ? (size_t)r->profile->arc_count + (r->ever == NULL ? 0 : r->ever->arc_count) : 0;
+    const uint32_t now = any ? r->profile->arc_count : 0, ever = any && r->ever != NULL ? r->ever->arc_count : 0;
+    const size_t capacity = (size_t)now + ever;
     struct sort_item *items = ARENA_ARRAY(a, capacity * 2, struct sort_item);
     *addresses = ARENA_ARRAY(a, capacity, uint64_t);
-    uint32_t n = any ? report_builds_take_entries(r, b, nameless, items) : 0, kept = 0, last = 0;
+    uint32_t n = 0, kept = 0, last = 0;
+    for (uint32_t i = 0; i < now; i++) {
+        uint32_t build = report_builds_rank(b, r->profile->arcs[i].to_build);
+        if (nameless[build]) {
+            items[n++] = (struct sort_item){r->profile->arcs[i].to, build};
+        }
+    }
+    for (uint32_t i = 0; i < ever; i++) {
+        uint32_t build = report_builds_ever_rank(b, r->ever->arcs[i].to_build);
+        if (build != REPORT_BUILDS_ABSENT && nameless[build]) {
+            items[n++] = (struct sort_item){r->ever->arcs[i].to, build};
+        }
+    }
     sort_radix(items, items + capacity, n);
-    /* Now by build; equal builds keep the order of addresses. The address goes where the build was. */
+    /* Now by build; equal builds keep the order of addresses. */
     uint32_t *order = ARENA_ARRAY(a, n, uint32_t), *cursor = ARENA_ARRAY(a, (size_t)b->count + 2, uint32_t);
     for (uint32_t i = 0; i < n; i++) {
         cursor[items[i].value + 1]++;
@@ -142,16 +82,48 @@ static void report_builds_entries(struct arena *a, const struct report_request *
 enum profd_status report_builds_make(struct arena *a, const struct report_request *request, struct report_builds *out,
                                      struct profd_error *e)
 {
-    uint64_t *entries = NULL;
+    const struct profile *p = request->profile, *ever = request->ever;
+    const uint32_t n = p->build_count;
+    out->count = n;
+    out->origin = ARENA_ARRAY(a, (size_t)n * 2, uint32_t);
+    out->rank = ARENA_ARRAY(a, (size_t)n + 1, uint32_t);
+    out->tables = ARENA_ARRAY(a, (size_t)n + 1, struct symtab *);
+    out->first = ARENA_ARRAY(a, (size_t)n + 2, uint32_t);
+    for (uint32_t i = 0; i < n; i++) {
+        out->origin[i] = i;
+    }
+    if (p->build_orders != NULL) {
+        sort_merge(out->origin, out->origin + n, n, report_builds_compare, p);
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        out->rank[out->origin[i]] = i;
+    }
+    out->rank[n] = n;
+
+    /* Builds of `ever` are found among the profile's by id. */
+    struct table by_id = {0};
+    out->ever_count = ever == NULL ? 0 : ever->build_count;
+    out->ever_rank = ARENA_ARRAY(a, out->ever_count, uint32_t);
+    for (uint32_t i = 0; i < n; i++) {
+        table_add(&by_id, a, report_builds_hash, p);
+    }
+    for (uint32_t i = 0; i < out->ever_count; i++) {
+        out->ever_rank[i] = REPORT_BUILDS_ABSENT;
+        uint32_t at = n > 0 ? table_slot(&by_id, table_hash_text(ever->builds[i], '\0', 0)) : 0;
+        for (; n > 0 && by_id.slots[at] != 0; at = (at + 1) & by_id.mask) {
+            if (strcmp(p->builds[by_id.slots[at] - 1], ever->builds[i]) == 0) {
+                out->ever_rank[i] = out->rank[by_id.slots[at] - 1];
+            }
+        }
+    }
+
+    uint64_t *entries = NULL, owners = 0;
     uint32_t *start = NULL;
-    report_builds_order(a, request->profile, out);
-    report_builds_map_ever(a, request, out);
     report_builds_entries(a, request, out, &entries, &start);
-    uint64_t owners = 0;
-    for (uint32_t i = 0; i <= out->count; i++) {
-        bool outside = i == out->count;
-        struct symtab_request table = {.object = outside ? NULL : report_builds_object(request, out, i),
-                                       .build_id = outside ? NULL : request->profile->builds[out->origin[i]],
+    for (uint32_t i = 0; i <= n; i++) { /* the last one is what lies outside all builds */
+        const bool known = i < n && request->objects != NULL;
+        struct symtab_request table = {.object = known ? request->objects[out->origin[i]] : NULL,
+                                       .build_id = i < n ? p->builds[out->origin[i]] : NULL,
                                        .entries = entries + start[i],
                                        .entry_count = start[i + 1] - start[i],
                                        .fold_clones = request->fold_clones};
@@ -164,7 +136,7 @@ enum profd_status report_builds_make(struct arena *a, const struct report_reques
                                    (unsigned long long)owners, REPORT_CYCLE - 1);
         }
     }
-    out->first[out->count + 1] = (uint32_t)owners;
+    out->first[n + 1] = (uint32_t)owners;
     return PROFD_OK;
 }
 
@@ -203,13 +175,6 @@ static bool imports_same(const char *a, const char *b)
     return (*a == '\0' || *a == '@') && (*b == '\0' || *b == '@');
 }
 
-/* Visible to other builds, in its default version ("name" or "name@@VERSION"). */
-static bool imports_exported(const struct object *o, const struct object_symbol *s)
-{
-    const char *version = strchr(object_name(o, s->name), '@');
-    return s->bind != OBJECT_BIND_LOCAL && s->type != OBJECT_TYPE_NONE && (version == NULL || version[1] == '@');
-}
-
 static uint32_t *imports_slot(const struct report_imports *imports, const char *name)
 {
     const struct table *t = &imports->table;
@@ -220,24 +185,37 @@ static uint32_t *imports_slot(const struct report_imports *imports, const char *
     return &t->slots[at];
 }
 
-static void imports_add_build(struct arena *a, const struct symtab *t, uint32_t base, struct report_imports *imports)
+/* Collects the function symbols that other builds see: global and weak ones in their default version ("name" or
+ * "name@@VERSION"). O(symbols) expected. */
+static void imports_collect(struct report_imports *imports)
 {
-    for (uint32_t i = 0; i < t->owner_count; i++) {
-        const struct symtab_owner *owner = &t->owners[i];
-        for (uint32_t k = 0; k < owner->count; k++) {
-            const struct object_symbol *s = &t->object->symbols[t->sorted[owner->first + k]];
-            if (!imports_exported(t->object, s)) {
-                continue;
+    const struct report_builds *b = imports->builds;
+    size_t capacity = 0;
+    for (uint32_t i = 0; i < b->count; i++) {
+        capacity += b->tables[i]->sorted_count;
+    }
+    imports->made = true;
+    imports->names = ARENA_ARRAY(imports->arena, capacity, const char *);
+    imports->owners = ARENA_ARRAY(imports->arena, capacity, uint32_t);
+    for (uint32_t build = 0; build < b->count; build++) {
+        const struct symtab *t = b->tables[build];
+        for (uint32_t i = 0; i < t->owner_count; i++) {
+            const struct symtab_owner *owner = &t->owners[i];
+            for (uint32_t k = 0; k < owner->count; k++) {
+                const struct object_symbol *s = &t->object->symbols[t->sorted[owner->first + k]];
+                const char *name = object_name(t->object, s->name), *version = strchr(name, '@');
+                if (s->bind == OBJECT_BIND_LOCAL || s->type == OBJECT_TYPE_NONE ||
+                    (version != NULL && version[1] != '@')) {
+                    continue;
+                }
+                table_reserve(&imports->table, imports->arena, imports_hash, imports);
+                uint32_t *slot = imports_slot(imports, name);
+                if (*slot == 0) {
+                    imports->names[imports->table.used] = name;
+                    imports->owners[imports->table.used] = b->first[build] + owner->folded_into;
+                    *slot = ++imports->table.used;
+                }
             }
-            table_reserve(&imports->table, a, imports_hash, imports);
-            const char *name = object_name(t->object, s->name);
-            uint32_t *slot = imports_slot(imports, name);
-            if (*slot != 0) {
-                continue;
-            }
-            imports->names[imports->table.used] = name;
-            imports->owners[imports->table.used] = base + owner->folded_into;
-            *slot = ++imports->table.used;
         }
     }
 }
@@ -247,19 +225,7 @@ static void imports_add_build(struct arena *a, const struct symtab *t, uint32_t 
 static uint32_t report_imports_find(struct report_imports *imports, const char *name)
 {
     if (!imports->made) {
-        /* Collects the global and weak function symbols of all builds. O(symbols) expected. */
-        struct arena *a = imports->arena;
-        const struct report_builds *b = imports->builds;
-        size_t capacity = 0;
-        for (uint32_t i = 0; i < b->count; i++) {
-            capacity += b->tables[i]->sorted_count;
-        }
-        imports->made = true;
-        imports->names = ARENA_ARRAY(a, capacity, const char *);
-        imports->owners = ARENA_ARRAY(a, capacity, uint32_t);
-        for (uint32_t i = 0; i < b->count; i++) {
-            imports_add_build(a, b->tables[i], b->first[i], imports);
-        }
+        imports_collect(imports);
     }
     uint32_t slot = imports->table.slots == NULL ? 0 : *imports_slot(imports, name);
     return slot == 0 ? SYMTAB_NONE : imports->owners[slot - 1];
@@ -326,31 +292,6 @@ static void arcs_add(struct arcs_work *w, uint32_t from, uint32_t to, uint64_t c
     w->out->seen[to] |= seen;
 }
 
-/* Owner of a callee; what goes to a PLT slot is passed on to the function of that name, if it is known. */
-static uint32_t arcs_callee(struct arcs_work *w, uint32_t build, uint64_t address, uint32_t *span)
-{
-    const struct symtab *t = w->builds->tables[build];
-    uint32_t local = symtab_find_next(t, address, span), target = SYMTAB_NONE;
-    if (t->owners[local].kind == SYMTAB_PLT) {
-        const char *name = symtab_import(t, address);
-        target = name != NULL ? report_imports_find(w->imports, name) : SYMTAB_NONE;
-    }
-    return target != SYMTAB_NONE ? target : w->builds->first[build] + local;
-}
-
-/* Owner of a caller. A function may end with a call that does not return: its return address is the first one of what
- * follows the function. O(1) expected, O(log arcs) at such an address. */
-static uint32_t arcs_caller(const struct symtab *t, uint64_t from, uint32_t *span)
-{
-    const struct object_arc *call;
-    const uint32_t owner = symtab_find_next(t, from, span);
-    if (t->object == NULL || !t->object->knows_returns || t->span_low[*span] != from) {
-        return owner;
-    }
-    const enum object_call before = object_find_call(t->object, from, &call);
-    return before == OBJECT_CALL_DIRECT || before == OBJECT_CALL_POSSIBLE ? symtab_find(t, from - 1) : owner;
-}
-
 static void arcs_find_jumps(struct arcs_work *w)
 {
     const struct report_builds *b = w->builds;
@@ -375,41 +316,34 @@ static void arcs_find_jumps(struct arcs_work *w)
     }
 }
 
-/* The function's code has a jump to `to`. O(log arcs + arcs of it). */
-static bool arcs_jumps_to(struct arcs_work *w, uint32_t owner, uint32_t to)
-{
-    uint32_t build;
-    const struct symtab_owner *f = report_builds_owner(w->builds, owner, &build);
-    const struct object *o = w->builds->tables[build]->object;
-    uint32_t span = 0, i = o != NULL ? compare_find_first(o->arcs, o->arc_count, sizeof *o->arcs, f->address) : 0;
-    bool by_name;
-    for (; o != NULL && i < o->arc_count && o->arcs[i].from - f->address < f->size; i++) {
-        if (o->arcs[i].kind == OBJECT_ARC_TAIL &&
-            report_imports_callee(w->imports, build, &o->arcs[i], &span, &by_name) == to) {
-            return true;
-        }
-    }
-    return false;
-}
-
 /* A function that is entered by a jump finds the return address of the one that jumped: its arc leads from the caller
  * of that one. If the call instruction names a function that jumps to the callee, that function is the caller, and the
  * arc is moved to it. If it names the callee, nothing jumped, unless jumps can lead from the callee back to it. All
- * else is not known: CALLGRAPH_JUMP. */
+ * else is not known: CALLGRAPH_JUMP. O(log arcs + arcs of the function that is named). */
 static void arcs_find_caller(struct arcs_work *w, uint32_t build, uint64_t from, uint32_t callee, uint32_t *caller,
                              uint8_t *flags)
 {
     const struct object *o = w->builds->tables[build]->object;
     const struct object_arc *call = NULL;
     uint32_t span = 0, named = SYMTAB_NONE;
-    bool by_name;
+    bool by_name, jumped = false;
     if (w->jumps == NULL || (w->jumps[callee] & ARCS_JUMPED) == 0) {
         return;
     }
     if (o != NULL && object_find_call(o, from, &call) == OBJECT_CALL_DIRECT) {
         named = report_imports_callee(w->imports, build, call, &span, &by_name);
     }
-    const bool jumped = named != SYMTAB_NONE && named != callee && arcs_jumps_to(w, named, callee);
+    if (named != SYMTAB_NONE && named != callee) {
+        uint32_t there;
+        const struct symtab_owner *f = report_builds_owner(w->builds, named, &there);
+        o = w->builds->tables[there]->object;
+        span = 0;
+        uint32_t i = o != NULL ? compare_find_first(o->arcs, o->arc_count, sizeof *o->arcs, f->address) : 0;
+        for (; !jumped && o != NULL && i < o->arc_count && o->arcs[i].from - f->address < f->size; i++) {
+            jumped = o->arcs[i].kind == OBJECT_ARC_TAIL &&
+                     report_imports_callee(w->imports, there, &o->arcs[i], &span, &by_name) == callee;
+        }
+    }
     *caller = jumped ? named : *caller;
     if (!jumped && (named != callee || (w->jumps[callee] & ARCS_JUMPS) != 0)) {
         *flags |= CALLGRAPH_JUMP;
@@ -433,14 +367,34 @@ static void arcs_add_profile(struct arcs_work *w, const struct profile *p, bool 
         to_span = to == to_build ? to_span : 0;
         from_build = from;
         to_build = to;
-        const uint32_t owner = arcs_callee(w, to, arc->to, &to_span);
-        uint32_t local = arcs_caller(b->tables[from], arc->from, &from_span), caller = b->first[from] + local;
-        uint8_t flags = arcs_shape(b->tables[from], local);
-        arcs_find_caller(w, from, arc->from, owner, &caller, &flags);
+
+        /* What goes to a PLT slot is passed on to the function of that name, if it is known. */
+        const struct symtab *t = b->tables[to];
+        uint32_t local = symtab_find_next(t, arc->to, &to_span), callee = b->first[to] + local;
+        if (t->owners[local].kind == SYMTAB_PLT) {
+            const char *name = symtab_import(t, arc->to);
+            const uint32_t target = name != NULL ? report_imports_find(w->imports, name) : SYMTAB_NONE;
+            callee = target != SYMTAB_NONE ? target : callee;
+        }
+
+        /* A function may end with a call that does not return: its return address is the first one of what follows the
+         * function. */
+        t = b->tables[from];
+        local = symtab_find_next(t, arc->from, &from_span);
+        if (t->object != NULL && t->object->knows_returns && t->span_low[from_span] == arc->from) {
+            const struct object_arc *call;
+            const enum object_call before = object_find_call(t->object, arc->from, &call);
+            if (before == OBJECT_CALL_DIRECT || before == OBJECT_CALL_POSSIBLE) {
+                local = symtab_find(t, arc->from - 1);
+            }
+        }
+        uint32_t caller = b->first[from] + local;
+        uint8_t flags = arcs_shape(t, local);
+        arcs_find_caller(w, from, arc->from, callee, &caller, &flags);
         if (!ever && arc->calls == 0 && w->request->static_arcs) {
             flags |= CALLGRAPH_STATIC | CALLGRAPH_EXACT;
         }
-        arcs_add(w, caller, owner, ever ? 0 : arc->calls, flags);
+        arcs_add(w, caller, callee, ever ? 0 : arc->calls, flags);
     }
 }
 
@@ -454,25 +408,6 @@ static bool arcs_is_runtime(const struct arcs_work *w, uint32_t owner)
     return name != NULL && (runtime_is_counter(name) || runtime_is_startup(name));
 }
 
-/* Adds the calls found in the machine code. They shape the graph and have no calls. */
-static void arcs_add_static(struct arcs_work *w, uint32_t build)
-{
-    const struct symtab *t = w->builds->tables[build];
-    uint32_t from_span = 0, to_span = 0;
-    for (uint32_t i = 0; t->object != NULL && i < t->object->arc_count; i++) {
-        const struct object_arc *arc = &t->object->arcs[i];
-        bool by_name;
-        uint32_t from = w->builds->first[build] + symtab_find_next(t, arc->from, &from_span);
-        const uint32_t to = report_imports_callee(w->imports, build, arc, &to_span, &by_name);
-        const uint8_t flags = by_name ? CALLGRAPH_STATIC : CALLGRAPH_STATIC | CALLGRAPH_EXACT;
-        if (to == SYMTAB_NONE || to == from || arcs_is_runtime(w, from) || arcs_is_runtime(w, to)) {
-            continue;
-        }
-        report_arcs_reserve(w->arena, w->out, 1);
-        arcs_add(w, from, to, 0, flags | arcs_shape(t, from - w->builds->first[build]));
-    }
-}
-
 void report_arcs_collect(struct arena *a, const struct report_request *request, const struct report_builds *b,
                          struct report_imports *imports, struct report_arcs *out)
 {
@@ -482,7 +417,19 @@ void report_arcs_collect(struct arena *a, const struct report_request *request, 
     if (request->ever != NULL && request->ever != request->profile) {
         arcs_add_profile(&w, request->ever, true);
     }
-    for (uint32_t i = 0; request->static_arcs && i < b->count; i++) {
-        arcs_add_static(&w, i);
+    for (uint32_t build = 0; request->static_arcs && build < b->count; build++) {
+        const struct symtab *t = b->tables[build];
+        uint32_t from_span = 0, to_span = 0;
+        for (uint32_t i = 0; t->object != NULL && i < t->object->arc_count; i++) {
+            const struct object_arc *arc = &t->object->arcs[i];
+            bool by_name;
+            const uint32_t local = symtab_find_next(t, arc->from, &from_span), from = b->first[build] + local;
+            const uint32_t to = report_imports_callee(imports, build, arc, &to_span, &by_name);
+            const uint8_t flags = by_name ? CALLGRAPH_STATIC : CALLGRAPH_STATIC | CALLGRAPH_EXACT;
+            if (to != SYMTAB_NONE && to != from && !arcs_is_runtime(&w, from) && !arcs_is_runtime(&w, to)) {
+                report_arcs_reserve(a, out, 1);
+                arcs_add(&w, from, to, 0, flags | arcs_shape(t, local));
+            }
+        }
     }
 }

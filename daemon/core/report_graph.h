@@ -54,6 +54,10 @@ const struct symtab_owner *report_builds_owner(const struct report_builds *b, ui
 /* False for classes of addresses, and for the owner behind all others, "[incomplete]". O(log builds). */
 bool report_builds_is_function(const struct report_builds *b, uint32_t owner);
 
+/* Ids and names of the builds, in the arena; names that are not known, and one more entry behind them, are "". */
+void report_builds_list(struct arena *a, const struct report_request *request, const struct report_builds *b,
+                        const char *const **ids, const char *const **names);
+
 /* Which function an imported name means: the first build in load order that exports it. */
 
 /* The names are collected when the first one is sought. Begin with arena and builds set and all else zero. */

@@ -39,27 +39,10 @@ _Static_assert((int)REPORT_FUNCTION == SYMTAB_FUNCTION && (int)REPORT_PLT == SYM
                    (int)REPORT_UNKNOWN == SYMTAB_UNKNOWN,
                "an owner's kind is that of its function");
 
-/* Name of an owner that is not a symbol. */
-static const char *names_invent(struct arena *a, const struct symtab *t, const struct symtab_owner *owner)
-{
-    switch ((enum symtab_kind)owner->kind) {
-    case SYMTAB_PLT:
-        return "[plt]";
-    case SYMTAB_GAP:
-        return "[gap]";
-    case SYMTAB_UNKNOWN:
-        return t->build_id == NULL ? "[outside]" : arena_format(a, "[unknown %s]", t->build_id);
-    case SYMTAB_ADDRESS:
-    case SYMTAB_FUNCTION:
-        break;
-    }
-    return arena_format(a, "0x%llx", (unsigned long long)owner->address);
-}
-
 void report_names_describe(struct arena *a, const struct report_builds *b, uint32_t owner, struct report_function *f)
 {
     f->file = "";
-    if (owner == b->first[b->count + 1]) { /* "[incomplete]" */
+    if (owner == b->first[b->count + 1]) {
         f->kind = REPORT_UNKNOWN;
         f->build = b->count;
         f->address = COUNTS_FRAME_INCOMPLETE;
@@ -73,17 +56,21 @@ void report_names_describe(struct arena *a, const struct report_builds *b, uint3
     f->build = build;
     f->address = o->address;
     f->size = o->size;
-    if (o->symbol == SYMTAB_NONE) {
-        f->name = f->raw = names_invent(a, t, o);
-        return;
+    if (o->symbol != SYMTAB_NONE) {
+        const struct object_symbol *s = &t->object->symbols[o->symbol];
+        f->name = object_name(t->object, s->demangled);
+        f->raw = object_name(t->object, s->name);
+        f->file = object_name(t->object, s->file);
+        f->line = s->line;
+        f->code = s->code;
+        names_aliases(a, t, o, f);
+    } else if (o->kind == SYMTAB_PLT || o->kind == SYMTAB_GAP) {
+        f->name = f->raw = o->kind == SYMTAB_PLT ? "[plt]" : "[gap]";
+    } else if (o->kind == SYMTAB_UNKNOWN) {
+        f->name = f->raw = t->build_id == NULL ? "[outside]" : arena_format(a, "[unknown %s]", t->build_id);
+    } else {
+        f->name = f->raw = arena_format(a, "0x%llx", (unsigned long long)o->address);
     }
-    const struct object_symbol *s = &t->object->symbols[o->symbol];
-    f->name = object_name(t->object, s->demangled);
-    f->raw = object_name(t->object, s->name);
-    f->file = object_name(t->object, s->file);
-    f->line = s->line;
-    f->code = s->code;
-    names_aliases(a, t, o, f);
 }
 
 static double percent_of(double total, double seconds)
@@ -157,29 +144,22 @@ struct order_work {
     bool measured;
 };
 
-static double order_time(const struct order_work *w, uint32_t item)
-{
-    if ((item & REPORT_CYCLE) != 0) {
-        const struct report_cycle *c = &w->cycles[item & ~REPORT_CYCLE];
-        return w->measured ? c->measured->total : c->self + c->children;
-    }
-    const struct report_function *f = &w->functions[item];
-    return w->measured ? f->measured->total : f->self + f->children;
-}
-
 /* Keys that ascend in the wanted order, least important first. */
 static uint64_t order_key(const void *context, uint32_t item, int key)
 {
     const struct order_work *w = context;
-    bool cycle = (item & REPORT_CYCLE) != 0;
-    switch (key) {
-    case 0:
-        return cycle ? 0 : ~w->functions[item].calls;
-    case 1:
-        return cycle ? 0 : w->functions[item].raw[0] == '_' ? 2 : 1;
-    default:
-        return ~sort_key_double(order_time(w, item));
+    if ((item & REPORT_CYCLE) != 0) {
+        const struct report_cycle *c = &w->cycles[item & ~REPORT_CYCLE];
+        return key < 2 ? 0 : ~sort_key_double(w->measured ? c->measured->total : c->self + c->children);
     }
+    const struct report_function *f = &w->functions[item];
+    if (key == 0) {
+        return ~f->calls;
+    }
+    if (key == 1) {
+        return f->raw[0] == '_' ? 2 : 1;
+    }
+    return ~sort_key_double(w->measured ? f->measured->total : f->self + f->children);
 }
 
 /* Among equal keys: items are in order of position, and cycles of number. */
@@ -192,50 +172,38 @@ static int order_compare(const void *context, uint32_t x, uint32_t y)
     return strcmp(w->functions[x].raw, w->functions[y].raw);
 }
 
-static bool order_same(const struct order_work *w, uint32_t x, uint32_t y)
-{
-    for (int key = 0; key < 3; key++) {
-        if (order_key(w, x, key) != order_key(w, y, key)) {
-            return false;
-        }
-    }
-    return true;
-}
-
-static void order_sort(struct arena *a, const struct order_work *w, uint32_t *items, uint32_t n)
-{
-    struct sort_item *sorted = ARENA_ARRAY(a, (size_t)n * 2, struct sort_item);
-    uint32_t *scratch = ARENA_ARRAY(a, n, uint32_t);
-    for (uint32_t i = 0; i < n; i++) {
-        sorted[i].value = items[i];
-    }
-    sort_keys(sorted, sorted + n, n, 3, order_key, w);
-    for (uint32_t i = 0; i < n; i++) {
-        items[i] = sorted[i].value;
-    }
-    for (uint32_t low = 0, high; low < n; low = high) {
-        for (high = low + 1; high < n && order_same(w, items[low], items[high]); high++) {
-            continue;
-        }
-        sort_merge(items + low, scratch, high - low, order_compare, w);
-    }
-}
-
 /* Puts entries and cycles in order and writes their indexes (1 …) into functions and cycles. O(n log n). */
 static void report_order_entries(struct arena *a, const struct report_graph *g, struct report_function *functions,
                                  struct report_cycle *cycles, const uint32_t **order, uint32_t *count)
 {
-    struct order_work w = {functions, cycles, g->time_measured};
-    uint32_t *items = ARENA_ARRAY(a, (size_t)g->function_count + g->cycle_count, uint32_t), n = 0;
+    const struct order_work w = {functions, cycles, g->time_measured};
+    const size_t most = (size_t)g->function_count + g->cycle_count;
+    struct sort_item *sorted = ARENA_ARRAY(a, most * 2, struct sort_item);
+    uint32_t *items = ARENA_ARRAY(a, most, uint32_t), *scratch = ARENA_ARRAY(a, most, uint32_t), n = 0;
     for (uint32_t i = 0; i < g->cycle_count; i++) {
-        items[n++] = REPORT_CYCLE | i;
+        sorted[n++].value = REPORT_CYCLE | i;
     }
     for (uint32_t i = 0; i < g->function_count; i++) {
         if (g->entry[g->node_of[i]]) {
-            items[n++] = i;
+            sorted[n++].value = i;
         }
     }
-    order_sort(a, &w, items, n);
+    sort_keys(sorted, sorted + most, n, 3, order_key, &w);
+    for (uint32_t i = 0; i < n; i++) {
+        items[i] = sorted[i].value;
+    }
+    for (uint32_t low = 0, high; low < n; low = high) {
+        bool same = true;
+        for (high = low + 1; high < n; high++) {
+            for (int key = 0; key < 3 && same; key++) {
+                same = order_key(&w, items[low], key) == order_key(&w, items[high], key);
+            }
+            if (!same) {
+                break;
+            }
+        }
+        sort_merge(items + low, scratch, high - low, order_compare, &w);
+    }
     for (uint32_t i = 0; i < n; i++) {
         if ((items[i] & REPORT_CYCLE) != 0) {
             cycles[items[i] & ~REPORT_CYCLE].index = i + 1;
@@ -248,33 +216,6 @@ static void report_order_entries(struct arena *a, const struct report_graph *g, 
 }
 
 #define ESTIMATED 0.1 /* of a self time: what may be wrong without a mark */
-
-/* The builds in the report's order, with one more entry for what lies outside them. */
-static void report_list_builds(struct arena *a, const struct report_request *request, const struct report_graph *g,
-                               struct report *r)
-{
-    uint32_t n = g->builds.count;
-    const char **ids = ARENA_ARRAY(a, (size_t)n + 1, const char *),
-               **names = ARENA_ARRAY(a, (size_t)n + 1, const char *);
-    bool *shown = ARENA_ARRAY(a, (size_t)n + 1, bool);
-    for (uint32_t i = 0; i < n; i++) {
-        const char *name = request->names == NULL ? NULL : request->names[g->builds.origin[i]];
-        ids[i] = request->profile->builds[g->builds.origin[i]];
-        names[i] = name == NULL ? "" : name;
-    }
-    ids[n] = names[n] = "";
-    for (uint32_t i = 0; i < r->function_count; i++) {
-        if (r->functions[i].index != 0) {
-            shown[r->functions[i].build] = true;
-        }
-    }
-    for (uint32_t i = 0; i < n; i++) {
-        r->unnamed_builds += shown[i] && !g->builds.tables[i]->named;
-    }
-    r->build_count = n;
-    r->builds = ids;
-    r->build_names = names;
-}
 
 static void report_fill_functions(struct arena *a, const struct report_graph *g, struct report_function *functions)
 {
@@ -308,9 +249,30 @@ static void report_fill_functions(struct arena *a, const struct report_graph *g,
     report_rows_functions(a, g, functions);
 }
 
-static void report_fill_cycles(struct arena *a, const struct report_graph *g, const struct report_function *functions,
-                               struct report_cycle *cycles)
+void report_builds_list(struct arena *a, const struct report_request *request, const struct report_builds *b,
+                        const char *const **ids, const char *const **names)
 {
+    const char **id = ARENA_ARRAY(a, (size_t)b->count + 1, const char *),
+               **name = ARENA_ARRAY(a, (size_t)b->count + 1, const char *);
+    for (uint32_t i = 0; i < b->count; i++) {
+        const char *known = request->names == NULL ? NULL : request->names[b->origin[i]];
+        id[i] = request->profile->builds[b->origin[i]];
+        name[i] = known == NULL ? "" : known;
+    }
+    id[b->count] = name[b->count] = "";
+    *ids = id;
+    *names = name;
+}
+
+enum profd_status report_build(struct arena *a, const struct report_request *request, struct report **out,
+                               struct profd_error *e)
+{
+    struct report_graph *g = ARENA_NEW(a, struct report_graph);
+    struct report *r = ARENA_NEW(a, struct report);
+    TRY(report_graph_make(a, request, g, e));
+    struct report_function *functions = ARENA_ARRAY(a, g->function_count, struct report_function);
+    struct report_cycle *cycles = ARENA_ARRAY(a, g->cycle_count, struct report_cycle);
+    report_fill_functions(a, g, functions);
     for (uint32_t i = 0; i < g->cycle_count; i++) {
         uint32_t component = g->cycle_component[i];
         struct report_cycle *cycle = &cycles[i];
@@ -322,33 +284,27 @@ static void report_fill_cycles(struct arena *a, const struct report_graph *g, co
         cycle->calls_outside = g->flow->component_outside[component];
         cycle->calls_inside = g->flow->component_inside[component];
         cycle->closed = g->cycle_closed[i];
+        r->open_cycles += !cycle->closed;
     }
     report_rows_cycles(a, g, functions, cycles);
-}
-
-static void report_fill_not_called(struct arena *a, const struct report_graph *g, struct report *r)
-{
-    struct report_function *functions = ARENA_ARRAY(a, g->uncalled.count, struct report_function);
-    for (uint32_t i = 0; i < g->uncalled.count; i++) {
-        report_names_describe(a, &g->builds, g->uncalled.owners[i], &functions[i]);
-    }
-    r->counted_functions = g->uncalled.counted;
-    r->counted_of = g->uncalled.counted_of;
-    r->not_called = functions;
-    r->not_called_count = g->uncalled.count;
-}
-
-static void report_fill(struct arena *a, const struct report_request *request, const struct report_graph *g,
-                        struct report *r)
-{
-    struct report_function *functions = ARENA_ARRAY(a, g->function_count, struct report_function);
-    struct report_cycle *cycles = ARENA_ARRAY(a, g->cycle_count, struct report_cycle);
-    report_fill_functions(a, g, functions);
-    report_fill_cycles(a, g, functions, cycles);
-    report_fill_not_called(a, g, r);
     report_order_entries(a, g, functions, cycles, &r->order, &r->order_count);
     r->functions = functions;
     r->function_count = g->function_count;
+    r->cycles = cycles;
+    r->cycle_count = g->cycle_count;
+
+    struct report_function *not_called = ARENA_ARRAY(a, g->uncalled.count, struct report_function);
+    for (uint32_t i = 0; i < g->uncalled.count; i++) {
+        report_names_describe(a, &g->builds, g->uncalled.owners[i], &not_called[i]);
+    }
+    r->counted_functions = g->uncalled.counted;
+    r->counted_of = g->uncalled.counted_of;
+    r->not_called = not_called;
+    r->not_called_count = g->uncalled.count;
+
+    r->build_count = g->builds.count;
+    report_builds_list(a, request, &g->builds, &r->builds, &r->build_names);
+    bool *shown = ARENA_ARRAY(a, (size_t)r->build_count + 1, bool);
     for (uint32_t i = 0; i < g->function_count; i++) {
         bool jumped = false;
         for (uint32_t k = 0; k < functions[i].caller_count; k++) {
@@ -356,12 +312,12 @@ static void report_fill(struct arena *a, const struct report_request *request, c
         }
         r->jumped_functions += jumped;
         r->estimated |= functions[i].index != 0 && functions[i].self_estimated;
+        shown[functions[i].build] |= functions[i].index != 0;
     }
-    for (uint32_t i = 0; i < g->cycle_count; i++) {
-        r->open_cycles += !cycles[i].closed;
+    for (uint32_t i = 0; i < r->build_count; i++) {
+        r->unnamed_builds += shown[i] && !g->builds.tables[i]->named;
     }
-    r->cycles = cycles;
-    r->cycle_count = g->cycle_count;
+
     r->total = g->total;
     r->ticks = g->ticks.ticks;
     r->per_tick = g->ticks.per_tick;
@@ -375,19 +331,8 @@ static void report_fill(struct arena *a, const struct report_request *request, c
     r->static_arcs = request->static_arcs;
     r->saturated = request->profile->saturated || g->graph->saturated || g->flow->saturated || g->stacks.saturated ||
                    (g->measures != NULL && g->measures->saturated);
-    r->shown = r;
-    report_list_builds(a, request, g, r);
     report_frames_make(a, g, r);
     report_shown_make(a, r);
-}
-
-enum profd_status report_build(struct arena *a, const struct report_request *request, struct report **out,
-                               struct profd_error *e)
-{
-    struct report_graph *g = ARENA_NEW(a, struct report_graph);
-    struct report *r = ARENA_NEW(a, struct report);
-    TRY(report_graph_make(a, request, g, e));
-    report_fill(a, request, g, r);
     *out = r;
     return PROFD_OK;
 }

@@ -38,27 +38,22 @@ static void rows_places_take(struct rows_places *p, struct arena *a, uint32_t n)
     p->scratch = ARENA_ARRAY(a, n, struct sort_item);
 }
 
-static void rows_insert(struct rows_place *places, uint32_t n)
-{
-    for (uint32_t i = 1; i < n; i++) {
-        struct rows_place place = places[i];
-        uint32_t k = i;
-        for (; k > 0; k--) {
-            const struct rows_place *before = &places[k - 1];
-            if (before->time < place.time || (before->time == place.time && before->calls <= place.calls)) {
-                break;
-            }
-            places[k] = places[k - 1];
-        }
-        places[k] = place;
-    }
-}
-
 /* Sorts the first n of p->places; returns where they are. O(n). */
 static const struct rows_place *rows_places_sort(struct rows_places *p, uint32_t n)
 {
     if (n <= PLACE_FEW) {
-        rows_insert(p->places, n);
+        for (uint32_t i = 1; i < n; i++) {
+            struct rows_place place = p->places[i];
+            uint32_t k = i;
+            for (; k > 0; k--) {
+                const struct rows_place *before = &p->places[k - 1];
+                if (before->time < place.time || (before->time == place.time && before->calls <= place.calls)) {
+                    break;
+                }
+                p->places[k] = p->places[k - 1];
+            }
+            p->places[k] = place;
+        }
         return p->places;
     }
     for (uint32_t i = 0; i < n; i++) {
@@ -84,12 +79,6 @@ struct rows_work {
     uint32_t place_count, static_count;
 };
 
-/* The seconds by which rows are in order. */
-static double rows_time(const struct report_graph *g, uint32_t arc)
-{
-    return g->time_measured ? g->measures->arcs[arc].total : g->flow->arc_self[arc] + g->flow->arc_children[arc];
-}
-
 /* Sorts an arc of node into one of the two lists. */
 static void rows_take(struct rows_work *w, uint32_t node, uint32_t arc, uint32_t other, bool down)
 {
@@ -106,7 +95,8 @@ static void rows_take(struct rows_work *w, uint32_t node, uint32_t arc, uint32_t
     place->other = other;
     place->inside = g->scc->component[node] == g->scc->component[other];
     unsigned rank = node == other ? 0 : place->inside ? 1 : 2;
-    rows_place_set(place, rank, rows_time(g, arc), calls, down);
+    double time = g->time_measured ? g->measures->arcs[arc].total : g->flow->arc_self[arc] + g->flow->arc_children[arc];
+    rows_place_set(place, rank, time, calls, down);
 }
 
 /* Adds the arcs with calls as rows, in order. */
@@ -148,46 +138,13 @@ static const struct report_arc *rows_add_static(struct rows_work *w, bool caller
     return first;
 }
 
-static void rows_callers(struct rows_work *w, uint32_t node, struct report_function *f)
-{
-    const struct callgraph *graph = w->g->graph;
-    w->place_count = w->static_count = 0;
-    f->spontaneous = true;
-    for (uint32_t i = graph->in_first[node]; i < graph->in_first[node + 1]; i++) {
-        uint32_t arc = graph->in_arc[i], from = graph->from[arc];
-        rows_take(w, node, arc, from, false);
-        if (from != node && (graph->calls[arc] > 0 || (graph->flags[arc] & CALLGRAPH_STACK) != 0)) {
-            f->spontaneous = false;
-        }
-    }
-    f->callers = rows_add(w, node, true);
-    f->caller_count = w->place_count;
-    f->static_callers = rows_add_static(w, true);
-    f->static_caller_count = w->static_count;
-}
-
-static void rows_callees(struct rows_work *w, uint32_t node, struct report_function *f)
-{
-    const struct callgraph *graph = w->g->graph;
-    w->place_count = w->static_count = 0;
-    for (uint32_t i = graph->out_first[node]; i < graph->out_first[node + 1]; i++) {
-        rows_take(w, node, i, graph->to[i], true);
-    }
-    f->callees = rows_add(w, node, false);
-    f->callee_count = w->place_count;
-    f->static_callees = rows_add_static(w, false);
-    f->static_callee_count = w->static_count;
-}
-
 void report_rows_functions(struct arena *a, const struct report_graph *g, struct report_function *functions)
 {
     const struct callgraph *graph = g->graph;
     size_t rows = 0;
     uint32_t widest = 0;
-    for (uint32_t i = 0; i < graph->arc_count; i++) {
-        rows += graph->calls[i] > 0 || (graph->flags[i] & (CALLGRAPH_STATIC | CALLGRAPH_STACK)) != 0
-                    ? 2
-                    : 0; /* one at either end */
+    for (uint32_t i = 0; i < graph->arc_count; i++) { /* an arc is a row at either end */
+        rows += graph->calls[i] > 0 || (graph->flags[i] & (CALLGRAPH_STATIC | CALLGRAPH_STACK)) != 0 ? 2 : 0;
     }
     for (uint32_t v = 0; v < graph->node_count; v++) {
         uint32_t out = graph->out_first[v + 1] - graph->out_first[v], in = graph->in_first[v + 1] - graph->in_first[v];
@@ -197,112 +154,91 @@ void report_rows_functions(struct arena *a, const struct report_graph *g, struct
     struct rows_work w = {
         .g = g, .rows = ARENA_ARRAY(a, rows, struct report_arc), .statics = ARENA_ARRAY(a, widest, uint32_t)};
     rows_places_take(&w.places, a, widest);
-    for (uint32_t i = 0; i < g->function_count; i++) {
-        rows_callers(&w, g->node_of[i], &functions[i]);
-        rows_callees(&w, g->node_of[i], &functions[i]);
+    for (uint32_t n = 0; n < g->function_count; n++) {
+        struct report_function *f = &functions[n];
+        const uint32_t node = g->node_of[n];
+        w.place_count = w.static_count = 0;
+        f->spontaneous = true;
+        for (uint32_t i = graph->in_first[node]; i < graph->in_first[node + 1]; i++) {
+            uint32_t arc = graph->in_arc[i], from = graph->from[arc];
+            rows_take(&w, node, arc, from, false);
+            if (from != node && (graph->calls[arc] > 0 || (graph->flags[arc] & CALLGRAPH_STACK) != 0)) {
+                f->spontaneous = false;
+            }
+        }
+        f->callers = rows_add(&w, node, true);
+        f->caller_count = w.place_count;
+        f->static_callers = rows_add_static(&w, true);
+        f->static_caller_count = w.static_count;
+
+        w.place_count = w.static_count = 0;
+        for (uint32_t i = graph->out_first[node]; i < graph->out_first[node + 1]; i++) {
+            rows_take(&w, node, i, graph->to[i], true);
+        }
+        f->callees = rows_add(&w, node, false);
+        f->callee_count = w.place_count;
+        f->static_callees = rows_add_static(&w, false);
+        f->static_callee_count = w.static_count;
     }
 }
 
 /* Arcs over a cycle's border, by the function outside. */
 struct cycle_work {
     const struct report_graph *g;
-    const struct report_function *functions;
     struct sort_item *arcs, *scratch; /* key: position of the function outside; value: arc */
     struct rows_places places;
     struct report_arc *unordered; /* rows of one list before they are put in order */
 };
-
-static void cycle_members(struct cycle_work *w, struct arena *a, uint32_t component, struct report_cycle *cycle)
-{
-    const struct scc *s = w->g->scc;
-    uint32_t n = scc_size(s, component);
-    struct report_arc *rows = ARENA_ARRAY(a, n, struct report_arc);
-    for (uint32_t i = 0; i < n; i++) {
-        struct rows_place *place = &w->places.places[i];
-        place->item = w->g->position[s->member[s->first[component] + i]];
-        const struct report_function *f = &w->functions[place->item];
-        bool saturated = false;
-        uint64_t calls = f->calls;
-        sum_add(&calls, f->self_calls, &saturated);
-        double time = w->g->time_measured ? f->measured->total : f->self + f->children;
-        rows_place_set(place, 2, time, calls, true);
-    }
-    const struct rows_place *places = rows_places_sort(&w->places, n);
-    for (uint32_t i = 0; i < n; i++) {
-        const struct report_function *f = &w->functions[places[i].item];
-        rows[i] = (struct report_arc){.other = places[i].item,
-                                      .calls = f->calls_inside,
-                                      .self = f->self,
-                                      .children = f->children,
-                                      .measured = f->measured,
-                                      .inside = true};
-    }
-    cycle->members = rows;
-    cycle->member_count = n;
-}
-
-/* Arcs with calls over the border in one direction. */
-static uint32_t cycle_border(struct cycle_work *w, uint32_t component, bool callers)
-{
-    const struct callgraph *graph = w->g->graph;
-    const struct scc *s = w->g->scc;
-    uint32_t n = 0;
-    for (uint32_t m = s->first[component]; m < s->first[component + 1]; m++) {
-        uint32_t v = s->member[m], end = callers ? graph->in_first[v + 1] : graph->out_first[v + 1];
-        for (uint32_t i = callers ? graph->in_first[v] : graph->out_first[v]; i < end; i++) {
-            uint32_t arc = callers ? graph->in_arc[i] : i, other = callers ? graph->from[arc] : graph->to[arc];
-            bool shown = graph->calls[arc] > 0 || (graph->flags[arc] & CALLGRAPH_STACK) != 0;
-            if (shown && s->component[other] != component) {
-                w->arcs[n++] = (struct sort_item){w->g->position[other], arc};
-            }
-        }
-    }
-    sort_radix(w->arcs, w->scratch, n);
-    return n;
-}
-
-/* Measured times of rows; their arcs stand in the same order. */
-static void cycle_measure(struct cycle_work *w, struct arena *a, uint32_t arcs, uint32_t rows)
-{
-    struct report_measured *measured = ARENA_ARRAY(a, rows, struct report_measured);
-    for (uint32_t row = 0, first = 0, end; row < rows; row++, first = end) {
-        for (end = first; end < arcs && w->arcs[end].key == w->arcs[first].key; end++) {
-            continue;
-        }
-        report_measure_join(w->g->measures, w->arcs + first, end - first, &measured[row]);
-        if (w->unordered[row].calls > 0) {
-            report_measure_compare(&measured[row], w->unordered[row].self + w->unordered[row].children, w->g->coverage);
-        }
-        w->unordered[row].measured = &measured[row];
-    }
-}
 
 /* One row for each function outside, its arcs to or from the members summed. */
 static void cycle_rows(struct cycle_work *w, struct arena *a, uint32_t component, bool callers,
                        const struct report_arc **out, uint32_t *count)
 {
     const struct report_graph *g = w->g;
-    uint32_t arcs = cycle_border(w, component, callers), n = 0;
+    const struct callgraph *graph = g->graph;
+    const struct scc *s = g->scc;
+    uint32_t arcs = 0, n = 0;
     bool saturated = false;
+    for (uint32_t m = s->first[component]; m < s->first[component + 1]; m++) {
+        uint32_t v = s->member[m], end = callers ? graph->in_first[v + 1] : graph->out_first[v + 1];
+        for (uint32_t i = callers ? graph->in_first[v] : graph->out_first[v]; i < end; i++) {
+            uint32_t arc = callers ? graph->in_arc[i] : i, other = callers ? graph->from[arc] : graph->to[arc];
+            bool shown = graph->calls[arc] > 0 || (graph->flags[arc] & CALLGRAPH_STACK) != 0;
+            if (shown && s->component[other] != component) {
+                w->arcs[arcs++] = (struct sort_item){g->position[other], arc};
+            }
+        }
+    }
+    sort_radix(w->arcs, w->scratch, arcs);
     for (uint32_t i = 0; i < arcs; i++) {
         uint32_t arc = w->arcs[i].value;
         if (n == 0 || w->unordered[n - 1].other != w->arcs[i].key) {
             w->unordered[n++] =
                 (struct report_arc){.other = (uint32_t)w->arcs[i].key,
-                                    .of_calls = g->flow->component_outside[g->scc->component[g->graph->to[arc]]]};
+                                    .of_calls = g->flow->component_outside[s->component[graph->to[arc]]]};
         }
         struct report_arc *row = &w->unordered[n - 1];
-        sum_add(&row->calls, g->graph->calls[arc], &saturated);
+        sum_add(&row->calls, graph->calls[arc], &saturated);
         row->self += g->flow->arc_self[arc];
         row->children += g->flow->arc_children[arc];
-        row->jumped |= (g->graph->flags[arc] & CALLGRAPH_JUMP) != 0 && g->graph->calls[arc] > 0;
+        row->jumped |= (graph->flags[arc] & CALLGRAPH_JUMP) != 0 && graph->calls[arc] > 0;
     }
+
+    /* Arcs stand in the order of the rows that they are summed in. */
     struct report_arc *rows = ARENA_ARRAY(a, n, struct report_arc);
-    if (g->measures != NULL) {
-        cycle_measure(w, a, arcs, n);
-    }
-    for (uint32_t i = 0; i < n; i++) {
-        const struct report_arc *row = &w->unordered[i];
+    struct report_measured *measured = g->measures == NULL ? NULL : ARENA_ARRAY(a, n, struct report_measured);
+    for (uint32_t i = 0, first = 0, end = 0; i < n; i++, first = end) {
+        struct report_arc *row = &w->unordered[i];
+        if (measured != NULL) {
+            while (end < arcs && w->arcs[end].key == w->arcs[first].key) {
+                end++;
+            }
+            report_measure_join(g->measures, w->arcs + first, end - first, &measured[i]);
+            row->measured = &measured[i];
+        }
+        if (measured != NULL && row->calls > 0) {
+            report_measure_compare(&measured[i], row->self + row->children, g->coverage);
+        }
         w->places.places[i].item = i;
         double time = g->time_measured ? row->measured->total : row->self + row->children;
         rows_place_set(&w->places.places[i], 2, time, row->calls, !callers);
@@ -315,43 +251,58 @@ static void cycle_rows(struct cycle_work *w, struct arena *a, uint32_t component
     *count = n;
 }
 
-/* The largest number of arcs across the border of a cycle, or of members of a cycle: the capacity that one list needs.
- */
-static uint32_t cycle_most(const struct report_graph *g, uint32_t component)
-{
-    const struct callgraph *graph = g->graph;
-    const struct scc *s = g->scc;
-    uint32_t in = 0, out = 0, members = scc_size(s, component);
-    for (uint32_t m = s->first[component]; m < s->first[component + 1]; m++) {
-        uint32_t v = s->member[m];
-        for (uint32_t i = graph->in_first[v]; i < graph->in_first[v + 1]; i++) {
-            in += s->component[graph->from[graph->in_arc[i]]] != component;
-        }
-        for (uint32_t i = graph->out_first[v]; i < graph->out_first[v + 1]; i++) {
-            out += s->component[graph->to[i]] != component;
-        }
-    }
-    uint32_t border = in > out ? in : out;
-    return border > members ? border : members;
-}
-
 void report_rows_cycles(struct arena *a, const struct report_graph *g, const struct report_function *functions,
                         struct report_cycle *cycles)
 {
-    uint32_t most = 0;
+    const struct callgraph *graph = g->graph;
+    const struct scc *s = g->scc;
+    uint32_t most = 0; /* members of a cycle, or arcs over its border: the capacity that one list needs */
     for (uint32_t i = 0; i < g->cycle_count; i++) {
-        uint32_t rows = cycle_most(g, g->cycle_component[i]);
-        most = rows > most ? rows : most;
+        const uint32_t component = g->cycle_component[i];
+        uint32_t in = 0, out = 0, members = scc_size(s, component);
+        for (uint32_t m = s->first[component]; m < s->first[component + 1]; m++) {
+            uint32_t v = s->member[m];
+            for (uint32_t k = graph->in_first[v]; k < graph->in_first[v + 1]; k++) {
+                in += s->component[graph->from[graph->in_arc[k]]] != component;
+            }
+            for (uint32_t k = graph->out_first[v]; k < graph->out_first[v + 1]; k++) {
+                out += s->component[graph->to[k]] != component;
+            }
+        }
+        most = in > most ? in : most;
+        most = out > most ? out : most;
+        most = members > most ? members : most;
     }
     struct cycle_work w = {.g = g,
-                           .functions = functions,
                            .arcs = ARENA_ARRAY(a, most, struct sort_item),
                            .scratch = ARENA_ARRAY(a, most, struct sort_item),
                            .unordered = ARENA_ARRAY(a, most, struct report_arc)};
     rows_places_take(&w.places, a, most);
     for (uint32_t i = 0; i < g->cycle_count; i++) {
-        uint32_t component = g->cycle_component[i];
-        cycle_members(&w, a, component, &cycles[i]);
+        const uint32_t component = g->cycle_component[i], n = scc_size(s, component);
+        struct report_arc *members = ARENA_ARRAY(a, n, struct report_arc);
+        for (uint32_t m = 0; m < n; m++) {
+            struct rows_place *place = &w.places.places[m];
+            place->item = g->position[s->member[s->first[component] + m]];
+            const struct report_function *f = &functions[place->item];
+            bool saturated = false;
+            uint64_t calls = f->calls;
+            sum_add(&calls, f->self_calls, &saturated);
+            double time = g->time_measured ? f->measured->total : f->self + f->children;
+            rows_place_set(place, 2, time, calls, true);
+        }
+        const struct rows_place *places = rows_places_sort(&w.places, n);
+        for (uint32_t m = 0; m < n; m++) {
+            const struct report_function *f = &functions[places[m].item];
+            members[m] = (struct report_arc){.other = places[m].item,
+                                             .calls = f->calls_inside,
+                                             .self = f->self,
+                                             .children = f->children,
+                                             .measured = f->measured,
+                                             .inside = true};
+        }
+        cycles[i].members = members;
+        cycles[i].member_count = n;
         cycle_rows(&w, a, component, true, &cycles[i].callers, &cycles[i].caller_count);
         cycle_rows(&w, a, component, false, &cycles[i].callees, &cycles[i].callee_count);
     }

@@ -25,9 +25,7 @@ struct stacks_work {
     struct report_stacks *out;
     struct report_stacks_rate *rate; /* of the stored tree being read */
     struct table table;              /* nodes by parent, owner and flag */
-    uint32_t capacity;
     struct stacks_frame path[LIMIT_STACK_DEPTH + 1];
-    uint32_t depth;     /* frames of the path */
     uint32_t cut_depth; /* frames from this one on are below a cut; UINT32_MAX: none is */
 };
 
@@ -70,16 +68,6 @@ struct stacks_read {
     const struct object_arc *arc; /* DIRECT */
 };
 
-/* Is it a function's first address, and no call known to stand before? Coroutines begin so. Imports give the address
- * behind the first where a file names the functions of a stack and no addresses in them: no call is that short. */
-static bool stacks_at_entry(const struct symtab *t, const struct stacks_read *f)
-{
-    bool known = f->call == OBJECT_CALL_DIRECT || f->call == OBJECT_CALL_SIGNAL ||
-                 (f->call == OBJECT_CALL_POSSIBLE && t->object != NULL && t->object->knows_returns);
-    const struct symtab_owner *o = &t->owners[symtab_find(t, f->address)];
-    return !known && o->kind == SYMTAB_FUNCTION && f->address - o->address <= 1;
-}
-
 /* The kernel and its modules have names in brackets, and so has the vDSO. */
 static bool stacks_is_kernel(const struct stacks_work *w, uint32_t i)
 {
@@ -88,45 +76,41 @@ static bool stacks_is_kernel(const struct stacks_work *w, uint32_t i)
     return name != NULL && name[0] == '[' && strcmp(name, "[vdso]") != 0;
 }
 
-/* Did the kernel take over there? Then the address is no return address, but where a thread was. end: of the tree. */
-static bool stacks_enters_kernel(const struct stacks_work *w, uint32_t i, uint32_t end)
-{
-    return i + 1 < end && w->profile->node_depth[i + 1] == w->profile->node_depth[i] + 1 && !stacks_is_kernel(w, i) &&
-           stacks_is_kernel(w, i + 1);
-}
-
-/* What stands before f's address. Tools that follow unwind information may give the last byte of the call, as perf
- * does: then the address becomes the return address. */
-static void stacks_find_call(const struct object *o, struct stacks_read *f)
-{
-    f->call = object_find_call(o, f->address, &f->arc);
-    if (f->call != OBJECT_CALL_NONE) {
-        return;
-    }
-    enum object_call inside = object_find_call(o, f->address + 1, &f->arc);
-    if (inside == OBJECT_CALL_POSSIBLE || inside == OBJECT_CALL_DIRECT) {
-        f->call = inside;
-        f->address++;
-    }
-}
-
+/* Reads a stored node. end: of its tree. */
 static struct stacks_read stacks_read(const struct stacks_work *w, uint32_t i, uint32_t end)
 {
     const struct profile *p = w->profile;
     struct stacks_read f = {.build = report_builds_rank(w->builds, p->node_build[i]),
                             .address = p->node_address[i],
                             .call = OBJECT_CALL_POSSIBLE};
-    bool outside = f.build == w->builds->count;
+    const bool outside = f.build == w->builds->count;
     if (outside && f.address == COUNTS_FRAME_INCOMPLETE) {
         f.owner = w->out->incomplete;
         return f;
     }
     const struct symtab *t = w->builds->tables[f.build];
-    bool calls = p->node_kind[i] == COUNTS_NODE_RETURN && !outside && !stacks_enters_kernel(w, i, end);
-    if (calls && t->object != NULL) {
-        stacks_find_call(t->object, &f);
+    const struct object *o = t->object;
+    /* Where the kernel took over, the address is no return address, but where a thread was. */
+    const bool kernel = i + 1 < end && p->node_depth[i + 1] == p->node_depth[i] + 1 && !stacks_is_kernel(w, i) &&
+                        stacks_is_kernel(w, i + 1);
+    const bool calls = p->node_kind[i] == COUNTS_NODE_RETURN && !outside && !kernel;
+    if (calls && o != NULL) {
+        f.call = object_find_call(o, f.address, &f.arc);
+        /* Tools that follow unwind information may give the last byte of the call, as perf does: then the address
+         * becomes the return address. */
+        const enum object_call inside =
+            f.call == OBJECT_CALL_NONE ? object_find_call(o, f.address + 1, &f.arc) : OBJECT_CALL_NONE;
+        if (inside == OBJECT_CALL_POSSIBLE || inside == OBJECT_CALL_DIRECT) {
+            f.call = inside;
+            f.address++;
+        }
     }
-    if (calls && stacks_at_entry(t, &f)) {
+    /* Coroutines begin at a function's first address, before which no call is known to stand. Imports give the address
+     * behind the first where a file names the functions of a stack and no addresses in them: no call is that short. */
+    const bool known = f.call == OBJECT_CALL_DIRECT || f.call == OBJECT_CALL_SIGNAL ||
+                       (f.call == OBJECT_CALL_POSSIBLE && o != NULL && o->knows_returns);
+    const struct symtab_owner *owner = calls && !known ? &t->owners[symtab_find(t, f.address)] : NULL;
+    if (owner != NULL && owner->kind == SYMTAB_FUNCTION && f.address - owner->address <= 1) {
         f.call = OBJECT_CALL_POSSIBLE;
     } else {
         f.address -= calls && f.call != OBJECT_CALL_SIGNAL;
@@ -154,8 +138,9 @@ static uint32_t stacks_callee(struct stacks_work *w, const struct stacks_read *f
     return chosen_later ? SYMTAB_NONE : owner;
 }
 
-/* Was callee entered, although the frame below the call is of another function? Not certain are: code that no symbol
- * owns; code inside callee's own bounds; another build, because the run-time linker stands between at first calls. */
+/* Returns whether callee was entered although the frame below the call is of another function. Not certain are: code
+ * that no symbol owns; code inside callee's own bounds; another build, because the run-time linker stands between at
+ * first calls. */
 static bool stacks_skipped(const struct stacks_work *w, uint32_t callee, const struct stacks_read *f)
 {
     if (callee == SYMTAB_NONE || callee == f->owner || f->owner == w->out->incomplete) {
@@ -169,41 +154,12 @@ static bool stacks_skipped(const struct stacks_work *w, uint32_t callee, const s
     return owners[f->owner - b->first[f->build]].kind == SYMTAB_FUNCTION && f->address - o->address >= o->size;
 }
 
-/* Counts the ticks that end at a stored node. */
-static void stacks_count(struct stacks_work *w, uint32_t i, const struct stacks_frame *frame)
+/* Adds one stored node and its ticks; its frames outside are the path. */
+static void stacks_add(struct stacks_work *w, uint32_t i, uint32_t end)
 {
     const struct profile *p = w->profile;
     struct report_stacks *s = w->out;
-    uint64_t ticks = p->node_ticks[i], *to = p->node_kind[i] == COUNTS_NODE_PC ? w->rate->self : w->rate->folded;
-    sum_add(&to[frame->node], ticks, &s->saturated);
-    sum_add(&s->ticks, ticks, &s->saturated);
-    if (p->node_kind[i] == COUNTS_NODE_RETURN) {
-        sum_add(&s->folded, ticks, &s->saturated);
-    }
-    if (w->cut_depth != UINT32_MAX) {
-        sum_add(&s->cut, ticks, &s->saturated);
-    }
-    if (frame->inferred) {
-        sum_add(&s->inferred_ticks, ticks, &s->saturated);
-    }
-    uint64_t *shares = w->rate->shares == NULL ? NULL : &w->rate->shares[(size_t)frame->node * COUNTS_GROUPS];
-    for (unsigned g = 0; shares != NULL && g < COUNTS_GROUPS; g++) {
-        sum_add(&shares[g], p->node_shares[(size_t)i * COUNTS_GROUPS + g], &s->saturated);
-    }
-}
-
-/* Is it the code that a signal's handler returns to, below a frame? What a signal interrupts calls nothing: a call
- * stands before its address by chance only. But frame pointers do not have the interrupted function, and go on with
- * callers of it: these would seem to call the handler. */
-static bool stacks_interrupts(const struct stacks_work *w, const struct stacks_read *f, uint32_t outer)
-{
-    return f->call == OBJECT_CALL_SIGNAL && (outer == REPORT_STACKS_ROOT || w->out->owner[outer] != w->out->incomplete);
-}
-
-/* Adds one stored node; its frames outside are the path. */
-static void stacks_add(struct stacks_work *w, uint32_t i, uint32_t end)
-{
-    uint32_t depth = w->profile->node_depth[i];
+    uint32_t depth = p->node_depth[i];
     const struct stacks_frame outer =
         depth == 0 ? (struct stacks_frame){REPORT_STACKS_ROOT, SYMTAB_NONE, false} : w->path[depth - 1];
     struct stacks_read f = stacks_read(w, i, end);
@@ -213,32 +169,31 @@ static void stacks_add(struct stacks_work *w, uint32_t i, uint32_t end)
     if (f.call == OBJECT_CALL_NONE) {
         w->cut_depth = depth < w->cut_depth ? depth : w->cut_depth;
         *frame = (struct stacks_frame){REPORT_STACKS_ROOT, SYMTAB_NONE, false};
-        f.owner = w->out->incomplete;
-    } else if (stacks_interrupts(w, &f, outer.node)) {
+        f.owner = s->incomplete;
+    } else if (f.call == OBJECT_CALL_SIGNAL &&
+               (outer.node == REPORT_STACKS_ROOT || s->owner[outer.node] != s->incomplete)) {
+        /* The code that a signal's handler returns to. What a signal interrupts calls nothing: a call stands before its
+         * address by chance only. But frame pointers do not have the interrupted function, and go on with callers of
+         * it: these would seem to call the handler. */
         w->cut_depth = depth > 0 && depth < w->cut_depth ? depth : w->cut_depth;
-        *frame = (struct stacks_frame){stacks_child(w, REPORT_STACKS_ROOT, w->out->incomplete, 0), SYMTAB_NONE, false};
+        *frame = (struct stacks_frame){stacks_child(w, REPORT_STACKS_ROOT, s->incomplete, 0), SYMTAB_NONE, false};
     } else if (stacks_skipped(w, outer.callee, &f)) {
         frame->inferred = true;
         frame->node = stacks_child(w, outer.node, outer.callee, 1);
     }
     frame->node = stacks_child(w, frame->node, f.owner, 0);
     frame->callee = stacks_callee(w, &f);
-    stacks_count(w, i, frame);
-}
 
-/* Takes memory for ticks of one more rate, unless the last tree had it. */
-static void stacks_add_rate(struct stacks_work *w, uint32_t rate)
-{
-    struct report_stacks *s = w->out;
-    if (s->rate_count > 0 && s->rates[s->rate_count - 1].rate == rate) {
-        return;
-    }
-    w->rate = &s->rates[s->rate_count++];
-    *w->rate = (struct report_stacks_rate){.rate = rate,
-                                           .self = ARENA_ARRAY(w->arena, w->capacity, uint64_t),
-                                           .folded = ARENA_ARRAY(w->arena, w->capacity, uint64_t)};
-    if (w->profile->node_shares != NULL) {
-        w->rate->shares = ARENA_ARRAY(w->arena, (size_t)w->capacity * COUNTS_GROUPS, uint64_t);
+    const bool folded = p->node_kind[i] != COUNTS_NODE_PC;
+    uint64_t ticks = p->node_ticks[i], *to = folded ? w->rate->folded : w->rate->self;
+    sum_add(&to[frame->node], ticks, &s->saturated);
+    sum_add(&s->ticks, ticks, &s->saturated);
+    sum_add(&s->folded, folded ? ticks : 0, &s->saturated);
+    sum_add(&s->cut, w->cut_depth != UINT32_MAX ? ticks : 0, &s->saturated);
+    sum_add(&s->inferred_ticks, frame->inferred ? ticks : 0, &s->saturated);
+    uint64_t *shares = w->rate->shares == NULL ? NULL : &w->rate->shares[(size_t)frame->node * COUNTS_GROUPS];
+    for (unsigned g = 0; shares != NULL && g < COUNTS_GROUPS; g++) {
+        sum_add(&shares[g], p->node_shares[(size_t)i * COUNTS_GROUPS + g], &s->saturated);
     }
 }
 
@@ -267,23 +222,6 @@ static bool stacks_calls(const struct profile *p)
     return false;
 }
 
-static void stacks_add_arcs(struct stacks_work *w, struct report_arcs *arcs)
-{
-    const struct report_stacks *s = w->out;
-    bool shape = !stacks_calls(w->profile) && !stacks_calls(w->request->ever);
-    report_arcs_reserve(w->arena, arcs, s->count);
-    for (uint32_t i = 0; i < s->count; i++) {
-        arcs->seen[s->owner[i]] |= REPORT_SEEN | REPORT_ENTRY;
-        if (s->parent[i] == REPORT_STACKS_ROOT || s->owner[s->parent[i]] == s->owner[i]) {
-            continue;
-        }
-        uint32_t from = s->owner[s->parent[i]];
-        bool shapes = shape && report_builds_is_function(w->builds, from);
-        arcs->rows[arcs->count++] = (struct callgraph_arc){
-            .from = from, .to = s->owner[i], .flags = (uint8_t)(CALLGRAPH_STACK | (shapes ? CALLGRAPH_SHAPES : 0u))};
-    }
-}
-
 void report_stacks_make(struct arena *a, const struct report_request *request, const char *dimension,
                         const struct report_builds *b, struct report_imports *imports, struct report_arcs *arcs,
                         struct report_stacks *out)
@@ -294,27 +232,42 @@ void report_stacks_make(struct arena *a, const struct report_request *request, c
         return;
     }
     /* A stored node becomes at most two; and one stands for unknown callers. */
-    struct stacks_work w = {.arena = a,
-                            .request = request,
-                            .profile = p,
-                            .builds = b,
-                            .imports = imports,
-                            .out = out,
-                            .capacity = p->node_count * 2 + 2};
-    out->parent = ARENA_ARRAY(a, w.capacity, uint32_t);
-    out->owner = ARENA_ARRAY(a, w.capacity, uint32_t);
-    out->inferred = ARENA_ARRAY(a, w.capacity, uint8_t);
+    const uint32_t capacity = p->node_count * 2 + 2;
+    struct stacks_work w = {.arena = a, .request = request, .profile = p, .builds = b, .imports = imports, .out = out};
+    out->parent = ARENA_ARRAY(a, capacity, uint32_t);
+    out->owner = ARENA_ARRAY(a, capacity, uint32_t);
+    out->inferred = ARENA_ARRAY(a, capacity, uint8_t);
     out->rates = ARENA_ARRAY(a, p->tree_count, struct report_stacks_rate);
-    uint8_t *below = ARENA_ARRAY(a, w.capacity, uint8_t);
     for (const struct counts_tree *t = NULL; (t = stacks_next(&w, dimension, t)) != NULL;) {
         w.cut_depth = UINT32_MAX;
-        stacks_add_rate(&w, t->rate);
+        if (out->rate_count == 0 || w.rate->rate != t->rate) {
+            w.rate = &out->rates[out->rate_count++];
+            *w.rate = (struct report_stacks_rate){.rate = t->rate,
+                                                  .self = ARENA_ARRAY(a, capacity, uint64_t),
+                                                  .folded = ARENA_ARRAY(a, capacity, uint64_t)};
+            if (p->node_shares != NULL) {
+                w.rate->shares = ARENA_ARRAY(a, (size_t)capacity * COUNTS_GROUPS, uint64_t);
+            }
+        }
         for (uint32_t i = t->first; i < t->first + t->used; i++) {
             stacks_add(&w, i, t->first + t->used);
         }
     }
-    stacks_add_arcs(&w, arcs);
+
+    const bool shape = !stacks_calls(p) && !stacks_calls(request->ever);
+    report_arcs_reserve(a, arcs, out->count);
+    for (uint32_t i = 0; i < out->count; i++) {
+        arcs->seen[out->owner[i]] |= REPORT_SEEN | REPORT_ENTRY;
+        if (out->parent[i] == REPORT_STACKS_ROOT || out->owner[out->parent[i]] == out->owner[i]) {
+            continue;
+        }
+        uint32_t from = out->owner[out->parent[i]];
+        bool shapes = shape && report_builds_is_function(b, from);
+        arcs->rows[arcs->count++] = (struct callgraph_arc){
+            .from = from, .to = out->owner[i], .flags = (uint8_t)(CALLGRAPH_STACK | (shapes ? CALLGRAPH_SHAPES : 0u))};
+    }
     /* Ticks below "[incomplete]", which is an outermost frame only. */
+    uint8_t *below = ARENA_ARRAY(a, capacity, uint8_t);
     for (uint32_t i = 0; i < out->count; i++) {
         below[i] = out->parent[i] == REPORT_STACKS_ROOT ? out->owner[i] == out->incomplete : below[out->parent[i]];
         for (uint32_t r = 0; below[i] && r < out->rate_count; r++) {
@@ -331,7 +284,6 @@ void report_stacks_make(struct arena *a, const struct report_request *request, c
 
 /* Rows have the functions first, then the components, then the arcs. */
 struct measure_work {
-    struct arena *arena;
     const struct report_stacks *s;
     const struct callgraph *g;
     const struct scc *c;
@@ -369,45 +321,6 @@ void report_measure_wilson(double x, double n, double *low, double *high)
     *high = x < n ? (middle + half) / all : 1;
 }
 
-static void measure_link(struct measure_work *w, const uint32_t *node_of_owner)
-{
-    const struct report_stacks *s = w->s;
-    w->root = NONE;
-    for (uint32_t i = 0; i < s->count; i++) {
-        w->child[i] = NONE;
-        w->node[i] = node_of_owner[s->owner[i]];
-        w->arc[i] =
-            s->parent[i] == REPORT_STACKS_ROOT ? NONE : callgraph_find_arc(w->g, w->node[s->parent[i]], w->node[i]);
-    }
-    for (uint32_t i = s->count; i-- > 0;) {
-        uint32_t *first = s->parent[i] == REPORT_STACKS_ROOT ? &w->root : &w->child[s->parent[i]];
-        w->next[i] = *first;
-        *first = i;
-    }
-}
-
-/* Ticks that end below each node: children stand behind their parents. */
-static void measure_sum_below(struct measure_work *w, const struct report_stacks_rate *r)
-{
-    const struct report_stacks *s = w->s;
-    for (uint32_t i = 0; i < s->count; i++) {
-        w->below[i] = r->self[i];
-        sum_add(&w->below[i], r->folded[i], &w->saturated);
-        for (unsigned g = 0; w->groups_below != NULL && g < K; g++) {
-            w->groups_below[(size_t)i * K + g] = r->shares[(size_t)i * K + g];
-        }
-    }
-    for (uint32_t i = s->count; i-- > 0;) {
-        if (s->parent[i] == REPORT_STACKS_ROOT) {
-            continue;
-        }
-        sum_add(&w->below[s->parent[i]], w->below[i], &w->saturated);
-        for (unsigned g = 0; w->groups_below != NULL && g < K; g++) {
-            sum_add(&w->groups_below[(size_t)s->parent[i] * K + g], w->groups_below[(size_t)i * K + g], &w->saturated);
-        }
-    }
-}
-
 /* Row of a thing gets the ticks of a node of the tree and of all below. */
 static void measure_add(struct measure_work *w, size_t row, uint32_t at)
 {
@@ -417,65 +330,66 @@ static void measure_add(struct measure_work *w, size_t row, uint32_t at)
     }
 }
 
-static void measure_enter(struct measure_work *w, const struct report_stacks_rate *r, uint32_t at)
+/* Adds up the ticks of one rate, and turns them into seconds. */
+static void measure_rate(struct measure_work *w, const struct report_stacks_rate *r)
 {
-    uint32_t v = w->node[at], c = w->c->component[v];
-    size_t components = w->g->node_count, arcs = components + w->c->count;
-    if (w->on_node[v]++ == 0) {
-        measure_add(w, v, at);
-    }
-    if (w->on_component[c]++ == 0) {
-        measure_add(w, components + c, at);
-        w->way[c] = w->arc[at];
-        if (w->way[c] != NONE) {
-            measure_add(w, arcs + w->way[c], at);
+    const struct report_stacks *s = w->s;
+    const size_t components = w->g->node_count, arcs = components + w->c->count;
+    /* Ticks that end below each node: children stand behind their parents. */
+    for (uint32_t i = 0; i < s->count; i++) {
+        w->below[i] = r->self[i];
+        sum_add(&w->below[i], r->folded[i], &w->saturated);
+        for (unsigned g = 0; w->groups_below != NULL && g < K; g++) {
+            w->groups_below[(size_t)i * K + g] = r->shares[(size_t)i * K + g];
         }
     }
-    sum_add(&w->self[v], r->self[at], &w->saturated);
-    sum_add(&w->self[components + c], r->self[at], &w->saturated);
-    if (w->way[c] != NONE) {
-        sum_add(&w->self[arcs + w->way[c]], r->self[at], &w->saturated);
-    }
-}
-
-static void measure_leave(struct measure_work *w, uint32_t at)
-{
-    w->on_node[w->node[at]]--;
-    w->on_component[w->c->component[w->node[at]]]--;
-}
-
-/* Depth first: down, else right, else up and right. */
-static void measure_walk(struct measure_work *w, const struct report_stacks_rate *r)
-{
-    uint32_t at = w->root;
-    while (at != NONE) {
-        measure_enter(w, r, at);
-        if (w->child[at] != NONE) {
-            at = w->child[at];
+    for (uint32_t i = s->count; i-- > 0;) {
+        const uint32_t parent = s->parent[i];
+        if (parent == REPORT_STACKS_ROOT) {
             continue;
         }
-        while (at != NONE && w->next[at] == NONE) {
-            measure_leave(w, at);
-            at = w->s->parent[at];
-        }
-        if (at != NONE) {
-            measure_leave(w, at);
-            at = w->next[at];
+        sum_add(&w->below[parent], w->below[i], &w->saturated);
+        for (unsigned g = 0; w->groups_below != NULL && g < K; g++) {
+            sum_add(&w->groups_below[(size_t)parent * K + g], w->groups_below[(size_t)i * K + g], &w->saturated);
         }
     }
-}
 
-/* Ticks of one rate become seconds. */
-static void measure_flush(struct measure_work *w, uint32_t rate)
-{
+    /* Depth first: down, else right, else up and right. */
+    for (uint32_t at = w->root; at != NONE;) {
+        const uint32_t v = w->node[at], c = w->c->component[v];
+        if (w->on_node[v]++ == 0) {
+            measure_add(w, v, at);
+        }
+        if (w->on_component[c]++ == 0) {
+            measure_add(w, components + c, at);
+            w->way[c] = w->arc[at];
+            if (w->way[c] != NONE) {
+                measure_add(w, arcs + w->way[c], at);
+            }
+        }
+        sum_add(&w->self[v], r->self[at], &w->saturated);
+        sum_add(&w->self[components + c], r->self[at], &w->saturated);
+        if (w->way[c] != NONE) {
+            sum_add(&w->self[arcs + w->way[c]], r->self[at], &w->saturated);
+        }
+        uint32_t next = w->child[at];
+        while (next == NONE && at != NONE) { /* leaves nodes until one has a sibling */
+            w->on_node[w->node[at]]--;
+            w->on_component[w->c->component[w->node[at]]]--;
+            next = w->next[at];
+            at = s->parent[at];
+        }
+        at = next;
+    }
+
     for (size_t i = 0; i < w->rows; i++) {
         struct report_measured *m = &w->measured[i];
-        m->self += (double)w->self[i] / rate;
-        m->total += (double)w->total[i] / rate;
+        m->self += (double)w->self[i] / r->rate;
+        m->total += (double)w->total[i] / r->rate;
         sum_add(&m->samples, w->total[i], &w->saturated);
         w->self[i] = w->total[i] = 0;
         for (unsigned g = 0; w->groups_below != NULL && g < K; g++) {
-            w->group_seconds[i * K + g] += (double)w->group_ticks[i * K + g] / rate;
+            w->group_seconds[i * K + g] += (double)w->group_ticks[i * K + g] / r->rate;
             w->group_ticks[i * K + g] = 0;
         }
     }
@@ -553,50 +467,49 @@ void report_measure_compare(struct report_measured *m, double seconds, double co
     m->differs = part < m->low - least || part > m->high + least;
 }
 
-static void measure_take(struct measure_work *w)
-{
-    struct arena *a = w->arena;
-    uint32_t n = w->s->count;
-    w->rows = (size_t)w->g->node_count + w->c->count + w->g->arc_count;
-    w->node = ARENA_ARRAY(a, n, uint32_t);
-    w->arc = ARENA_ARRAY(a, n, uint32_t);
-    w->child = ARENA_ARRAY(a, n, uint32_t);
-    w->next = ARENA_ARRAY(a, n, uint32_t);
-    w->below = ARENA_ARRAY(a, n, uint64_t);
-    w->on_node = ARENA_ARRAY(a, w->g->node_count, uint32_t);
-    w->on_component = ARENA_ARRAY(a, w->c->count, uint32_t);
-    w->way = ARENA_ARRAY(a, w->c->count, uint32_t);
-    w->self = ARENA_ARRAY(a, w->rows, uint64_t);
-    w->total = ARENA_ARRAY(a, w->rows, uint64_t);
-    w->measured = ARENA_ARRAY(a, w->rows, struct report_measured);
-    if (w->s->rates[0].shares == NULL) {
-        return;
-    }
-    w->groups_below = ARENA_ARRAY(a, (size_t)n * K, uint64_t);
-    w->group_ticks = ARENA_ARRAY(a, w->rows * K, uint64_t);
-    w->group_seconds = ARENA_ARRAY(a, w->rows * K, double);
-}
-
 struct report_measures *report_measure(struct arena *a, const struct report_stacks *s, const uint32_t *node_of_owner,
                                        const struct callgraph *g, const struct scc *c, unsigned groups, double per_tick)
 {
-    struct measure_work w = {.arena = a, .s = s, .g = g, .c = c};
+    const uint32_t n = s->count;
+    const size_t arcs = (size_t)g->node_count + c->count, rows = arcs + g->arc_count;
+    struct measure_work w = {.s = s, .g = g, .c = c, .rows = rows, .root = NONE};
     struct report_measures *out = ARENA_NEW(a, struct report_measures);
-    measure_take(&w);
-    measure_link(&w, node_of_owner);
+    w.node = ARENA_ARRAY(a, n, uint32_t);
+    w.arc = ARENA_ARRAY(a, n, uint32_t);
+    w.child = ARENA_ARRAY(a, n, uint32_t);
+    w.next = ARENA_ARRAY(a, n, uint32_t);
+    w.below = ARENA_ARRAY(a, n, uint64_t);
+    w.on_node = ARENA_ARRAY(a, g->node_count, uint32_t);
+    w.on_component = ARENA_ARRAY(a, c->count, uint32_t);
+    w.way = ARENA_ARRAY(a, c->count, uint32_t);
+    w.self = ARENA_ARRAY(a, rows, uint64_t);
+    w.total = ARENA_ARRAY(a, rows, uint64_t);
+    w.measured = ARENA_ARRAY(a, rows, struct report_measured);
+    if (s->rates[0].shares != NULL) {
+        w.groups_below = ARENA_ARRAY(a, (size_t)n * K, uint64_t);
+        w.group_ticks = ARENA_ARRAY(a, rows * K, uint64_t);
+        w.group_seconds = ARENA_ARRAY(a, rows * K, double);
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        w.child[i] = NONE;
+        w.node[i] = node_of_owner[s->owner[i]];
+        w.arc[i] = s->parent[i] == REPORT_STACKS_ROOT ? NONE : callgraph_find_arc(g, w.node[s->parent[i]], w.node[i]);
+    }
+    for (uint32_t i = n; i-- > 0;) {
+        uint32_t *first = s->parent[i] == REPORT_STACKS_ROOT ? &w.root : &w.child[s->parent[i]];
+        w.next[i] = *first;
+        *first = i;
+    }
     for (uint32_t i = 0; i < s->rate_count; i++) {
-        measure_sum_below(&w, &s->rates[i]);
-        measure_walk(&w, &s->rates[i]);
-        measure_flush(&w, s->rates[i].rate);
+        measure_rate(&w, &s->rates[i]);
     }
     out->saturated = w.saturated;
     out->per_tick = per_tick;
     out->overdispersion = report_measure_overdispersion(s->rates[s->rate_count - 1].rate, per_tick);
     measure_whole(&w, out, groups);
-    for (size_t i = 0; i < w.rows && out->ticks > 0; i++) {
+    for (size_t i = 0; i < rows && out->ticks > 0; i++) {
         measure_bound(out, w.group_seconds == NULL ? NULL : w.group_seconds + i * K, &w.measured[i]);
     }
-    size_t arcs = (size_t)g->node_count + c->count;
     out->nodes = w.measured;
     out->components = w.measured + g->node_count;
     out->arcs = w.measured + arcs;
@@ -605,104 +518,77 @@ struct report_measures *report_measure(struct arena *a, const struct report_stac
     return out;
 }
 
-struct frames_work {
-    const struct report_stacks *s;
-    struct report_frame *frames; /* in the order of the stacks */
-    uint32_t *child, *next;      /* first child and next sibling; REPORT_STACKS_ROOT */
-};
-
 static int frames_compare(const void *context, uint32_t x, uint32_t y)
 {
-    const struct frames_work *w = context;
-    const struct report_frame *a = &w->frames[x], *b = &w->frames[y];
+    const struct report_frame *frames = context, *a = &frames[x], *b = &frames[y];
     const int order = compare_pairs(a->parent, b->parent, sort_key_double(b->total), sort_key_double(a->total));
     return order != 0 ? order : compare_pairs(a->function, b->function, a->inferred, b->inferred);
-}
-
-/* Ticks are added up before they become seconds, so that the order of nodes does not matter. below: scratch. */
-static void frames_fill(const struct report_graph *g, struct frames_work *w, uint64_t *below)
-{
-    const struct report_stacks *s = w->s;
-    bool saturated = false; /* the report says it */
-    for (uint32_t i = 0; i < s->count; i++) {
-        struct report_frame *f = &w->frames[i];
-        f->parent = s->parent[i];
-        f->function = g->position[g->node_of_owner[s->owner[i]]];
-        f->depth = f->parent == REPORT_STACKS_ROOT ? 0 : w->frames[f->parent].depth + 1;
-        f->inferred = s->inferred[i] != 0;
-    }
-    for (uint32_t r = 0; r < s->rate_count; r++) {
-        for (uint32_t i = 0; i < s->count; i++) {
-            below[i] = s->rates[r].self[i];
-            sum_add(&below[i], s->rates[r].folded[i], &saturated);
-            sum_add(&w->frames[i].ticks, below[i], &saturated);
-            w->frames[i].self += (double)below[i] / s->rates[r].rate;
-        }
-        for (uint32_t i = s->count; i-- > 0;) {
-            w->frames[i].total += (double)below[i] / s->rates[r].rate;
-            if (w->frames[i].parent != REPORT_STACKS_ROOT) {
-                sum_add(&below[w->frames[i].parent], below[i], &saturated);
-            }
-        }
-    }
-}
-
-/* Links siblings in order. Returns the first root. */
-static uint32_t frames_link(struct frames_work *w, uint32_t *order)
-{
-    uint32_t n = w->s->count, root = REPORT_STACKS_ROOT;
-    for (uint32_t i = 0; i < n; i++) {
-        order[i] = i;
-        w->child[i] = REPORT_STACKS_ROOT;
-    }
-    sort_merge(order, order + n, n, frames_compare, w);
-    for (uint32_t i = n; i-- > 0;) {
-        uint32_t at = order[i], parent = w->frames[at].parent,
-                 *first = parent == REPORT_STACKS_ROOT ? &root : &w->child[parent];
-        w->next[at] = *first;
-        *first = at;
-    }
-    return root;
-}
-
-/* Depth first: down, else right, else up and right. place: of each node in out. */
-static void frames_list(const struct frames_work *w, uint32_t at, uint32_t *place, struct report_frame *out)
-{
-    uint32_t n = 0;
-    while (at != REPORT_STACKS_ROOT) {
-        out[n] = w->frames[at];
-        if (out[n].parent != REPORT_STACKS_ROOT) {
-            out[n].parent = place[out[n].parent];
-        }
-        place[at] = n++;
-        if (w->child[at] != REPORT_STACKS_ROOT) {
-            at = w->child[at];
-            continue;
-        }
-        while (at != REPORT_STACKS_ROOT && w->next[at] == REPORT_STACKS_ROOT) {
-            at = w->frames[at].parent;
-        }
-        at = at == REPORT_STACKS_ROOT ? REPORT_STACKS_ROOT : w->next[at];
-    }
 }
 
 void report_frames_make(struct arena *a, const struct report_graph *g, struct report *r)
 {
     const struct report_stacks *s = &g->stacks;
-    uint32_t n = s->count;
+    const uint32_t n = s->count;
     if (g->measures == NULL) {
         return;
     }
-    struct report_stack_facts *facts = ARENA_NEW(a, struct report_stack_facts);
-    struct frames_work w = {.s = s,
-                            .frames = ARENA_ARRAY(a, n, struct report_frame),
-                            .child = ARENA_ARRAY(a, n, uint32_t),
-                            .next = ARENA_ARRAY(a, n, uint32_t)};
-    uint32_t *order = ARENA_ARRAY(a, (size_t)n * 2, uint32_t);
-    struct report_frame *frames = ARENA_ARRAY(a, n, struct report_frame);
+    struct report_frame *frames = ARENA_ARRAY(a, n, struct report_frame), /* in the order of the stacks */
+        *out = ARENA_ARRAY(a, n, struct report_frame);
+    bool saturated = false; /* the report says it */
+    for (uint32_t i = 0; i < n; i++) {
+        struct report_frame *f = &frames[i];
+        f->parent = s->parent[i];
+        f->function = g->position[g->node_of_owner[s->owner[i]]];
+        f->depth = f->parent == REPORT_FRAME_ROOT ? 0 : frames[f->parent].depth + 1;
+        f->inferred = s->inferred[i] != 0;
+    }
+    /* Ticks are added up before they become seconds, so that the order of nodes does not matter. */
     uint64_t *below = ARENA_ARRAY(a, n, uint64_t);
-    frames_fill(g, &w, below);
-    frames_list(&w, frames_link(&w, order), order, frames);
+    for (uint32_t k = 0; k < s->rate_count; k++) {
+        const struct report_stacks_rate *rate = &s->rates[k];
+        for (uint32_t i = 0; i < n; i++) {
+            below[i] = rate->self[i];
+            sum_add(&below[i], rate->folded[i], &saturated);
+            sum_add(&frames[i].ticks, below[i], &saturated);
+            frames[i].self += (double)below[i] / rate->rate;
+        }
+        for (uint32_t i = n; i-- > 0;) {
+            frames[i].total += (double)below[i] / rate->rate;
+            if (frames[i].parent != REPORT_FRAME_ROOT) {
+                sum_add(&below[frames[i].parent], below[i], &saturated);
+            }
+        }
+    }
+
+    /* First children and next siblings, in order. */
+    uint32_t *order = ARENA_ARRAY(a, (size_t)n * 2, uint32_t), *child = ARENA_ARRAY(a, n, uint32_t),
+             *next = ARENA_ARRAY(a, n, uint32_t), at = REPORT_FRAME_ROOT;
+    for (uint32_t i = 0; i < n; i++) {
+        order[i] = i;
+        child[i] = REPORT_FRAME_ROOT;
+    }
+    sort_merge(order, order + n, n, frames_compare, frames);
+    for (uint32_t i = n; i-- > 0;) {
+        const uint32_t parent = frames[order[i]].parent;
+        uint32_t *first = parent == REPORT_FRAME_ROOT ? &at : &child[parent];
+        next[order[i]] = *first;
+        *first = order[i];
+    }
+    uint32_t *place = order; /* of each frame in out */
+    for (uint32_t used = 0; at != REPORT_FRAME_ROOT;) {
+        out[used] = frames[at];
+        if (out[used].parent != REPORT_FRAME_ROOT) {
+            out[used].parent = place[out[used].parent];
+        }
+        place[at] = used++;
+        uint32_t to = child[at];
+        for (; to == REPORT_FRAME_ROOT && at != REPORT_FRAME_ROOT; at = frames[at].parent) {
+            to = next[at];
+        }
+        at = to;
+    }
+
+    struct report_stack_facts *facts = ARENA_NEW(a, struct report_stack_facts);
     *facts = (struct report_stack_facts){.ticks = s->ticks,
                                          .coverage = g->coverage,
                                          .inferred = s->inferred_ticks,
@@ -713,7 +599,7 @@ void report_frames_make(struct arena *a, const struct report_graph *g, struct re
                                          .groups = g->measures->groups,
                                          .overdispersion = g->measures->overdispersion,
                                          .frame_count = n,
-                                         .frames = frames};
+                                         .frames = out};
     r->stacks = facts;
     r->time_measured = g->time_measured;
 }

@@ -22,30 +22,6 @@ static int dimension_compare(const void *context, uint32_t x, uint32_t y)
     return strcmp(p->histograms[x].dimension, p->histograms[y].dimension);
 }
 
-/* Every dimension of the samples with its ticks, in byte order. list has capacity for all histograms, order for twice
- * as many. */
-static uint32_t dimension_list(const struct profile *p, uint32_t *order, struct report_dimension *list)
-{
-    uint32_t used = 0, n = 0;
-    for (uint32_t i = 0; i < p->histogram_count; i++) {
-        if (!collector_is_dimension(p->histograms[i].dimension)) {
-            order[used++] = i;
-        }
-    }
-    sort_merge(order, order + used, used, dimension_compare, p);
-    for (uint32_t i = 0; i < used; i++) {
-        const struct profile_histogram *h = &p->histograms[order[i]];
-        bool saturated = false; /* the profile says it */
-        if (n == 0 || strcmp(list[n - 1].name, h->dimension) != 0) {
-            list[n++] = (struct report_dimension){h->dimension, 0};
-        }
-        for (uint32_t k = 0; k < h->used; k++) {
-            sum_add(&list[n - 1].ticks, h->ticks[k], &saturated);
-        }
-    }
-    return n;
-}
-
 enum profd_status report_dimension_pick(const struct report_dimension *list, uint32_t n, const char *asked,
                                         bool may_lack, uint32_t *at, struct profd_error *e)
 {
@@ -73,20 +49,36 @@ enum profd_status report_dimension_pick(const struct report_dimension *list, uin
  * all that are left out, in byte order, in the arena; the collector's counters are none. BAD_QUERY naming what there
  * is, unless it may lack; where there are no samples at all, whatever was asked for is as good as "seconds".
  * O(histograms log histograms + bins). */
-static enum profd_status report_dimension_choose(struct arena *a, const struct profile *p, const char *asked,
-                                                 bool may_lack, const char **chosen, struct report_dimension **others,
-                                                 uint32_t *count, struct profd_error *e)
+static enum profd_status dimension_choose(struct arena *a, const struct report_request *request,
+                                          struct report_ticks *out, struct profd_error *e)
 {
+    const struct profile *p = request->profile;
     struct report_dimension *list = ARENA_ARRAY(a, p->histogram_count, struct report_dimension);
-    uint32_t *order = ARENA_ARRAY(a, (size_t)p->histogram_count * 2, uint32_t);
-    uint32_t n = dimension_list(p, order, list), at;
-    TRY(report_dimension_pick(list, n, asked, may_lack, &at, e));
-    *chosen = at < n ? list[at].name : asked != NULL ? asked : REPORT_DIMENSION_USUAL;
-    *count = at < n ? n - 1 : n;
-    for (uint32_t i = at; i < *count; i++) {
+    uint32_t *order = ARENA_ARRAY(a, (size_t)p->histogram_count * 2, uint32_t), used = 0, n = 0, at;
+    for (uint32_t i = 0; i < p->histogram_count; i++) {
+        if (!collector_is_dimension(p->histograms[i].dimension)) {
+            order[used++] = i;
+        }
+    }
+    sort_merge(order, order + used, used, dimension_compare, p);
+    for (uint32_t i = 0; i < used; i++) {
+        const struct profile_histogram *h = &p->histograms[order[i]];
+        bool saturated = false; /* the profile says it */
+        if (n == 0 || strcmp(list[n - 1].name, h->dimension) != 0) {
+            list[n++] = (struct report_dimension){h->dimension, 0};
+        }
+        for (uint32_t k = 0; k < h->used; k++) {
+            sum_add(&list[n - 1].ticks, h->ticks[k], &saturated);
+        }
+    }
+    const char *asked = request->dimension;
+    TRY(report_dimension_pick(list, n, asked, request->dimension_may_lack, &at, e));
+    out->dimension = at < n ? list[at].name : asked != NULL ? asked : REPORT_DIMENSION_USUAL;
+    out->other_count = at < n ? n - 1 : n;
+    for (uint32_t i = at; i < out->other_count; i++) {
         list[i] = list[i + 1];
     }
-    *others = list;
+    out->others = list;
     return PROFD_OK;
 }
 
@@ -234,47 +226,6 @@ static double ticks_weight(const struct ticks_work *w, const struct ticks_histog
     return shared->unknown > 0 ? shared->remaining * (ticks_prior(w, x, shared, s) / shared->unknown) : 0;
 }
 
-static void ticks_measure(const struct ticks_work *w, const struct ticks_histogram *x, struct ticks_shared *shared)
-{
-    for (uint32_t s = shared->first; s <= shared->last; s++) {
-        if (ticks_rank(x, s) > shared->rank && ticks_overlap(x, s, shared->bin) > 0) {
-            shared->rank = ticks_rank(x, s);
-        }
-    }
-    for (uint32_t s = shared->first; s <= shared->last; s++) {
-        if (ticks_takes_part(x, shared, s)) {
-            shared->called += ticks_overlap(x, s, shared->bin) * (double)w->calls[x->base + x->table->span_owner[s]];
-        }
-    }
-    for (uint32_t s = shared->first; s <= shared->last; s++) {
-        double density;
-        if (!ticks_takes_part(x, shared, s)) {
-            continue;
-        }
-        if (ticks_density(w, x, s, &density)) {
-            shared->expected += ticks_overlap(x, s, shared->bin) * density;
-        } else {
-            shared->unknown += ticks_prior(w, x, shared, s);
-        }
-    }
-    shared->remaining = shared->ticks > shared->expected ? shared->ticks - shared->expected : 0;
-}
-
-/* True if more than one owner takes part. */
-static bool ticks_has_several(const struct ticks_histogram *x, const struct ticks_shared *shared)
-{
-    uint32_t owner = UINT32_MAX;
-    for (uint32_t s = shared->first; s <= shared->last; s++) {
-        if (ticks_takes_part(x, shared, s)) {
-            if (owner != UINT32_MAX && x->table->span_owner[s] != owner) {
-                return true;
-            }
-            owner = x->table->span_owner[s];
-        }
-    }
-    return false;
-}
-
 /* Gives a part of a bin that several owners share. */
 static void ticks_give(struct ticks_work *w, uint32_t owner, const struct ticks_shared *shared, double ticks)
 {
@@ -287,36 +238,61 @@ static void ticks_give(struct ticks_work *w, uint32_t owner, const struct ticks_
 /* Shares the ticks of a bin; the last owner takes the rest, so that nothing is lost to rounding. */
 static void ticks_share(struct ticks_work *w, struct ticks_histogram *x, struct ticks_shared *shared, uint64_t ticks)
 {
+    const uint32_t first = shared->first, last = shared->last, *owners = x->table->span_owner;
     /* Sums of ticks, for the first shared bin of a histogram. */
     for (uint32_t i = 0; !x->summed && i < x->h->used; i++) {
         w->before[i + 1] = w->before[i];
         sum_add(&w->before[i + 1], x->h->ticks[i], &w->saturated);
     }
     x->summed = true;
-    ticks_measure(w, x, shared);
+
+    for (uint32_t s = first; s <= last; s++) {
+        if (ticks_rank(x, s) > shared->rank && ticks_overlap(x, s, shared->bin) > 0) {
+            shared->rank = ticks_rank(x, s);
+        }
+    }
+    uint32_t final = first, owner = UINT32_MAX;
+    bool several = false;
+    for (uint32_t s = first; s <= last; s++) {
+        if (ticks_takes_part(x, shared, s)) {
+            shared->called += ticks_overlap(x, s, shared->bin) * (double)w->calls[x->base + owners[s]];
+            several |= owner != UINT32_MAX && owners[s] != owner;
+            owner = owners[s];
+        }
+    }
+    for (uint32_t s = first; s <= last; s++) {
+        double density;
+        if (!ticks_takes_part(x, shared, s)) {
+            continue;
+        }
+        if (ticks_density(w, x, s, &density)) {
+            shared->expected += ticks_overlap(x, s, shared->bin) * density;
+        } else {
+            shared->unknown += ticks_prior(w, x, shared, s);
+        }
+    }
+    shared->remaining = shared->ticks > shared->expected ? shared->ticks - shared->expected : 0;
+
     double all = 0, given = 0;
-    uint32_t final = shared->first;
-    for (uint32_t s = shared->first; s <= shared->last; s++) {
+    for (uint32_t s = first; s <= last; s++) {
         double weight = ticks_weight(w, x, shared, s);
         final = weight > 0 ? s : final;
         all += weight;
     }
-    if (!ticks_has_several(x, shared)) {
-        ticks_add_whole(w, x->base + x->table->span_owner[final], ticks);
-        return;
-    }
-    for (uint32_t s = shared->first; s <= shared->last; s++) {
+    const uint32_t rest = x->base + owners[final];
+    for (uint32_t s = first; several && s <= last; s++) {
         if (s != final && ticks_takes_part(x, shared, s)) {
             double share = shared->ticks * (ticks_weight(w, x, shared, s) / all);
-            ticks_give(w, x->base + x->table->span_owner[s], shared, share);
+            ticks_give(w, x->base + owners[s], shared, share);
             given += share;
         }
     }
-    uint32_t rest = x->base + x->table->span_owner[final];
     if (given > 0) {
         ticks_give(w, rest, shared, shared->ticks > given ? shared->ticks - given : 0);
-    } else {
-        ticks_add_whole(w, rest, ticks);
+        return;
+    }
+    ticks_add_whole(w, rest, ticks);
+    if (several) {
         w->given[rest] += shared->ticks;
         w->sharing[rest] += shared->ticks;
     }
@@ -364,31 +340,6 @@ static void ticks_close_rate(struct ticks_work *w, struct arena *a, struct repor
     w->touched_count = 0;
 }
 
-/* The histograms of the dimension, ascending by rate. */
-static void ticks_order(struct arena *a, const struct ticks_work *w, const char *dimension, uint32_t **out,
-                        uint32_t *count)
-{
-    const struct profile *p = w->profile;
-    uint32_t *order = ARENA_ARRAY(a, (size_t)p->histogram_count * 2, uint32_t), n = 0;
-    for (uint32_t i = 0; i < p->histogram_count; i++) {
-        if (strcmp(p->histograms[i].dimension, dimension) == 0 && !collector_is_dimension(dimension)) {
-            order[n++] = i;
-        }
-    }
-    sort_merge(order, order + n, n, ticks_compare, w);
-    *out = order;
-    *count = n;
-}
-
-static uint32_t ticks_most_bins(const struct profile *p)
-{
-    uint32_t most = 0;
-    for (uint32_t i = 0; i < p->histogram_count; i++) {
-        most = p->histograms[i].used > most ? p->histograms[i].used : most;
-    }
-    return most;
-}
-
 /* Adds them to the lowest rate, which is the current one. */
 static void ticks_add_outside(struct ticks_work *w, struct report_ticks *out, uint64_t ns, bool known)
 {
@@ -406,23 +357,29 @@ enum profd_status report_ticks_collect(struct arena *a, const struct report_requ
 {
     const struct profile *p = request->profile;
     struct ticks_work w = {.profile = p, .builds = b, .owner_count = b->first[b->count + 1], .calls = calls};
-    uint32_t n = 0, capacity = 0, *order = NULL;
+    uint32_t n = 0, capacity = 0, most = 0, *order = ARENA_ARRAY(a, (size_t)p->histogram_count * 2, uint32_t);
     *out = (struct report_ticks){0};
-    TRY(report_dimension_choose(a, p, request->dimension, request->dimension_may_lack, &out->dimension, &out->others,
-                                &out->other_count, e));
+    TRY(dimension_choose(a, request, out, e));
     struct coverage counters;
     coverage_make(p, &counters);
     const bool usual = strcmp(out->dimension, REPORT_DIMENSION_USUAL) == 0; /* collectors count CPU time */
     const uint64_t outside = request->outside && usual ? counters.counters[COLLECTOR_OUTSIDE_NS] : 0;
+    for (uint32_t i = 0; i < p->histogram_count; i++) {
+        const struct profile_histogram *h = &p->histograms[i];
+        if (strcmp(h->dimension, out->dimension) == 0 && !collector_is_dimension(out->dimension)) {
+            order[n++] = i;
+            most = h->used > most ? h->used : most;
+        }
+    }
+    sort_merge(order, order + n, n, ticks_compare, &w);
     w.whole = ARENA_ARRAY(a, w.owner_count, uint64_t);
     w.part = ARENA_ARRAY(a, w.owner_count, double);
     w.given = ARENA_ARRAY(a, w.owner_count, double);
     w.sharing = ARENA_ARRAY(a, w.owner_count, double);
     w.touched = ARENA_ARRAY(a, (size_t)w.owner_count * 2, struct sort_item);
-    w.before = ARENA_ARRAY(a, (size_t)ticks_most_bins(p) + 1, uint64_t);
+    w.before = ARENA_ARRAY(a, (size_t)most + 1, uint64_t);
     out->rates = ARENA_ARRAY(a, p->histogram_count, uint32_t);
     out->totals = ARENA_ARRAY(a, p->histogram_count, uint64_t);
-    ticks_order(a, &w, out->dimension, &order, &n);
     for (uint32_t i = 0; i < n; i++) {
         const struct profile_histogram *h = &p->histograms[order[i]];
         if (out->rate_count == 0 || out->rates[out->rate_count - 1] != h->rate) {
@@ -461,108 +418,72 @@ struct placed {
     struct report_place place;
 };
 
-struct placing {
-    const struct report *report;
-    struct placed *list;
-    uint32_t count, capacity;
-    uint64_t bin_bytes;
-};
-
 static int placed_compare(const void *left, const void *right)
 {
     const struct placed *a = left, *b = right;
     return compare_pairs(a->function, b->function, a->place.address, b->place.address);
 }
 
-/* The first function of a build, or of the ones behind it, with an address above this one. Functions ascend by build
- * and address. */
-static uint32_t find_above(const struct report *r, uint32_t build, uint64_t address)
-{
-    uint32_t i;
-    SORT_SEARCH(i, 0, r->function_count,
-                compare_pairs(r->functions[i].build, build, r->functions[i].address, address) <= 0);
-    return i;
-}
-
-static void add_bins(struct placing *p, struct arena *a, const struct profile_histogram *h, uint32_t build)
-{
-    const struct report *r = p->report;
-    const struct bins bins = bins_make(h->low, h->high, h->bins);
-    for (uint32_t i = 0; i < h->used; i++) {
-        uint64_t low, high;
-        bins_range(&bins, h->index[i], &low, &high);
-        const uint32_t above = find_above(r, build, low);
-        const struct report_function *f = above > 0 ? &r->functions[above - 1] : NULL;
-        if (f == NULL || f->build != build || report_kind_is_class(f->kind) || high - f->address > f->size) {
-            continue;
-        }
-        struct placed *list = arena_extend(a, p->list, p->count, &p->capacity, sizeof *list);
-        p->list = list;
-        list[p->count++] = (struct placed){above - 1, {low, (double)h->ticks[i] / h->rate}};
-        p->bin_bytes = high - low > p->bin_bytes ? high - low : p->bin_bytes;
-    }
-}
-
-/* One row for each function and address. */
-static void join_rows(struct placing *p)
-{
-    uint32_t n = 0;
-    if (p->count > 0) {
-        qsort(p->list, p->count, sizeof *p->list, placed_compare);
-    }
-    for (uint32_t i = 0; i < p->count; i++) {
-        if (n > 0 && placed_compare(&p->list[n - 1], &p->list[i]) == 0) {
-            p->list[n - 1].place.seconds += p->list[i].place.seconds;
-        } else {
-            p->list[n++] = p->list[i];
-        }
-    }
-    p->count = n;
-}
-
-/* Writes the places of one function, list[begin … end), to out and returns how many. A function inside another one may
- * own bytes of it: then the bins say more than its self time, and it has no places. */
-static uint32_t take_rows(const struct placing *p, uint32_t begin, uint32_t end, double self, struct report_place *out)
-{
-    double sum = 0;
-    for (uint32_t i = begin; i < end; i++) {
-        sum += p->list[i].place.seconds;
-    }
-    if (!(self > 0) || !(sum > 0) || (!p->report->time_measured && sum > self * (1 + ROUNDING))) {
-        return 0;
-    }
-    for (uint32_t i = begin; i < end; i++) {
-        out[i - begin] = p->list[i].place;
-        out[i - begin].seconds *= p->report->time_measured ? self / sum : 1;
-    }
-    return end - begin;
-}
-
 void report_places_make(struct arena *a, const struct report *report, const struct profile *profile,
                         struct report_places *out)
 {
-    struct placing p = {.report = report};
-    for (uint32_t i = 0; profile != NULL && i < profile->histogram_count; i++) {
-        const struct profile_histogram *h = &profile->histograms[i];
+    struct placed *placed = NULL;
+    uint32_t count = 0, capacity = 0, rows = 0;
+    uint64_t widest = 0;
+    for (uint32_t k = 0; profile != NULL && k < profile->histogram_count; k++) {
+        const struct profile_histogram *h = &profile->histograms[k];
+        const struct bins bins = bins_make(h->low, h->high, h->bins);
         uint32_t build = 0;
         while (build < report->build_count && strcmp(report->builds[build], profile->builds[h->build]) != 0) {
             build++;
         }
-        if (build < report->build_count && strcmp(h->dimension, report->dimension) == 0) {
-            add_bins(&p, a, h, build);
+        const bool wanted = build < report->build_count && strcmp(h->dimension, report->dimension) == 0;
+        for (uint32_t i = 0; wanted && i < h->used; i++) {
+            uint64_t low, high;
+            bins_range(&bins, h->index[i], &low, &high);
+            /* Functions ascend by build and address: the one before the first that begins above. */
+            uint32_t above;
+            SORT_SEARCH(above, 0, report->function_count,
+                        compare_pairs(report->functions[above].build, build, report->functions[above].address, low) <=
+                            0);
+            const struct report_function *f = above > 0 ? &report->functions[above - 1] : NULL;
+            if (f == NULL || f->build != build || report_kind_is_class(f->kind) || high - f->address > f->size) {
+                continue;
+            }
+            placed = arena_extend(a, placed, count, &capacity, sizeof *placed);
+            placed[count++] = (struct placed){above - 1, {low, (double)h->ticks[i] / h->rate}};
+            widest = high - low > widest ? high - low : widest;
         }
     }
-    join_rows(&p);
+    if (count > 0) {
+        qsort(placed, count, sizeof *placed, placed_compare);
+    }
+    for (uint32_t i = 0; i < count; i++) { /* one row for each function and address */
+        if (rows > 0 && placed_compare(&placed[rows - 1], &placed[i]) == 0) {
+            placed[rows - 1].place.seconds += placed[i].place.seconds;
+        } else {
+            placed[rows++] = placed[i];
+        }
+    }
+
     uint32_t *first = ARENA_ARRAY(a, (size_t)report->function_count + 1, uint32_t), n = 0, at = 0;
-    struct report_place *list = ARENA_ARRAY(a, (size_t)p.count + 1, struct report_place);
+    struct report_place *list = ARENA_ARRAY(a, (size_t)rows + 1, struct report_place);
     for (uint32_t i = 0; i < report->function_count; i++) {
+        const double self = report->functions[i].self;
         const uint32_t begin = at;
-        while (at < p.count && p.list[at].function == i) {
-            at++;
+        double sum = 0;
+        for (; at < rows && placed[at].function == i; at++) {
+            sum += placed[at].place.seconds;
         }
         first[i] = n;
-        n += take_rows(&p, begin, at, report->functions[i].self, list + n);
+        /* A function inside another one may own bytes of it: then the bins say more than its self time, and it has no
+         * places. */
+        const bool more = !report->time_measured && sum > self * (1 + ROUNDING);
+        for (uint32_t k = begin; self > 0 && sum > 0 && !more && k < at; k++) {
+            list[n] = placed[k].place;
+            list[n++].seconds *= report->time_measured ? self / sum : 1;
+        }
     }
     first[report->function_count] = n;
-    *out = (struct report_places){.first = first, .list = list, .bin_bytes = n > 0 ? p.bin_bytes : 0};
+    *out = (struct report_places){.first = first, .list = list, .bin_bytes = n > 0 ? widest : 0};
 }
