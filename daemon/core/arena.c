@@ -195,29 +195,14 @@ bool arena_hit_limit(const struct arena *a)
     return a->limited;
 }
 
-/* Where size bytes would start in the block; SIZE_MAX if they do not fit. */
-static size_t arena_place(const struct arena_block *b, size_t size)
-{
-    size_t align = size >= ARENA_LINE ? ARENA_LINE : alignof(max_align_t);
-    size_t start = (b->used + align - 1) & ~(align - 1);
-    return start <= b->size && size <= b->size - start ? start : SIZE_MAX;
-}
-
-/* What the limits of an arena and of those above it leave. */
-static size_t arena_left(const struct arena *a)
-{
-    size_t left = SIZE_MAX;
-    for (; a != NULL; a = arena_above(a)) {
-        left = a->limit - a->held < left ? a->limit - a->held : left;
-    }
-    return left;
-}
-
 /* A further block behind the current one. Each is at least a quarter of what is held, so that there are few. */
 static struct arena_block *arena_grow(struct arena *a, size_t size)
 {
     size_t extra = sizeof(struct arena_block) + ARENA_LINE;
-    size_t left = arena_left(a);
+    size_t left = SIZE_MAX; /* of the limits of the arena and of those above it */
+    for (const struct arena *limits = a; limits != NULL; limits = arena_above(limits)) {
+        left = limits->limit - limits->held < left ? limits->limit - limits->held : left;
+    }
     if (size > left || left - size < extra) {
         for (struct arena *limited = a; limited != NULL; limited = limited->parent) {
             limited->limited = true;
@@ -280,8 +265,9 @@ void *arena_take(struct arena *a, size_t size)
     }
     /* A block too full for this request is left behind for good; kept blocks after a reset are found again in order. */
     for (struct arena_block *b = a->current; b != NULL; b = b->next) {
-        size_t start = arena_place(b, size);
-        if (start != SIZE_MAX) {
+        const size_t align = size >= ARENA_LINE ? ARENA_LINE : alignof(max_align_t);
+        const size_t start = (b->used + align - 1) & ~(align - 1);
+        if (start <= b->size && size <= b->size - start) {
             if (b->size - b->used >= a->current->size - a->current->used) {
                 a->current = b;
             }

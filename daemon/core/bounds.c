@@ -115,37 +115,6 @@ static enum profd_status wrong(struct profd_error *e, const struct bounds_build 
                            what, value, k->id, k->name);
 }
 
-static enum profd_status check_marks(const struct counts_histogram *h, struct bounds_build *k, struct profd_error *e)
-{
-    uint64_t low = k->bounds->executable_start & ~UINT64_C(3), high = (k->bounds->etext + 3) & ~UINT64_C(3);
-    if (h->low != low || h->high != high) {
-        return profd_error_set(e, PROFD_WRONG_BUILD,
-                               "the histogram spans 0x%" PRIx64 "-0x%" PRIx64
-                               ", but build %s (\"%s\") has __executable_start and etext for 0x%" PRIx64 "-0x%" PRIx64
-                               ": not the executable that was profiled",
-                               h->low, h->high, k->id, k->name, low, high);
-    }
-    k->proven = true;
-    return PROFD_OK;
-}
-
-static enum profd_status check_bins(const struct counts *c, const struct counts_histogram *h, struct bounds_build *k,
-                                    struct profd_error *e)
-{
-    struct bins bins = bins_make(h->low, h->high, h->bins);
-    if (!bounds_touch(k->bounds, h->low, h->high)) {
-        return wrong(e, k, "a histogram that begins at", h->low);
-    }
-    for (uint32_t i = h->first; i < h->first + h->used; i++) {
-        uint64_t low, high;
-        bins_range(&bins, c->bin_index[i], &low, &high);
-        if (!bounds_touch_near(k->bounds, low, high, &k->hint)) {
-            return wrong(e, k, "a bin with ticks at", low);
-        }
-    }
-    return PROFD_OK;
-}
-
 static bool touches(struct bounds_build *k, uint64_t low, uint64_t size)
 {
     uint64_t high = low + size;
@@ -158,38 +127,53 @@ static bool caller_touches(struct bounds_build *k, uint64_t from, bool imported)
     return imported ? touches(k, from, BUCKET) : from == 0 ? touches(k, 0, 1) : touches(k, from - 1, 2);
 }
 
-static enum profd_status check_arc(struct bounds_build *builds, const struct counts *c, uint32_t i, bool imported,
-                                   struct profd_error *e)
-{
-    struct bounds_build *from = c->from_build[i] != COUNTS_NOWHERE ? &builds[c->from_build[i]] : NULL;
-    struct bounds_build *to = c->to_build[i] != COUNTS_NOWHERE ? &builds[c->to_build[i]] : NULL;
-    if (from != NULL && from->bounds != NULL && !caller_touches(from, c->from[i], imported)) {
-        return wrong(e, from, "the caller of an arc at", c->from[i]);
-    }
-    if (to != NULL && to->bounds != NULL && !(imported && to->proven) && !touches(to, c->to[i], 1)) {
-        return wrong(e, to, "the callee of an arc at", c->to[i]);
-    }
-    return PROFD_OK;
-}
-
 enum profd_status bounds_check_counts(struct bounds_build *builds, uint32_t program, bool imported,
                                       const struct counts *c, struct profd_error *e)
 {
     for (uint32_t i = 0; i < c->histogram_count; i++) {
         const struct counts_histogram *h = &c->histograms[i];
         struct bounds_build *k = &builds[h->build];
-        if (k->bounds != NULL && !collector_is_dimension(h->dimension)) {
-            TRY(imported && h->build == program && k->bounds->has_marks ? check_marks(h, k, e)
-                                                                        : check_bins(c, h, k, e));
+        if (k->bounds == NULL || collector_is_dimension(h->dimension)) {
+            continue;
+        }
+        if (imported && h->build == program && k->bounds->has_marks) {
+            uint64_t low = k->bounds->executable_start & ~UINT64_C(3), high = (k->bounds->etext + 3) & ~UINT64_C(3);
+            if (h->low != low || h->high != high) {
+                return profd_error_set(e, PROFD_WRONG_BUILD,
+                                       "the histogram spans 0x%" PRIx64 "-0x%" PRIx64
+                                       ", but build %s (\"%s\") has __executable_start and etext for 0x%" PRIx64
+                                       "-0x%" PRIx64 ": not the executable that was profiled",
+                                       h->low, h->high, k->id, k->name, low, high);
+            }
+            k->proven = true;
+            continue;
+        }
+        if (!bounds_touch(k->bounds, h->low, h->high)) {
+            return wrong(e, k, "a histogram that begins at", h->low);
+        }
+        const struct bins bins = bins_make(h->low, h->high, h->bins);
+        for (uint32_t b = h->first; b < h->first + h->used; b++) {
+            uint64_t low, high;
+            bins_range(&bins, c->bin_index[b], &low, &high);
+            if (!bounds_touch_near(k->bounds, low, high, &k->hint)) {
+                return wrong(e, k, "a bin with ticks at", low);
+            }
         }
     }
     for (uint32_t i = 0; i < c->arc_count; i++) {
-        TRY(check_arc(builds, c, i, imported, e));
+        struct bounds_build *from = c->from_build[i] != COUNTS_NOWHERE ? &builds[c->from_build[i]] : NULL;
+        struct bounds_build *to = c->to_build[i] != COUNTS_NOWHERE ? &builds[c->to_build[i]] : NULL;
+        if (from != NULL && from->bounds != NULL && !caller_touches(from, c->from[i], imported)) {
+            return wrong(e, from, "the caller of an arc at", c->from[i]);
+        }
+        if (to != NULL && to->bounds != NULL && !(imported && to->proven) && !touches(to, c->to[i], 1)) {
+            return wrong(e, to, "the callee of an arc at", c->to[i]);
+        }
     }
     return PROFD_OK;
 }
 
-/* False: this frame cannot be. */
+/* Returns whether the frame can be: it is outside all known builds, or in the code of its build. */
 static bool frame_touches(struct bounds_build *builds, const struct counts_frame *f)
 {
     struct bounds_build *k = f->build != COUNTS_NOWHERE ? &builds[f->build] : NULL;
@@ -197,42 +181,34 @@ static bool frame_touches(struct bounds_build *builds, const struct counts_frame
            (f->kind == COUNTS_NODE_PC ? touches(k, f->address, 1) : caller_touches(k, f->address, false));
 }
 
-/* Adds the stacks of a tree, without what cannot be. */
-static enum profd_status cut_tree(struct bounds_build *builds, const struct counts *c, const struct counts_tree *t,
-                                  struct counts_stacks *s, struct profd_error *e)
+/* Makes the trees anew without the frames that cannot be. The result has no more nodes than before: each tree that
+ * changes loses one at least and has one incomplete node more at most. */
+static enum profd_status cut_all(struct bounds_build *builds, struct counts *c, struct profd_error *e)
 {
     static const struct counts_frame incomplete = {COUNTS_FRAME_INCOMPLETE, COUNTS_NOWHERE, COUNTS_NODE_RETURN};
     const struct counts_nodes nodes = COUNTS_NODES(c);
     struct counts_frame path[LIMIT_STACK_DEPTH];
     uint32_t known[LIMIT_STACK_DEPTH]; /* at each depth: where the part of the path begins that can be */
-    for (uint32_t i = t->first; i < t->first + t->used; i++) {
-        uint32_t depth = nodes.depth[i];
-        path[depth] = counts_node_frame(&nodes, i);
-        known[depth] = depth == 0 ? 0 : known[depth - 1];
-        if (!frame_touches(builds, &path[depth])) {
-            path[depth] = incomplete;
-            known[depth] = depth;
-        }
-        TRY(counts_stacks_add(s, t->rate, t->dimension, t->abbreviation, path + known[depth], depth + 1 - known[depth],
-                              nodes.ticks[i], e));
-    }
-    return PROFD_OK;
-}
-
-/* The result has no more nodes than before: each tree that changes loses one at least and has one incomplete node more
- * at most. */
-static enum profd_status cut_all(struct bounds_build *builds, struct counts *c, struct profd_error *e)
-{
     struct counts_sizes sizes = {0};
     struct counts_stacks *s = counts_stacks_new();
     enum profd_status status = s != NULL ? PROFD_OK : profd_no_memory(e);
-    for (uint32_t i = 0; i < c->tree_count && status == PROFD_OK; i++) {
-        status = cut_tree(builds, c, &c->trees[i], s, e);
+    for (const struct counts_tree *t = c->trees; t < c->trees + c->tree_count && !status; t++) {
+        for (uint32_t i = t->first; i < t->first + t->used && !status; i++) {
+            uint32_t depth = nodes.depth[i];
+            path[depth] = counts_node_frame(&nodes, i);
+            known[depth] = depth == 0 ? 0 : known[depth - 1];
+            if (!frame_touches(builds, &path[depth])) {
+                path[depth] = incomplete;
+                known[depth] = depth;
+            }
+            status = counts_stacks_add(s, t->rate, t->dimension, t->abbreviation, path + known[depth],
+                                       depth + 1 - known[depth], nodes.ticks[i], e);
+        }
     }
-    if (status == PROFD_OK) {
+    if (!status) {
         status = counts_stacks_finish(s, &sizes, e);
     }
-    if (status == PROFD_OK) {
+    if (!status) {
         counts_stacks_copy(s, c);
         c->tree_count = sizes.trees;
         c->node_count = sizes.nodes;

@@ -290,28 +290,21 @@ static bool fixed_scale(double value, unsigned places, uint64_t *out)
     return rest < 0.499 || rest > 0.501;
 }
 
-/* Digits of an integer, with a decimal point before the last `places` ones; they end before end. */
-static char *fixed_digits(char *end, uint64_t scaled, unsigned places)
-{
-    uint64_t below = scaled % fixed_power[places];
-    if (places == 0) {
-        return buffer_digits(end, scaled);
-    }
-    if (places == 2) {
-        *--end = (char)('0' + below % 10);
-    }
-    *--end = (char)('0' + (places == 2 ? below / 10 : below));
-    *--end = '.';
-    return buffer_digits(end, scaled / fixed_power[places]);
-}
-
 /* Writes value so that it ends before end, which has BUFFER_FIXED_MOST bytes before it; returns its first byte. */
 static char *fixed_write(char *end, double value, unsigned places)
 {
     char *first = end;
     uint64_t scaled;
-    if (fixed_scale(value, places, &scaled)) {
-        return fixed_digits(end, scaled, places);
+    if (fixed_scale(value, places, &scaled)) { /* at most two places */
+        const uint64_t below = scaled % fixed_power[places];
+        if (places == 2) {
+            *--first = (char)('0' + below % 10);
+        }
+        if (places > 0) {
+            *--first = (char)('0' + (places == 2 ? below / 10 : below));
+            *--first = '.';
+        }
+        return buffer_digits(first, scaled / fixed_power[places]);
     }
     if (!isfinite(value)) {
         first -= 3;
@@ -358,16 +351,6 @@ char *buffer_put_fixed(char *p, double value, unsigned width, unsigned decimals)
     return p + n;
 }
 
-/* 10^k, k ≤ 22, exactly. */
-static buffer_u128 shortest_power(unsigned k)
-{
-    buffer_u128 power = 1;
-    while (k-- > 0) {
-        power *= 10;
-    }
-    return power;
-}
-
 /* The shortest decimal between the halfway points to the adjacent doubles; of several, the nearest to the value. value
  * = mantissa × 2^exponent in [10^-6, 2^53), mantissa not a power of two (the gap below would be narrower). Afterwards
  * value ≈ *digits / 10^*places. */
@@ -381,7 +364,10 @@ static void shortest_search(struct buffer_parts p, double value, uint64_t *digit
         k++;
     }
     unsigned shift = (unsigned)(1 - p.exponent); /* everything is doubled to have halves */
-    buffer_u128 power = shortest_power(k);
+    buffer_u128 power = 1;                       /* 10^k, k ≤ 22, exactly */
+    for (unsigned i = 0; i < k; i++) {
+        power *= 10;
+    }
     buffer_u128 middle = (buffer_u128)p.mantissa * 2 * power, low = middle - power, high = middle + power;
     buffer_u128 unit = (buffer_u128)1 << shift;
     bool open = (p.mantissa & 1) != 0; /* readers round half to even: odd ones do not own their borders */

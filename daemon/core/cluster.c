@@ -10,35 +10,12 @@
 /* A cluster is a list of nodes, and has the number of its first one. */
 struct clusters {
     const struct cluster_node *nodes;
-    uint32_t count;
     uint32_t *best;          /* of each node: the caller with most calls, or NONE */
     uint64_t *best_weight;   /* its calls */
     uint32_t *leader;        /* towards the first node of its cluster, as in union-find */
     uint32_t *next, *last;   /* the list; last: of leaders */
     uint64_t *size, *weight; /* of leaders */
-    uint32_t *order, *scratch;
 };
-
-static void clusters_init(struct clusters *c, struct arena *a, const struct cluster_node *nodes, uint32_t count)
-{
-    const size_t n = (size_t)count + 1;
-    *c = (struct clusters){.nodes = nodes, .count = count};
-    c->best = ARENA_ARRAY(a, n, uint32_t);
-    c->best_weight = ARENA_ARRAY(a, n, uint64_t);
-    c->leader = ARENA_ARRAY(a, n, uint32_t);
-    c->next = ARENA_ARRAY(a, n, uint32_t);
-    c->last = ARENA_ARRAY(a, n, uint32_t);
-    c->size = ARENA_ARRAY(a, n, uint64_t);
-    c->weight = ARENA_ARRAY(a, n, uint64_t);
-    c->order = ARENA_ARRAY(a, n, uint32_t);
-    c->scratch = ARENA_ARRAY(a, n, uint32_t);
-    for (uint32_t i = 0; i < count; i++) {
-        c->best[i] = c->next[i] = NONE;
-        c->leader[i] = c->last[i] = c->order[i] = i;
-        c->size[i] = nodes[i].size;
-        c->weight[i] = nodes[i].weight;
-    }
-}
 
 /* Arcs of one pair must stand together. */
 static int by_pair(const void *context, uint32_t left, uint32_t right)
@@ -96,43 +73,52 @@ static uint32_t find_leader(struct clusters *c, uint32_t node)
     return node;
 }
 
-/* Appends the cluster of the node to that of its best caller. */
-static void merge(struct clusters *c, uint32_t node)
-{
-    if (c->best[node] == NONE) {
-        return;
-    }
-    const uint32_t to = find_leader(c, c->best[node]), from = find_leader(c, node);
-    if (to == from || c->size[from] > CLUSTER_SIZE_MAX || c->size[to] > CLUSTER_SIZE_MAX - c->size[from]) {
-        return;
-    }
-    bool saturated = false;
-    c->next[c->last[to]] = from;
-    c->last[to] = c->last[from];
-    c->leader[from] = to;
-    c->size[to] += c->size[from];
-    sum_add(&c->weight[to], c->weight[from], &saturated);
-}
-
 void cluster_order(struct arena *a, const struct cluster_node *nodes, uint32_t count, const struct cluster_arc *arcs,
                    uint32_t arc_count, uint32_t *out)
 {
-    struct clusters c;
-    clusters_init(&c, a, nodes, count);
-    find_best(&c, a, arcs, arc_count);
-    sort_merge(c.order, c.scratch, count, by_weight, &c);
+    const size_t n = (size_t)count + 1;
+    struct clusters c = {.nodes = nodes,
+                         .best = ARENA_ARRAY(a, n, uint32_t),
+                         .best_weight = ARENA_ARRAY(a, n, uint64_t),
+                         .leader = ARENA_ARRAY(a, n, uint32_t),
+                         .next = ARENA_ARRAY(a, n, uint32_t),
+                         .last = ARENA_ARRAY(a, n, uint32_t),
+                         .size = ARENA_ARRAY(a, n, uint64_t),
+                         .weight = ARENA_ARRAY(a, n, uint64_t)};
+    uint32_t *order = ARENA_ARRAY(a, n, uint32_t), *scratch = ARENA_ARRAY(a, n, uint32_t);
     for (uint32_t i = 0; i < count; i++) {
-        merge(&c, c.order[i]);
+        c.best[i] = c.next[i] = NONE;
+        c.leader[i] = c.last[i] = order[i] = i;
+        c.size[i] = nodes[i].size;
+        c.weight[i] = nodes[i].weight;
+    }
+    find_best(&c, a, arcs, arc_count);
+
+    /* The heaviest first, each node's cluster is appended to that of its best caller. */
+    sort_merge(order, scratch, count, by_weight, &c);
+    for (uint32_t i = 0; i < count; i++) {
+        if (c.best[order[i]] == NONE) {
+            continue;
+        }
+        const uint32_t to = find_leader(&c, c.best[order[i]]), from = find_leader(&c, order[i]);
+        if (to != from && c.size[from] <= CLUSTER_SIZE_MAX && c.size[to] <= CLUSTER_SIZE_MAX - c.size[from]) {
+            bool saturated = false;
+            c.next[c.last[to]] = from;
+            c.last[to] = c.last[from];
+            c.leader[from] = to;
+            c.size[to] += c.size[from];
+            sum_add(&c.weight[to], c.weight[from], &saturated);
+        }
     }
     uint32_t leaders = 0, written = 0;
     for (uint32_t i = 0; i < count; i++) {
         if (c.leader[i] == i) {
-            c.order[leaders++] = i;
+            order[leaders++] = i;
         }
     }
-    sort_merge(c.order, c.scratch, leaders, by_density, &c);
+    sort_merge(order, scratch, leaders, by_density, &c);
     for (uint32_t i = 0; i < leaders; i++) {
-        for (uint32_t node = c.order[i]; node != NONE; node = c.next[node]) {
+        for (uint32_t node = order[i]; node != NONE; node = c.next[node]) {
             out[written++] = node;
         }
     }

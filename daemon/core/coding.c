@@ -20,26 +20,7 @@ static size_t skip_space(const char *text, size_t at, size_t n)
     return at;
 }
 
-/* "0.125", "1", "1.000": at most three decimals, at most 1. */
-static bool take_weight(const char *text, size_t *at, size_t n, int *thousandths)
-{
-    int value, unit = 100;
-    size_t i = *at;
-    if (i >= n || (text[i] != '0' && text[i] != '1')) {
-        return false;
-    }
-    value = (text[i++] - '0') * 1000;
-    if (i < n && text[i] == '.') {
-        for (i++; i < n && text[i] >= '0' && text[i] <= '9' && unit > 0; i++, unit /= 10) {
-            value += (text[i] - '0') * unit;
-        }
-    }
-    *at = i;
-    *thousandths = value;
-    return value <= 1000;
-}
-
-/* ";q=0.5" or nothing. */
+/* ";q=0.5" or nothing. A weight has at most three decimals, and is at most 1. */
 static bool take_parameter(const char *text, size_t *at, size_t n, int *thousandths)
 {
     size_t i = skip_space(text, *at, n);
@@ -49,44 +30,40 @@ static bool take_parameter(const char *text, size_t *at, size_t n, int *thousand
         return true;
     }
     i = skip_space(text, i + 1, n);
-    if (i + 1 >= n || (text[i] | 0x20) != 'q' || text[i + 1] != '=') {
+    if (i + 2 >= n || (text[i] | 0x20) != 'q' || text[i + 1] != '=' || (text[i + 2] != '0' && text[i + 2] != '1')) {
         return false;
     }
-    i += 2;
-    if (!take_weight(text, &i, n, thousandths)) {
-        return false;
-    }
-    *at = skip_space(text, i, n);
-    return true;
-}
-
-static void note(struct coding_wish *w, const char *name, size_t n, int thousandths)
-{
-    for (size_t i = 0; i < sizeof NAMES / sizeof *NAMES; i++) {
-        if (strlen(NAMES[i]) == n && strncasecmp(NAMES[i], name, n) == 0) {
-            w->thousandths[i] = (short)(thousandths + 1);
+    *thousandths = (text[i + 2] - '0') * 1000;
+    i += 3;
+    if (i < n && text[i] == '.') {
+        int unit = 100;
+        for (i++; i < n && text[i] >= '0' && text[i] <= '9' && unit > 0; i++, unit /= 10) {
+            *thousandths += (text[i] - '0') * unit;
         }
     }
-    if (n == 6 && strncasecmp("x-gzip", name, n) == 0) { /* its old name (RFC 9110, 8.4.1.3) */
-        w->thousandths[CODING_GZIP] = (short)(thousandths + 1);
-    }
+    *at = skip_space(text, i, n);
+    return *thousandths <= 1000;
 }
 
 bool coding_wish_read(struct coding_wish *w, const char *text, size_t n)
 {
     for (size_t at = 0; at < n; at++) {
         at = skip_space(text, at, n);
-        size_t name = at;
+        const char *name = text + at;
         int thousandths;
         while (at < n && http_is_token(text[at])) {
             at++;
         }
-        size_t size = at - name;
-        if (size > 0) {
-            if (!take_parameter(text, &at, n, &thousandths)) {
-                return false;
+        const size_t size = (size_t)(text + at - name);
+        if (size > 0 && !take_parameter(text, &at, n, &thousandths)) {
+            return false;
+        }
+        for (size_t i = 0; i < sizeof NAMES / sizeof *NAMES && size > 0; i++) {
+            /* "x-gzip" is the old name of gzip (RFC 9110, 8.4.1.3). */
+            const bool old = i == CODING_GZIP && size == 6 && strncasecmp("x-gzip", name, size) == 0;
+            if (old || (strlen(NAMES[i]) == size && strncasecmp(NAMES[i], name, size) == 0)) {
+                w->thousandths[i] = (short)(thousandths + 1);
             }
-            note(w, text + name, size, thousandths);
         }
         if (at < n && text[at] != ',') {
             return false;

@@ -50,9 +50,9 @@ static void match_name_object(const struct diff_side *side, uint32_t build, cons
     }
 }
 
-static uint64_t match_hash(const char *text, size_t n, uint64_t seed)
+static uint64_t match_hash(const struct match_item *x)
 {
-    return table_hash_bytes(text, n, seed);
+    return table_hash_bytes(x->name, x->name_length, table_hash_bytes(x->object, x->object_length, 0));
 }
 
 static void match_make_item(const struct match_work *w, uint32_t s, uint32_t function, struct match_item *item)
@@ -70,7 +70,7 @@ static void match_make_item(const struct match_work *w, uint32_t s, uint32_t fun
         item->name = "[unknown]";
         item->name_length = strlen(item->name);
     }
-    item->hash = match_hash(item->name, item->name_length, match_hash(item->object, item->object_length, 0));
+    item->hash = match_hash(item);
 }
 
 static const struct report_function *match_function(const struct match_work *w, const struct match_item *item)
@@ -160,34 +160,9 @@ static uint32_t match_left(const struct match_work *w, uint32_t first, uint32_t 
     return found;
 }
 
-/* The pair of files with the most in common, until there is none. Names with several files are few. */
-static void match_similar_files(struct match_work *w, uint32_t first, uint32_t end)
-{
-    for (;;) {
-        uint32_t most = 0, best[2] = {first, first};
-        for (uint32_t i = first; i < end; i++) {
-            for (uint32_t k = first; k < end; k++) {
-                const struct match_item *x = match_at(w, i), *y = match_at(w, k);
-                bool open = x->side == 0 && y->side == 1 && x->row == DIFF_NONE && y->row == DIFF_NONE;
-                uint32_t common = open ? match_common(x->file, y->file) : 0;
-                if (common > most) {
-                    most = common;
-                    best[0] = i;
-                    best[1] = k;
-                }
-            }
-        }
-        if (most == 0) {
-            return;
-        }
-        match_give(w, first, end, best[0], w->out->row_count);
-        match_give(w, first, end, best[1], w->out->row_count++);
-    }
-}
-
 #define MATCH_SEVERAL 64u /* of more functions of one name the files must be equal */
 
-/* Items of one name. */
+/* Gives rows to the items of one name, which are those from first up to end. */
 static void match_name(struct match_work *w, uint32_t first, uint32_t end)
 {
     uint32_t files[2], left[2], before = w->out->row_count;
@@ -196,16 +171,31 @@ static void match_name(struct match_work *w, uint32_t first, uint32_t end)
         for (next = i + 1; next < end && strcmp(match_at(w, i)->file, match_at(w, next)->file) == 0; next++) {
             continue;
         }
-        if (match_at(w, i)->side == match_at(w, next - 1)->side) {
-            continue;
-        }
-        for (uint32_t k = i; k < next; k++) {
+        const bool both = match_at(w, i)->side != match_at(w, next - 1)->side;
+        for (uint32_t k = i; both && k < next; k++) {
             match_at(w, k)->row = w->out->row_count;
         }
-        w->out->row_count++;
+        w->out->row_count += both;
     }
-    if (end - first <= MATCH_SEVERAL) {
-        match_similar_files(w, first, end);
+    /* The pair of files with the most in common, until there is none. */
+    for (uint32_t most = end - first <= MATCH_SEVERAL; most > 0;) {
+        uint32_t best[2] = {first, first};
+        most = 0;
+        for (uint32_t pair = 0; pair < (end - first) * (end - first); pair++) {
+            const uint32_t i = first + pair / (end - first), k = first + pair % (end - first);
+            const struct match_item *x = match_at(w, i), *y = match_at(w, k);
+            bool open = x->side == 0 && y->side == 1 && x->row == DIFF_NONE && y->row == DIFF_NONE;
+            uint32_t common = open ? match_common(x->file, y->file) : 0;
+            if (common > most) {
+                most = common;
+                best[0] = i;
+                best[1] = k;
+            }
+        }
+        if (most > 0) {
+            match_give(w, first, end, best[0], w->out->row_count);
+            match_give(w, first, end, best[1], w->out->row_count++);
+        }
     }
     left[0] = match_left(w, first, end, 0, &files[0]);
     left[1] = match_left(w, first, end, 1, &files[1]);
@@ -252,9 +242,11 @@ static uint32_t match_find(const struct match_work *w, const uint32_t *order, ui
     return i;
 }
 
-/* What a symbol of side like->side says about items of its name; of many, about those of its file only: else the time
- * would grow with the square of their number. */
-static void match_idle(const struct match_work *w, const struct match_item *like)
+/* What a symbol says about the items of its name and its code. like: the symbol, on its side; order: n items, by code.
+ * Of many items of one name it says something about those of its file only: else the time would grow with the square of
+ * their number. */
+static void match_symbol(const struct match_work *w, const struct match_item *like, uint64_t address,
+                         const uint32_t *order, uint32_t n)
 {
     match_order *compare = match_compare_names;
     uint32_t i = match_find(w, w->order, w->count, like, compare);
@@ -267,14 +259,8 @@ static void match_idle(const struct match_work *w, const struct match_item *like
         item->idle |= item->side != like->side &&
                       (item->file[0] == '\0' || like->file[0] == '\0' || match_common(item->file, like->file) > 0);
     }
-}
-
-/* What a symbol of side like->side at an address says about the one or two items of its code; match_join leaves more as
- * they are, and thousands of functions may have one code. order: n items, by code. */
-static void match_twin(const struct match_work *w, const uint32_t *order, uint32_t n, const struct match_item *like,
-                       uint64_t address)
-{
-    uint32_t i = match_find(w, order, n, like, match_compare_codes);
+    /* More than two items of one code are not joined, and thousands of functions may have one. */
+    i = like->code != 0 ? match_find(w, order, n, like, match_compare_codes) : n;
     if (i + 2 < n && match_compare_codes(&w->items[order[i + 2]], like) == 0) {
         return;
     }
@@ -283,50 +269,6 @@ static void match_twin(const struct match_work *w, const uint32_t *order, uint32
         uint64_t known = item->side == like->side ? match_function(w, item)->address : item->twin;
         item->common_code |= known != 0 && known != address;
         item->twin = item->side == like->side ? item->twin : address;
-    }
-}
-
-/* Looks items up in the symbol tables of both sides. by_code: n items with a code, in its order. */
-static void match_look_up(const struct match_work *w, const uint32_t *by_code, uint32_t n)
-{
-    for (uint32_t s = 0; s < 2; s++) {
-        const struct diff_side *side = w->sides[s];
-        for (uint32_t b = 0; b < side->build_count; b++) {
-            const struct object *o = side->objects[b];
-            struct match_item like = {.side = s};
-            match_name_object(side, b, w->programs[s], &like);
-            for (uint32_t i = 0; o != NULL && i < o->symbol_count; i++) {
-                const struct object_symbol *symbol = &o->symbols[i];
-                if (symbol->type != OBJECT_TYPE_FUNCTION && symbol->type != OBJECT_TYPE_IFUNC) {
-                    continue;
-                }
-                like.name = object_name(o, symbol->name);
-                like.name_length = clone_base(like.name);
-                like.file = object_name(o, symbol->file);
-                like.hash = match_hash(like.name, like.name_length, match_hash(like.object, like.object_length, 0));
-                like.code = symbol->code;
-                match_idle(w, &like);
-                if (like.code != 0) {
-                    match_twin(w, by_code, n, &like, symbol->address);
-                }
-            }
-        }
-    }
-}
-
-/* Items of one code: a row of A and one of B become one. */
-static void match_join(struct match_work *w, const uint32_t *order, uint32_t n, struct match_sides *rows)
-{
-    struct match_item *a = &w->items[order[0]], *b = &w->items[order[n - 1]];
-    if (n != 2 || a->side == b->side || a->idle || b->idle || a->common_code || b->common_code) {
-        return;
-    }
-    struct match_sides *x = &rows[a->row], *y = &rows[b->row];
-    if (x->count[0] + x->count[1] == 1 && y->count[0] + y->count[1] == 1) {
-        y->count[b->side] = 0;
-        x->count[b->side] = 1;
-        b->row = a->row;
-        a->renamed = b->renamed = true;
     }
 }
 
@@ -342,12 +284,42 @@ static void match_renamed(struct arena *a, struct match_work *w)
         }
     }
     sort_merge(order, order + w->count, n, match_compare_code, w);
-    match_look_up(w, order, n);
-    for (uint32_t i = 0, next; i < n; i = next) {
-        for (next = i + 1; next < n && match_compare_codes(&w->items[order[i]], &w->items[order[next]]) == 0; next++) {
-            continue;
+
+    /* Items are looked up in the symbol tables of both sides. */
+    for (uint32_t s = 0; s < 2; s++) {
+        const struct diff_side *side = w->sides[s];
+        for (uint32_t b = 0; b < side->build_count; b++) {
+            const struct object *o = side->objects[b];
+            struct match_item like = {.side = s};
+            match_name_object(side, b, w->programs[s], &like);
+            for (uint32_t i = 0; o != NULL && i < o->symbol_count; i++) {
+                const struct object_symbol *symbol = &o->symbols[i];
+                if (symbol->type == OBJECT_TYPE_FUNCTION || symbol->type == OBJECT_TYPE_IFUNC) {
+                    like.name = object_name(o, symbol->name);
+                    like.name_length = clone_base(like.name);
+                    like.file = object_name(o, symbol->file);
+                    like.hash = match_hash(&like);
+                    like.code = symbol->code;
+                    match_symbol(w, &like, symbol->address, order, n);
+                }
+            }
         }
-        match_join(w, order + i, next - i, rows);
+    }
+
+    /* Of the items of one code, a row of A and one of B become one. */
+    for (uint32_t i = 0, next; i < n; i = next) {
+        struct match_item *x = &w->items[order[i]], *y = x;
+        for (next = i + 1; next < n && match_compare_codes(x, &w->items[order[next]]) == 0; next++) {
+            y = &w->items[order[next]];
+        }
+        struct match_sides *to = &rows[x->row], *from = &rows[y->row];
+        if (next - i == 2 && x->side != y->side && !x->idle && !y->idle && !x->common_code && !y->common_code &&
+            to->count[0] + to->count[1] == 1 && from->count[0] + from->count[1] == 1) {
+            from->count[y->side] = 0;
+            to->count[y->side] = 1;
+            y->row = x->row;
+            x->renamed = y->renamed = true;
+        }
     }
     for (uint32_t r = 0; r < w->out->row_count; r++) {
         rows[r].number = used;
@@ -359,7 +331,8 @@ static void match_renamed(struct arena *a, struct match_work *w)
     w->out->row_count = used;
 }
 
-/* Has the object of this name on a side inlined the function? except: a build that is not looked at, or NULL. */
+/* Returns whether the object of this name on a side has inlined the function. except: a build that is not looked at, or
+ * NULL. */
 static bool match_has_inlined(const struct match_work *w, const struct match_item *item, uint32_t s, const char *except)
 {
     const struct diff_side *side = w->sides[s];
@@ -376,12 +349,6 @@ static bool match_has_inlined(const struct match_work *w, const struct match_ite
     return false;
 }
 
-/* And on the other side? One build has inlined the same on both sides. */
-static bool match_is_inlined(const struct match_work *w, const struct match_item *item)
-{
-    return match_has_inlined(w, item, 1 - item->side, w->sides[item->side]->builds[match_function(w, item)->build]);
-}
-
 bool diff_match_has_inlined(const struct diff_match *m, const struct diff_side *const sides[2],
                             const char *const programs[2], uint32_t row, uint32_t side)
 {
@@ -390,35 +357,6 @@ bool diff_match_has_inlined(const struct diff_match *m, const struct diff_side *
     struct match_item item;
     match_make_item(&w, from, m->member[from][m->rows[row].first[from]], &item);
     return match_has_inlined(&w, &item, side, NULL);
-}
-
-/* The members of each row, by a counting sort. */
-static void match_list(struct arena *a, struct match_work *w)
-{
-    struct diff_match *out = w->out;
-    out->rows = ARENA_ARRAY(a, (size_t)out->row_count + 1, struct diff_row);
-    for (uint32_t s = 0; s < 2; s++) {
-        out->member[s] = ARENA_ARRAY(a, w->sides[s]->function_count, uint32_t);
-        out->row_of[s] = ARENA_ARRAY(a, w->sides[s]->function_count, uint32_t);
-    }
-    for (uint32_t i = 0; i < w->count; i++) {
-        out->rows[w->items[i].row].count[w->items[i].side]++;
-    }
-    for (uint32_t r = 1; r < out->row_count; r++) {
-        for (uint32_t s = 0; s < 2; s++) {
-            out->rows[r].first[s] = out->rows[r - 1].first[s] + out->rows[r - 1].count[s];
-        }
-    }
-    uint32_t *filled = ARENA_ARRAY(a, (size_t)out->row_count * 2, uint32_t);
-    for (uint32_t i = 0; i < w->count; i++) { /* by side and function: members ascend */
-        const struct match_item *item = &w->items[i];
-        struct diff_row *row = &out->rows[item->row];
-        row->renamed |= item->renamed;
-        row->idle |= row->count[1 - item->side] == 0 && item->idle;
-        row->inlined |= row->count[1 - item->side] == 0 && match_is_inlined(w, item);
-        out->member[item->side][row->first[item->side] + filled[item->row * 2 + item->side]++] = item->function;
-        out->row_of[item->side][item->function] = item->row;
-    }
 }
 
 void diff_match_make(struct arena *a, const struct diff_side *const sides[2], const char *const programs[2],
@@ -444,5 +382,34 @@ void diff_match_make(struct arena *a, const struct diff_side *const sides[2], co
         match_name(&w, i, next);
     }
     match_renamed(a, &w);
-    match_list(a, &w);
+
+    /* The members of each row, by a counting sort. */
+    out->rows = ARENA_ARRAY(a, (size_t)out->row_count + 1, struct diff_row);
+    for (uint32_t s = 0; s < 2; s++) {
+        out->member[s] = ARENA_ARRAY(a, sides[s]->function_count, uint32_t);
+        out->row_of[s] = ARENA_ARRAY(a, sides[s]->function_count, uint32_t);
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        out->rows[w.items[i].row].count[w.items[i].side]++;
+    }
+    for (uint32_t r = 1; r < out->row_count; r++) {
+        for (uint32_t s = 0; s < 2; s++) {
+            out->rows[r].first[s] = out->rows[r - 1].first[s] + out->rows[r - 1].count[s];
+        }
+    }
+    uint32_t *filled = ARENA_ARRAY(a, (size_t)out->row_count * 2, uint32_t);
+    for (uint32_t i = 0; i < n; i++) { /* by side and function: members ascend */
+        const struct match_item *item = &w.items[i];
+        const uint32_t s = item->side;
+        struct diff_row *row = &out->rows[item->row];
+        row->renamed |= item->renamed;
+        if (row->count[1 - s] == 0) {
+            /* One build has inlined the same on both sides. */
+            const char *own = sides[s]->builds[match_function(&w, item)->build];
+            row->idle |= item->idle;
+            row->inlined |= match_has_inlined(&w, item, 1 - s, own);
+        }
+        out->member[s][row->first[s] + filled[item->row * 2 + s]++] = item->function;
+        out->row_of[s][item->function] = item->row;
+    }
 }

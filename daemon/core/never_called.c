@@ -36,20 +36,14 @@ static bool never_is_whole(const struct never_row *row)
     return !row->entered_elsewhere && !row->inlined;
 }
 
-/* A function that was split: what is not in this part was inlined. */
-static bool never_is_part(const char *raw)
-{
-    return strstr(raw + clone_base(raw), ".part") != NULL;
-}
-
 /* One name and file: a row of those that were not entered, if there are any. */
 static void never_add(const struct never_work *w, const uint32_t *order, uint32_t n, struct never_called *out)
 {
     struct never_row row = {.function = NULL};
-    bool only_parts = true;
+    bool only_parts = true; /* the function was split: what is not in this part was inlined */
     for (uint32_t i = 0; i < n; i++) {
         const struct report_function *f = w->items[order[i]];
-        only_parts = only_parts && never_is_part(f->raw);
+        only_parts = only_parts && strstr(f->raw + clone_base(f->raw), ".part") != NULL;
         if (order[i] >= w->idle) {
             row.entered_elsewhere = true;
             continue;
@@ -76,20 +70,6 @@ static int never_compare_rows(const void *context, uint32_t x, uint32_t y)
     }
     return a->bytes != b->bytes ? compare_u64(b->bytes, a->bytes)
                                 : compare_u64(a->function->address, b->function->address);
-}
-
-static void never_sort(struct arena *a, struct never_called *out)
-{
-    struct never_row *sorted = ARENA_ARRAY(a, out->count, struct never_row);
-    uint32_t *order = ARENA_ARRAY(a, (size_t)out->count * 2, uint32_t);
-    for (uint32_t i = 0; i < out->count; i++) {
-        order[i] = i;
-    }
-    sort_merge(order, order + out->count, out->count, never_compare_rows, out->rows);
-    for (uint32_t i = 0; i < out->count; i++) {
-        sorted[i] = out->rows[order[i]];
-    }
-    out->rows = sorted;
 }
 
 void never_called_make(struct arena *a, const struct report *r, const char *build_id, const struct object *o,
@@ -130,5 +110,14 @@ void never_called_make(struct arena *a, const struct report *r, const char *buil
         }
         never_add(&w, order + i, next - i, out);
     }
-    never_sort(a, out);
+
+    struct never_row *sorted = ARENA_ARRAY(a, out->count, struct never_row);
+    for (uint32_t i = 0; i < out->count; i++) {
+        order[i] = i;
+    }
+    sort_merge(order, order + out->count, out->count, never_compare_rows, out->rows);
+    for (uint32_t i = 0; i < out->count; i++) {
+        sorted[i] = out->rows[order[i]];
+    }
+    out->rows = sorted;
 }

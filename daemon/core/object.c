@@ -97,38 +97,10 @@ bool object_has_inlined(const struct object *o, const char *name, size_t n)
     return found;
 }
 
-static bool same_text(const struct object *a, uint32_t x, const struct object *b, uint32_t y)
+static uint64_t hash_symbol(const void *context, uint32_t i)
 {
-    return strcmp(object_name(a, x), object_name(b, y)) == 0;
-}
-
-static bool same_file(const struct object *a, const struct object *b)
-{
-    return strcmp(a->id.text, b->id.text) == 0 && a->machine == b->machine && a->bits == b->bits &&
-           a->big_endian == b->big_endian && a->position_independent == b->position_independent;
-}
-
-static uint64_t hash_symbol(const struct object *o, uint32_t i)
-{
+    const struct object *o = context;
     return table_hash_text(object_name(o, o->symbols[i].name), 0, o->symbols[i].address);
-}
-
-static uint64_t hash_row(const void *context, uint32_t index)
-{
-    return hash_symbol(context, index);
-}
-
-/* Has the other object this symbol of o? */
-static bool has_symbol(const struct table *t, const struct object *other, const struct object *o, uint32_t i)
-{
-    bool found = false;
-    uint32_t slot = table_slot(t, hash_symbol(o, i));
-    for (; t->slots[slot] != 0 && !found; slot = (slot + 1) & t->mask) {
-        const struct object_symbol *s = &other->symbols[t->slots[slot] - 1];
-        found = s->address == o->symbols[i].address && s->size == o->symbols[i].size &&
-                same_text(other, s->name, o, o->symbols[i].name);
-    }
-    return found;
 }
 
 static uint32_t count_files(const struct object *o)
@@ -159,26 +131,31 @@ static bool same_code(const struct object *a, const struct object *b)
     return true;
 }
 
-static bool has_fewer_parts(const struct object *o, const struct object *more)
-{
-    return o->line_count <= more->line_count && o->digest_count <= more->digest_count &&
-           o->inlined_count <= more->inlined_count && o->instruction_count <= more->instruction_count &&
-           o->arc_count <= more->arc_count && o->plt_count <= more->plt_count &&
-           o->knows_returns <= more->knows_returns && o->knows_inlined <= more->knows_inlined &&
-           o->has_names <= more->has_names && count_files(o) <= count_files(more);
-}
-
 enum profd_status object_compare_content(const struct object *o, const struct object *more, struct arena *scratch,
                                          bool *adds, struct profd_error *e)
 {
     ARENA_BOUNDARY(scratch, profd_no_memory(e));
     struct table t = {.slots = NULL};
-    bool held = same_file(o, more) && same_code(o, more) && has_fewer_parts(o, more);
+    bool held = strcmp(o->id.text, more->id.text) == 0 && o->machine == more->machine && o->bits == more->bits &&
+                o->big_endian == more->big_endian && o->position_independent == more->position_independent &&
+                same_code(o, more) && o->line_count <= more->line_count && o->digest_count <= more->digest_count &&
+                o->inlined_count <= more->inlined_count && o->instruction_count <= more->instruction_count &&
+                o->arc_count <= more->arc_count && o->plt_count <= more->plt_count &&
+                o->knows_returns <= more->knows_returns && o->knows_inlined <= more->knows_inlined &&
+                o->has_names <= more->has_names && count_files(o) <= count_files(more) &&
+                (o->symbol_count == 0 || more->symbol_count > 0);
     for (uint32_t i = 0; i < more->symbol_count && held; i++) {
-        table_add(&t, scratch, hash_row, more);
+        table_add(&t, scratch, hash_symbol, more);
     }
     for (uint32_t i = 0; i < o->symbol_count && held; i++) {
-        held = more->symbol_count > 0 && has_symbol(&t, more, o, i);
+        const struct object_symbol *symbol = &o->symbols[i];
+        held = false;
+        for (uint32_t slot = table_slot(&t, hash_symbol(o, i)); t.slots[slot] != 0 && !held;
+             slot = (slot + 1) & t.mask) {
+            const struct object_symbol *s = &more->symbols[t.slots[slot] - 1];
+            held = s->address == symbol->address && s->size == symbol->size &&
+                   strcmp(object_name(more, s->name), object_name(o, symbol->name)) == 0;
+        }
     }
     *adds = !held;
     return PROFD_OK;

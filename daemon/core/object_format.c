@@ -67,40 +67,11 @@ static void object_put_head(struct buffer *b, const struct object *o)
     object_put_text(b, o->names, o->name_bytes);
 }
 
-static void object_put_symbols(struct buffer *b, const struct object *o)
-{
-    object_put(b, o->symbol_count);
-    struct object_symbol last = {0};
-    for (uint32_t i = 0; i < o->symbol_count; i++) {
-        const struct object_symbol *s = &o->symbols[i];
-        object_put_difference(b, s->address, last.address);
-        object_put(b, s->size);
-        object_put_difference(b, s->name, last.name);
-        object_put_difference(b, s->demangled, s->name);
-        object_put_difference(b, s->file, last.file);
-        object_put(b, s->line);
-        object_put(b, (uint64_t)s->bind | (uint64_t)s->type << 2 | (uint64_t)s->flags << 5);
-        last = *s;
-    }
-}
-
 static void object_put_addresses(struct buffer *b, const uint64_t *addresses, uint32_t n)
 {
     object_put(b, n);
     for (uint32_t i = 0; i < n; i++) {
         object_put(b, addresses[i] - (i > 0 ? addresses[i - 1] : 0));
-    }
-}
-
-static void object_put_code(struct buffer *b, const struct object *o)
-{
-    for (uint32_t i = 0; i < o->symbol_count; i++) {
-        object_put(b, o->knows_returns ? o->symbols[i].code : 0);
-    }
-    object_put(b, o->knows_inlined);
-    object_put(b, o->inlined_count);
-    for (uint32_t i = 0; i < o->inlined_count; i++) {
-        object_put_difference(b, o->inlined[i], i > 0 ? o->inlined[i - 1] : 0);
     }
 }
 
@@ -124,67 +95,67 @@ static void object_put_lines(struct buffer *b, const struct object *o)
     buffer_done(&rows);
 }
 
-static void object_put_digests(struct buffer *b, const struct object *o)
-{
-    object_put(b, o->digest_count);
-    for (uint32_t i = 0; i < o->digest_count; i++) {
-        object_put_difference(b, o->digests[i].file, i > 0 ? o->digests[i - 1].file : 0);
-        buffer_add(b, o->digests[i].md5, OBJECT_DIGEST_BYTES);
-    }
-}
-
-static void object_put_instructions(struct buffer *b, const struct object *o)
-{
-    object_put_text(b, o->instruction_count > 0 ? o->instruction_texts : "",
-                    o->instruction_count > 0 ? o->instruction_text_bytes : 1);
-    object_put(b, o->instruction_count);
-    object_put_text(b, (const char *)o->instruction_bytes, o->instruction_size);
-}
-
-static void object_put_rest(struct buffer *b, const struct object *o)
-{
-    object_put(b, o->range_count);
-    for (uint32_t i = 0; i < o->range_count; i++) {
-        object_put(b, o->ranges[i].kind);
-        object_put(b, o->ranges[i].low);
-        object_put(b, o->ranges[i].high - o->ranges[i].low);
-    }
-    object_put(b, o->plt_count);
-    uint64_t last = 0;
-    for (uint32_t i = 0; i < o->plt_count; i++) {
-        object_put(b, o->plt[i].address - last);
-        object_put(b, o->plt[i].size);
-        object_put(b, o->plt[i].import);
-        last = o->plt[i].address;
-    }
-    object_put(b, o->arc_count);
-    last = 0;
-    for (uint32_t i = 0; i < o->arc_count; i++) {
-        const struct object_arc *arc = &o->arcs[i];
-        object_put(b, arc->from - last);
-        object_put(b, (uint64_t)arc->import << 1 | (arc->kind & 1u));
-        if (arc->import == 0) {
-            object_put_difference(b, arc->to, arc->from);
-        } else {
-            object_put(b, arc->to);
-        }
-        last = arc->from;
-    }
-    object_put_addresses(b, o->returns, o->knows_returns ? o->return_count : 0);
-    object_put_addresses(b, o->signal_returns, o->knows_returns ? o->signal_return_count : 0);
-}
-
 enum profd_status object_encode(const struct object *o, uint8_t **out, size_t *out_size, struct profd_error *e)
 {
     struct buffer b;
     buffer_init(&b, SIZE_MAX);
     object_put_head(&b, o);
-    object_put_symbols(&b, o);
-    object_put_rest(&b, o);
-    object_put_code(&b, o);
+    object_put(&b, o->symbol_count);
+    struct object_symbol before = {0};
+    for (uint32_t i = 0; i < o->symbol_count; i++) {
+        const struct object_symbol *s = &o->symbols[i];
+        object_put_difference(&b, s->address, before.address);
+        object_put(&b, s->size);
+        object_put_difference(&b, s->name, before.name);
+        object_put_difference(&b, s->demangled, s->name);
+        object_put_difference(&b, s->file, before.file);
+        object_put(&b, s->line);
+        object_put(&b, (uint64_t)s->bind | (uint64_t)s->type << 2 | (uint64_t)s->flags << 5);
+        before = *s;
+    }
+    object_put(&b, o->range_count);
+    for (uint32_t i = 0; i < o->range_count; i++) {
+        object_put(&b, o->ranges[i].kind);
+        object_put(&b, o->ranges[i].low);
+        object_put(&b, o->ranges[i].high - o->ranges[i].low);
+    }
+    object_put(&b, o->plt_count);
+    uint64_t last = 0;
+    for (uint32_t i = 0; i < o->plt_count; i++) {
+        object_put(&b, o->plt[i].address - last);
+        object_put(&b, o->plt[i].size);
+        object_put(&b, o->plt[i].import);
+        last = o->plt[i].address;
+    }
+    object_put(&b, o->arc_count);
+    last = 0;
+    for (uint32_t i = 0; i < o->arc_count; i++) {
+        const struct object_arc *arc = &o->arcs[i];
+        object_put(&b, arc->from - last);
+        object_put(&b, (uint64_t)arc->import << 1 | (arc->kind & 1u));
+        object_put(&b, arc->import == 0 ? varint_zigzag(arc->to - arc->from) : arc->to);
+        last = arc->from;
+    }
+    object_put_addresses(&b, o->returns, o->knows_returns ? o->return_count : 0);
+    object_put_addresses(&b, o->signal_returns, o->knows_returns ? o->signal_return_count : 0);
+    for (uint32_t i = 0; i < o->symbol_count; i++) {
+        object_put(&b, o->knows_returns ? o->symbols[i].code : 0);
+    }
+    object_put(&b, o->knows_inlined);
+    object_put(&b, o->inlined_count);
+    for (uint32_t i = 0; i < o->inlined_count; i++) {
+        object_put_difference(&b, o->inlined[i], i > 0 ? o->inlined[i - 1] : 0);
+    }
     object_put_lines(&b, o);
-    object_put_digests(&b, o);
-    object_put_instructions(&b, o);
+    object_put(&b, o->digest_count);
+    for (uint32_t i = 0; i < o->digest_count; i++) {
+        object_put_difference(&b, o->digests[i].file, i > 0 ? o->digests[i - 1].file : 0);
+        buffer_add(&b, o->digests[i].md5, OBJECT_DIGEST_BYTES);
+    }
+    const bool instructions = o->instruction_count > 0;
+    object_put_text(&b, instructions ? o->instruction_texts : "", instructions ? o->instruction_text_bytes : 1);
+    object_put(&b, o->instruction_count);
+    object_put_text(&b, (const char *)o->instruction_bytes, o->instruction_size);
     if (b.failed) {
         buffer_done(&b);
         return profd_error_set(e, PROFD_NO_MEMORY, "no memory to encode the object %s", o->id.text);
@@ -264,29 +235,6 @@ static char *object_get_text(struct object_reader *r, uint64_t limit, const char
     return text;
 }
 
-static void object_get_identity(struct object_reader *r, struct object *o)
-{
-    size_t size = 0;
-    const char *text = object_get_text(r, BUILDID_TEXT_SIZE - 1, "length of the id", &size);
-    if (text == NULL) {
-        return;
-    }
-    enum profd_status status = buildid_parse(text, size, &o->id, r->error);
-    if (status != PROFD_OK || strcmp(o->id.text, text) != 0) {
-        object_fail(r, "id of length", size, "not a build-id in lower case");
-        return;
-    }
-    text = object_get_text(r, sizeof o->variant - 1, "length of the variant", &size);
-    if (text == NULL) {
-        return;
-    }
-    if (size != sizeof o->variant - 1 || strspn(text, "0123456789abcdef") != size) {
-        object_fail(r, "variant of length", size, "must be 64 lowercase hexadecimal digits");
-        return;
-    }
-    memcpy(o->variant, text, size);
-}
-
 /* Strings of at most limit bytes together, each up to its NUL; the first one is empty, and none is longer than most. */
 static const char *object_get_strings(struct object_reader *r, uint64_t limit, size_t most, const char *what,
                                       uint32_t *bytes)
@@ -323,7 +271,17 @@ static void object_get_head(struct object_reader *r, struct object *o)
     if (version != OBJECT_VERSION) {
         object_fail(r, "version", version, "must be 1");
     }
-    object_get_identity(r, o);
+    size_t size = 0;
+    const char *text = object_get_text(r, BUILDID_TEXT_SIZE - 1, "length of the id", &size);
+    if (text != NULL && (buildid_parse(text, size, &o->id, r->error) != PROFD_OK || strcmp(o->id.text, text) != 0)) {
+        object_fail(r, "id of length", size, "not a build-id in lower case");
+    }
+    text = object_get_text(r, sizeof o->variant - 1, "length of the variant", &size);
+    if (text != NULL && (size != sizeof o->variant - 1 || strspn(text, "0123456789abcdef") != size)) {
+        object_fail(r, "variant of length", size, "must be 64 lowercase hexadecimal digits");
+    } else if (text != NULL) {
+        memcpy(o->variant, text, size);
+    }
     o->machine = (uint16_t)object_get_up_to(r, UINT16_MAX, "machine");
     o->bits = (uint8_t)object_get_up_to(r, 64, "bits");
     if (r->failed == PROFD_OK && o->bits != 32 && o->bits != 64) {
@@ -339,7 +297,6 @@ static void object_get_head(struct object_reader *r, struct object *o)
     o->knows_returns = (flags & OBJECT_FLAG_KNOWS_RETURNS) != 0;
     o->executable_start = object_get(r);
     o->etext = object_get(r);
-    size_t size = 0;
     char *note = object_get_text(r, LIMIT_SYMBOL_NAME, "length of the note", &size);
     if (note != NULL) {
         utf8_scrub(note); /* it goes to terminals and logs */
@@ -383,62 +340,6 @@ static void object_get_symbols(struct object_reader *r, struct object *o)
     }
 }
 
-static void object_get_ranges(struct object_reader *r, struct object *o)
-{
-    o->range_count = object_get_count(r, LIMIT_SECTIONS, OBJECT_RANGE_BYTES, "ranges");
-    o->ranges = object_take(r, o->range_count, sizeof *o->ranges);
-    for (uint32_t i = 0; i < o->range_count && r->failed == PROFD_OK; i++) {
-        struct object_range *range = &o->ranges[i];
-        range->kind = (uint8_t)object_get_up_to(r, OBJECT_RANGE_SEGMENT, "kind of a range");
-        range->low = object_get(r);
-        uint64_t size = object_get(r);
-        if (__builtin_add_overflow(range->low, size, &range->high)) {
-            object_fail(r, "range of size", size, "ends behind the last address");
-        }
-        if (i > 0 && (range[-1].kind > range->kind || (range[-1].kind == range->kind && range[-1].low > range->low))) {
-            object_fail(r, "range at", range->low, "ranges must ascend by kind and address");
-        }
-    }
-}
-
-static void object_get_plt(struct object_reader *r, struct object *o)
-{
-    o->plt_count = object_get_count(r, LIMIT_SYMBOLS, OBJECT_PLT_BYTES, "PLT slots");
-    o->plt = object_take(r, o->plt_count, sizeof *o->plt);
-    uint64_t last = 0;
-    for (uint32_t i = 0; i < o->plt_count && r->failed == PROFD_OK; i++) {
-        if (__builtin_add_overflow(last, object_get(r), &last)) {
-            object_fail(r, "PLT slot", i, "behind the last address");
-        }
-        o->plt[i].address = last;
-        o->plt[i].size = (uint32_t)object_get_up_to(r, UINT32_MAX, "size of a PLT slot");
-        o->plt[i].import =
-            (uint32_t)object_get_up_to(r, o->name_bytes == 0 ? 0 : o->name_bytes - 1, "import at offset");
-    }
-}
-
-static void object_get_arcs(struct object_reader *r, struct object *o)
-{
-    o->arc_count = object_get_count(r, LIMIT_STATIC_ARCS, OBJECT_ARC_BYTES, "static arcs");
-    o->arcs = object_take(r, o->arc_count, sizeof *o->arcs);
-    uint64_t last = 0;
-    for (uint32_t i = 0; i < o->arc_count && r->failed == PROFD_OK; i++) {
-        struct object_arc *arc = &o->arcs[i];
-        if (__builtin_add_overflow(last, object_get(r), &last)) {
-            object_fail(r, "static arc", i, "behind the last address");
-        }
-        arc->from = last;
-        uint64_t import = object_get_up_to(r, 2 * (uint64_t)o->name_bytes + 1, "import and kind of a static arc");
-        arc->kind = (uint8_t)(import & 1);
-        arc->import = (uint32_t)(import >> 1);
-        if (arc->import >= o->name_bytes) {
-            object_fail(r, "import at offset", arc->import, "outside the names");
-        }
-        uint64_t to = object_get(r);
-        arc->to = arc->import == 0 ? arc->from + varint_unzigzag(to) : to;
-    }
-}
-
 /* Ascending addresses. */
 static uint64_t *object_get_addresses(struct object_reader *r, uint32_t *count, const char *what)
 {
@@ -455,8 +356,55 @@ static uint64_t *object_get_addresses(struct object_reader *r, uint32_t *count, 
 
 #define OBJECT_CODE_MOST ((UINT64_C(1) << 56) - 1)
 
+/* Ranges, PLT slots, and the calls of the machine code. */
 static void object_get_code(struct object_reader *r, struct object *o)
 {
+    o->range_count = object_get_count(r, LIMIT_SECTIONS, OBJECT_RANGE_BYTES, "ranges");
+    o->ranges = object_take(r, o->range_count, sizeof *o->ranges);
+    for (uint32_t i = 0; i < o->range_count && r->failed == PROFD_OK; i++) {
+        struct object_range *range = &o->ranges[i];
+        range->kind = (uint8_t)object_get_up_to(r, OBJECT_RANGE_SEGMENT, "kind of a range");
+        range->low = object_get(r);
+        uint64_t size = object_get(r);
+        if (__builtin_add_overflow(range->low, size, &range->high)) {
+            object_fail(r, "range of size", size, "ends behind the last address");
+        }
+        if (i > 0 && (range[-1].kind > range->kind || (range[-1].kind == range->kind && range[-1].low > range->low))) {
+            object_fail(r, "range at", range->low, "ranges must ascend by kind and address");
+        }
+    }
+    o->plt_count = object_get_count(r, LIMIT_SYMBOLS, OBJECT_PLT_BYTES, "PLT slots");
+    o->plt = object_take(r, o->plt_count, sizeof *o->plt);
+    uint64_t last = 0;
+    for (uint32_t i = 0; i < o->plt_count && r->failed == PROFD_OK; i++) {
+        if (__builtin_add_overflow(last, object_get(r), &last)) {
+            object_fail(r, "PLT slot", i, "behind the last address");
+        }
+        o->plt[i].address = last;
+        o->plt[i].size = (uint32_t)object_get_up_to(r, UINT32_MAX, "size of a PLT slot");
+        o->plt[i].import =
+            (uint32_t)object_get_up_to(r, o->name_bytes == 0 ? 0 : o->name_bytes - 1, "import at offset");
+    }
+    o->arc_count = object_get_count(r, LIMIT_STATIC_ARCS, OBJECT_ARC_BYTES, "static arcs");
+    o->arcs = object_take(r, o->arc_count, sizeof *o->arcs);
+    last = 0;
+    for (uint32_t i = 0; i < o->arc_count && r->failed == PROFD_OK; i++) {
+        struct object_arc *arc = &o->arcs[i];
+        if (__builtin_add_overflow(last, object_get(r), &last)) {
+            object_fail(r, "static arc", i, "behind the last address");
+        }
+        arc->from = last;
+        uint64_t import = object_get_up_to(r, 2 * (uint64_t)o->name_bytes + 1, "import and kind of a static arc");
+        arc->kind = (uint8_t)(import & 1);
+        arc->import = (uint32_t)(import >> 1);
+        if (arc->import >= o->name_bytes) {
+            object_fail(r, "import at offset", arc->import, "outside the names");
+        }
+        uint64_t to = object_get(r);
+        arc->to = arc->import == 0 ? arc->from + varint_unzigzag(to) : to;
+    }
+    o->returns = object_get_addresses(r, &o->return_count, "return addresses");
+    o->signal_returns = object_get_addresses(r, &o->signal_return_count, "signal returns");
     for (uint32_t i = 0; i < o->symbol_count && r->failed == PROFD_OK; i++) {
         o->symbols[i].code = object_get_up_to(r, OBJECT_CODE_MOST, "code of a symbol");
     }
@@ -468,7 +416,7 @@ static void object_get_code(struct object_reader *r, struct object *o)
     }
 }
 
-/* Copy of n bytes, of which the caller knows that they follow. */
+/* A copy of n bytes; the caller has checked that they follow. */
 static const uint8_t *object_get_bytes(struct object_reader *r, size_t n)
 {
     uint8_t *bytes = object_take(r, (uint32_t)n, 1);
@@ -479,7 +427,9 @@ static const uint8_t *object_get_bytes(struct object_reader *r, size_t n)
     return bytes;
 }
 
-static void object_get_lines(struct object_reader *r, struct object *o)
+/* Source lines, digests of source files, and instructions. Lines and instructions stay encoded until they are asked
+ * for. */
+static void object_get_source(struct object_reader *r, struct object *o)
 {
     o->line_count = object_get_count(r, LIMIT_LINES, OBJECT_LINE_BYTES, "source lines");
     o->line_size = object_get_up_to(r, (uint64_t)(r->end - r->at), "bytes of source lines");
@@ -492,10 +442,7 @@ static void object_get_lines(struct object_reader *r, struct object *o)
     }
     const uint8_t *bytes = object_get_bytes(r, o->line_size);
     o->line_bytes = o->line_count > 0 ? bytes : NULL;
-}
 
-static void object_get_digests(struct object_reader *r, struct object *o)
-{
     o->digest_count = object_get_count(r, LIMIT_LINES, OBJECT_FILE_BYTES, "digests of source files");
     o->digests = object_take(r, o->digest_count, sizeof *o->digests);
     for (uint32_t i = 0; i < o->digest_count && r->failed == PROFD_OK; i++) {
@@ -514,10 +461,7 @@ static void object_get_digests(struct object_reader *r, struct object *o)
             object_fail(r, "digest", i, "not behind the one before");
         }
     }
-}
 
-static void object_get_instructions(struct object_reader *r, struct object *o)
-{
     o->instruction_texts = object_get_strings(r, LIMIT_INSTRUCTION_TEXTS, LIMIT_INSTRUCTION_TEXT,
                                               "bytes of texts of instructions", &o->instruction_text_bytes);
     o->instruction_count = object_get_count(r, LIMIT_CODE_BYTES, OBJECT_INSTRUCTION_BYTES, "instructions");
@@ -538,15 +482,8 @@ enum profd_status object_decode(struct arena *a, const uint8_t *in, size_t n, st
     struct object *o = ARENA_NEW(a, struct object);
     object_get_head(&r, o);
     object_get_symbols(&r, o);
-    object_get_ranges(&r, o);
-    object_get_plt(&r, o);
-    object_get_arcs(&r, o);
-    o->returns = object_get_addresses(&r, &o->return_count, "return addresses");
-    o->signal_returns = object_get_addresses(&r, &o->signal_return_count, "signal returns");
     object_get_code(&r, o);
-    object_get_lines(&r, o);
-    object_get_digests(&r, o);
-    object_get_instructions(&r, o);
+    object_get_source(&r, o);
     if (r.failed == PROFD_OK && r.at != r.end) {
         object_fail(&r, "surplus bytes", (uint64_t)(r.end - r.at), "none may follow the last list");
     }
@@ -556,46 +493,33 @@ enum profd_status object_decode(struct arena *a, const uint8_t *in, size_t n, st
     return r.failed;
 }
 
-/* Reads one line behind *last. False if it breaks a rule. */
-static bool line_get(const struct object *o, const uint8_t **at, struct object_line *last)
-{
-    const uint8_t *end = o->line_bytes + o->line_size;
-    uint64_t step, size, file, line;
-    if (!varint_get(at, end, &step) || !varint_get(at, end, &size) || !varint_get(at, end, &file) ||
-        !varint_get(at, end, &line)) {
-        return false;
-    }
-    file = last->file + varint_unzigzag(file);
-    line = last->line + varint_unzigzag(line);
-    if (__builtin_add_overflow(last->low, step, &last->low) || __builtin_add_overflow(last->low, size, &last->high) ||
-        size == 0 || file >= o->name_bytes || line == 0 || line > UINT32_MAX) {
-        return false;
-    }
-    last->file = (uint32_t)file;
-    last->line = (uint32_t)line;
-    return true;
-}
-
 enum profd_status object_lines_find(const struct object *o, struct arena *a, uint64_t low, uint64_t high,
                                     struct object_line **out, uint32_t *count, struct profd_error *e)
 {
     ARENA_BOUNDARY(a, profd_no_memory(e));
     struct object_line *rows = NULL, last = {0};
-    const uint8_t *at = o->line_bytes;
+    const uint8_t *at = o->line_bytes, *end = at != NULL ? at + o->line_size : NULL;
     uint32_t n = 0, capacity = 0;
-    for (uint32_t i = 0; o->line_bytes != NULL && i < o->line_count; i++) {
-        if (!line_get(o, &at, &last)) {
+    for (uint32_t i = 0; at != NULL && i < o->line_count; i++) {
+        uint64_t step = 0, size = 0, file = 0, line = 0;
+        const bool whole = varint_get(&at, end, &step) && varint_get(&at, end, &size) && varint_get(&at, end, &file) &&
+                           varint_get(&at, end, &line);
+        file = last.file + varint_unzigzag(file);
+        line = last.line + varint_unzigzag(line);
+        if (!whole || __builtin_add_overflow(last.low, step, &last.low) ||
+            __builtin_add_overflow(last.low, size, &last.high) || size == 0 || file >= o->name_bytes || line == 0 ||
+            line > UINT32_MAX) {
             return profd_error_set(e, PROFD_MALFORMED, "object: source line %u of %u breaks the format's rules", i,
                                    o->line_count);
         }
-        if (last.high <= low || last.low >= high) {
-            continue;
+        last.file = (uint32_t)file;
+        last.line = (uint32_t)line;
+        if (last.high > low && last.low < high) {
+            rows = arena_extend(a, rows, n, &capacity, sizeof *rows);
+            rows[n++] = last;
         }
-        struct object_line *more = arena_extend(a, rows, n, &capacity, sizeof *rows);
-        rows = more;
-        rows[n++] = last;
     }
-    if (o->line_bytes != NULL && at != o->line_bytes + o->line_size) {
+    if (at != end) {
         return profd_error_set(e, PROFD_MALFORMED, "object: surplus bytes behind %u source lines", o->line_count);
     }
     *out = rows;
@@ -614,48 +538,34 @@ void object_instructions_add(struct buffer *rows, struct object_instruction *las
     *last = *i;
 }
 
-/* Reads one instruction behind *last. False if it breaks a rule. */
-static bool instruction_get(const struct object *o, const uint8_t **at, bool first, struct object_instruction *last)
-{
-    const uint8_t *end = o->instruction_bytes + o->instruction_size;
-    const uint64_t least = first ? 0 : last->size; /* instructions do not overlap */
-    uint64_t step, size, text, target = 0;
-    if (!varint_get(at, end, &step) || !varint_get(at, end, &size) || !varint_get(at, end, &text)) {
-        return false;
-    }
-    last->targeted = (text & 1) != 0;
-    text = last->text + varint_unzigzag(text >> 1);
-    if (step < least || size == 0 || size > UINT32_MAX || __builtin_add_overflow(last->address, step, &last->address) ||
-        last->address > UINT64_MAX - size || text >= o->instruction_text_bytes ||
-        (last->targeted && !varint_get(at, end, &target))) {
-        return false;
-    }
-    last->size = (uint32_t)size;
-    last->text = (uint32_t)text;
-    last->target = last->targeted ? last->address + varint_unzigzag(target) : 0;
-    return true;
-}
-
 enum profd_status object_instructions_find(const struct object *o, struct arena *a, uint64_t low, uint64_t high,
                                            struct object_instruction **out, uint32_t *count, struct profd_error *e)
 {
     ARENA_BOUNDARY(a, profd_no_memory(e));
     struct object_instruction *rows = NULL, last = {0};
-    const uint8_t *at = o->instruction_bytes;
+    const uint8_t *at = o->instruction_bytes, *end = o->instruction_count > 0 ? at + o->instruction_size : at;
     uint32_t n = 0, capacity = 0;
     for (uint32_t i = 0; i < o->instruction_count; i++) {
-        if (!instruction_get(o, &at, i == 0, &last)) {
+        const uint64_t least = i == 0 ? 0 : last.size; /* instructions do not overlap */
+        uint64_t step = 0, size = 0, text = 0, target = 0;
+        const bool whole = varint_get(&at, end, &step) && varint_get(&at, end, &size) && varint_get(&at, end, &text);
+        last.targeted = (text & 1) != 0;
+        text = last.text + varint_unzigzag(text >> 1);
+        if (!whole || step < least || size == 0 || size > UINT32_MAX ||
+            __builtin_add_overflow(last.address, step, &last.address) || last.address > UINT64_MAX - size ||
+            text >= o->instruction_text_bytes || (last.targeted && !varint_get(&at, end, &target))) {
             return profd_error_set(e, PROFD_MALFORMED, "object: instruction %u of %u breaks the format's rules", i,
                                    o->instruction_count);
         }
-        if (last.address < low || last.address >= high) {
-            continue;
+        last.size = (uint32_t)size;
+        last.text = (uint32_t)text;
+        last.target = last.targeted ? last.address + varint_unzigzag(target) : 0;
+        if (last.address >= low && last.address < high) {
+            rows = arena_extend(a, rows, n, &capacity, sizeof *rows);
+            rows[n++] = last;
         }
-        struct object_instruction *more = arena_extend(a, rows, n, &capacity, sizeof *rows);
-        rows = more;
-        rows[n++] = last;
     }
-    if (o->instruction_count > 0 && at != o->instruction_bytes + o->instruction_size) {
+    if (at != end) {
         return profd_error_set(e, PROFD_MALFORMED, "object: surplus bytes behind %u instructions",
                                o->instruction_count);
     }

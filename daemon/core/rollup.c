@@ -62,31 +62,6 @@ static bool repeats(const struct counts *c)
     return false;
 }
 
-static void sort_histograms(const struct counts *c, uint64_t commit, struct counts *r)
-{
-    struct counts_histogram heads[64];
-    uint32_t order[128];
-    for (uint32_t i = 0; i < c->histogram_count; i++) {
-        heads[i] = (struct counts_histogram){.geometry = c->histograms[i].geometry, .order = {commit, i}};
-        order[i] = i;
-    }
-    sort_merge(order, order + 64, c->histogram_count, compare_heads, heads);
-    for (uint32_t i = 0; i < c->histogram_count; i++) {
-        const struct counts_histogram *from = &c->histograms[order[i]];
-        struct counts_histogram *h = &r->histograms[i];
-        *h = heads[order[i]];
-        h->first = r->bin_count;
-        h->used = from->used;
-        bool full = false, is_collector = collector_is_dimension(h->dimension);
-        for (uint32_t k = from->first; k < from->first + from->used; k++) {
-            r->bin_index[r->bin_count] = c->bin_index[k];
-            r->bin_ticks[r->bin_count] = 0;
-            sum_add(&r->bin_ticks[r->bin_count++], c->bin_ticks[k], is_collector ? &full : &r->saturated);
-        }
-    }
-    r->histogram_count = c->histogram_count;
-}
-
 /* The keys of an arc, the least important first. */
 static uint64_t arc_key(const void *context, uint32_t i, int key)
 {
@@ -143,13 +118,32 @@ static struct runs_run *take_run(struct runs *runs, uint32_t histograms, uint64_
  */
 static struct runs_run *sort_upload(struct runs *runs, const struct counts *c, uint64_t commit)
 {
+    struct counts_histogram heads[64];
+    uint32_t order[128];
     uint64_t bins = 0;
     for (uint32_t i = 0; i < c->histogram_count; i++) {
         bins += c->histograms[i].used;
+        heads[i] = (struct counts_histogram){.geometry = c->histograms[i].geometry, .order = {commit, i}};
+        order[i] = i;
     }
     struct runs_run *run = take_run(runs, c->histogram_count, bins, c->arc_count);
-    sort_arcs(runs, c, commit, &run->r);
-    sort_histograms(c, commit, &run->r);
+    struct counts *r = &run->r;
+    sort_arcs(runs, c, commit, r);
+    sort_merge(order, order + 64, c->histogram_count, compare_heads, heads);
+    for (uint32_t i = 0; i < c->histogram_count; i++) {
+        const struct counts_histogram *from = &c->histograms[order[i]];
+        struct counts_histogram *h = &r->histograms[i];
+        *h = heads[order[i]];
+        h->first = r->bin_count;
+        h->used = from->used;
+        bool full = false, is_collector = collector_is_dimension(h->dimension);
+        for (uint32_t k = from->first; k < from->first + from->used; k++) {
+            r->bin_index[r->bin_count] = c->bin_index[k];
+            r->bin_ticks[r->bin_count] = 0;
+            sum_add(&r->bin_ticks[r->bin_count++], c->bin_ticks[k], is_collector ? &full : &r->saturated);
+        }
+    }
+    r->histogram_count = c->histogram_count;
     return run;
 }
 
@@ -200,36 +194,16 @@ static uint32_t map_build(const struct map *m, uint32_t build)
     return build == COUNTS_NOWHERE ? COUNTS_NOWHERE : m->map[build];
 }
 
-/* The target of a histogram; COUNTS_NOWHERE if it is left out. The collector's counters describe whole processes: they
- * stay with the first remaining build. */
-static uint32_t map_histogram(const struct map *m, const struct counts_histogram *h)
-{
-    uint32_t to = m->map[h->build];
-    if (to == COUNTS_NOWHERE && collector_is_dimension(h->dimension)) {
-        for (uint32_t i = 0; i < m->builds && to == COUNTS_NOWHERE; i++) {
-            to = m->map[i];
-        }
-    }
-    return to;
-}
-
-/* Order by new numbers is order by old ones, and nothing is left out. */
-static bool map_ascends(const struct map *m)
-{
-    for (uint32_t i = 0; i < m->builds; i++) {
-        if (m->map[i] == COUNTS_NOWHERE || (i > 0 && m->map[i] <= m->map[i - 1])) {
-            return false;
-        }
-    }
-    return !m->alone;
-}
-
-/* Each histogram as a run of its own: merging puts them in order, and together where two builds became one. */
+/* Each histogram as a run of its own: merging puts them in order, and together where two builds became one. The
+ * collector's counters describe whole processes: they stay with the first remaining build. */
 static void push_histograms(const struct map *m, struct runs *runs, struct runs_stack *stack, const struct counts *r)
 {
     for (uint32_t i = 0; i < r->histogram_count; i++) {
         const struct counts_histogram *h = &r->histograms[i];
-        uint32_t to = map_histogram(m, h);
+        uint32_t to = m->map[h->build];
+        for (uint32_t k = 0; k < m->builds && to == COUNTS_NOWHERE && collector_is_dimension(h->dimension); k++) {
+            to = m->map[k];
+        }
         if (to == COUNTS_NOWHERE) {
             continue;
         }
@@ -246,12 +220,13 @@ static void push_histograms(const struct map *m, struct runs *runs, struct runs_
     }
 }
 
-/* The arcs that stay, in their old order. */
-static uint32_t map_arcs(const struct map *m, const struct counts *r, struct counts *out)
+/* The arcs that stay, sorted by their new numbers. */
+static void push_arcs(const struct map *m, struct runs *runs, struct runs_stack *stack, const struct counts *r)
 {
-    uint32_t n = 0;
+    struct runs_run *mapped = take_run(runs, 0, 0, r->arc_count), *sorted = take_run(runs, 0, 0, r->arc_count);
+    struct counts *out = &mapped->r;
     for (uint32_t i = 0; i < r->arc_count; i++) {
-        uint32_t from = map_build(m, r->from_build[i]), to = map_build(m, r->to_build[i]);
+        const uint32_t from = map_build(m, r->from_build[i]), to = map_build(m, r->to_build[i]), n = out->arc_count;
         if (m->alone && from == COUNTS_NOWHERE && to == COUNTS_NOWHERE) {
             continue;
         }
@@ -261,17 +236,11 @@ static uint32_t map_arcs(const struct map *m, const struct counts *r, struct cou
         out->to[n] = m->alone && to == COUNTS_NOWHERE ? 0 : r->to[i];
         out->calls[n] = r->calls[i];
         out->commit[n] = r->commit[i];
-        out->rank[n++] = r->rank[i];
+        out->rank[n] = r->rank[i];
+        out->arc_count++;
     }
-    return n;
-}
-
-static void push_arcs(const struct map *m, struct runs *runs, struct runs_stack *stack, const struct counts *r)
-{
-    struct runs_run *mapped = take_run(runs, 0, 0, r->arc_count), *sorted = take_run(runs, 0, 0, r->arc_count);
-    mapped->r.arc_count = map_arcs(m, r, &mapped->r);
     sorted->r.saturated = r->saturated;
-    sort_arcs(runs, &mapped->r, 0, &sorted->r);
+    sort_arcs(runs, out, 0, &sorted->r);
     runs_give(runs, mapped);
     runs_push(runs, stack, sorted, true);
 }
@@ -334,42 +303,11 @@ static uint64_t counts_builds(const struct counts *c)
     return most;
 }
 
-static void sum_add_small(struct rollup_sum *s, const struct counts *c, uint32_t builds, uint64_t commit,
-                          uint32_t group)
-{
-    if (s->small[group] == NULL) {
-        s->small[group] = profile_sum_new(s->plain.arena);
-    }
-    /* A profile names its builds; here their positions are their names. */
-    while (s->builds[group] < builds) {
-        profile_sum_build(s->small[group], arena_format(s->plain.arena, "%u", s->builds[group]));
-        s->builds[group]++;
-    }
-    struct counts rows = *c; /* its trees are sorted already */
-    rows.tree_count = rows.node_count = 0;
-    profile_sum_add(s->small[group], &rows, s->identity, commit, false);
-}
-
-/* Sorted counts are a run as they are, but for the number of the upload. */
-static void sum_add_sorted(struct rollup_sum *s, const struct counts *c, uint64_t commit, uint32_t group)
-{
-    struct runs_run run = {.r = *c};
-    run.r.commit = ARENA_ARRAY(s->plain.arena, c->arc_count, uint64_t);
-    run.r.histograms = ARENA_ARRAY(s->plain.arena, c->histogram_count, struct counts_histogram);
-    for (uint32_t i = 0; i < c->arc_count; i++) {
-        run.r.commit[i] = commit;
-    }
-    for (uint32_t i = 0; i < c->histogram_count; i++) {
-        run.r.histograms[i] = c->histograms[i];
-        run.r.histograms[i].order.commit = commit;
-    }
-    runs_push(&s->plain, &s->groups[group], &run, false);
-}
-
 enum profd_status rollup_sum_add_upload(struct rollup_sum *s, const struct counts *c, uint64_t commit, uint32_t group,
                                         struct profd_error *e)
 {
-    ARENA_BOUNDARY(s->plain.arena, profd_no_memory(e));
+    struct arena *a = s->plain.arena;
+    ARENA_BOUNDARY(a, profd_no_memory(e));
     uint64_t builds = counts_builds(c);
     uint32_t g = s->spread.spread ? group : 0;
     if (g >= COUNTS_GROUPS) {
@@ -379,8 +317,18 @@ enum profd_status rollup_sum_add_upload(struct rollup_sum *s, const struct count
         return profd_error_set(e, PROFD_REFUSED, "an upload of build %llu: at most %u", (unsigned long long)builds,
                                LIMIT_BUILDS);
     }
-    if (c->sorted) {
-        sum_add_sorted(s, c, commit, g);
+    if (c->sorted) { /* a run as it is, but for the number of the upload */
+        struct runs_run run = {.r = *c};
+        run.r.commit = ARENA_ARRAY(a, c->arc_count, uint64_t);
+        run.r.histograms = ARENA_ARRAY(a, c->histogram_count, struct counts_histogram);
+        for (uint32_t i = 0; i < c->arc_count; i++) {
+            run.r.commit[i] = commit;
+        }
+        for (uint32_t i = 0; i < c->histogram_count; i++) {
+            run.r.histograms[i] = c->histograms[i];
+            run.r.histograms[i].order.commit = commit;
+        }
+        runs_push(&s->plain, &s->groups[g], &run, false);
         return PROFD_OK;
     }
     if (c->tree_count > 0) {
@@ -393,11 +341,20 @@ enum profd_status rollup_sum_add_upload(struct rollup_sum *s, const struct count
         run.r.node_address = c->node_address;
         runs_push(&s->plain, &s->groups[g], &run, false);
     }
-    if ((uint64_t)c->arc_count + c->bin_count <= ROLLUP_SMALL || repeats(c)) {
-        sum_add_small(s, c, (uint32_t)builds, commit, g);
-    } else {
+    if ((uint64_t)c->arc_count + c->bin_count > ROLLUP_SMALL && !repeats(c)) {
         runs_push(&s->plain, &s->groups[g], sort_upload(&s->plain, c, commit), true);
+        return PROFD_OK;
     }
+    if (s->small[g] == NULL) {
+        s->small[g] = profile_sum_new(a);
+    }
+    /* A profile names its builds; here their positions are their names. */
+    for (; s->builds[g] < builds; s->builds[g]++) {
+        profile_sum_build(s->small[g], arena_format(a, "%u", s->builds[g]));
+    }
+    struct counts rows = *c;
+    rows.tree_count = rows.node_count = 0;
+    profile_sum_add(s->small[g], &rows, s->identity, commit, false);
     return PROFD_OK;
 }
 
@@ -423,8 +380,12 @@ void rollup_sum_add_mapped(struct rollup_sum *s, const struct counts *r, const u
 {
     const struct map m = {map, builds, alone};
     struct runs_run rows = {.r = *r};
+    bool ascends = !alone; /* the order by new numbers is that by old ones, and nothing is left out */
     rows.r.tree_count = rows.r.node_count = 0;
-    if (!map_ascends(&m)) {
+    for (uint32_t i = 0; i < builds && ascends; i++) {
+        ascends = map[i] != COUNTS_NOWHERE && (i == 0 || map[i] > map[i - 1]);
+    }
+    if (!ascends) {
         push_histograms(&m, &s->spread, &s->sums, &rows.r);
         push_arcs(&m, &s->spread, &s->sums, &rows.r);
         return;
@@ -440,32 +401,23 @@ void rollup_sum_add_mapped(struct rollup_sum *s, const struct counts *r, const u
     runs_push(&s->spread, &s->sums, run, true);
 }
 
-/* What a group brought joins the sum, as the group's share. */
-static enum profd_status sum_close_group(struct rollup_sum *s, uint32_t group, struct profd_error *e)
-{
-    if (s->small[group]) {
-        /* The small uploads of a group join its large ones. */
-        struct profile *p;
-        TRY(profile_sum_finish(s->small[group], &p, e));
-        runs_push(&s->plain, &s->groups[group], run_of_profile(&s->plain, p), true);
-    }
-    if (s->groups[group].depth == 0) {
-        return PROFD_OK;
-    }
-    struct runs_run *run = runs_close(&s->plain, &s->groups[group]);
-    struct runs_run *shared = s->spread.spread ? runs_copy(&s->spread, run, group) : run;
-    runs_push(&s->spread, &s->sums, shared, shared != run);
-    runs_give(&s->plain, run);
-    return PROFD_OK;
-}
-
 enum profd_status rollup_sum_finish(struct rollup_sum *s, struct counts *out, struct counts_shares *spread,
                                     struct profd_error *e)
 {
     uint64_t ticks, calls;
     ARENA_BOUNDARY(s->plain.arena, profd_no_memory(e));
-    for (uint32_t g = 0; g < COUNTS_GROUPS; g++) {
-        TRY(sum_close_group(s, g, e));
+    for (uint32_t g = 0; g < COUNTS_GROUPS; g++) { /* what a group brought joins the sum, as the group's share */
+        if (s->small[g]) {
+            struct profile *p;
+            TRY(profile_sum_finish(s->small[g], &p, e));
+            runs_push(&s->plain, &s->groups[g], run_of_profile(&s->plain, p), true);
+        }
+        if (s->groups[g].depth > 0) {
+            struct runs_run *own = runs_close(&s->plain, &s->groups[g]);
+            struct runs_run *shared = s->spread.spread ? runs_copy(&s->spread, own, g) : own;
+            runs_push(&s->spread, &s->sums, shared, shared != own);
+            runs_give(&s->plain, own);
+        }
     }
     struct runs_run *run = runs_limit(&s->spread, runs_close(&s->spread, &s->sums));
     counts_totals(&run->r, &ticks, &calls);
@@ -511,26 +463,20 @@ void rollup_rank(struct counts *r, struct arena *a)
     }
 }
 
-/* How many clocks the trees of both have. */
-static uint32_t count_clocks(const struct counts *a, const struct counts *b)
-{
-    uint32_t n = 0;
-    for (uint32_t i = 0, k = 0; i < a->tree_count || k < b->tree_count; n++) {
-        const int order = i == a->tree_count   ? 1
-                          : k == b->tree_count ? -1
-                                               : counts_compare_clocks(&a->trees[i], &b->trees[k]);
-        i += order <= 0;
-        k += order >= 0;
-    }
-    return n;
-}
-
 enum profd_status rollup_grow(struct arena *scratch, const struct counts *old, const struct counts *more,
                               struct counts *out, struct profd_error *e)
 {
     ARENA_BOUNDARY(scratch, profd_no_memory(e));
     struct counts sum;
-    if (count_clocks(old, more) > LIMIT_STACK_TREES) {
+    uint32_t clocks = 0; /* of the trees of both */
+    for (uint32_t i = 0, k = 0; i < old->tree_count || k < more->tree_count; clocks++) {
+        const int order = i == old->tree_count    ? 1
+                          : k == more->tree_count ? -1
+                                                  : counts_compare_clocks(&old->trees[i], &more->trees[k]);
+        i += order <= 0;
+        k += order >= 0;
+    }
+    if (clocks > LIMIT_STACK_TREES) {
         return profd_error_set(e, PROFD_TOO_LARGE, "stacks of more than %u clocks", LIMIT_STACK_TREES);
     }
     arena_reset(scratch);
@@ -544,9 +490,13 @@ enum profd_status rollup_grow(struct arena *scratch, const struct counts *old, c
     return PROFD_OK;
 }
 
-static void make_histograms(const struct counts *r, struct arena *a, struct profile *p, bool *stopped)
+void rollup_make_profile(const struct counts *r, struct arena *a, struct profile *p)
 {
+    bool stopped = false;
+    p->ticks = p->calls = 0;
+    p->saturated = false;
     p->histograms = ARENA_ARRAY(a, r->histogram_count, struct profile_histogram);
+    p->histogram_count = r->histogram_count;
     for (uint32_t i = 0; i < r->histogram_count; i++) {
         const struct counts_histogram *from = &r->histograms[i];
         struct profile_histogram *h = &p->histograms[i];
@@ -556,19 +506,10 @@ static void make_histograms(const struct counts *r, struct arena *a, struct prof
                                         .ticks = r->bin_ticks + from->first,
                                         .order = from->order};
         for (uint32_t k = 0; k < h->used && !collector_is_dimension(h->dimension); k++) {
-            *stopped |= h->ticks[k] == SUM_MAX;
+            stopped |= h->ticks[k] == SUM_MAX;
             sum_add(&p->ticks, h->ticks[k], &p->saturated);
         }
     }
-    p->histogram_count = r->histogram_count;
-}
-
-void rollup_make_profile(const struct counts *r, struct arena *a, struct profile *p)
-{
-    bool stopped = false;
-    p->ticks = p->calls = 0;
-    p->saturated = false;
-    make_histograms(r, a, p, &stopped);
     p->arcs = ARENA_ARRAY(a, r->arc_count, struct profile_arc);
     for (uint32_t i = 0; i < r->arc_count; i++) {
         p->arcs[i] = (struct profile_arc){r->from_build[i], r->to_build[i], r->from[i],

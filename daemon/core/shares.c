@@ -9,39 +9,26 @@
 
 #define SECOND 1000000000u
 
-/* Ticks at a rate as nanoseconds, stopping at 2^63−1. rate is within limits.h, so nothing else can overflow. */
-static uint64_t to_nanoseconds(uint64_t ticks, uint32_t rate, bool *saturated)
-{
-    uint64_t whole;
-    if (__builtin_mul_overflow(ticks / rate, (uint64_t)SECOND, &whole)) {
-        *saturated = true;
-        return SUM_MAX;
-    }
-    sum_add(&whole, ticks % rate * SECOND / rate, saturated);
-    return whole;
-}
-
-static void share_add_bins(struct share *share, const uint64_t *ticks, uint32_t n, const char *dimension, uint32_t rate,
-                           bool *saturated)
-{
-    uint64_t sum = 0;
-    if (collector_is_dimension(dimension)) {
-        return;
-    }
-    for (uint32_t i = 0; i < n; i++) {
-        sum_add(&sum, ticks[i], saturated);
-    }
-    if (strcmp(dimension, "seconds") == 0) { /* ticks of anything else are not time */
-        sum_add(&share->nanoseconds, to_nanoseconds(sum, rate, saturated), saturated);
-    }
-}
-
 bool share_add_counts(struct share *shares, const struct counts *c)
 {
     bool saturated = false;
     for (uint32_t i = 0; i < c->histogram_count; i++) {
         const struct counts_histogram *h = &c->histograms[i];
-        share_add_bins(&shares[h->build], c->bin_ticks + h->first, h->used, h->dimension, h->rate, &saturated);
+        uint64_t ticks = 0, ns;
+        for (uint32_t k = 0; k < h->used && !collector_is_dimension(h->dimension); k++) {
+            sum_add(&ticks, c->bin_ticks[h->first + k], &saturated);
+        }
+        if (strcmp(h->dimension, "seconds") != 0) { /* ticks of anything else are not time */
+            continue;
+        }
+        /* The rate is within limits.h, so that nothing else can overflow. */
+        if (__builtin_mul_overflow(ticks / h->rate, (uint64_t)SECOND, &ns)) {
+            saturated = true;
+            ns = SUM_MAX;
+        } else {
+            sum_add(&ns, ticks % h->rate * SECOND / h->rate, &saturated);
+        }
+        sum_add(&shares[h->build].nanoseconds, ns, &saturated);
     }
     for (uint32_t i = 0; i < c->arc_count; i++) {
         if (c->to_build[i] != COUNTS_NOWHERE) {
@@ -85,33 +72,27 @@ static void shares_add_row(const struct shares_from *f, uint64_t *to, const uint
     }
 }
 
-static const struct profile_histogram *shares_find_histogram(const struct profile *p, const struct counts_geometry *g)
-{
-    uint32_t i;
-    SORT_SEARCH(i, 0, p->histogram_count, counts_compare_geometry(&p->histograms[i].geometry, g) < 0);
-    return i < p->histogram_count && counts_compare_geometry(&p->histograms[i].geometry, g) == 0 ? &p->histograms[i]
-                                                                                                 : NULL;
-}
-
-/* Both ascend by bin. */
+/* Adds the shares of a histogram's bins to the profile's histogram of its geometry; both ascend by bin. */
 static void shares_add_histogram(struct shares *s, const struct shares_from *f, const struct counts_histogram *from,
                                  uint32_t build)
 {
     const struct counts *r = f->r;
+    const struct profile *p = s->profile;
     struct counts_geometry geometry = from->geometry;
     geometry.build = build;
-    const struct profile_histogram *to = shares_find_histogram(s->profile, &geometry);
-    if (to == NULL) {
+    uint32_t at;
+    SORT_SEARCH(at, 0, p->histogram_count, counts_compare_geometry(&p->histograms[at].geometry, &geometry) < 0);
+    if (at == p->histogram_count || counts_compare_geometry(&p->histograms[at].geometry, &geometry) != 0) {
         return;
     }
-    uint64_t first = s->first[to - s->profile->histograms];
+    const struct profile_histogram *to = &p->histograms[at];
     for (uint32_t i = from->first, k = 0; i < from->first + from->used; i++) {
         while (k < to->used && to->index[k] < r->bin_index[i]) {
             k++;
         }
         if (k < to->used && to->index[k] == r->bin_index[i]) {
             const uint64_t *row = f->spread != NULL ? &f->spread->bins[(size_t)i * COUNTS_GROUPS] : NULL;
-            shares_add_row(f, &s->ticks[(first + k) * RANDOM_GROUPS], row, r->bin_ticks[i]);
+            shares_add_row(f, &s->ticks[(s->first[at] + k) * RANDOM_GROUPS], row, r->bin_ticks[i]);
         }
     }
 }
@@ -121,21 +102,6 @@ static int shares_compare_arcs(const struct profile_arc *a, const struct profile
 {
     const int order = compare_pairs(a->from_build, b->from_build, a->from, b->from);
     return order != 0 ? order : compare_pairs(a->to_build, b->to_build, a->to, b->to);
-}
-
-/* The arc of the profile; at first that at the cursor is tried, which is moved behind it. */
-static const struct profile_arc *shares_find_arc(const struct profile *p, const struct profile_arc *arc,
-                                                 uint32_t *cursor)
-{
-    uint32_t i = *cursor;
-    if (i >= p->arc_count || shares_compare_arcs(&p->arcs[i], arc) != 0) {
-        SORT_SEARCH(i, 0, p->arc_count, shares_compare_arcs(&p->arcs[i], arc) < 0);
-    }
-    if (i == p->arc_count || shares_compare_arcs(&p->arcs[i], arc) != 0) {
-        return NULL;
-    }
-    *cursor = i + 1;
-    return &p->arcs[i];
 }
 
 /* An end outside all builds keeps its address, unless it is outside because one build alone is wanted. */
@@ -171,19 +137,24 @@ void shares_add(struct shares *s, const struct counts *r, const struct counts_sh
                 const uint32_t *map, bool alone)
 {
     const struct shares_from f = {r, spread, group};
-    uint32_t cursor = 0;
+    const struct profile *p = s->profile;
     for (uint32_t i = 0; i < r->histogram_count; i++) {
         const struct counts_histogram *h = &r->histograms[i];
         if (!collector_is_dimension(h->dimension) && map[h->build] != COUNTS_NOWHERE) {
             shares_add_histogram(s, &f, h, map[h->build]);
         }
     }
+    uint32_t at = 0; /* arcs mostly come in the profile's order: the one behind the last is tried first */
     for (uint32_t i = 0; i < r->arc_count && (spread == NULL || s->calls != spread->arcs); i++) {
         const struct profile_arc arc = shares_arc(r, i, map, alone);
-        const struct profile_arc *to = shares_find_arc(s->profile, &arc, &cursor);
-        if (to != NULL) {
+        uint32_t to = at;
+        if (to >= p->arc_count || shares_compare_arcs(&p->arcs[to], &arc) != 0) {
+            SORT_SEARCH(to, 0, p->arc_count, shares_compare_arcs(&p->arcs[to], &arc) < 0);
+        }
+        if (to < p->arc_count && shares_compare_arcs(&p->arcs[to], &arc) == 0) {
             const uint64_t *row = spread != NULL ? &spread->arcs[(size_t)i * COUNTS_GROUPS] : NULL;
-            shares_add_row(&f, &s->calls[(size_t)(to - s->profile->arcs) * RANDOM_GROUPS], row, r->calls[i]);
+            shares_add_row(&f, &s->calls[(size_t)to * RANDOM_GROUPS], row, r->calls[i]);
+            at = to + 1;
         }
     }
 }

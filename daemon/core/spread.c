@@ -129,37 +129,22 @@ static double spread_sum(const double x[K])
     return s;
 }
 
-/* k/(k−1)·Σ(x_g − mean)². */
-static double between(const double x[K])
+bool spread_ratio(const double x[K], const double y[K], unsigned groups, struct spread_estimate *out)
 {
-    double mean = spread_sum(x) / K, squares = 0;
-    for (unsigned g = 0; g < K; g++) {
-        squares += (x[g] - mean) * (x[g] - mean);
-    }
-    return squares * K / (K - 1);
-}
-
-/* What each group's deviation from the ratio contributes to it; they add up to 0. False if the denominator is 0. */
-static bool residuals(const double x[K], const double y[K], double out[K], double *ratio)
-{
-    double denominator = spread_sum(y);
+    /* What each group's deviation from the ratio contributes to it; they add up to 0. */
+    double r[K], denominator = spread_sum(y), squares = 0;
     if (!(fabs(denominator) > 0)) {
         return false;
     }
-    *ratio = spread_sum(x) / denominator;
+    const double ratio = spread_sum(x) / denominator;
     for (unsigned g = 0; g < K; g++) {
-        out[g] = (x[g] - *ratio * y[g]) / denominator;
+        r[g] = (x[g] - ratio * y[g]) / denominator;
     }
-    return true;
-}
-
-bool spread_ratio(const double x[K], const double y[K], unsigned groups, struct spread_estimate *out)
-{
-    double r[K], ratio;
-    if (!residuals(x, y, r, &ratio)) {
-        return false;
+    const double mean = spread_sum(r) / K;
+    for (unsigned g = 0; g < K; g++) {
+        squares += (r[g] - mean) * (r[g] - mean);
     }
-    *out = (struct spread_estimate){ratio, between(r), groups};
+    *out = (struct spread_estimate){ratio, squares * K / (K - 1), groups};
     return true;
 }
 

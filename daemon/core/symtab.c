@@ -42,41 +42,22 @@ static bool symtab_rank_before(const struct object *o, uint32_t x, uint32_t y)
     return order != 0 ? order < 0 : x < y;
 }
 
-/* ARM's and RISC-V's marks of code and data ($x, $d, $t.12), and labels of the assembler. */
-static bool symtab_rank_is_mark(const char *name)
-{
-    return name[0] == '\0' || name[0] == '$' || (name[0] == '.' && name[1] == 'L');
-}
-
-static bool symtab_rank_is_bound(const char *name)
-{
-    static const char *const bounds[] = {"__executable_start", "etext", "_etext", "__etext"};
-    for (size_t i = 0; i < sizeof bounds / sizeof *bounds; i++) {
-        if (strcmp(name, bounds[i]) == 0) {
-            return true;
-        }
-    }
-    return false;
-}
-
 bool symtab_is_function(const struct object *o, const struct object_symbol *s)
 {
-    if ((s->flags & OBJECT_SYMBOL_EXECUTABLE) == 0) {
+    static const char *const BOUNDS[] = {"__executable_start", "etext", "_etext", "__etext"};
+    const char *name = object_name(o, s->name);
+    if ((s->flags & OBJECT_SYMBOL_EXECUTABLE) == 0 || name[0] == '\0') {
         return false;
     }
-    const char *name = object_name(o, s->name);
     if (symtab_rank_typed(s)) {
-        return name[0] != '\0';
+        return true;
     }
-    return s->type == OBJECT_TYPE_NONE && !symtab_rank_is_mark(name) && !symtab_rank_is_bound(name);
-}
-
-/* Index behind the last range of that kind that begins at or below the address, or behind all of lower kinds. */
-static uint32_t symtab_rank_behind(const struct object *o, unsigned kind, uint64_t address)
-{
-    uint32_t i;
-    SORT_SEARCH(i, 0, o->range_count, compare_pairs(o->ranges[i].kind, kind, o->ranges[i].low, address) <= 0);
-    return i;
+    /* ARM's and RISC-V's marks of code and data ($x, $d, $t.12), and labels of the assembler. */
+    bool is_function = s->type == OBJECT_TYPE_NONE && name[0] != '$' && !(name[0] == '.' && name[1] == 'L');
+    for (size_t i = 0; i < sizeof BOUNDS / sizeof *BOUNDS && is_function; i++) {
+        is_function = strcmp(name, BOUNDS[i]) != 0;
+    }
+    return is_function;
 }
 
 /* Where the range that holds the address begins and ends; sections before segments. False if none does.
@@ -84,49 +65,17 @@ static uint32_t symtab_rank_behind(const struct object *o, unsigned kind, uint64
 static bool symtab_rank_range(const struct object *o, uint64_t address, uint64_t *low, uint64_t *high)
 {
     for (unsigned kind = OBJECT_RANGE_TEXT; kind <= OBJECT_RANGE_SEGMENT; kind++) {
-        uint32_t behind = symtab_rank_behind(o, kind, address);
-        if (behind == 0) {
-            continue;
-        }
-        const struct object_range *range = &o->ranges[behind - 1];
-        if (range->kind == kind && range->low <= address && address < range->high) {
+        uint32_t behind; /* the last range of that kind that begins at or below the address, or all of lower kinds */
+        SORT_SEARCH(behind, 0, o->range_count,
+                    compare_pairs(o->ranges[behind].kind, kind, o->ranges[behind].low, address) <= 0);
+        const struct object_range *range = behind > 0 ? &o->ranges[behind - 1] : NULL;
+        if (range != NULL && range->kind == kind && range->low <= address && address < range->high) {
             *low = range->low;
             *high = range->high;
             return true;
         }
     }
     return false;
-}
-
-/* Function symbols inside an executable range (all, if the object tells no ranges), ascending by address. */
-static void symtab_rank_collect(struct arena *a, const struct object *o, uint32_t **sorted, uint32_t *count)
-{
-    uint32_t n = 0;
-    for (uint32_t i = 0; i < o->symbol_count; i++) {
-        n += symtab_is_function(o, &o->symbols[i]);
-    }
-    struct sort_item *items = ARENA_ARRAY(a, (size_t)n * 2, struct sort_item);
-    uint32_t *result = ARENA_ARRAY(a, n, uint32_t);
-    uint32_t all = n;
-    uint64_t low = 0, high = 0; /* symbols of one section mostly stand together: the last range is asked first */
-    n = 0;
-    for (uint32_t i = 0; i < o->symbol_count; i++) {
-        const struct object_symbol *s = &o->symbols[i];
-        if (!symtab_is_function(o, s)) {
-            continue;
-        }
-        if (o->range_count > 0 && (s->address < low || s->address >= high) &&
-            !symtab_rank_range(o, s->address, &low, &high)) {
-            continue;
-        }
-        items[n++] = (struct sort_item){s->address, i};
-    }
-    sort_radix(items, items + all, n);
-    for (uint32_t i = 0; i < n; i++) {
-        result[i] = items[i].value;
-    }
-    *sorted = result;
-    *count = n;
 }
 
 /* From claims to spans: which symbol owns which bytes when claims overlap. */
@@ -227,34 +176,27 @@ static void fold_index(struct fold_names *names, struct arena *a)
     }
 }
 
-/* True if the position's owner may take in a part named by n bytes: an owner that is a part itself must have a shorter
- * name, so that no chain of parts can close. */
-static bool fold_may_own(const struct fold_names *names, uint32_t position, uint32_t part, size_t n)
-{
-    const struct symtab *t = names->table;
-    uint32_t owner = names->owner[position];
-    if (owner == part || t->owners[owner].symbol == SYMTAB_NONE) {
-        return false;
-    }
-    const char *winner = object_name(t->object, t->object->symbols[t->owners[owner].symbol].name);
-    size_t length = strlen(winner);
-    return length < n || fold_parent_length(winner, length, names->clones) == 0;
-}
-
 /* Finds the function from which a part was split. Local symbols of one file are adjacent, so the only candidates are
  * the symbols next to the part in the symbol table: the one of its file, otherwise the nearer one. */
 static uint32_t fold_find(struct fold_names *names, const char *name, size_t n, uint32_t part, size_t part_length)
 {
-    const struct object_symbol *symbols = names->table->object->symbols;
-    uint32_t symbol = names->table->owners[part].symbol, slot = *fold_slot(names, name, n);
+    const struct symtab *t = names->table;
+    const struct object_symbol *symbols = t->object->symbols;
+    uint32_t symbol = t->owners[part].symbol, slot = *fold_slot(names, name, n);
     if (slot == 0) {
         return SYMTAB_NONE;
     }
     uint32_t low = names->first[slot - 1], end = low + names->count[slot - 1], best = SYMTAB_NONE;
     SORT_SEARCH(low, low, end, (uint32_t)names->by_name[low].key < symbol); /* the first candidate behind the part */
     for (uint32_t i = low > names->first[slot - 1] ? low - 1 : low; i < end && i <= low; i++) {
-        uint32_t other = (uint32_t)names->by_name[i].key;
-        if (!fold_may_own(names, names->by_name[i].value, part, part_length)) {
+        const uint32_t other = (uint32_t)names->by_name[i].key, owner = names->owner[names->by_name[i].value];
+        if (owner == part || t->owners[owner].symbol == SYMTAB_NONE) {
+            continue;
+        }
+        /* An owner that is a part itself must have a shorter name, so that no chain of parts can close. */
+        const char *winner = object_name(t->object, symbols[t->owners[owner].symbol].name);
+        const size_t length = strlen(winner);
+        if (length >= part_length && fold_parent_length(winner, length, names->clones) > 0) {
             continue;
         }
         bool file = symbols[other].file != 0 && symbols[other].file == symbols[symbol].file;
@@ -322,38 +264,6 @@ static bool span_before(const void *context, uint32_t x, uint32_t y)
     return symtab_rank_before(h->table->object, a->symbol, b->symbol);
 }
 
-static void span_emit(struct symtab *t, uint64_t low, uint32_t owner)
-{
-    uint32_t folded = t->owners[owner].folded_into;
-    if (t->span_count > 0 && t->span_owner[t->span_count - 1] == folded) {
-        return;
-    }
-    t->span_low[t->span_count] = low;
-    t->span_owner[t->span_count++] = folded;
-}
-
-/* At most four times as many buckets as spans, each as wide as a power of two. */
-static void span_index(struct symtab *t, struct arena *a)
-{
-    uint64_t low = t->span_count > 1 ? t->span_low[1] : 0, high = t->span_low[t->span_count - 1];
-    unsigned shift = 0;
-    while ((high - low) >> shift >= (uint64_t)t->span_count * 4) {
-        shift++;
-    }
-    t->bucket_low = low;
-    t->bucket_shift = shift;
-    t->bucket_count = (uint32_t)((high - low) >> shift) + 1;
-    t->bucket = ARENA_ARRAY(a, t->bucket_count, uint32_t);
-    uint32_t span = 0;
-    for (uint32_t i = 0; i < t->bucket_count; i++) {
-        uint64_t start = low + ((uint64_t)i << shift);
-        while (span + 1 < t->span_count && t->span_low[span + 1] <= start) {
-            span++;
-        }
-        t->bucket[i] = span;
-    }
-}
-
 /* Fills in the spans and buckets of t from n claims ascending by low; unclaimed bytes belong to owner 0. Among claims
  * on one byte, symbols precede others, and among symbols symtab_rank_before decides. O(n log overlap). */
 static void symtab_span_sweep(struct symtab *t, struct arena *a, const struct symtab_claim *claims, uint32_t n)
@@ -364,17 +274,20 @@ static void symtab_span_sweep(struct symtab *t, struct arena *a, const struct sy
     /* Each iteration begins or ends a claim, and may leave a gap after it. */
     t->span_low = ARENA_ARRAY(a, (size_t)n * 3 + 2, uint64_t);
     t->span_owner = ARENA_ARRAY(a, (size_t)n * 3 + 2, uint32_t);
-    uint64_t at = 0;
     uint32_t next = 0;
-    for (;;) {
+    for (uint64_t at = 0;;) {
         while (heap.count > 0 && claims[heap.items[0]].high <= at) {
             heap_pop(&heap);
         }
         while (next < n && claims[next].low == at) {
             heap_push(&heap, next++);
         }
-        uint32_t top = heap.count > 0 ? heap.items[0] : SYMTAB_NONE;
-        span_emit(t, at, top == SYMTAB_NONE ? 0 : claims[top].owner);
+        const uint32_t top = heap.count > 0 ? heap.items[0] : SYMTAB_NONE;
+        const uint32_t owner = t->owners[top == SYMTAB_NONE ? 0 : claims[top].owner].folded_into;
+        if (t->span_count == 0 || t->span_owner[t->span_count - 1] != owner) {
+            t->span_low[t->span_count] = at;
+            t->span_owner[t->span_count++] = owner;
+        }
         if (top == SYMTAB_NONE && next == n) {
             break;
         }
@@ -384,7 +297,24 @@ static void symtab_span_sweep(struct symtab *t, struct arena *a, const struct sy
             break;
         }
     }
-    span_index(t, a);
+
+    /* At most four times as many buckets as spans, each as wide as a power of two. */
+    const uint64_t low = t->span_count > 1 ? t->span_low[1] : 0, high = t->span_low[t->span_count - 1];
+    unsigned shift = 0;
+    while ((high - low) >> shift >= (uint64_t)t->span_count * 4) {
+        shift++;
+    }
+    t->bucket_low = low;
+    t->bucket_shift = shift;
+    t->bucket_count = (uint32_t)((high - low) >> shift) + 1;
+    t->bucket = ARENA_ARRAY(a, t->bucket_count, uint32_t);
+    for (uint32_t i = 0, span = 0; i < t->bucket_count; i++) {
+        uint64_t start = low + ((uint64_t)i << shift);
+        while (span + 1 < t->span_count && t->span_low[span + 1] <= start) {
+            span++;
+        }
+        t->bucket[i] = span;
+    }
 }
 
 uint32_t symtab_find_span(const struct symtab *t, uint64_t address)
@@ -423,21 +353,6 @@ static struct symtab_owner *symtab_add(struct symtab *t, uint64_t address, uint6
         .address = address, .size = size, .symbol = SYMTAB_NONE, .folded_into = t->owner_count, .kind = (uint8_t)kind};
     t->owner_count++;
     return owner;
-}
-
-/* Where the PLT begins: the first range or slot; false if there is none. */
-static bool symtab_plt_start(const struct object *o, uint64_t *start)
-{
-    bool found = o->plt_count > 0;
-    uint64_t low = found ? o->plt[0].address : UINT64_MAX;
-    for (uint32_t i = 0; i < o->range_count; i++) {
-        if (o->ranges[i].kind == OBJECT_RANGE_PLT) {
-            found = true;
-            low = o->ranges[i].low < low ? o->ranges[i].low : low;
-        }
-    }
-    *start = low;
-    return found;
 }
 
 /* An owner for every address where function symbols are: the best of them, with the longest size any of its class
@@ -512,22 +427,49 @@ static void symtab_add_entries(struct symtab *t, struct arena *a, const struct s
     }
 }
 
-/* All owners, ascending by address. */
+/* Collects the function symbols and adds all owners, ascending by address. */
 static void symtab_add_owners(struct symtab *t, struct arena *a, const struct symtab_request *r)
 {
     const struct object *o = t->object;
-    symtab_rank_collect(a, o, &t->sorted, &t->sorted_count);
+    uint32_t most = 0;
+    for (uint32_t i = 0; i < o->symbol_count; i++) {
+        most += symtab_is_function(o, &o->symbols[i]);
+    }
+    /* Function symbols inside an executable range (all, if the object tells no ranges), ascending by address. Symbols
+     * of one section mostly stand together: the last range is asked first. */
+    struct sort_item *items = ARENA_ARRAY(a, (size_t)most * 2, struct sort_item);
+    t->sorted = ARENA_ARRAY(a, most, uint32_t);
+    uint64_t low = 0, high = 0;
+    for (uint32_t i = 0; i < o->symbol_count; i++) {
+        const struct object_symbol *s = &o->symbols[i];
+        if (symtab_is_function(o, s) && (o->range_count == 0 || (s->address >= low && s->address < high) ||
+                                         symtab_rank_range(o, s->address, &low, &high))) {
+            items[t->sorted_count++] = (struct sort_item){s->address, i};
+        }
+    }
+    sort_radix(items, items + most, t->sorted_count);
+    for (uint32_t i = 0; i < t->sorted_count; i++) {
+        t->sorted[i] = items[i].value;
+    }
     t->named = t->sorted_count > 0;
+
+    /* The PLT begins with its first range or slot. */
+    bool has_plt = o->plt_count > 0;
+    uint64_t plt = has_plt ? o->plt[0].address : UINT64_MAX;
+    for (uint32_t i = 0; i < o->range_count; i++) {
+        if (o->ranges[i].kind == OBJECT_RANGE_PLT) {
+            has_plt = true;
+            plt = o->ranges[i].low < plt ? o->ranges[i].low : plt;
+        }
+    }
     size_t capacity = t->named ? t->sorted_count : (size_t)r->entry_count + o->range_count;
     t->owners = ARENA_ARRAY(a, capacity + 2, struct symtab_owner);
     symtab_add(t, 0, 0, SYMTAB_GAP);
-    uint64_t plt;
-    bool has_plt = symtab_plt_start(o, &plt);
-    uint32_t next = 0;
     if (!t->named) {
         symtab_add_entries(t, a, r, has_plt, plt);
         return;
     }
+    uint32_t next = 0;
     if (has_plt) {
         symtab_add_symbols(t, &next, plt);
         symtab_add(t, plt, 0, SYMTAB_PLT);
@@ -535,52 +477,40 @@ static void symtab_add_owners(struct symtab *t, struct arena *a, const struct sy
     symtab_add_symbols(t, &next, UINT64_MAX);
 }
 
-/* The bytes that an owner claims: its size, or up to the next owner; never beyond its range. */
-static uint64_t symtab_claim_end(const struct symtab *t, uint32_t i, uint64_t range_high)
+/* Collects the bytes that owners claim, and makes spans of them. */
+static void symtab_claim(struct symtab *t, struct arena *a)
 {
-    const struct symtab_owner *owner = &t->owners[i];
-    uint64_t end = range_high, high;
-    if (owner->size > 0) {
-        end = __builtin_add_overflow(owner->address, owner->size, &high) || high > range_high ? range_high : high;
-    } else {
-        for (uint32_t k = i + 1; k < t->owner_count; k++) {
-            if (t->owners[k].kind == owner->kind && t->owners[k].address > owner->address) {
-                end = t->owners[k].address < range_high ? t->owners[k].address : range_high;
-                break;
-            }
-        }
-    }
-    return end;
-}
-
-static uint32_t symtab_claim_owners(const struct symtab *t, struct symtab_claim *claims)
-{
-    uint32_t n = 0;
-    uint64_t low = 0, high = 0;
+    const struct object *o = t->object;
+    size_t capacity = (size_t)t->owner_count + o->range_count + o->plt_count;
+    struct symtab_claim *claims = ARENA_ARRAY(a, capacity, struct symtab_claim);
+    struct symtab_claim *ordered = ARENA_ARRAY(a, capacity, struct symtab_claim);
+    struct sort_item *items = ARENA_ARRAY(a, capacity * 2, struct sort_item);
+    uint32_t n = 0, plt = t->owner_count;
+    uint64_t low = 0, high = 0; /* the range of the owner */
     for (uint32_t i = 0; i < t->owner_count; i++) {
         const struct symtab_owner *owner = &t->owners[i];
+        plt = owner->kind == SYMTAB_PLT && plt == t->owner_count ? i : plt;
         if (owner->kind != SYMTAB_FUNCTION && owner->kind != SYMTAB_ADDRESS) {
             continue;
         }
-        if ((owner->address < low || owner->address >= high) &&
-            !symtab_rank_range(t->object, owner->address, &low, &high)) {
+        if ((owner->address < low || owner->address >= high) && !symtab_rank_range(o, owner->address, &low, &high)) {
             low = 0;
             high = UINT64_MAX;
         }
-        uint64_t end = symtab_claim_end(t, i, high);
+        /* Its size, or up to the next owner of its kind; never beyond its range. */
+        uint64_t end = high, stated;
+        if (owner->size > 0) {
+            end = __builtin_add_overflow(owner->address, owner->size, &stated) || stated > high ? high : stated;
+        }
+        for (uint32_t k = i + 1; owner->size == 0 && k < t->owner_count; k++) {
+            if (t->owners[k].kind == owner->kind && t->owners[k].address > owner->address) {
+                end = t->owners[k].address < high ? t->owners[k].address : high;
+                break;
+            }
+        }
         if (owner->address < end) {
             claims[n++] = (struct symtab_claim){owner->address, end, i};
         }
-    }
-    return n;
-}
-
-static uint32_t symtab_claim_plt(const struct symtab *t, struct symtab_claim *claims)
-{
-    const struct object *o = t->object;
-    uint32_t n = 0, plt = 0;
-    while (plt < t->owner_count && t->owners[plt].kind != SYMTAB_PLT) {
-        plt++;
     }
     for (uint32_t i = 0; i < o->range_count; i++) {
         if (o->ranges[i].kind == OBJECT_RANGE_PLT && o->ranges[i].low < o->ranges[i].high) {
@@ -593,18 +523,6 @@ static uint32_t symtab_claim_plt(const struct symtab *t, struct symtab_claim *cl
             claims[n++] = (struct symtab_claim){o->plt[i].address, end, plt};
         }
     }
-    return n;
-}
-
-static void symtab_claim(struct symtab *t, struct arena *a)
-{
-    const struct object *o = t->object;
-    size_t capacity = (size_t)t->owner_count + o->range_count + o->plt_count;
-    struct symtab_claim *claims = ARENA_ARRAY(a, capacity, struct symtab_claim);
-    struct symtab_claim *ordered = ARENA_ARRAY(a, capacity, struct symtab_claim);
-    struct sort_item *items = ARENA_ARRAY(a, capacity * 2, struct sort_item);
-    uint32_t n = symtab_claim_owners(t, claims);
-    n += symtab_claim_plt(t, claims + n);
     for (uint32_t i = 0; i < n; i++) {
         items[i] = (struct sort_item){claims[i].low, i};
     }

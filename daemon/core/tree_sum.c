@@ -24,21 +24,6 @@ struct tree_sum *tree_sum_new(struct arena *a, bool shares)
     return s;
 }
 
-/* True if the order by new numbers is the order by old ones, and nothing is left out. */
-static bool tree_ascends(const struct tree_addend *more, const struct counts *r)
-{
-    uint32_t builds = 0;
-    for (uint32_t i = 0; i < r->node_count && more->map != NULL; i++) {
-        builds = r->node_build[i] != COUNTS_NOWHERE && r->node_build[i] >= builds ? r->node_build[i] + 1 : builds;
-    }
-    for (uint32_t i = 0; i < builds; i++) {
-        if (more->map[i] == COUNTS_NOWHERE || (i > 0 && more->map[i] <= more->map[i - 1])) {
-            return false;
-        }
-    }
-    return !more->alone;
-}
-
 static bool tree_is_outside(const struct counts_frame *f)
 {
     return f->build == COUNTS_NOWHERE && f->address == COUNTS_FRAME_OUTSIDE && f->kind == COUNTS_NODE_RETURN;
@@ -130,7 +115,17 @@ enum profd_status tree_sum_add(struct tree_sum *s, const struct tree_addend *mor
     run.r.node_build = n->build;
     run.r.node_address = n->address;
     const uint32_t group = more->shares == NULL && more->group < COUNTS_GROUPS ? more->group : COUNTS_GROUPS;
-    if (!tree_ascends(more, &run.r)) {
+    /* Trees stay as they are if the order by new numbers is that by old ones, and nothing is left out. */
+    uint32_t builds = 0;
+    bool ascends = !more->alone;
+    for (uint32_t i = 0; i < run.r.node_count && more->map != NULL; i++) {
+        const uint32_t build = run.r.node_build[i];
+        builds = build != COUNTS_NOWHERE && build >= builds ? build + 1 : builds;
+    }
+    for (uint32_t i = 0; i < builds && ascends; i++) {
+        ascends = more->map[i] != COUNTS_NOWHERE && (i == 0 || more->map[i] > more->map[i - 1]);
+    }
+    if (!ascends) {
         return tree_add_mapped(s, more, &run, group, e);
     }
     struct runs_run *copy = runs_copy(&s->runs, &run, group);

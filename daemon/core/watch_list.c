@@ -34,29 +34,14 @@ static const char *take_item(struct arena *a, const char **text, size_t *n)
     return arena_copy(a, item, size);
 }
 
-static bool is_label(const char *label)
-{
-    const size_t n = strcspn(label, "=");
-    return n > 0 && label[n] == '=' && label[n + 1] != '\0' && strcspn(label, "!~<>\"'") == strlen(label);
-}
-
-static bool has_item(const char *const *items, size_t n, const char *item)
-{
-    for (size_t i = 0; i < n; i++) {
-        if (strcmp(items[i], item) == 0) {
-            return true;
-        }
-    }
-    return false;
-}
-
 static enum profd_status parse_labels(const char *text, size_t n, struct arena *a, struct watch *w,
                                       struct profd_error *e)
 {
     w->name = arena_copy(a, text, n);
     while (n > 0) {
         const char *label = take_item(a, &text, &n);
-        if (!is_label(label)) {
+        const size_t end = strcspn(label, "=");
+        if (end == 0 || label[end] != '=' || label[end + 1] == '\0' || strpbrk(label, "!~<>\"'") != NULL) {
             return profd_error_set(e, PROFD_CONFIG, "watch \"%s\": \"%s\" is not NAME=VALUE", w->name, label);
         }
         if (w->label_count == WATCH_LIST_LABELS) {
@@ -76,8 +61,10 @@ static enum profd_status parse_functions(const char *text, size_t n, struct aren
             return profd_error_set(e, PROFD_CONFIG, "watch \"%s\": a function has between 1 and %u bytes", w->name,
                                    WATCH_LIST_FUNCTION_BYTES);
         }
-        if (has_item(w->functions, w->function_count, function)) {
-            return profd_error_set(e, PROFD_CONFIG, "watch \"%s\" names %s twice", w->name, function);
+        for (size_t i = 0; i < w->function_count; i++) {
+            if (strcmp(w->functions[i], function) == 0) {
+                return profd_error_set(e, PROFD_CONFIG, "watch \"%s\" names %s twice", w->name, function);
+            }
         }
         if (w->function_count == WATCH_LIST_FUNCTIONS) {
             return profd_error_set(e, PROFD_CONFIG, "watch \"%s\" has more than %u functions", w->name,
@@ -85,31 +72,6 @@ static enum profd_status parse_functions(const char *text, size_t n, struct aren
         }
         w->functions[w->function_count++] = function;
     }
-    return PROFD_OK;
-}
-
-static enum profd_status parse_line(const char *line, size_t n, struct arena *a, struct watch_list *list,
-                                    struct profd_error *e)
-{
-    const char *colon = memchr(line, ':', n);
-    const size_t left = colon != NULL ? (size_t)(colon - line) : 0;
-    struct watch *w = &list->watches[list->count];
-    if (left == 0 || left + 1 == n || n > WATCH_LIST_BYTES) {
-        return profd_error_set(e, PROFD_CONFIG,
-                               "watch is \"%.*s\", not NAME=VALUE[,NAME=VALUE]:FUNCTION[,FUNCTION] of at most %u bytes",
-                               (int)(n < 100 ? n : 100), line, WATCH_LIST_BYTES);
-    }
-    if (list->count == WATCH_LIST_MOST) {
-        return profd_error_set(e, PROFD_CONFIG, "watch occurs more than %u times", WATCH_LIST_MOST);
-    }
-    TRY(parse_labels(line, left, a, w, e));
-    TRY(parse_functions(colon + 1, n - left - 1, a, w, e));
-    for (size_t i = 0; i < list->count; i++) {
-        if (strcmp(list->watches[i].name, w->name) == 0) {
-            return profd_error_set(e, PROFD_CONFIG, "watch \"%s\" occurs twice; name all functions in one", w->name);
-        }
-    }
-    list->count++;
     return PROFD_OK;
 }
 
@@ -122,8 +84,28 @@ enum profd_status watch_list_parse(const char *text, struct arena *a, struct wat
         const char *line = at;
         size_t n = whole;
         trim(&line, &n);
-        TRY(parse_line(line, n, a, &list, e));
         at += whole + (at[whole] == '\n');
+        const char *colon = memchr(line, ':', n);
+        const size_t left = colon != NULL ? (size_t)(colon - line) : 0;
+        struct watch *w = &list.watches[list.count];
+        if (left == 0 || left + 1 == n || n > WATCH_LIST_BYTES) {
+            return profd_error_set(e, PROFD_CONFIG,
+                                   "watch is \"%.*s\", not NAME=VALUE[,NAME=VALUE]:FUNCTION[,FUNCTION] of at most %u "
+                                   "bytes",
+                                   (int)(n < 100 ? n : 100), line, WATCH_LIST_BYTES);
+        }
+        if (list.count == WATCH_LIST_MOST) {
+            return profd_error_set(e, PROFD_CONFIG, "watch occurs more than %u times", WATCH_LIST_MOST);
+        }
+        TRY(parse_labels(line, left, a, w, e));
+        TRY(parse_functions(colon + 1, n - left - 1, a, w, e));
+        for (size_t i = 0; i < list.count; i++) {
+            if (strcmp(list.watches[i].name, w->name) == 0) {
+                return profd_error_set(e, PROFD_CONFIG, "watch \"%s\" occurs twice; name all functions in one",
+                                       w->name);
+            }
+        }
+        list.count++;
     }
     *out = list;
     return PROFD_OK;
