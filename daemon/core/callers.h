@@ -30,8 +30,8 @@ struct callers {
     struct callers_row *rows; /* the most time first */
 };
 
-/* Callers of the function at that position, by stacks if the report's times are measured (want: or in any case, if they
- * are CALLERS_STACKS), else by numbers of calls. In the arena. O(callers log callers). */
+/* Lists the callers of the function at that position, in the arena. Times come from stacks if the report's times are
+ * measured, or if want is CALLERS_STACKS and there are stacks; else from numbers of calls. O(callers log callers). */
 void callers_make(struct arena *a, const struct report *r, uint32_t position, enum callers_method want,
                   struct callers *out);
 

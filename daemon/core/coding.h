@@ -18,9 +18,10 @@ struct coding_wish {
  * False if it is not a list of codings with weights from 0 to 1. O(n). */
 bool coding_wish_read(struct coding_wish *w, const char *text, size_t n);
 
-/* The one to send. Of what is equally welcome the one that takes fewer bytes; nothing is coded unasked. */
+/* The coding to send: of equally welcome ones the one that takes fewer bytes. Nothing is coded unless it was asked for.
+ */
 enum coding coding_choose(const struct coding_wish *w);
-/* May the answer not be sent as it is? */
+/* Returns whether the answer must not be sent as it is. */
 bool coding_refuses_identity(const struct coding_wish *w);
 
 /* "identity", "gzip", "zstd". */

@@ -26,7 +26,7 @@ void coverage_make(const struct profile *p, struct coverage *out)
             out->any = true;
         }
     }
-    /* Each undelivered tick counts as a whole period, of which its thread may have had a part only. */
+    /* Each undelivered tick counts as a whole period, although its thread may have had only a part of it. */
     const uint64_t most = less(out->counters[COLLECTOR_CPU_NS],
                                less(out->counters[COLLECTOR_SAMPLED_NS], out->counters[COLLECTOR_UNCLOCKED_NS]));
     if (out->counters[COLLECTOR_UNDELIVERED_NS] > most) {

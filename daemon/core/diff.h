@@ -79,7 +79,7 @@ struct diff_logs {
     double freedom; /* of its variance, ≥ 1 */
 };
 
-/* Where x or y is 0, so that there is no logarithm, false. */
+/* Returns false if x or y is 0, because there is no logarithm then. */
 bool diff_stat_logs(const double x[DIFF_VALUES], const double y[DIFF_VALUES], struct diff_logs *out);
 
 /* Standard error and interval of a difference of logarithms. */
@@ -92,7 +92,7 @@ struct diff_estimate {
     double visible;   /* the smallest increase, as a logarithm, that is found in 80 % of cases (core/diff.h) */
 };
 
-/* Compares two sides; groups[s]: mask of the side's groups, of which there are at least two. O(groups). */
+/* Compares two sides. groups[s] is the mask of the side's groups, at least two. O(groups). */
 void diff_stat_compare(const struct diff_logs *a, const struct diff_logs *b, const uint16_t groups[2], bool paired,
                        struct diff_estimate *out);
 
@@ -114,6 +114,7 @@ double diff_stat_effect(double freedom, double level);
 struct sort_item;
 void diff_stat_discover(const double *p, double *q, size_t n, struct sort_item *order);
 
+/* The number of groups in a mask. */
 unsigned diff_stat_count(uint32_t groups);
 
 /* What a comparison finds, metric by metric. */
@@ -198,7 +199,7 @@ struct diff_table {
     double visible; /* median over the tested items: the smallest increase (logarithm) that would have been seen */
 };
 
-/* Which functions of two sides are the same (insight: name and file, then the name without what the compiler appends).
+/* Which functions of two sides are the same: name and file, then the name without what the compiler appends.
  *
  * Two functions have the same name if their objects do, and their raw names without clone suffixes (.isra, .part,
  * .constprop, .cold, .lto_priv, .llvm and what follows). Of one name, those of the same file are one row: its clones.
@@ -227,13 +228,12 @@ struct diff_match {
 };
 
 /* programs[s]: build-id of the side's own build, which has the same name on both sides whatever its file is called.
- * Everything lives in the arena. O((n + symbols) log n)
- * comparisons of numbers. */
+ * Everything lives in the arena. O((n + symbols) log n) comparisons of numbers. */
 void diff_match_make(struct arena *a, const struct diff_side *const sides[2], const char *const programs[2],
                      struct diff_match *out);
 
-/* Has a side's build inlined copies of a row's function, as far as its debug information is known? No call of a copy is
- * counted. O(builds · log names). */
+/* Returns whether a side's build has inlined copies of a row's function, as far as its debug information is known.
+ * Calls of such copies are not counted. O(builds · log names). */
 bool diff_match_has_inlined(const struct diff_match *m, const struct diff_side *const sides[2],
                             const char *const programs[2], uint32_t row, uint32_t side);
 
@@ -293,8 +293,7 @@ struct diff_plan_request {
 
 /* Sets what is visible, in the table and its tested items, and what all items need. One changed function of n tested
  * ones is found if its p ≤ fdr / n. With more data more functions have ticks enough for a test, so n grows with the
- * plan: as many are counted as the table's ticks promise, and up to a fifth more. O(n
- * log n). */
+ * plan: as many are counted as the table's ticks promise, and up to a fifth more. O(n log n). */
 void diff_plan_make(struct arena *a, const struct diff_plan_request *r, struct diff_table *t);
 
 #endif

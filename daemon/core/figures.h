@@ -22,8 +22,8 @@ extern const double durations_bounds[DURATIONS_BOUNDS];
 
 void durations_add(struct durations *d, double seconds);
 
-/* The times in which the daemon did not run. What processes counted then is found later, unless a process began and
- * ended within such a time: nothing knows of it. */
+/* The times in which the daemon did not run. What processes counted then is found later. A process
+ * that began and ended within such a time remains unknown. */
 
 #define DOWNTIME_MAX 1024u
 

@@ -103,7 +103,7 @@ struct object {
     bool knows_returns;
     uint32_t return_count, signal_return_count;
     uint64_t *returns, *signal_returns;
-    /* Where debug information was read, the names of functions of which it has inlined copies, each once, in strcmp
+    /* Where debug information was read, the names of the functions that it has inlined copies of, each once, in strcmp
      * order. Static functions of several files have one name. */
     bool knows_inlined;
     uint32_t inlined_count;

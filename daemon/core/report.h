@@ -87,7 +87,7 @@ struct report_stack_facts {
     uint64_t inferred;     /* with a frame that a call named */
     uint64_t cut;          /* that lost outer frames, because no call stands before a return address */
     uint64_t folded;       /* that lost inner frames, because there was no space */
-    uint64_t incomplete;   /* of which the outer frames are not known, cut ones among them */
+    uint64_t incomplete;   /* without known outer frames, cut ones among them */
     bool by_groups;        /* intervals come from random groups where there are REPORT_MEASURED_FEW samples */
     unsigned groups;       /* that have processes */
     double overdispersion; /* where they do not: variance of a number of ticks over that of independent ones */
@@ -235,7 +235,7 @@ enum profd_status report_build(struct arena *a, const struct report_request *req
 
 #define REPORT_DIMENSION_USUAL "seconds"
 
-/* Are ticks of it, by their rate, seconds? */
+/* Returns whether ticks of the dimension, divided by their rate, are seconds. */
 bool report_dimension_is_time(const char *dimension);
 
 /* Place in a list in byte order of the dimension that was asked for, or (NULL) of "seconds", or of the first; n where

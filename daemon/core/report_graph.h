@@ -168,7 +168,7 @@ static inline double report_tick_seconds(const struct report_ticks *t, uint64_t 
 struct report_stacks_rate {
     uint32_t rate;
     uint64_t *self;   /* of each node: whole stacks that end in it */
-    uint64_t *folded; /* of each node: stacks of which the inner frames are not known */
+    uint64_t *folded; /* of each node: stacks without known inner frames */
     uint64_t *shares; /* [node · COUNTS_GROUPS + group] of self and folded together; NULL if they are not known */
 };
 
@@ -183,7 +183,7 @@ struct report_stacks {
     uint64_t ticks;                   /* of all nodes and rates, as the following: whole stacks and folded ones */
     uint64_t cut;                     /* stacks that lost outer frames because no call stands before a return address */
     uint64_t folded;                  /* stacks that lost inner frames because there was no space */
-    uint64_t unknown;                 /* stacks of which the outer frames are not known, cut ones among them */
+    uint64_t unknown;                 /* stacks without known outer frames, cut ones among them */
     uint64_t inferred_ticks;          /* stacks with an inferred frame */
     bool saturated;
 };
@@ -222,7 +222,7 @@ struct report_measures *report_measure(struct arena *a, const struct report_stac
 void report_measure_join(const struct report_measures *m, const struct sort_item *arcs, uint32_t n,
                          struct report_measured *out);
 
-/* Sets differs: are seconds by calls, of which stacks cover a part, outside the interval? */
+/* Sets differs if the seconds by calls, as far as stacks cover them, lie outside the interval. */
 void report_measure_compare(struct report_measured *m, double seconds, double coverage);
 
 /* Variance of a number of ticks over that of independent ones: above the kernel's HZ timers deliver bundles. Measured
@@ -232,9 +232,6 @@ double report_measure_overdispersion(uint32_t rate, double per_tick);
 
 /* The 95 % interval of a share x/n of independent samples (Wilson's score interval), n > 0. */
 void report_measure_wilson(double x, double n, double *low, double *high);
-
-/* Everything a report is made from, computed but not yet in rows. Nodes are the owners that occur, ascending: that is
- * the order (build, address) in which all sums run and ties fall. */
 
 /* Functions that count their calls and were not called. */
 
@@ -247,6 +244,8 @@ struct report_uncalled {
 
 #define REPORT_NOWHERE UINT32_MAX
 
+/* Everything that a report is made from, computed but not yet in rows. Nodes are the owners that occur, ascending: that
+ * is the order (build, address) in which all sums run and ties fall. */
 struct report_graph {
     struct report_builds builds;
     struct report_ticks ticks;

@@ -197,7 +197,7 @@ static void stacks_add(struct stacks_work *w, uint32_t i, uint32_t end)
     }
 }
 
-/* The stored trees of the dimension, ascending by rate. O(trees²), of which there are at most LIMIT_STACK_TREES. */
+/* The stored trees of the dimension, ascending by rate. O(trees²); there are at most LIMIT_STACK_TREES. */
 static const struct counts_tree *stacks_next(const struct stacks_work *w, const char *dimension,
                                              const struct counts_tree *last)
 {

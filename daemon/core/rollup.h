@@ -70,7 +70,7 @@ enum profd_status rollup_grow(struct arena *scratch, const struct counts *old, c
  * differ. */
 void rollup_rank(struct counts *r, struct arena *a);
 
-/* Histograms, arcs, totals and saturated of a profile, all the rest of which stays as it is. O(n). */
+/* Sets histograms, arcs, totals and saturated of a profile; all else in it stays as it is. O(n). */
 void rollup_make_profile(const struct counts *r, struct arena *a, struct profile *p);
 
 /* Decodes a stored sum into the arena, as counts_decode_parts; builds is the size of the series' set. arcs_only leaves

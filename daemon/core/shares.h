@@ -37,7 +37,7 @@ struct shares {
  * of all arcs (shares_has_arcs), which become the shares' without being copied. O(rows). */
 void shares_new(struct arena *a, const struct profile *p, uint64_t *calls, struct shares *out);
 
-/* Has a rollup the arcs of the profile, in the same order? map and alone as in shares_add. O(arcs). */
+/* Returns whether a rollup has the arcs of the profile, in the same order. map and alone as in shares_add. O(arcs). */
 bool shares_has_arcs(const struct profile *p, const struct counts *r, const uint32_t *map, bool alone);
 
 /* Adds a rollup that is part of the profile, with its spread; spread NULL: all of it is the group's. map[i] is the

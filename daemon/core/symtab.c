@@ -78,8 +78,6 @@ static bool symtab_rank_range(const struct object *o, uint64_t address, uint64_t
     return false;
 }
 
-/* From claims to spans: which symbol owns which bytes when claims overlap. */
-
 /* [low, high) is claimed by an owner; low < high. */
 struct symtab_claim {
     uint64_t low, high;
@@ -246,7 +244,7 @@ struct sweep {
     const struct symtab_claim *claims;
 };
 
-/* Is claim x better than y? */
+/* Returns whether claim x precedes claim y. */
 static bool span_before(const void *context, uint32_t x, uint32_t y)
 {
     const struct sweep *h = context;

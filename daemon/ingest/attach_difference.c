@@ -7,121 +7,84 @@
 
 /* The objects of a process become builds. */
 
-struct named {
+struct listed_module {
     struct attach_module module;
-    uint32_t number; /* of the module */
+    uint32_t number;
+    uint32_t first; /* the module under which its build is listed */
 };
 
-static int compare_named(const void *a, const void *b)
+static int compare_listed(const void *a, const void *b)
 {
-    const struct named *x = *(const struct named *const *)a, *y = *(const struct named *const *)b;
+    const struct listed_module *x = *(const struct listed_module *const *)a,
+                               *y = *(const struct listed_module *const *)b;
     int order = strcmp(x->module.id.text, y->module.id.text);
     return order != 0 ? order : (x->number > y->number) - (x->number < y->number);
-}
-
-/* Any bytes become text. */
-static const char *name_copy(struct arena *a, const struct attach_module *m)
-{
-    char *name = arena_copy(a, m->name, m->name_size);
-    for (size_t i = 0; name && i < m->name_size; i++) {
-        if (name[i] == 0) {
-            name[i] = '?';
-        }
-    }
-    if (name) {
-        utf8_scrub(name);
-    }
-    return name;
-}
-
-/* Every module that has a row and a build-id. */
-static enum profd_status modules_read(const struct attach_image *image, struct named *named, uint32_t *count,
-                                      uint64_t *nameless, struct profd_error *e)
-{
-    bool bad;
-    for (uint32_t id = 1; id <= image->module_count; id++) {
-        struct named *n = &named[*count];
-        if (!attach_module_get(image, id, &n->module, &bad)) {
-            if (bad) {
-                return profd_error_set(e, PROFD_MALFORMED,
-                                       "shared counts, module %u: its range, build-id or name is impossible", id);
-            }
-            continue;
-        }
-        n->number = id;
-        if (n->module.has_id) {
-            ++*count;
-        } else {
-            ++*nameless;
-        }
-        if (id == 1 && !n->module.has_id) {
-            return profd_error_set(e, PROFD_REFUSED, "the program has no build-id: link it with -Wl,--build-id");
-        }
-    }
-    return PROFD_OK;
-}
-
-/* first[i]: the module under which the build of module i is listed. */
-static bool twins_find(struct named *named, uint32_t count, struct arena *a, uint32_t *first)
-{
-    struct named **sorted = ARENA_ARRAY(a, count + 1, struct named *);
-    if (!sorted) {
-        return false;
-    }
-    for (uint32_t i = 0; i < count; i++) {
-        sorted[i] = &named[i];
-    }
-    qsort(sorted, count, sizeof *sorted, compare_named);
-    for (uint32_t i = 0; i < count; i++) {
-        bool twin = i > 0 && strcmp(sorted[i]->module.id.text, sorted[i - 1]->module.id.text) == 0;
-        first[sorted[i] - named] = twin ? first[sorted[i - 1] - named] : (uint32_t)(sorted[i] - named);
-    }
-    return true;
-}
-
-static enum profd_status builds_fill(const struct named *named, const uint32_t *first, uint32_t count, struct arena *a,
-                                     struct attach_builds *b, struct profd_error *e)
-{
-    for (uint32_t i = 0; i < count; i++) {
-        const struct attach_module *m = &named[i].module;
-        if (first[i] != i) {
-            b->of_module[named[i].number] = b->of_module[named[first[i]].number];
-        } else if (b->count == LIMIT_BUILDS) {
-            b->unlisted++;
-        } else {
-            struct attach_build *build = &b->build[b->count];
-            *build = (struct attach_build){.id = m->id, .name = name_copy(a, m), .low = m->low, .high = m->high};
-            if (!build->name) {
-                return profd_no_memory(e);
-            }
-            b->of_module[named[i].number] = b->count++;
-        }
-    }
-    return PROFD_OK;
 }
 
 enum profd_status attach_builds_list(const struct attach_image *image, struct arena *a, struct attach_builds *out,
                                      struct profd_error *e)
 {
     struct attach_builds b = {.module_count = image->module_count};
-    size_t n = (size_t)image->module_count + 1;
+    const size_t n = (size_t)image->module_count + 1;
     uint32_t count = 0;
-    struct named *named = ARENA_ARRAY(a, n, struct named);
-    uint32_t *first = ARENA_ARRAY(a, n, uint32_t);
+    struct listed_module *listed = ARENA_ARRAY(a, n, struct listed_module);
+    struct listed_module **sorted = ARENA_ARRAY(a, n, struct listed_module *);
     b.of_module = ARENA_ARRAY(a, n, uint32_t);
     b.build = ARENA_ARRAY(a, n < LIMIT_BUILDS ? n : LIMIT_BUILDS, struct attach_build);
-    if (!named || !first || !b.of_module || !b.build) {
+    if (!listed || !sorted || !b.of_module || !b.build) {
         return profd_no_memory(e);
     }
     for (size_t i = 0; i < n; i++) {
         b.of_module[i] = COUNTS_NOWHERE;
     }
-    TRY(modules_read(image, named, &count, &b.nameless, e));
-    if (count > 0 && named[0].number == 1) { /* before the program has its row, there is nothing to call the others */
-        if (!twins_find(named, count, a, first)) {
+    for (uint32_t id = 1; id <= image->module_count; id++) { /* modules that have a row and a build-id */
+        bool bad;
+        struct listed_module *m = &listed[count];
+        if (attach_module_get(image, id, &m->module, &bad)) {
+            m->number = id;
+            count += m->module.has_id;
+            b.nameless += !m->module.has_id;
+            if (id == 1 && !m->module.has_id) {
+                return profd_error_set(e, PROFD_REFUSED, "the program has no build-id: link it with -Wl,--build-id");
+            }
+        } else if (bad) {
+            return profd_error_set(e, PROFD_MALFORMED,
+                                   "shared counts, module %u: its range, build-id or name is impossible", id);
+        }
+    }
+    if (count == 0 || listed[0].number != 1) { /* before the program has its row, there is nothing to call the others */
+        *out = b;
+        return PROFD_OK;
+    }
+
+    for (uint32_t i = 0; i < count; i++) {
+        sorted[i] = &listed[i];
+    }
+    qsort(sorted, count, sizeof *sorted, compare_listed);
+    for (uint32_t i = 0; i < count; i++) {
+        const bool twin = i > 0 && strcmp(sorted[i]->module.id.text, sorted[i - 1]->module.id.text) == 0;
+        sorted[i]->first = twin ? sorted[i - 1]->first : (uint32_t)(sorted[i] - listed);
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        const struct attach_module *m = &listed[i].module;
+        if (listed[i].first != i) {
+            b.of_module[listed[i].number] = b.of_module[listed[listed[i].first].number];
+            continue;
+        }
+        if (b.count == LIMIT_BUILDS) {
+            b.unlisted++;
+            continue;
+        }
+        char *name = arena_copy(a, m->name, m->name_size);
+        if (!name) {
             return profd_no_memory(e);
         }
-        TRY(builds_fill(named, first, count, a, &b, e));
+        for (size_t k = 0; k < m->name_size; k++) { /* any bytes become text */
+            name[k] = name[k] == 0 ? '?' : name[k];
+        }
+        utf8_scrub(name);
+        b.build[b.count] = (struct attach_build){.id = m->id, .name = name, .low = m->low, .high = m->high};
+        b.of_module[listed[i].number] = b.count++;
     }
     *out = b;
     return PROFD_OK;
@@ -132,11 +95,6 @@ enum profd_status attach_builds_list(const struct attach_image *image, struct ar
 #define PROBES 16u
 #define FIRST 64u /* arcs, ticks */
 
-static bool arc_equal(const struct attach_arc *a, const struct attach_arc *b)
-{
-    return a->from == b->from && a->to == b->to && a->from_build == b->from_build && a->to_build == b->to_build;
-}
-
 /* The slot of an arc, or a free one; NULL if neither is near. */
 static uint32_t *slot_find(const struct attach_arcs *s, const struct attach_arc *arc)
 {
@@ -146,7 +104,9 @@ static uint32_t *slot_find(const struct attach_arcs *s, const struct attach_arc 
     uint32_t at = (uint32_t)(x >> 32);
     for (uint32_t i = 0; i < PROBES; i++, at++) {
         uint32_t *slot = &s->slots[at & s->mask];
-        if (*slot == 0 || arc_equal(&s->arc[*slot - 1], arc)) {
+        const struct attach_arc *known = *slot > 0 ? &s->arc[*slot - 1] : NULL;
+        if (!known || (known->from == arc->from && known->to == arc->to && known->from_build == arc->from_build &&
+                       known->to_build == arc->to_build)) {
             return slot;
         }
     }
@@ -158,36 +118,29 @@ static enum profd_status no_memory(uint32_t n, struct profd_error *e)
     return profd_error_set(e, PROFD_NO_MEMORY, "no memory to add up more than %u counts", n);
 }
 
-static enum profd_status arcs_grow(struct attach_arcs *s, struct profd_error *e)
-{
-    uint32_t capacity = s->capacity ? 4 * s->capacity : FIRST;
-    struct attach_arc *arc = realloc(s->arc, capacity * sizeof *arc);
-    if (!arc) {
-        return no_memory(s->capacity, e);
-    }
-    s->arc = arc;
-    uint32_t *slots = calloc(2 * (size_t)capacity, sizeof *slots);
-    if (!slots) {
-        return no_memory(s->capacity, e);
-    }
-    free(s->slots);
-    s->slots = slots;
-    s->mask = 2 * capacity - 1;
-    s->capacity = capacity;
-    for (uint32_t i = 0; i < s->count; i++) {
-        uint32_t *slot = slot_find(s, &s->arc[i]);
-        if (slot && *slot == 0) {
-            *slot = i + 1;
-        }
-    }
-    return PROFD_OK;
-}
-
 /* NO_MEMORY or OK. O(1) amortized. */
 static enum profd_status attach_arcs_add(struct attach_arcs *s, const struct attach_arc *arc, struct profd_error *e)
 {
     bool saturated = false;
-    TRY(s->count == s->capacity ? arcs_grow(s, e) : PROFD_OK);
+    if (s->count == s->capacity) {
+        const uint32_t capacity = s->capacity ? 4 * s->capacity : FIRST;
+        struct attach_arc *grown = realloc(s->arc, capacity * sizeof *grown);
+        s->arc = grown ? grown : s->arc;
+        uint32_t *slots = grown ? calloc(2 * (size_t)capacity, sizeof *slots) : NULL;
+        if (!slots) {
+            return no_memory(s->capacity, e);
+        }
+        free(s->slots);
+        s->slots = slots;
+        s->mask = 2 * capacity - 1;
+        s->capacity = capacity;
+        for (uint32_t i = 0; i < s->count; i++) {
+            uint32_t *slot = slot_find(s, &s->arc[i]);
+            if (slot && *slot == 0) {
+                *slot = i + 1;
+            }
+        }
+    }
     uint32_t *slot = slot_find(s, arc);
     if (slot && *slot) {
         sum_add(&s->arc[*slot - 1].calls, arc->calls, &saturated);
@@ -205,21 +158,6 @@ static void attach_arcs_done(struct attach_arcs *s)
     free(s->arc);
     free(s->slots);
     *s = (struct attach_arcs){0};
-}
-
-static enum profd_status attach_ticks_add(struct attach_ticks *s, const struct attach_tick *tick, struct profd_error *e)
-{
-    if (s->count == s->capacity) {
-        uint32_t capacity = s->capacity ? 2 * s->capacity : FIRST;
-        struct attach_tick *grown = realloc(s->tick, capacity * sizeof *grown);
-        if (!grown) {
-            return no_memory(s->capacity, e);
-        }
-        s->tick = grown;
-        s->capacity = capacity;
-    }
-    s->tick[s->count++] = *tick;
-    return PROFD_OK;
 }
 
 static int compare_ticks(const void *a, const void *b)
@@ -247,12 +185,6 @@ void attach_ticks_sort(struct attach_ticks *s)
     s->count = kept + 1;
 }
 
-static void attach_ticks_done(struct attach_ticks *s)
-{
-    free(s->tick);
-    *s = (struct attach_ticks){0};
-}
-
 /* The stacks of a process: its tree of nodes becomes a tree of counts, and sampled arcs. */
 
 static void attach_stacks_done(struct attach_stacks *s)
@@ -266,25 +198,6 @@ static void attach_stacks_done(struct attach_stacks *s)
 static enum profd_status no_memory_for_nodes(uint32_t nodes, struct profd_error *e)
 {
     return profd_error_set(e, PROFD_NO_MEMORY, "no memory for %u nodes of stacks", nodes);
-}
-
-static enum profd_status chunk_read(struct attach_reading *r, const struct attach_cursor *cursor, uint64_t size,
-                                    struct attach_stacks *s, struct profd_error *e)
-{
-    uint32_t slots, number;
-    if (attach_table_kind(&r->image, cursor, &slots) != ATTACH_KIND_STACKS) {
-        return PROFD_OK;
-    }
-    TRY(attach_reading_load(r, cursor->at, size, e));
-    for (uint32_t i = 0; i < slots; i++) {
-        struct attach_frame frame;
-        enum attach_there there = attach_node_get(&r->image, cursor, i, &number, &frame);
-        s->node[number].frame = frame;
-        s->node[number].state = there == ATTACH_THERE ? ATTACH_NODE_UNJUDGED
-                                : there == ATTACH_BAD ? ATTACH_NODE_BAD
-                                                      : ATTACH_NODE_WAITS;
-    }
-    return PROFD_OK;
 }
 
 /* Judges a node and those between it and the first judged one. The children of a node that waits do so, too: they were
@@ -329,7 +242,19 @@ static enum profd_status attach_stacks_read(struct attach_reading *r, struct att
         return no_memory_for_nodes(read.count, e);
     }
     while (status == PROFD_OK && attach_table_next(&r->image, &cursor, &size)) {
-        status = chunk_read(r, &cursor, size, &read, e);
+        uint32_t slots, number;
+        if (attach_table_kind(&r->image, &cursor, &slots) != ATTACH_KIND_STACKS) {
+            continue;
+        }
+        status = attach_reading_load(r, cursor.at, size, e);
+        for (uint32_t i = 0; status == PROFD_OK && i < slots; i++) {
+            struct attach_frame frame;
+            enum attach_there there = attach_node_get(&r->image, &cursor, i, &number, &frame);
+            read.node[number].frame = frame;
+            read.node[number].state = there == ATTACH_THERE ? ATTACH_NODE_UNJUDGED
+                                      : there == ATTACH_BAD ? ATTACH_NODE_BAD
+                                                            : ATTACH_NODE_WAITS;
+        }
     }
     for (uint32_t i = 1; status == PROFD_OK && i < read.count; i++) {
         if (read.node[i].state == ATTACH_NODE_UNJUDGED) {
@@ -360,46 +285,6 @@ static struct counts_frame frame_make(const struct attach_builds *b, const struc
     return made;
 }
 
-/* Lists a node behind those above it. */
-static void node_list(struct attach_stacks *s, const struct attach_builds *b, uint32_t number)
-{
-    uint32_t path[LIMIT_STACK_DEPTH], n = 0;
-    for (uint32_t at = number; at > 0 && s->node[at].place == 0 && n < LIMIT_STACK_DEPTH;
-         at = s->node[at].frame.parent) {
-        path[n++] = at;
-    }
-    for (uint32_t i = n; i > 0; i--) {
-        struct attach_stack_node *node = &s->node[path[i - 1]];
-        uint32_t parent = node->frame.parent;
-        s->tree[s->tree_count] = (struct counts_node){.parent = parent ? s->node[parent].place - 1 : COUNTS_NOWHERE,
-                                                      .frame = frame_make(b, &node->frame)};
-        s->frame[s->tree_count] = &node->frame;
-        node->place = ++s->tree_count;
-    }
-}
-
-/* A tick outside every build is in no histogram, and its stack in no tree. `most`: the ticks of the histograms. */
-static void nodes_list(struct attach_stacks *s, const struct attach_builds *b, uint64_t most)
-{
-    for (uint32_t i = 1; i < s->count; i++) {
-        struct attach_stack_node *node = &s->node[i];
-        uint64_t news = node->news < most ? node->news : most;
-        if (news == 0 || (node->frame.kind == ATTACH_NODE_PC && frame_make(b, &node->frame).build == COUNTS_NOWHERE)) {
-            continue;
-        }
-        node_list(s, b, i);
-        s->tree[node->place - 1].ticks = news;
-        most -= news;
-    }
-}
-
-static bool same_pair(const struct attach_stacks *s, uint32_t a, uint32_t b)
-{
-    const struct counts_frame *x = &s->tree[s->tree[a].parent].frame, *y = &s->tree[s->tree[b].parent].frame;
-    return x->address == y->address && x->build == y->build && s->frame[a]->begin == s->frame[b]->begin &&
-           s->tree[a].frame.build == s->tree[b].frame.build;
-}
-
 /* A caller that the unwind information led to, both in known objects. */
 static bool is_pair(const struct attach_stacks *s, uint32_t i)
 {
@@ -407,11 +292,16 @@ static bool is_pair(const struct attach_stacks *s, uint32_t i)
            s->frame[s->tree[i].parent]->module != ATTACH_MODULE_NONE;
 }
 
-/* Recursion counts a pair once a stack: it is the outermost that counts. */
+/* Recursion counts a pair once for each stack: it is the outermost that counts. */
 static bool is_repeated(const struct attach_stacks *s, uint32_t i)
 {
     for (uint32_t at = s->tree[i].parent; at != COUNTS_NOWHERE; at = s->tree[at].parent) {
-        if (is_pair(s, at) && same_pair(s, i, at)) {
+        if (!is_pair(s, at)) {
+            continue;
+        }
+        const struct counts_frame *x = &s->tree[s->tree[i].parent].frame, *y = &s->tree[s->tree[at].parent].frame;
+        if (x->address == y->address && x->build == y->build && s->frame[i]->begin == s->frame[at]->begin &&
+            s->tree[i].frame.build == s->tree[at].frame.build) {
             return true;
         }
     }
@@ -429,10 +319,34 @@ enum profd_status attach_stacks_list(struct attach_stacks *s, const struct attac
     if (!s->tree || !s->frame) {
         return no_memory_for_nodes(s->count, e);
     }
-    nodes_list(s, b, most);
+    for (uint32_t i = 1; i < s->count; i++) {
+        /* A tick outside every build is in no histogram, and its stack in no tree. */
+        const struct attach_stack_node *node = &s->node[i];
+        const uint64_t news = node->news < most ? node->news : most;
+        if (news == 0 || (node->frame.kind == ATTACH_NODE_PC && frame_make(b, &node->frame).build == COUNTS_NOWHERE)) {
+            continue;
+        }
+        /* A node is listed behind those above it. */
+        uint32_t path[LIMIT_STACK_DEPTH], n = 0;
+        for (uint32_t at = i; at > 0 && s->node[at].place == 0 && n < LIMIT_STACK_DEPTH;
+             at = s->node[at].frame.parent) {
+            path[n++] = at;
+        }
+        for (; n > 0; n--) {
+            struct attach_stack_node *above = &s->node[path[n - 1]];
+            const uint32_t parent = above->frame.parent;
+            s->tree[s->tree_count] = (struct counts_node){.parent = parent ? s->node[parent].place - 1 : COUNTS_NOWHERE,
+                                                          .frame = frame_make(b, &above->frame)};
+            s->frame[s->tree_count] = &above->frame;
+            above->place = ++s->tree_count;
+        }
+        s->tree[node->place - 1].ticks = news;
+        most -= news;
+    }
     if (s->tree_count <= 0) {
         return PROFD_OK;
     }
+
     enum profd_status status = PROFD_OK;
     bool saturated = false;
     uint64_t *below = calloc((size_t)s->tree_count + 1, sizeof *below); /* ticks at a node and below */
@@ -465,7 +379,7 @@ enum profd_status attach_stacks_list(struct attach_stacks *s, const struct attac
 #define PLACES_FIRST 256u
 
 /* A walk through the older one while the newer one is made. */
-struct walk {
+struct snapshot_walk {
     struct attach_reading *reading;
     struct attach_builds *builds;
     const struct attach_places *before;
@@ -484,7 +398,8 @@ static bool extend(void **array, size_t n, size_t size)
     return grown != NULL;
 }
 
-static enum profd_status places_reserve(struct walk *w, struct profd_error *e)
+static enum profd_status places_put(struct snapshot_walk *w, uint32_t page, uint32_t slot, uint64_t count,
+                                    struct profd_error *e)
 {
     struct attach_places *p = &w->d->places;
     if (p->count == LIMIT_ATTACH_SLOTS) {
@@ -512,13 +427,6 @@ static enum profd_status places_reserve(struct walk *w, struct profd_error *e)
         p->tables = tables;
         w->table_capacity = capacity;
     }
-    return PROFD_OK;
-}
-
-static enum profd_status places_put(struct walk *w, uint32_t page, uint32_t slot, uint64_t count, struct profd_error *e)
-{
-    struct attach_places *p = &w->d->places;
-    TRY(places_reserve(w, e));
     if (p->table_count == 0 || p->tables[p->table_count - 1].page != page) {
         p->tables[p->table_count++] = (struct attach_place){.page = page, .first = p->count};
     }
@@ -530,7 +438,8 @@ static enum profd_status places_put(struct walk *w, uint32_t page, uint32_t slot
 
 /* Moves on to a place, and keeps what is passed over: a count that can't be seen now is not forgotten. *old: what the
  * place had. */
-static enum profd_status walk_to(struct walk *w, uint32_t page, uint32_t slot, uint64_t *old, struct profd_error *e)
+static enum profd_status walk_to(struct snapshot_walk *w, uint32_t page, uint32_t slot, uint64_t *old,
+                                 struct profd_error *e)
 {
     const struct attach_places *b = w->before;
     enum profd_status status = PROFD_OK;
@@ -554,11 +463,20 @@ static enum profd_status walk_to(struct walk *w, uint32_t page, uint32_t slot, u
     return status;
 }
 
-static enum profd_status take_tick(struct walk *w, const struct attach_count *c, uint64_t n, struct profd_error *e)
+/* Adds what is new of a slot to the difference. */
+static enum profd_status walk_add(struct snapshot_walk *w, const struct attach_count *c, uint64_t n,
+                                  struct profd_error *e)
 {
-    uint32_t build = attach_builds_of(w->builds, c->self_module);
-    bool saturated = false;
+    const uint32_t build = attach_builds_of(w->builds, c->self_module);
+    if (c->kind != ATTACH_KIND_SAMPLES) {
+        struct attach_arc arc = {
+            .from_build = attach_builds_of(w->builds, c->from_module), .to_build = build, .calls = n};
+        arc.from = arc.from_build == COUNTS_NOWHERE ? 0 : c->from;
+        arc.to = build == COUNTS_NOWHERE ? 0 : c->self;
+        return attach_arcs_add(&w->d->calls, &arc, e);
+    }
     if (build == COUNTS_NOWHERE) {
+        bool saturated = false;
         sum_add(&w->d->outside, n, &saturated);
         return PROFD_OK;
     }
@@ -567,45 +485,38 @@ static enum profd_status take_tick(struct walk *w, const struct attach_count *c,
         w->d->bad++;
         return PROFD_OK;
     }
-    return attach_ticks_add(&w->d->ticks, &(struct attach_tick){build, (uint32_t)(c->self - b->low), n}, e);
-}
-
-static enum profd_status take(struct walk *w, const struct attach_count *c, uint64_t n, struct profd_error *e)
-{
-    if (c->kind == ATTACH_KIND_SAMPLES) {
-        return take_tick(w, c, n, e);
+    struct attach_ticks *t = &w->d->ticks;
+    if (t->count == t->capacity) {
+        uint32_t capacity = t->capacity ? 2 * t->capacity : FIRST;
+        struct attach_tick *grown = realloc(t->tick, capacity * sizeof *grown);
+        if (!grown) {
+            return no_memory(t->capacity, e);
+        }
+        t->tick = grown;
+        t->capacity = capacity;
     }
-    struct attach_arc arc = {.from_build = attach_builds_of(w->builds, c->from_module),
-                             .to_build = attach_builds_of(w->builds, c->self_module),
-                             .calls = n};
-    arc.from = arc.from_build == COUNTS_NOWHERE ? 0 : c->from;
-    arc.to = arc.to_build == COUNTS_NOWHERE ? 0 : c->self;
-    return attach_arcs_add(&w->d->calls, &arc, e);
+    t->tick[t->count++] = (struct attach_tick){build, (uint32_t)(c->self - b->low), n};
+    return PROFD_OK;
 }
 
-/* A node's ticks. Each process has at most ATTACH_NODES_MAX nodes, so they are never too much. */
-static enum profd_status walk_node(struct walk *w, const struct attach_count *c, struct profd_error *e)
+/* One slot. What is too much for one harvest stays as it was: the next one takes it. Each process has at most
+ * ATTACH_NODES_MAX nodes of stacks, so that these are never too much. */
+static enum profd_status walk_count(struct snapshot_walk *w, const struct attach_count *c, struct profd_error *e)
 {
     uint64_t old;
-    struct attach_stack_node *node = &w->d->stacks.node[c->from];
-    if (node->state != ATTACH_NODE_GOOD) {
+    bool saturated = false;
+    struct attach_stack_node *node = c->kind == ATTACH_KIND_STACKS ? &w->d->stacks.node[c->from] : NULL;
+    if (node && node->state != ATTACH_NODE_GOOD) {
         w->d->not_yet += node->state == ATTACH_NODE_WAITS;
         w->d->bad += node->state == ATTACH_NODE_BAD;
         return PROFD_OK;
     }
-    enum profd_status status = walk_to(w, c->table, c->slot, &old, e);
+    TRY(walk_to(w, c->table, c->slot, &old, e));
     uint64_t keep = c->count > old ? c->count : old;
-    node->news = keep - old;
-    return status == PROFD_OK ? places_put(w, c->table, c->slot, keep, e) : status;
-}
-
-/* One slot. What is too much for one harvest stays as it was: the next one takes it. */
-static enum profd_status walk_count(struct walk *w, const struct attach_count *c, struct profd_error *e)
-{
-    uint64_t old;
-    bool saturated = false;
-    enum profd_status status = walk_to(w, c->table, c->slot, &old, e);
-    uint64_t keep = c->count > old ? c->count : old;
+    if (node) {
+        node->news = keep - old;
+        return places_put(w, c->table, c->slot, keep, e);
+    }
     if (c->kind == ATTACH_KIND_ARCS) {
         sum_add(&w->d->calls_total, keep, &saturated);
         uint32_t build = attach_builds_of(w->builds, c->self_module);
@@ -613,42 +524,14 @@ static enum profd_status walk_count(struct walk *w, const struct attach_count *c
             w->builds->build[build].counted = true;
         }
     }
-    if (status == PROFD_OK && keep > old) {
-        if (w->news == LIMIT_ATTACH_NEWS) {
-            w->d->more = true;
-            keep = old;
-        } else {
-            w->news++;
-            TRY(take(w, c, keep - old, e));
-        }
+    if (keep > old && w->news == LIMIT_ATTACH_NEWS) {
+        w->d->more = true;
+        keep = old;
+    } else if (keep > old) {
+        w->news++;
+        TRY(walk_add(w, c, keep - old, e));
     }
-    if (status == PROFD_OK && keep > 0) {
-        TRY(places_put(w, c->table, c->slot, keep, e));
-    }
-    return status;
-}
-
-static enum profd_status walk_all(struct walk *w, struct profd_error *e)
-{
-    const struct attach_image *image = &w->reading->image;
-    struct attach_cursor cursor = {0};
-    struct attach_count c;
-    uint64_t size, old;
-    uint32_t slots;
-    enum profd_status status = attach_stacks_read(w->reading, &w->d->stacks, e);
-    while (status == PROFD_OK && attach_table_next(image, &cursor, &size)) {
-        enum attach_kind kind = attach_table_kind(image, &cursor, &slots);
-        status = kind == ATTACH_KIND_SAMPLES  ? attach_reading_refresh(w->reading, cursor.at, size, e)
-                 : kind != ATTACH_KIND_STACKS ? attach_reading_load(w->reading, cursor.at, size, e)
-                                              : PROFD_OK; /* attach_stacks_read has it */
-        while (status == PROFD_OK && attach_table_count(image, &cursor, &c)) {
-            status = c.kind == ATTACH_KIND_STACKS ? walk_node(w, &c, e) : walk_count(w, &c, e);
-        }
-        attach_reading_drop(w->reading, cursor.at, size);
-    }
-    w->d->bad += cursor.bad;
-    w->d->not_yet += cursor.not_yet;
-    return status == PROFD_OK ? walk_to(w, UINT32_MAX, UINT32_MAX, &old, e) : status;
+    return keep > 0 ? places_put(w, c->table, c->slot, keep, e) : PROFD_OK;
 }
 
 enum profd_status attach_difference_make(struct attach_reading *r, struct attach_builds *builds,
@@ -656,8 +539,27 @@ enum profd_status attach_difference_make(struct attach_reading *r, struct attach
                                          struct profd_error *e)
 {
     struct attach_difference made = {.bad = 0};
-    struct walk w = {.reading = r, .builds = builds, .before = before, .d = &made};
-    enum profd_status status = walk_all(&w, e);
+    struct snapshot_walk w = {.reading = r, .builds = builds, .before = before, .d = &made};
+    struct attach_cursor cursor = {0};
+    struct attach_count c;
+    uint64_t size, old;
+    uint32_t slots;
+    enum profd_status status = attach_stacks_read(r, &made.stacks, e);
+    while (status == PROFD_OK && attach_table_next(&r->image, &cursor, &size)) {
+        enum attach_kind kind = attach_table_kind(&r->image, &cursor, &slots);
+        status = kind == ATTACH_KIND_SAMPLES  ? attach_reading_refresh(r, cursor.at, size, e)
+                 : kind != ATTACH_KIND_STACKS ? attach_reading_load(r, cursor.at, size, e)
+                                              : PROFD_OK; /* attach_stacks_read has it */
+        while (status == PROFD_OK && attach_table_count(&r->image, &cursor, &c)) {
+            status = walk_count(&w, &c, e);
+        }
+        attach_reading_drop(r, cursor.at, size);
+    }
+    made.bad += cursor.bad;
+    made.not_yet += cursor.not_yet;
+    if (status == PROFD_OK) {
+        status = walk_to(&w, UINT32_MAX, UINT32_MAX, &old, e);
+    }
     if (status == PROFD_OK) {
         *d = made;
     } else {
@@ -670,7 +572,8 @@ void attach_difference_done(struct attach_difference *d)
 {
     attach_arcs_done(&d->calls);
     attach_arcs_done(&d->pairs);
-    attach_ticks_done(&d->ticks);
+    free(d->ticks.tick);
+    d->ticks = (struct attach_ticks){0};
     attach_stacks_done(&d->stacks);
     free(d->places.tables);
     free(d->places.slots);

@@ -14,25 +14,6 @@
 
 __extension__ typedef unsigned __int128 wide;
 
-/* The counters as a snapshot keeps them, clamped, never less than before. */
-static void attach_counters_read(const struct attach_image *image, const struct attach_builds *b, uint64_t outside,
-                                 const struct attach_snapshot *before, uint64_t out[ATTACH_SNAPSHOT_COUNTERS])
-{
-    bool saturated = false;
-    memset(out, 0, ATTACH_SNAPSHOT_COUNTERS * sizeof out[0]);
-    for (unsigned i = 0; i < ATTACH_COUNTER_COUNT; i++) {
-        out[i] = image->header.counters[i] > SUM_MAX ? SUM_MAX : image->header.counters[i];
-    }
-    out[ATTACH_SNAPSHOT_NAMELESS] = b->nameless;
-    out[ATTACH_SNAPSHOT_UNLISTED] = b->unlisted;
-    for (unsigned i = 0; i < ATTACH_SNAPSHOT_COUNTERS; i++) {
-        if (out[i] < before->counters[i]) {
-            out[i] = before->counters[i];
-        }
-    }
-    sum_add(&out[ATTACH_SNAPSHOT_OUTSIDE], outside, &saturated);
-}
-
 static uint64_t to_ns(uint64_t ticks, uint32_t rate)
 {
     wide ns = rate ? (wide)ticks * (wide)SECOND / rate : 0;
@@ -162,15 +143,10 @@ static unsigned attach_counters_lost(const struct attach_snapshot *after, const 
     return why;
 }
 
-/* A build is one histogram of bins of one byte. A larger one is several, each of LIMIT_HISTOGRAM_BINS but the last. */
+/* The number of a tick's histogram in its build. */
 static uint32_t window_of(const struct attach_tick *t)
 {
     return t->index / LIMIT_HISTOGRAM_BINS;
-}
-
-static bool same_histogram(const struct attach_tick *a, const struct attach_tick *b)
-{
-    return a->build == b->build && window_of(a) == window_of(b);
 }
 
 /* The clock of the ticks. */
@@ -178,48 +154,6 @@ static void clock_set(char dimension[16], char *abbreviation)
 {
     memcpy(dimension, "seconds\0\0\0\0\0\0\0\0", 16);
     *abbreviation = 's';
-}
-
-static void histogram_make(const struct attach_news *n, const struct attach_tick *t, struct counts_histogram *h)
-{
-    const struct attach_build *b = &n->builds->build[t->build];
-    uint64_t low = b->low + (uint64_t)window_of(t) * LIMIT_HISTOGRAM_BINS, high = b->high;
-    if (high - low > LIMIT_HISTOGRAM_BINS) {
-        high = low + LIMIT_HISTOGRAM_BINS;
-    }
-    *h = (struct counts_histogram){
-        .build = t->build, .bins = (uint32_t)(high - low), .low = low, .high = high, .rate = n->rate};
-    clock_set(h->dimension, &h->abbreviation);
-}
-
-static void ticks_put(const struct attach_news *n, struct counts *c, uint32_t *bin)
-{
-    const struct attach_ticks *s = &n->difference->ticks;
-    uint32_t k = 0;
-    for (uint32_t i = 0; i < s->count; i++) {
-        if (i == 0 || !same_histogram(&s->tick[i - 1], &s->tick[i])) {
-            histogram_make(n, &s->tick[i], &c->histograms[k]);
-            c->histograms[k++].first = *bin;
-        }
-        c->histograms[k - 1].used++;
-        c->bin_index[*bin] = s->tick[i].index % LIMIT_HISTOGRAM_BINS;
-        c->bin_ticks[(*bin)++] = s->tick[i].ticks;
-    }
-}
-
-static void counters_put(const struct attach_news *n, struct counts *c, uint32_t *bin)
-{
-    struct counts_histogram *h = &c->histograms[c->histogram_count - 1];
-    collector_make_histogram(h, 0);
-    h->first = *bin;
-    for (uint32_t i = 0; i < COLLECTOR_COUNTERS_MAX; i++) {
-        if (n->counters[i] == 0) {
-            continue;
-        }
-        c->bin_index[*bin] = i;
-        c->bin_ticks[(*bin)++] = n->counters[i];
-        h->used++;
-    }
 }
 
 static void arcs_put(const struct attach_arcs *s, const struct attach_builds *uncounted, struct counts *c, uint32_t *at)
@@ -237,113 +171,104 @@ static void arcs_put(const struct attach_arcs *s, const struct attach_builds *un
     }
 }
 
-/* How many sampled pairs become arcs. */
-static uint32_t pairs_kept(const struct attach_news *n)
+/* A build is one histogram of bins of one byte. A larger one is several, each of LIMIT_HISTOGRAM_BINS but the last.
+ * Returns whether tick i of a sorted list begins one. */
+static bool begins_histogram(const struct attach_ticks *s, uint32_t i)
 {
-    const struct attach_arcs *s = &n->difference->pairs;
-    uint32_t kept = 0;
-    if (n->builds->build[0].counted) {
-        return 0;
-    }
-    for (uint32_t i = 0; i < s->count; i++) {
-        kept += s->arc[i].to_build == COUNTS_NOWHERE || !n->builds->build[s->arc[i].to_build].counted;
-    }
-    return kept;
-}
-
-static enum profd_status stacks_put(const struct attach_news *n, struct counts *c, struct profd_error *e)
-{
-    const struct attach_stacks *s = &n->difference->stacks;
-    if (s->tree_count == 0) {
-        return PROFD_OK;
-    }
-    struct counts_nodes nodes = COUNTS_NODES(c);
-    c->trees[0].rate = n->rate;
-    clock_set(c->trees[0].dimension, &c->trees[0].abbreviation);
-    enum profd_status status = counts_tree_sort(s->tree, s->tree_count, &nodes, &c->trees[0].used, NULL, e);
-    c->node_count = c->trees[0].used;
-    c->tree_count = c->node_count > 0;
-    return status;
-}
-
-static enum profd_status columns_put(const struct attach_news *news, uint32_t pairs, struct counts *c,
-                                     struct profd_error *e)
-{
-    struct attach_difference *d = news->difference;
-    uint32_t bin = 0, arc = 0;
-    ticks_put(news, c, &bin);
-    if (c->bin_count > d->ticks.count) {
-        counters_put(news, c, &bin);
-    }
-    arcs_put(&d->calls, NULL, c, &arc);
-    if (pairs > 0) {
-        arcs_put(&d->pairs, news->builds, c, &arc);
-    }
-    return stacks_put(news, c, e);
-}
-
-static struct counts_sizes sizes_of(const struct attach_news *n, uint32_t pairs)
-{
-    const struct attach_difference *d = n->difference;
-    struct counts_sizes s = {.bins = d->ticks.count,
-                             .arcs = d->calls.count + pairs,
-                             .trees = d->stacks.tree_count > 0,
-                             .nodes = d->stacks.tree_count};
-    for (uint32_t i = 0; i < d->ticks.count; i++) {
-        s.histograms += i == 0 || !same_histogram(&d->ticks.tick[i - 1], &d->ticks.tick[i]);
-    }
-    for (uint32_t i = 0; i < COLLECTOR_COUNTERS_MAX; i++) {
-        s.bins += n->counters[i] != 0;
-    }
-    s.histograms += s.bins > d->ticks.count;
-    return s;
-}
-
-static uint64_t ticks_sum(const struct attach_ticks *s)
-{
-    uint64_t sum = 0;
-    bool saturated = false;
-    for (uint32_t i = 0; i < s->count; i++) {
-        sum_add(&sum, s->tick[i].ticks, &saturated);
-    }
-    return sum;
+    return i == 0 || s->tick[i - 1].build != s->tick[i].build || window_of(&s->tick[i - 1]) != window_of(&s->tick[i]);
 }
 
 /* Everything as counts; sampled says whether pairs became arcs. any is false when there is nothing, and nothing to
  * free. */
-static enum profd_status attach_counts_make(const struct attach_news *news, struct counts *c, bool *any, bool *sampled,
-                                            struct profd_error *e)
+static enum profd_status attach_counts_make(const struct attach_news *news, struct counts *out, bool *any,
+                                            bool *sampled, struct profd_error *e)
 {
     struct attach_difference *d = news->difference;
-    struct counts made;
-    TRY(attach_stacks_list(&d->stacks, news->builds, ticks_sum(&d->ticks), &d->pairs, e));
+    const struct attach_builds *builds = news->builds;
+    const struct attach_ticks *ticks = &d->ticks;
+    bool saturated = false;
+    uint64_t most = 0;
+    for (uint32_t i = 0; i < ticks->count; i++) {
+        sum_add(&most, ticks->tick[i].ticks, &saturated);
+    }
+    TRY(attach_stacks_list(&d->stacks, builds, most, &d->pairs, e));
     attach_ticks_sort(&d->ticks);
-    uint32_t pairs = pairs_kept(news);
-    struct counts_sizes sizes = sizes_of(news, pairs);
+    uint32_t pairs = 0; /* sampled ones that become arcs */
+    for (uint32_t i = 0; i < d->pairs.count && !builds->build[0].counted; i++) {
+        const uint32_t to = d->pairs.arc[i].to_build;
+        pairs += to == COUNTS_NOWHERE || !builds->build[to].counted;
+    }
+    struct counts_sizes sizes = {.bins = ticks->count,
+                                 .arcs = d->calls.count + pairs,
+                                 .trees = d->stacks.tree_count > 0,
+                                 .nodes = d->stacks.tree_count};
+    for (uint32_t i = 0; i < ticks->count; i++) {
+        sizes.histograms += begins_histogram(ticks, i);
+    }
+    for (uint32_t i = 0; i < COLLECTOR_COUNTERS_MAX; i++) {
+        sizes.bins += news->counters[i] != 0;
+    }
+    sizes.histograms += sizes.bins > ticks->count;
     if (sizes.bins + sizes.arcs == 0) { /* and no stacks, which are never more than ticks */
         *any = false;
         return PROFD_OK;
     }
-    TRY(counts_init_sizes(&made, &sizes, e));
-    enum profd_status status = columns_put(news, pairs, &made, e);
+
+    struct counts c;
+    TRY(counts_init_sizes(&c, &sizes, e));
+    uint32_t bin = 0, arc = 0, used = 0;
+    for (uint32_t i = 0; i < ticks->count; i++) {
+        const struct attach_tick *t = &ticks->tick[i];
+        if (begins_histogram(ticks, i)) {
+            const struct attach_build *b = &builds->build[t->build];
+            const uint64_t low = b->low + (uint64_t)window_of(t) * LIMIT_HISTOGRAM_BINS;
+            const uint64_t high = b->high - low > LIMIT_HISTOGRAM_BINS ? low + LIMIT_HISTOGRAM_BINS : b->high;
+            struct counts_histogram *h = &c.histograms[used++];
+            *h = (struct counts_histogram){
+                .build = t->build, .bins = (uint32_t)(high - low), .low = low, .high = high, .rate = news->rate};
+            clock_set(h->dimension, &h->abbreviation);
+            h->first = bin;
+        }
+        c.histograms[used - 1].used++;
+        c.bin_index[bin] = t->index % LIMIT_HISTOGRAM_BINS;
+        c.bin_ticks[bin++] = t->ticks;
+    }
+    if (c.bin_count > ticks->count) {
+        struct counts_histogram *h = &c.histograms[c.histogram_count - 1];
+        collector_make_histogram(h, 0);
+        h->first = bin;
+        for (uint32_t i = 0; i < COLLECTOR_COUNTERS_MAX; i++) {
+            if (news->counters[i] != 0) {
+                c.bin_index[bin] = i;
+                c.bin_ticks[bin++] = news->counters[i];
+                h->used++;
+            }
+        }
+    }
+    arcs_put(&d->calls, NULL, &c, &arc);
+    if (pairs > 0) {
+        arcs_put(&d->pairs, builds, &c, &arc);
+    }
+    enum profd_status status = PROFD_OK;
+    if (d->stacks.tree_count > 0) {
+        struct counts_nodes nodes = COUNTS_NODES(&c);
+        c.trees[0].rate = news->rate;
+        clock_set(c.trees[0].dimension, &c.trees[0].abbreviation);
+        status = counts_tree_sort(d->stacks.tree, d->stacks.tree_count, &nodes, &c.trees[0].used, NULL, e);
+        c.node_count = c.trees[0].used;
+        c.tree_count = c.node_count > 0;
+    }
     if (status != PROFD_OK) {
-        counts_done(&made);
+        counts_done(&c);
         return status;
     }
     *any = true;
     *sampled = pairs > 0;
-    *c = made;
+    *out = c;
     return PROFD_OK;
 }
 
 /* One harvest: read, subtract, validate, encode. */
-
-/* The process's clock is this machine's, read a moment earlier or later: that is no reason to doubt it. */
-static uint64_t start_judge(const struct attach_delivery *d)
-{
-    int64_t late = d->received + LIMIT_CLOCK_FUTURE_MINUTES * 60 * SECOND;
-    return (uint64_t)(d->start > d->received && d->start <= late ? d->received : d->start < 0 ? 0 : d->start);
-}
 
 static enum profd_status attach_upload_validate(const struct attach_delivery *d, struct attach_inside *in,
                                                 struct store_upload *u, struct profd_error *e)
@@ -360,9 +285,12 @@ static enum profd_status attach_upload_validate(const struct attach_delivery *d,
     for (size_t i = 0; i < d->label_count; i++) {
         labels[i] = (struct message_label){d->labels[i].name, d->labels[i].value};
     }
+    /* The process's clock is this machine's, read a moment earlier or later: that is no reason to doubt it. */
+    const int64_t late = d->received + LIMIT_CLOCK_FUTURE_MINUTES * 60 * SECOND;
+    const int64_t start = d->start > d->received && d->start <= late ? d->received : d->start;
     struct message_upload m = {.sender = {d->instance, UPLOAD_SENDER_SIZE},
                                .sequence = 1,
-                               .start = start_judge(d),
+                               .start = start < 0 ? 0 : (uint64_t)start,
                                .end = d->received < 0 ? 0 : (uint64_t)d->received,
                                .build_count = d->build_count,
                                .builds = builds,
@@ -393,25 +321,6 @@ struct harvesting {
     struct attach_inside *in;
 };
 
-static void harvesting_done(struct harvesting *w)
-{
-    attach_reading_close(&w->reading);
-    attach_snapshot_done(&w->before);
-    attach_difference_done(&w->difference);
-    counts_done(&w->counts);
-    attach_inside_free(w->in);
-}
-
-static bool label_is_known(const struct store_label *labels, size_t n, const char *name, size_t name_size)
-{
-    for (size_t i = 0; i < n; i++) {
-        if (strlen(labels[i].name) == name_size && memcmp(labels[i].name, name, name_size) == 0) {
-            return true;
-        }
-    }
-    return false;
-}
-
 /* Labels are the upload's: as text with NULs. One that breaks the rules is left out, and that is a reason in reports:
  * the calls of a process are worth more than its label. (A collector of this version leaves it out itself.) */
 static enum profd_status labels_read(struct harvesting *w, struct profd_error *e)
@@ -426,9 +335,13 @@ static enum profd_status labels_read(struct harvesting *w, struct profd_error *e
     }
     w->label_left_out = image->header.counters[ATTACH_COUNTER_LABELS_LEFT_OUT] > 0;
     while (attach_label_next(image, &at, &name, &name_size, &value, &bad)) {
-        size_t size = name_size + 1 + strlen(value);
-        if (n == LIMIT_LABELS || bytes + size > LIMIT_LABEL_BYTES || label_is_known(labels, n, name, name_size) ||
-            label_judge(name, name_size, value, size - name_size - 1) != LABEL_GOOD) {
+        const size_t size = name_size + 1 + strlen(value);
+        bool good = n < LIMIT_LABELS && bytes + size <= LIMIT_LABEL_BYTES &&
+                    label_judge(name, name_size, value, size - name_size - 1) == LABEL_GOOD;
+        for (size_t i = 0; i < n && good; i++) { /* a name stands once */
+            good = strlen(labels[i].name) != name_size || memcmp(labels[i].name, name, name_size) != 0;
+        }
+        if (!good) {
             w->label_left_out = true;
             continue;
         }
@@ -448,20 +361,6 @@ static enum profd_status labels_read(struct harvesting *w, struct profd_error *e
     return PROFD_OK;
 }
 
-static enum profd_status read_all(struct harvesting *w, struct profd_error *e)
-{
-    struct attach_process *p = w->p;
-    TRY(attach_reading_open(p->memfd, p->size, &w->reading, e));
-    const struct attach_header *h = &w->reading.image.header;
-    if (memcmp(h->instance, p->summary.instance, sizeof h->instance) != 0) {
-        return profd_error_set(e, PROFD_MALFORMED, "shared counts have become those of another instance");
-    }
-    if (p->snapshot) {
-        TRY(attach_snapshot_decode(p->snapshot, p->snapshot_size, &w->before, e));
-    }
-    return attach_builds_list(&w->reading.image, w->in->arena, &w->builds, e);
-}
-
 /* All at once: the count is written when the names are there. */
 static uint32_t parents_count(const struct attach_snapshot *s)
 {
@@ -469,47 +368,88 @@ static uint32_t parents_count(const struct attach_snapshot *s)
     return n < ATTACH_PARENTS_MAX ? (uint32_t)n : ATTACH_PARENTS_MAX;
 }
 
-/* The difference, as counts, and the next snapshot's contents. */
+/* Computes the difference, as counts, the next snapshot's contents, and what people may ask. */
 static enum profd_status subtract(struct harvesting *w, int64_t received, enum attach_end end, struct profd_error *e)
 {
-    const struct attach_header *h = &w->reading.image.header;
+    const struct attach_image *image = &w->reading.image;
+    const struct attach_header *h = &image->header;
     struct attach_difference *d = &w->difference;
+    struct attach_snapshot *before = &w->before, *after = &w->after;
     uint64_t counters[COLLECTOR_COUNTERS_MAX];
-    TRY(attach_difference_make(&w->reading, &w->builds, &w->before.places, d, e));
+    bool saturated = false;
+    TRY(attach_difference_make(&w->reading, &w->builds, &before->places, d, e));
     TRY(labels_read(w, e));
     if (h->rate == 0 && d->ticks.count > 0) { /* ticks of nothing */
         d->bad += d->ticks.count;
         d->ticks.count = 0;
     }
-    memcpy(w->after.instance, h->instance, sizeof h->instance);
-    w->after.origin = w->p->origin;
-    w->after.end = received;
-    w->after.rate = h->rate;
-    w->after.build_id = w->builds.build[0].id.text;
-    w->after.name = w->builds.build[0].name;
-    w->after.places = d->places;
-    attach_counters_read(&w->reading.image, &w->builds, d->outside, &w->before, w->after.counters);
-    attach_cpu_judge(h, w->p->cpu_ns, &w->before, w->after.counters);
+    memcpy(after->instance, h->instance, sizeof h->instance);
+    after->origin = w->p->origin;
+    after->end = received;
+    after->rate = h->rate;
+    after->build_id = w->builds.build[0].id.text;
+    after->name = w->builds.build[0].name;
+    after->places = d->places;
+
+    /* Counters are clamped, and never less than before. */
+    for (unsigned i = 0; i < ATTACH_COUNTER_COUNT; i++) {
+        after->counters[i] = h->counters[i] > SUM_MAX ? SUM_MAX : h->counters[i];
+    }
+    after->counters[ATTACH_SNAPSHOT_NAMELESS] = w->builds.nameless;
+    after->counters[ATTACH_SNAPSHOT_UNLISTED] = w->builds.unlisted;
+    for (unsigned i = 0; i < ATTACH_SNAPSHOT_COUNTERS; i++) {
+        if (after->counters[i] < before->counters[i]) {
+            after->counters[i] = before->counters[i];
+        }
+    }
+    sum_add(&after->counters[ATTACH_SNAPSHOT_OUTSIDE], d->outside, &saturated);
+    attach_cpu_judge(h, w->p->cpu_ns, before, after->counters);
     w->p->cpu_ns = 0;
-    attach_counters_subtract(&w->after, &w->before, (enum attach_mode)h->mode, w->first, counters);
-    w->children = w->after.counters[ATTACH_COUNTER_CHILDREN] - w->before.counters[ATTACH_COUNTER_CHILDREN];
-    w->parents = parents_count(&w->after) - parents_count(&w->before);
+    attach_counters_subtract(after, before, (enum attach_mode)h->mode, w->first, counters);
+    w->children = after->counters[ATTACH_COUNTER_CHILDREN] - before->counters[ATTACH_COUNTER_CHILDREN];
+    w->parents = parents_count(after) - parents_count(before);
     counters[COLLECTOR_END_NOT_SEEN] = end == ATTACH_NOT_SEEN;
     w->paused = counters[COLLECTOR_PAUSES] > 0;
-    w->left_out = w->after.counters[ATTACH_COUNTER_LEFT_OUT] > 0;
-    w->lost = attach_counters_lost(&w->after, &w->before);
+    w->left_out = after->counters[ATTACH_COUNTER_LEFT_OUT] > 0;
+    w->lost = attach_counters_lost(after, before);
     if (d->bad > 0 || (end != ATTACH_LIVES && !d->more && d->not_yet > 0)) { /* of calls or of ticks */
         w->lost |= (unsigned)INEXACT_CALLS_LOST | INEXACT_TICKS_LOST;
     }
     struct attach_news news = {.builds = &w->builds, .difference = d, .counters = counters, .rate = h->rate};
-    return attach_counts_make(&news, &w->counts, &w->any, &w->sampled, e);
+    TRY(attach_counts_make(&news, &w->counts, &w->any, &w->sampled, e));
+
+    struct attach_summary *f = &w->in->summary;
+    enum attach_counter why = ATTACH_COUNTER_COUNT, why_ticks = ATTACH_COUNTER_COUNT;
+    *f = w->p->summary;
+    f->rate = h->rate;
+    f->mode = (enum attach_mode)h->mode;
+    f->build_id = after->build_id;
+    f->name = after->name;
+    f->labels = after->labels;
+    f->label_count = after->label_count;
+    f->calls_exact = attach_calls_exact(image, &why);
+    f->ticks_exact = attach_ticks_exact(image, &why_ticks);
+    why = f->calls_exact ? why_ticks : why;
+    f->why = why < ATTACH_COUNTER_COUNT ? attach_counter_name(why) : "";
+    f->calls = d->calls_total;
+    f->ticks = after->counters[ATTACH_COUNTER_TICKS];
+    f->ticks_inside = after->counters[ATTACH_COUNTER_TICKS_INSIDE];
+    f->samples = after->counters[ATTACH_COUNTER_SAMPLES];
+    f->cpu_ns = after->counters[ATTACH_COUNTER_CPU_NS];
+    f->bytes = h->used;
+    f->harvested = after->end;
+    return PROFD_OK;
 }
 
-/* The same rules, and the same order of them, as for an upload. */
-static enum profd_status validate(struct harvesting *w, struct build_cache *cache, enum attach_end end,
-                                  struct store_upload *u, struct profd_error *e)
+/* Validates by the rules of an upload, in their order, and makes the delivery: everything that can fail, then
+ * everything that cannot. */
+static enum profd_status deliver(struct harvesting *w, struct build_cache *cache, enum attach_end end,
+                                 struct attach_harvest *h, struct profd_error *e)
 {
+    struct attach_harvest made = {.any = true, .inside = w->in};
+    struct store_upload *u = &made.put;
     uint32_t retry_after_ms;
+    size_t counts_size = 0;
     int64_t idle = w->p->summary.harvested; /* nothing was counted until then, or it is in the snapshot */
     struct attach_delivery d = {
         .uid = w->p->uid,
@@ -534,42 +474,7 @@ static enum profd_status validate(struct harvesting *w, struct build_cache *cach
         bool cut = false; /* what is stored is encoded from these counts later */
         TRY(validate_decoded(cache, w->in->builds, u, &w->counts, &cut, e));
     }
-    return build_cache_charge(cache, w->p->uid, w->after.end, w->in->builds, u->build_count, &retry_after_ms, e);
-}
-
-static void summary_fill(struct harvesting *w)
-{
-    const struct attach_image *image = &w->reading.image;
-    struct attach_summary *f = &w->in->summary;
-    enum attach_counter why = ATTACH_COUNTER_COUNT, why_ticks = ATTACH_COUNTER_COUNT;
-    *f = w->p->summary;
-    f->rate = image->header.rate;
-    f->mode = (enum attach_mode)image->header.mode;
-    f->build_id = w->after.build_id;
-    f->name = w->after.name;
-    f->labels = w->after.labels;
-    f->label_count = w->after.label_count;
-    f->calls_exact = attach_calls_exact(image, &why);
-    f->ticks_exact = attach_ticks_exact(image, &why_ticks);
-    why = f->calls_exact ? why_ticks : why;
-    f->why = why < ATTACH_COUNTER_COUNT ? attach_counter_name(why) : "";
-    f->calls = w->difference.calls_total;
-    f->ticks = w->after.counters[ATTACH_COUNTER_TICKS];
-    f->ticks_inside = w->after.counters[ATTACH_COUNTER_TICKS_INSIDE];
-    f->samples = w->after.counters[ATTACH_COUNTER_SAMPLES];
-    f->cpu_ns = w->after.counters[ATTACH_COUNTER_CPU_NS];
-    f->bytes = image->header.used;
-    f->harvested = w->after.end;
-}
-
-/* Everything that can still fail, then everything that can't. */
-static enum profd_status deliver(struct harvesting *w, struct build_cache *cache, enum attach_end end,
-                                 struct attach_harvest *h, struct profd_error *e)
-{
-    struct attach_harvest made = {.any = true, .inside = w->in};
-    struct store_upload *u = &made.put;
-    size_t counts_size = 0;
-    TRY(validate(w, cache, end, u, e));
+    TRY(build_cache_charge(cache, w->p->uid, w->after.end, w->in->builds, u->build_count, &retry_after_ms, e));
     if (w->any || u->inexact) { /* a reason is stored even without counts */
         TRY(counts_encode(&w->counts, &w->in->counts, &counts_size, e));
     }
@@ -598,17 +503,24 @@ static enum profd_status deliver(struct harvesting *w, struct build_cache *cache
 static enum profd_status run(struct harvesting *w, struct build_cache *cache, int64_t received, enum attach_end end,
                              struct attach_harvest *h, struct profd_error *e)
 {
-    TRY(read_all(w, e));
+    struct attach_process *p = w->p;
+    TRY(attach_reading_open(p->memfd, p->size, &w->reading, e));
+    if (memcmp(w->reading.image.header.instance, p->summary.instance, sizeof p->summary.instance) != 0) {
+        return profd_error_set(e, PROFD_MALFORMED, "shared counts have become those of another instance");
+    }
+    if (p->snapshot) {
+        TRY(attach_snapshot_decode(p->snapshot, p->snapshot_size, &w->before, e));
+    }
+    TRY(attach_builds_list(&w->reading.image, w->in->arena, &w->builds, e));
     if (w->builds.count == 0) { /* the program has no row yet, so nothing is counted either */
         *h = (struct attach_harvest){.any = false};
         return PROFD_OK;
     }
     TRY(subtract(w, received, end, e));
-    summary_fill(w);
-    if (w->any || w->children > 0 || w->parents > 0 || end != ATTACH_LIVES || !w->p->told) {
+    if (w->any || w->children > 0 || w->parents > 0 || end != ATTACH_LIVES || !p->told) {
         return deliver(w, cache, end, h, e);
     }
-    attach_publish(w->p, &w->in->summary);
+    attach_publish(p, &w->in->summary);
     *h = (struct attach_harvest){.any = false};
     return PROFD_OK;
 }
@@ -622,7 +534,11 @@ enum profd_status attach_harvest(struct attach_process *p, struct build_cache *c
     }
     build_cache_begin(cache, generation);
     enum profd_status status = run(&w, cache, received, end, h, e);
-    harvesting_done(&w);
+    attach_reading_close(&w.reading);
+    attach_snapshot_done(&w.before);
+    attach_difference_done(&w.difference);
+    counts_done(&w.counts);
+    attach_inside_free(w.in);
     return status;
 }
 
@@ -646,23 +562,13 @@ bool attach_still_lives(const struct attach_origin *o, const struct attach_origi
            (!known || started_of(o->pid) == o->started);
 }
 
-/* Makes a histogram with the one counter n. Of such a process only the program is known. */
-static enum profd_status counts_make(uint64_t n, uint8_t **out, size_t *size, struct profd_error *e)
+/* Makes the upload of an end that was not observed, with the one counter END_NOT_SEEN unless the process lives. Of such
+ * a process only the program is known. */
+static enum profd_status orphan_upload(const struct store_instance *i, const struct attach_snapshot *s,
+                                       int64_t received, bool lives, struct attach_inside *in, struct store_upload *put,
+                                       struct profd_error *e)
 {
     struct counts c;
-    TRY(counts_init(&c, 1, 1, 0, e));
-    collector_make_histogram(&c.histograms[0], 0);
-    c.histograms[0].used = n > 0;
-    c.bin_index[0] = COLLECTOR_END_NOT_SEEN;
-    c.bin_ticks[0] = n;
-    enum profd_status status = counts_encode(&c, out, size, e);
-    counts_done(&c);
-    return status;
-}
-
-static enum profd_status close_it(const struct store_instance *i, const struct attach_snapshot *s, int64_t received,
-                                  bool lives, struct attach_inside *in, struct store_upload *put, struct profd_error *e)
-{
     struct attach_build program = {.name = s->name};
     struct attach_delivery d = {.uid = i->uid,
                                 .received = received,
@@ -676,30 +582,15 @@ static enum profd_status close_it(const struct store_instance *i, const struct a
                                 .labels = s->labels};
     TRY(buildid_parse(s->build_id, strlen(s->build_id), &program.id, e));
     TRY(attach_upload_validate(&d, in, put, e));
-    TRY(counts_make(!lives, &in->counts, &put->counts_size, e));
+    TRY(counts_init(&c, 1, 1, 0, e));
+    collector_make_histogram(&c.histograms[0], 0);
+    c.histograms[0].used = !lives;
+    c.bin_index[0] = COLLECTOR_END_NOT_SEEN;
+    c.bin_ticks[0] = !lives;
+    enum profd_status status = counts_encode(&c, &in->counts, &put->counts_size, e);
+    counts_done(&c);
     put->counts = in->counts;
-    return PROFD_OK;
-}
-
-/* Texts of the upload live in the decoded snapshot: they are moved into the arena. */
-static bool texts_keep(struct attach_inside *in, struct attach_snapshot *s)
-{
-    struct store_label *labels = ARENA_ARRAY(in->arena, s->label_count + 1, struct store_label);
-    s->name = arena_copy(in->arena, s->name, strlen(s->name));
-    if (!labels || !s->name) {
-        return false;
-    }
-    for (size_t k = 0; k < s->label_count; k++) {
-        labels[k].name = arena_copy(in->arena, s->labels[k].name, strlen(s->labels[k].name));
-        labels[k].value = arena_copy(in->arena, s->labels[k].value, strlen(s->labels[k].value));
-        if (!labels[k].name || !labels[k].value) {
-            return false;
-        }
-    }
-    free((void *)(uintptr_t)s->labels);
-    s->labels = NULL;
-    in->summary.labels = labels;
-    return true;
+    return status;
 }
 
 enum profd_status attach_close_orphan(const struct store_instance *i, bool lives, int64_t now, struct attach_harvest *h,
@@ -710,17 +601,25 @@ enum profd_status attach_close_orphan(const struct store_instance *i, bool lives
     const int64_t received = i->ended || lives ? i->missing_since : now; /* about its children, or its own end */
     TRY(attach_snapshot_decode(i->snapshot, i->snapshot_size, &s, e));
     struct attach_inside *in = attach_inside_new();
-    if (in) {
-        in->snapshot = malloc(i->snapshot_size);
+    uint8_t *snapshot = in ? in->snapshot = malloc(i->snapshot_size) : NULL;
+    /* Texts of the upload live in the decoded snapshot: they are copied into the arena. */
+    struct store_label *labels = in ? ARENA_ARRAY(in->arena, s.label_count + 1, struct store_label) : NULL;
+    const char *name = in ? arena_copy(in->arena, s.name, strlen(s.name)) : NULL;
+    bool copied = snapshot && labels && name;
+    for (size_t k = 0; copied && k < s.label_count; k++) {
+        labels[k].name = arena_copy(in->arena, s.labels[k].name, strlen(s.labels[k].name));
+        labels[k].value = arena_copy(in->arena, s.labels[k].value, strlen(s.labels[k].value));
+        copied = labels[k].name && labels[k].value;
     }
-    enum profd_status status = PROFD_OK;
-    if (!in || !in->snapshot || !texts_keep(in, &s)) {
-        status = profd_no_memory(e);
-    } else {
+    enum profd_status status;
+    if (copied) {
         struct attach_snapshot kept = s;
-        kept.labels = in->summary.labels;
-        memcpy(in->snapshot, i->snapshot, i->snapshot_size);
-        status = close_it(i, &kept, received, lives, in, &made.put, e);
+        kept.name = name;
+        kept.labels = in->summary.labels = labels;
+        memcpy(snapshot, i->snapshot, i->snapshot_size);
+        status = orphan_upload(i, &kept, received, lives, in, &made.put, e);
+    } else {
+        status = profd_no_memory(e);
     }
     attach_snapshot_done(&s);
     if (status != PROFD_OK) {
@@ -729,7 +628,7 @@ enum profd_status attach_close_orphan(const struct store_instance *i, bool lives
     }
     memcpy(made.put.instance, i->instance, sizeof made.put.instance);
     made.put.base = i->generation;
-    made.put.snapshot = in->snapshot;
+    made.put.snapshot = snapshot;
     made.put.snapshot_size = i->snapshot_size;
     made.put.ended = made.put.told = !lives;
     made.put.marks = lives;

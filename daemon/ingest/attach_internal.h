@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 #include "core/arena.h"
-#include "ingest/attach.h"
+#include "ingest/attach_process.h"
 #include "proto/attach.h"
 #include "proto/collector.h"
 #include "proto/counts.h"

@@ -43,87 +43,63 @@ _Static_assert(ATTACH_NAME_MAX + sizeof(struct attach_chunk) <= NEEDED_PAGES * A
 _Static_assert(64 + ATTACH_MODULES_PER_CHUNK * sizeof(struct attach_module_row) <= NEEDED_PAGES * ATTACH_PAGE,
                "modules");
 
-/* Reads the rest of the chunk at `at`; its first page is already in r. *next: the offset after it. */
-static enum profd_status chunk_copy(struct attach_reading *r, uint64_t at, uint64_t used, uint64_t *kept,
-                                    uint64_t *next, struct profd_error *e)
+/* Reads everything but the slots of tables. Pages that are not published are dropped. The image ends with the last
+ * chunk, at *end, so that a file that uses much and has published nothing there is walked over once, in large steps,
+ * and its copy not at all. */
+static enum profd_status outline_copy(struct attach_reading *r, uint64_t used, uint64_t *end, struct profd_error *e)
 {
-    struct attach_chunk c;
-    memcpy(&c, r->bytes + at, sizeof c);
-    *next = at + ATTACH_PAGE;
-    *kept += ATTACH_PAGE;
-    if (c.size < ATTACH_PAGE || c.size % ATTACH_PAGE || c.size > used - at) {
-        return PROFD_OK; /* attach_parse reports the error */
-    }
-    *next = at + c.size;
-    if (c.kind >= ATTACH_KIND_ARCS && c.kind <= ATTACH_KIND_STACKS) {
-        return PROFD_OK;
-    }
-    uint64_t n = c.size < NEEDED_PAGES * ATTACH_PAGE ? c.size : NEEDED_PAGES * ATTACH_PAGE;
-    *kept += n - ATTACH_PAGE;
-    return attach_read_file(r->memfd, r->bytes + at + ATTACH_PAGE, n - ATTACH_PAGE, at + ATTACH_PAGE, e);
-}
-
-/* Pages of the file, read ahead: one where chunks follow each other, many where nothing is published. */
-struct ahead {
-    uint64_t at, end; /* of the file, what the buffer has */
-    uint64_t step;    /* bytes of the next read */
-    uint8_t *bytes;   /* [AHEAD_MAX] */
-};
-
-/* The page at `at`. */
-static enum profd_status ahead_get(const struct attach_reading *r, struct ahead *w, uint64_t at, uint64_t used,
-                                   const uint8_t **page, struct profd_error *e)
-{
+    /* Pages of the file, read ahead: one where chunks follow each other, many where nothing is published. */
+    struct {
+        uint64_t at, end; /* of the file, what the buffer has */
+        uint64_t step;    /* bytes of the next read */
+        uint8_t *bytes;
+    } w = {.step = ATTACH_PAGE, .bytes = malloc(AHEAD_MAX)};
     enum profd_status status = PROFD_OK;
-    if (at < w->at || at >= w->end) {
-        uint64_t n = w->step < used - at ? w->step : used - at;
-        status = attach_read_file(r->memfd, w->bytes, n, at, e);
-        w->at = at;
-        w->end = status == PROFD_OK ? at + n : at;
-        w->step = w->step < AHEAD_MAX ? w->step * 2 : AHEAD_MAX;
+    uint64_t kept = 0, next = ATTACH_PAGE;
+    if (!w.bytes) {
+        return profd_error_set(e, PROFD_NO_MEMORY, "no memory to read shared counts");
     }
-    *page = w->bytes + (at - w->at);
-    return status;
-}
-
-/* Reads everything but the slots of tables. Unpublished pages are dropped; *end: the end of what is not. */
-static enum profd_status outline_walk(struct attach_reading *r, uint64_t used, struct ahead *w, uint64_t *end,
-                                      struct profd_error *e)
-{
-    uint64_t kept = 0, next;
-    for (uint64_t at = ATTACH_PAGE; at < used; at = next) {
-        const uint8_t *page;
-        uint32_t magic;
+    *end = ATTACH_PAGE;
+    for (uint64_t at = next; at < used && status == PROFD_OK; at = next) {
+        uint32_t magic = 0;
         next = at + ATTACH_PAGE;
-        TRY(ahead_get(r, w, at, used, &page, e));
-        memcpy(&magic, page, sizeof magic);
+        if (at < w.at || at >= w.end) {
+            const uint64_t n = w.step < used - at ? w.step : used - at;
+            status = attach_read_file(r->memfd, w.bytes, n, at, e);
+            w.at = at;
+            w.end = at + n;
+            w.step = w.step < AHEAD_MAX ? w.step * 2 : AHEAD_MAX;
+        }
+        const uint8_t *page = w.bytes + (at - w.at);
+        if (status == PROFD_OK) {
+            memcpy(&magic, page, sizeof magic);
+        }
         if (magic != ATTACH_CHUNK_MAGIC && magic != ATTACH_STACKS_MAGIC) {
             continue;
         }
+        struct attach_chunk c;
         memcpy(r->bytes + at, page, ATTACH_PAGE);
-        w->step = ATTACH_PAGE;
-        TRY(chunk_copy(r, at, used, &kept, &next, e));
+        memcpy(&c, page, sizeof c);
+        w.step = ATTACH_PAGE;
+        kept += ATTACH_PAGE;
+        const bool whole = c.size >= ATTACH_PAGE && c.size % ATTACH_PAGE == 0 && c.size <= used - at;
+        if (whole) { /* else attach_parse reports the error */
+            next = at + c.size;
+        }
+        if (whole && (c.kind < ATTACH_KIND_ARCS || c.kind > ATTACH_KIND_STACKS)) {
+            const uint64_t rest =
+                (c.size < NEEDED_PAGES * ATTACH_PAGE ? c.size : NEEDED_PAGES * ATTACH_PAGE) - ATTACH_PAGE;
+            kept += rest;
+            status = attach_read_file(r->memfd, r->bytes + at + ATTACH_PAGE, rest, at + ATTACH_PAGE, e);
+        }
         *end = next;
-        if (kept > LIMIT_ATTACH_RESIDENT) {
-            return profd_error_set(
+        if (status == PROFD_OK && kept > LIMIT_ATTACH_RESIDENT) {
+            status = profd_error_set(
                 e, PROFD_TOO_LARGE,
                 "shared counts: the first pages, names and modules of the chunks take more than %u bytes",
                 LIMIT_ATTACH_RESIDENT);
         }
     }
-    return PROFD_OK;
-}
-
-/* The image ends with the last chunk, so that a file that uses much and has published nothing there is walked over
- * once, in large steps, and its copy not at all. */
-static enum profd_status outline_copy(struct attach_reading *r, uint64_t used, uint64_t *end, struct profd_error *e)
-{
-    struct ahead w = {.step = ATTACH_PAGE, .bytes = malloc(AHEAD_MAX)};
-    if (!w.bytes) {
-        return profd_error_set(e, PROFD_NO_MEMORY, "no memory to read shared counts");
-    }
-    *end = ATTACH_PAGE;
-    enum profd_status status = outline_walk(r, used, &w, end, e);
     free(w.bytes);
     return status;
 }
@@ -199,60 +175,6 @@ void attach_reading_close(struct attach_reading *r)
 #define BLOCK 512u           /* of st_blocks */
 #define HUGE_PAGE (2u << 20) /* tmpfs may take one where a small page would do */
 
-static const char *seal_name(int seals)
-{
-    return !(seals & F_SEAL_SHRINK) ? "SHRINK"
-           : !(seals & F_SEAL_GROW) ? "GROW"
-           : !(seals & F_SEAL_SEAL) ? "SEAL"
-                                    : "FUTURE_WRITE";
-}
-
-/* The rules of attach_open. page takes the first page, aligned. */
-static enum profd_status attach_judge_file(int memfd, uint8_t page[ATTACH_PAGE], uint64_t *file_size,
-                                           struct profd_error *e)
-{
-    struct statfs fs;
-    uint64_t size = 0, used;
-    /* Only memory files have seals: no pipe, device, directory or file of another's file system comes further. */
-    int seals = fcntl(memfd, F_GET_SEALS);
-    if (seals < 0) {
-        return profd_error_set(e, PROFD_REFUSED, "the descriptor is not a sealable memory file: %s", strerror(errno));
-    }
-    if ((seals & SEALS) != SEALS) {
-        return profd_error_set(e, PROFD_REFUSED, "the memory file lacks the seal %s (it has 0x%x, wanted are 0x%x)",
-                               seal_name(seals), (unsigned)seals, (unsigned)SEALS);
-    }
-    if (fstatfs(memfd, &fs) != 0) {
-        return profd_error_set(e, PROFD_REFUSED, "cannot determine the file system of the memory file: %s",
-                               strerror(errno));
-    }
-    if (fs.f_type != TMPFS_MAGIC) {
-        return profd_error_set(e, PROFD_REFUSED, "the memory file is of file system 0x%llx, not tmpfs (no huge pages)",
-                               (unsigned long long)fs.f_type);
-    }
-    struct stat st;
-    if (fstat(memfd, &st) != 0) {
-        return profd_error_set(e, PROFD_REFUSED, "cannot stat the memory file: %s", strerror(errno));
-    }
-    if (!S_ISREG(st.st_mode)) {
-        return profd_error_set(e, PROFD_REFUSED, "the memory file has mode 0%o, it is not a regular file",
-                               (unsigned)st.st_mode);
-    }
-    if (st.st_size < (off_t)ATTACH_SIZE_MIN || st.st_size > (off_t)ATTACH_SIZE_MAX) {
-        return profd_error_set(e, PROFD_REFUSED, "the memory file has %lld bytes; allowed are %u to %u",
-                               (long long)st.st_size, ATTACH_SIZE_MIN, ATTACH_SIZE_MAX);
-    }
-    if (st.st_blocks < 0 || (uint64_t)st.st_blocks > ((uint64_t)st.st_size + HUGE_PAGE) / BLOCK) {
-        return profd_error_set(e, PROFD_REFUSED, "the memory file has %lld bytes but takes %lld blocks of %u",
-                               (long long)st.st_size, (long long)st.st_blocks, BLOCK);
-    }
-    size = (uint64_t)st.st_size;
-    TRY(attach_read_file(memfd, page, ATTACH_PAGE, 0, e));
-    TRY(attach_measure(page, ATTACH_PAGE, size, &used, e));
-    *file_size = size;
-    return PROFD_OK;
-}
-
 #define ARENA_MAX ((size_t)64 << 20) /* builds, names and labels of one process */
 
 struct attach_inside *attach_inside_new(void)
@@ -279,6 +201,53 @@ void attach_inside_free(struct attach_inside *in)
     free(in);
 }
 
+/* Judges a descriptor by the rules of attach_open. page takes the first page, aligned. */
+static enum profd_status judge_file(int memfd, uint8_t page[ATTACH_PAGE], uint64_t *file_size, struct profd_error *e)
+{
+    struct statfs fs;
+    struct stat st;
+    uint64_t used;
+    /* Only memory files have seals: no pipe, device, directory or file of another's file system comes further. */
+    int seals = fcntl(memfd, F_GET_SEALS);
+    if (seals < 0) {
+        return profd_error_set(e, PROFD_REFUSED, "the descriptor is not a sealable memory file: %s", strerror(errno));
+    }
+    if ((seals & SEALS) != SEALS) {
+        const char *name = !(seals & F_SEAL_SHRINK) ? "SHRINK"
+                           : !(seals & F_SEAL_GROW) ? "GROW"
+                           : !(seals & F_SEAL_SEAL) ? "SEAL"
+                                                    : "FUTURE_WRITE";
+        return profd_error_set(e, PROFD_REFUSED, "the memory file lacks the seal %s (it has 0x%x, wanted are 0x%x)",
+                               name, (unsigned)seals, (unsigned)SEALS);
+    }
+    if (fstatfs(memfd, &fs) != 0) {
+        return profd_error_set(e, PROFD_REFUSED, "cannot determine the file system of the memory file: %s",
+                               strerror(errno));
+    }
+    if (fs.f_type != TMPFS_MAGIC) {
+        return profd_error_set(e, PROFD_REFUSED, "the memory file is of file system 0x%llx, not tmpfs (no huge pages)",
+                               (unsigned long long)fs.f_type);
+    }
+    if (fstat(memfd, &st) != 0) {
+        return profd_error_set(e, PROFD_REFUSED, "cannot stat the memory file: %s", strerror(errno));
+    }
+    if (!S_ISREG(st.st_mode)) {
+        return profd_error_set(e, PROFD_REFUSED, "the memory file has mode 0%o, it is not a regular file",
+                               (unsigned)st.st_mode);
+    }
+    if (st.st_size < (off_t)ATTACH_SIZE_MIN || st.st_size > (off_t)ATTACH_SIZE_MAX) {
+        return profd_error_set(e, PROFD_REFUSED, "the memory file has %lld bytes; allowed are %u to %u",
+                               (long long)st.st_size, ATTACH_SIZE_MIN, ATTACH_SIZE_MAX);
+    }
+    if (st.st_blocks < 0 || (uint64_t)st.st_blocks > ((uint64_t)st.st_size + HUGE_PAGE) / BLOCK) {
+        return profd_error_set(e, PROFD_REFUSED, "the memory file has %lld bytes but takes %lld blocks of %u",
+                               (long long)st.st_size, (long long)st.st_blocks, BLOCK);
+    }
+    *file_size = (uint64_t)st.st_size;
+    TRY(attach_read_file(memfd, page, ATTACH_PAGE, 0, e));
+    return attach_measure(page, ATTACH_PAGE, *file_size, &used, e);
+}
+
 enum profd_status attach_open(int memfd, uint32_t uid, const struct attach_origin *origin, struct attach_process **out,
                               struct profd_error *e)
 {
@@ -286,7 +255,7 @@ enum profd_status attach_open(int memfd, uint32_t uid, const struct attach_origi
     static const uint8_t nobody[ATTACH_INSTANCE_SIZE];
     struct attach_header h;
     uint64_t size = 0;
-    TRY(attach_judge_file(memfd, page, &size, e));
+    TRY(judge_file(memfd, page, &size, e));
     memcpy(&h, page, sizeof h);
     if (memcmp(h.instance, nobody, UPLOAD_SENDER_SIZE) == 0) {
         return profd_error_set(e, PROFD_REFUSED,
@@ -380,15 +349,6 @@ uint32_t attach_get_filters(const struct attach_process *p)
     return p->filters;
 }
 
-static size_t texts_size(const struct attach_summary *f)
-{
-    size_t n = f->label_count * sizeof(struct store_label) + strlen(f->build_id) + strlen(f->name) + 2;
-    for (size_t i = 0; i < f->label_count; i++) {
-        n += strlen(f->labels[i].name) + strlen(f->labels[i].value) + 2;
-    }
-    return n;
-}
-
 static const char *text_put(char **at, const char *text)
 {
     size_t n = strlen(text) + 1;
@@ -401,7 +361,11 @@ static const char *text_put(char **at, const char *text)
 void attach_publish(struct attach_process *p, const struct attach_summary *summary)
 {
     struct attach_summary f = *summary;
-    struct store_label *labels = malloc(texts_size(summary));
+    size_t size = f.label_count * sizeof(struct store_label) + strlen(f.build_id) + strlen(f.name) + 2;
+    for (size_t i = 0; i < f.label_count; i++) {
+        size += strlen(f.labels[i].name) + strlen(f.labels[i].value) + 2;
+    }
+    struct store_label *labels = malloc(size);
     f.calls_before = p->summary.calls;
     f.harvested_before = p->summary.harvested;
     if (labels) {

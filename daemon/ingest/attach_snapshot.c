@@ -29,62 +29,6 @@ static uint8_t *put_text(uint8_t *p, const char *text)
     return put_bytes(p, text, n + 1);
 }
 
-static uint8_t *put_head(const struct attach_snapshot *s, uint8_t *p)
-{
-    p = put_bytes(p, s->instance, sizeof s->instance);
-    p = put_bytes(p, s->origin.boot, sizeof s->origin.boot);
-    p = put_bytes(p, s->origin.host, sizeof s->origin.host);
-    p = varint_put(p, s->origin.pid);
-    p = varint_put(p, s->origin.started);
-    p = varint_put(p, varint_zigzag((uint64_t)s->end));
-    p = varint_put(p, s->rate);
-    p = varint_put(p, ATTACH_SNAPSHOT_COUNTERS);
-    for (unsigned i = 0; i < ATTACH_SNAPSHOT_COUNTERS; i++) {
-        p = varint_put(p, s->counters[i]);
-    }
-    p = put_text(p, s->build_id);
-    p = put_text(p, s->name);
-    p = varint_put(p, s->label_count);
-    for (size_t i = 0; i < s->label_count; i++) {
-        p = put_text(p, s->labels[i].name);
-        p = put_text(p, s->labels[i].value);
-    }
-    return p;
-}
-
-static uint8_t *put_places(const struct attach_places *s, uint8_t *p)
-{
-    uint32_t page = 0;
-    p = varint_put(p, s->table_count);
-    p = varint_put(p, s->count);
-    for (uint32_t i = 0; i < s->table_count; i++) {
-        p = varint_put(p, s->tables[i].page - page);
-        p = varint_put(p, s->tables[i].used);
-        page = s->tables[i].page;
-    }
-    for (uint32_t i = 0; i < s->table_count; i++) {
-        const struct attach_place *t = &s->tables[i];
-        uint32_t next = 0;
-        for (uint32_t k = t->first; k < t->first + t->used; k++) {
-            p = varint_put(p, s->slots[k] - next);
-            next = s->slots[k] + 1;
-        }
-    }
-    for (uint32_t i = 0; i < s->count; i++) {
-        p = varint_put(p, s->counts[i]);
-    }
-    return p;
-}
-
-static size_t raw_bound(const struct attach_snapshot *s)
-{
-    size_t n = HEAD_MAX + 4 * VARINT_MAX + strlen(s->build_id) + strlen(s->name) + 2;
-    for (size_t i = 0; i < s->label_count; i++) {
-        n += strlen(s->labels[i].name) + strlen(s->labels[i].value) + 2 * VARINT_MAX + 2;
-    }
-    return n + (size_t)s->places.table_count * TABLE_MAX + (size_t)s->places.count * PLACE_MAX;
-}
-
 static enum profd_status pack(const uint8_t *raw, size_t n, uint8_t **out, size_t *size, struct profd_error *e)
 {
     size_t capacity = 1 + VARINT_MAX + deflate_bound(n), packed = 0;
@@ -113,16 +57,57 @@ static enum profd_status pack(const uint8_t *raw, size_t n, uint8_t **out, size_
 enum profd_status attach_snapshot_encode(const struct attach_snapshot *s, uint8_t **out, size_t *size,
                                          struct profd_error *e)
 {
-    if (s->places.count > LIMIT_ATTACH_SLOTS) {
-        return profd_error_set(e, PROFD_TOO_LARGE, "a snapshot of %u slots; at most %u are kept", s->places.count,
+    const struct attach_places *places = &s->places;
+    if (places->count > LIMIT_ATTACH_SLOTS) {
+        return profd_error_set(e, PROFD_TOO_LARGE, "a snapshot of %u slots; at most %u are kept", places->count,
                                LIMIT_ATTACH_SLOTS);
     }
-    uint8_t *raw = malloc(raw_bound(s));
-    if (!raw) {
-        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for a snapshot of %u slots", s->places.count);
+    size_t most = HEAD_MAX + 4 * VARINT_MAX + strlen(s->build_id) + strlen(s->name) + 2;
+    for (size_t i = 0; i < s->label_count; i++) {
+        most += strlen(s->labels[i].name) + strlen(s->labels[i].value) + 2 * VARINT_MAX + 2;
     }
-    size_t n = (size_t)(put_places(&s->places, put_head(s, raw)) - raw);
-    enum profd_status status = pack(raw, n, out, size, e);
+    most += (size_t)places->table_count * TABLE_MAX + (size_t)places->count * PLACE_MAX;
+    uint8_t *raw = malloc(most), *p = raw;
+    if (!raw) {
+        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for a snapshot of %u slots", places->count);
+    }
+    p = put_bytes(p, s->instance, sizeof s->instance);
+    p = put_bytes(p, s->origin.boot, sizeof s->origin.boot);
+    p = put_bytes(p, s->origin.host, sizeof s->origin.host);
+    p = varint_put(p, s->origin.pid);
+    p = varint_put(p, s->origin.started);
+    p = varint_put(p, varint_zigzag((uint64_t)s->end));
+    p = varint_put(p, s->rate);
+    p = varint_put(p, ATTACH_SNAPSHOT_COUNTERS);
+    for (unsigned i = 0; i < ATTACH_SNAPSHOT_COUNTERS; i++) {
+        p = varint_put(p, s->counters[i]);
+    }
+    p = put_text(p, s->build_id);
+    p = put_text(p, s->name);
+    p = varint_put(p, s->label_count);
+    for (size_t i = 0; i < s->label_count; i++) {
+        p = put_text(p, s->labels[i].name);
+        p = put_text(p, s->labels[i].value);
+    }
+    p = varint_put(p, places->table_count);
+    p = varint_put(p, places->count);
+    for (uint32_t i = 0, page = 0; i < places->table_count; i++) {
+        p = varint_put(p, places->tables[i].page - page);
+        p = varint_put(p, places->tables[i].used);
+        page = places->tables[i].page;
+    }
+    for (uint32_t i = 0; i < places->table_count; i++) {
+        const struct attach_place *t = &places->tables[i];
+        uint32_t next = 0;
+        for (uint32_t k = t->first; k < t->first + t->used; k++) {
+            p = varint_put(p, places->slots[k] - next);
+            next = places->slots[k] + 1;
+        }
+    }
+    for (uint32_t i = 0; i < places->count; i++) {
+        p = varint_put(p, places->counts[i]);
+    }
+    enum profd_status status = pack(raw, (size_t)(p - raw), out, size, e);
     free(raw);
     return status;
 }
@@ -130,12 +115,12 @@ enum profd_status attach_snapshot_encode(const struct attach_snapshot *s, uint8_
 /* --- decoding: a reader that remembers that something was wrong ------------------------------------------------------
  */
 
-struct reader {
+struct snapshot_reader {
     const uint8_t *at, *end;
     bool bad;
 };
 
-static uint64_t get(struct reader *r, uint64_t most)
+static uint64_t get(struct snapshot_reader *r, uint64_t most)
 {
     uint64_t v = 0;
     if (r->bad || !varint_get(&r->at, r->end, &v) || v > most) {
@@ -145,7 +130,7 @@ static uint64_t get(struct reader *r, uint64_t most)
     return v;
 }
 
-static void get_bytes(struct reader *r, void *out, size_t n)
+static void get_bytes(struct snapshot_reader *r, void *out, size_t n)
 {
     if (r->bad || (size_t)(r->end - r->at) < n) {
         r->bad = true;
@@ -155,7 +140,7 @@ static void get_bytes(struct reader *r, void *out, size_t n)
     r->at += n;
 }
 
-static const char *get_text(struct reader *r, size_t most)
+static const char *get_text(struct snapshot_reader *r, size_t most)
 {
     uint64_t n = get(r, most);
     const char *text = (const char *)r->at;
@@ -167,70 +152,28 @@ static const char *get_text(struct reader *r, size_t most)
     return text;
 }
 
-static void get_head(struct reader *r, struct attach_snapshot *s)
+/* Reads the raw bytes of a snapshot, which s->block owns and texts point into. */
+static enum profd_status get_all(size_t raw, struct attach_snapshot *s, struct profd_error *e)
 {
-    get_bytes(r, s->instance, sizeof s->instance);
-    get_bytes(r, s->origin.boot, sizeof s->origin.boot);
-    get_bytes(r, s->origin.host, sizeof s->origin.host);
-    r->bad = r->bad || memchr(s->origin.host, 0, sizeof s->origin.host) == NULL;
-    s->origin.pid = (uint32_t)get(r, UINT32_MAX);
-    s->origin.started = get(r, UINT64_MAX);
-    s->end = (int64_t)varint_unzigzag(get(r, UINT64_MAX));
-    s->rate = (uint32_t)get(r, UINT32_MAX);
-    uint64_t counters = get(r, ATTACH_SNAPSHOT_COUNTERS);
+    const uint8_t *bytes = s->block;
+    struct snapshot_reader r = {bytes, bytes + raw, false};
+    get_bytes(&r, s->instance, sizeof s->instance);
+    get_bytes(&r, s->origin.boot, sizeof s->origin.boot);
+    get_bytes(&r, s->origin.host, sizeof s->origin.host);
+    r.bad = r.bad || memchr(s->origin.host, 0, sizeof s->origin.host) == NULL;
+    s->origin.pid = (uint32_t)get(&r, UINT32_MAX);
+    s->origin.started = get(&r, UINT64_MAX);
+    s->end = (int64_t)varint_unzigzag(get(&r, UINT64_MAX));
+    s->rate = (uint32_t)get(&r, UINT32_MAX);
+    const uint64_t counters = get(&r, ATTACH_SNAPSHOT_COUNTERS);
     for (uint64_t i = 0; i < counters; i++) {
-        s->counters[i] = get(r, INT64_MAX);
+        s->counters[i] = get(&r, INT64_MAX);
     }
-    s->build_id = get_text(r, BUILDID_TEXT_SIZE - 1);
-    s->name = get_text(r, LIMIT_BUILD_NAME);
-    r->bad = r->bad || buildid_parse(s->build_id, strlen(s->build_id), &(struct buildid){""}, NULL) != PROFD_OK;
-    s->label_count = (size_t)get(r, LIMIT_LABELS);
-}
-
-static void get_tables(struct reader *r, struct attach_places *p)
-{
-    uint32_t page = 0, total = 0;
-    for (uint32_t i = 0; i < p->table_count && !r->bad; i++) {
-        uint32_t step = (uint32_t)get(r, ATTACH_SIZE_MAX / ATTACH_PAGE), used = (uint32_t)get(r, p->count - total);
-        if (step == 0 || used == 0 || step > ATTACH_SIZE_MAX / ATTACH_PAGE - page) {
-            r->bad = true;
-        }
-        page += step;
-        p->tables[i] = (struct attach_place){.page = page, .first = total, .used = used};
-        total += used;
-    }
-    r->bad = r->bad || total != p->count;
-}
-
-static void get_columns(struct reader *r, struct attach_places *p)
-{
-    for (uint32_t i = 0; i < p->table_count && !r->bad; i++) {
-        uint64_t next = 0;
-        for (uint32_t k = p->tables[i].first; k < p->tables[i].first + p->tables[i].used && !r->bad; k++) {
-            next += get(r, UINT32_MAX);
-            r->bad = r->bad || next > UINT32_MAX;
-            p->slots[k] = (uint32_t)next++;
-        }
-    }
-    for (uint32_t i = 0; i < p->count && !r->bad; i++) {
-        p->counts[i] = get(r, INT64_MAX);
-        r->bad = r->bad || p->counts[i] == 0;
-    }
-    r->bad = r->bad || r->at != r->end;
-}
-
-/* Texts and columns, in one block after the raw bytes. */
-struct memory {
-    uint8_t *block;
-    size_t raw;
-};
-
-static enum profd_status get_all(struct memory *m, struct attach_snapshot *s, struct profd_error *e)
-{
-    struct reader r = {m->block, m->block + m->raw, false};
-    struct store_label *labels = NULL;
-    get_head(&r, s);
-    labels = calloc(s->label_count + 1, sizeof *labels);
+    s->build_id = get_text(&r, BUILDID_TEXT_SIZE - 1);
+    s->name = get_text(&r, LIMIT_BUILD_NAME);
+    r.bad = r.bad || buildid_parse(s->build_id, strlen(s->build_id), &(struct buildid){""}, NULL) != PROFD_OK;
+    s->label_count = (size_t)get(&r, LIMIT_LABELS);
+    struct store_label *labels = calloc(s->label_count + 1, sizeof *labels);
     if (!labels) {
         return profd_error_set(e, PROFD_NO_MEMORY, "no memory for a snapshot");
     }
@@ -239,6 +182,7 @@ static enum profd_status get_all(struct memory *m, struct attach_snapshot *s, st
         labels[i].name = get_text(&r, LIMIT_LABEL_NAME);
         labels[i].value = get_text(&r, LIMIT_LABEL_VALUE);
     }
+
     struct attach_places *p = &s->places;
     p->table_count = (uint32_t)get(&r, LIMIT_ATTACH_SLOTS);
     p->count = (uint32_t)get(&r, LIMIT_ATTACH_SLOTS);
@@ -251,12 +195,33 @@ static enum profd_status get_all(struct memory *m, struct attach_snapshot *s, st
         if (!p->tables || !p->slots || !p->counts) {
             return profd_error_set(e, PROFD_NO_MEMORY, "no memory for a snapshot of %u slots", p->count);
         }
-        get_tables(&r, p);
-        get_columns(&r, p);
     }
+    uint32_t page = 0, total = 0;
+    for (uint32_t i = 0; i < p->table_count && !r.bad; i++) {
+        const uint32_t step = (uint32_t)get(&r, ATTACH_SIZE_MAX / ATTACH_PAGE);
+        const uint32_t used = (uint32_t)get(&r, p->count - total);
+        r.bad = r.bad || step == 0 || used == 0 || step > ATTACH_SIZE_MAX / ATTACH_PAGE - page;
+        page += step;
+        p->tables[i] = (struct attach_place){.page = page, .first = total, .used = used};
+        total += used;
+    }
+    r.bad = r.bad || total != p->count;
+    for (uint32_t i = 0; i < p->table_count && !r.bad; i++) {
+        uint64_t next = 0;
+        for (uint32_t k = p->tables[i].first; k < p->tables[i].first + p->tables[i].used && !r.bad; k++) {
+            next += get(&r, UINT32_MAX);
+            r.bad = r.bad || next > UINT32_MAX;
+            p->slots[k] = (uint32_t)next++;
+        }
+    }
+    for (uint32_t i = 0; i < p->count && !r.bad; i++) {
+        p->counts[i] = get(&r, INT64_MAX);
+        r.bad = r.bad || p->counts[i] == 0;
+    }
+    r.bad = r.bad || r.at != r.end;
     return r.bad ? profd_error_set(e, PROFD_DAMAGED,
                                    "a snapshot of shared counts cannot be read: wrong at byte %zu of %zu",
-                                   (size_t)(r.at - m->block), m->raw)
+                                   (size_t)(r.at - bytes), raw)
                  : PROFD_OK;
 }
 
@@ -274,17 +239,16 @@ enum profd_status attach_snapshot_decode(const uint8_t *in, size_t n, struct att
         return profd_error_set(e, PROFD_DAMAGED, "a snapshot of shared counts says that its %zu bytes hold %llu", n,
                                (unsigned long long)raw);
     }
-    struct memory m = {malloc((size_t)raw), (size_t)raw};
-    struct attach_snapshot s = {.block = m.block};
-    if (!m.block) {
+    struct attach_snapshot s = {.block = malloc((size_t)raw)};
+    if (!s.block) {
         return profd_error_set(e, PROFD_NO_MEMORY, "no memory for a snapshot of %llu bytes", (unsigned long long)raw);
     }
-    enum profd_status status = deflate_unpack(at, n - head, m.block, (size_t)raw, e);
+    enum profd_status status = deflate_unpack(at, n - head, s.block, (size_t)raw, e);
     if (status == PROFD_MALFORMED) {
         status = profd_error_wrap(e, PROFD_DAMAGED, "a snapshot of shared counts");
     }
     if (status == PROFD_OK) {
-        status = get_all(&m, &s, e);
+        status = get_all((size_t)raw, &s, e);
     }
     if (status == PROFD_OK) {
         *out = s;

@@ -116,29 +116,6 @@ static struct build_cache_node *open_node(struct build_cache *cache, uint32_t ui
     return node;
 }
 
-/* Copies the bounds: the store lends one at a time. */
-static enum profd_status load_bounds(struct build_cache *cache, struct build_cache_node *node, struct profd_error *e)
-{
-    const uint8_t *bytes;
-    size_t n = 0;
-    TRY(store_get_bounds(cache->store, node->uid, node->id, &bytes, &n, e));
-    uint8_t *copy = n > 0 ? malloc(n) : NULL;
-    if (n > 0 && !copy) {
-        return profd_no_memory(e);
-    }
-    cache->bytes += n;
-    cache->bytes -= node->size;
-    free(node->bytes);
-    node->bytes = copy;
-    node->size = n;
-    if (n > 0) {
-        memcpy(copy, bytes, n);
-    }
-    node->asked = true;
-    node->generation = cache->generation;
-    return PROFD_OK;
-}
-
 enum profd_status build_cache_find_bounds(struct build_cache *cache, uint32_t uid, const char *build_id,
                                           const struct bounds **bounds, struct profd_error *e)
 {
@@ -147,7 +124,24 @@ enum profd_status build_cache_find_bounds(struct build_cache *cache, uint32_t ui
         return profd_no_memory(e);
     }
     if (!node->asked || node->generation != cache->generation) {
-        TRY(load_bounds(cache, node, e));
+        /* The bounds are copied, because the store lends one at a time. */
+        const uint8_t *bytes;
+        size_t n = 0;
+        TRY(store_get_bounds(cache->store, node->uid, node->id, &bytes, &n, e));
+        uint8_t *copy = n > 0 ? malloc(n) : NULL;
+        if (n > 0 && !copy) {
+            return profd_no_memory(e);
+        }
+        cache->bytes += n;
+        cache->bytes -= node->size;
+        free(node->bytes);
+        node->bytes = copy;
+        node->size = n;
+        if (n > 0) {
+            memcpy(copy, bytes, n);
+        }
+        node->asked = true;
+        node->generation = cache->generation;
         /* An object without any code says nothing about addresses. */
         if (!node->bytes || !bounds_open(node->bytes, node->size, &node->bounds)) {
             node->bounds.count = 0;
@@ -218,29 +212,6 @@ static void see_row(void *context, const struct build_row *row)
     *(bool *)context = true;
 }
 
-/* True the first time that the user names the build. */
-static enum profd_status is_new(struct build_cache *cache, struct build_cache_node *node, bool *fresh,
-                                struct profd_error *e)
-{
-    struct store_scope scope = {.uid = node->uid};
-    bool seen = false;
-    *fresh = false;
-    if (node->named) {
-        return PROFD_OK;
-    }
-    struct profd_error why;
-    enum profd_status status = store_get_build(cache->store, &scope, node->id, see_row, &seen, &why);
-    if (status != PROFD_OK && status != PROFD_NOT_FOUND) { /* not to find it is no failure: nothing is said of it */
-        if (e) {
-            *e = why;
-        }
-        return status;
-    }
-    node->named = seen;
-    *fresh = !seen;
-    return PROFD_OK;
-}
-
 static struct build_cache_allowance *open_allowance(struct build_cache *cache, uint32_t uid, int64_t now)
 {
     struct build_cache_allowance key = {.uid = uid, .left = FULL, .at = now}, *a;
@@ -274,10 +245,25 @@ enum profd_status build_cache_charge(struct build_cache *cache, uint32_t uid, in
     uint64_t cost = 0;
     struct build_cache_node *node;
     for (size_t i = 0; i < n; i++) {
-        bool fresh = false;
+        const struct store_scope scope = {.uid = uid};
+        struct profd_error why;
+        bool seen = false;
         node = open_node(cache, uid, builds[i].id.text);
-        TRY(node ? is_new(cache, node, &fresh, e) : profd_no_memory(e));
-        cost += fresh ? HOUR : 0;
+        if (!node) {
+            return profd_no_memory(e);
+        }
+        if (node->named) {
+            continue;
+        }
+        const enum profd_status status = store_get_build(cache->store, &scope, node->id, see_row, &seen, &why);
+        if (status != PROFD_OK && status != PROFD_NOT_FOUND) { /* that it is not found is no failure */
+            if (e) {
+                *e = why;
+            }
+            return status;
+        }
+        node->named = seen;
+        cost += seen ? 0 : HOUR;
     }
     if (cost == 0) {
         return PROFD_OK;

@@ -16,9 +16,13 @@
 
 #define FEW 32 /* builds of a usual upload */
 
-/* The collector's counters are of the program as a whole. */
-static enum profd_status check_collector(const struct store_upload *u, const struct counts *c, struct profd_error *e)
+/* Checks the counts of an upload against every build of which its uid has an object (bounds_check_counts), and cuts its
+ * stacks (bounds_cut_stacks). The collector's counters must be of the program, because they are of it as a whole. */
+static enum profd_status address_check(struct build_cache *cache, const struct store_upload *u, struct counts *c,
+                                       bool *cut, struct profd_error *e)
 {
+    struct bounds_build few[FEW] = {{0}}, *builds = few;
+    enum profd_status status = PROFD_OK;
     for (uint32_t i = 0; i < c->histogram_count; i++) {
         if (collector_is_dimension(c->histograms[i].dimension) && c->histograms[i].build != u->program) {
             return profd_error_set(e, PROFD_MALFORMED,
@@ -27,16 +31,6 @@ static enum profd_status check_collector(const struct store_upload *u, const str
                                    i, c->histograms[i].build, u->program);
         }
     }
-    return PROFD_OK;
-}
-
-/* Checks the counts of an upload against every build of which its uid has an object (bounds_check_counts), and cuts its
- * stacks (bounds_cut_stacks). */
-static enum profd_status address_check(struct build_cache *cache, const struct store_upload *u, struct counts *c,
-                                       bool *cut, struct profd_error *e)
-{
-    struct bounds_build few[FEW] = {{0}}, *builds = few;
-    enum profd_status status = check_collector(u, c, e);
     if (u->build_count > FEW) {
         builds = calloc(u->build_count, sizeof *builds);
     }
@@ -61,53 +55,6 @@ static enum profd_status address_check(struct build_cache *cache, const struct s
 }
 
 #define SECOND INT64_C(1000000000)
-
-static enum profd_status validate_id(const struct message_upload *m, struct store_upload *u, struct profd_error *e)
-{
-    static const uint8_t nobody[UPLOAD_SENDER_SIZE];
-    if (m->sender.size != UPLOAD_SENDER_SIZE) {
-        return profd_error_set(e, PROFD_REFUSED, "the sender's id has %zu bytes, not %d", m->sender.size,
-                               UPLOAD_SENDER_SIZE);
-    }
-    if (memcmp(m->sender.data, nobody, UPLOAD_SENDER_SIZE) == 0) {
-        return profd_error_set(e, PROFD_REFUSED, "the sender's id is all zeros, not random");
-    }
-    if (m->sequence == 0) {
-        return profd_error_set(e, PROFD_REFUSED, "the upload's sequence is 0; sequences begin with 1");
-    }
-    memcpy(u->sender, m->sender.data, UPLOAD_SENDER_SIZE);
-    u->sequence = m->sequence;
-    return PROFD_OK;
-}
-
-/* The random group of the upload's process (DECISIONS 29); called after id and host are validated. A sender that
- * chooses its bytes spoils only the error estimates of its own counts. */
-static enum profd_status validate_process(const struct message_upload *m, struct store_upload *u, struct profd_error *e)
-{
-    uint8_t own[sizeof u->sender + sizeof u->sequence]; /* an upload without a key is its process's only one */
-    if (m->process.size > LIMIT_PROCESS) {
-        return profd_error_set(e, PROFD_TOO_LARGE, "the key of a process may have at most %u bytes, not %zu",
-                               LIMIT_PROCESS, m->process.size);
-    }
-    memcpy(own, u->sender, sizeof u->sender);
-    memcpy(own + sizeof u->sender, &u->sequence, sizeof u->sequence);
-    u->group = m->process.size > 0 ? process_group_find(u->host, u->uid, m->process.data, m->process.size)
-                                   : process_group_find(u->host, u->uid, own, sizeof own);
-    return PROFD_OK;
-}
-
-static enum profd_status validate_host(const char *host, struct store_upload *u, struct profd_error *e)
-{
-    size_t n = strlen(host);
-    bool hex = n == 32 && strspn(host, "0123456789abcdefABCDEF") == n;
-    if (n != 0 && !hex) {
-        return profd_error_set(e, PROFD_REFUSED, "host \"%s\" is not a machine-id of 32 hexadecimal digits", host);
-    }
-    for (size_t i = 0; i <= n; i++) { /* one spelling, or one upload would have two ids */
-        u->host[i] = (char)(host[i] >= 'A' && host[i] <= 'F' ? host[i] - 'A' + 'a' : host[i]);
-    }
-    return PROFD_OK;
-}
 
 static int compare_ids(const void *a, const void *b)
 {
@@ -205,22 +152,41 @@ static enum profd_status validate_labels(const struct message_upload *m, struct 
     return PROFD_OK;
 }
 
-/* DECISIONS 30: the sender's window is accepted if its end is near the time of receipt. An unknown start becomes the
- * end. */
-static void judge_window(const struct message_upload *m, struct store_upload *u)
+/* Who sent it, which of the sender's it is, from which host, and the random group of its process (DECISIONS 29). A
+ * sender that chooses its bytes spoils only the error estimates of its own counts. */
+static enum profd_status validate_sender(const struct message_upload *m, struct store_upload *u, struct profd_error *e)
 {
-    int64_t past = u->received - LIMIT_CLOCK_PAST_DAYS * 86400 * SECOND;
-    int64_t future = u->received + LIMIT_CLOCK_FUTURE_MINUTES * 60 * SECOND;
-    if (m->end > INT64_MAX || (int64_t)m->end < past || (int64_t)m->end > future) {
-        u->start = u->end = u->received;
-        u->inexact |= INEXACT_CLOCK;
-        return;
+    static const uint8_t nobody[UPLOAD_SENDER_SIZE];
+    uint8_t own[sizeof u->sender + sizeof u->sequence]; /* an upload without a key is its process's only one */
+    if (m->sender.size != UPLOAD_SENDER_SIZE) {
+        return profd_error_set(e, PROFD_REFUSED, "the sender's id has %zu bytes, not %d", m->sender.size,
+                               UPLOAD_SENDER_SIZE);
     }
-    u->end = (int64_t)m->end;
-    u->start = m->start == 0 || m->start > m->end ? u->end : (int64_t)m->start;
-    if (m->start > m->end) {
-        u->inexact |= INEXACT_CLOCK;
+    if (memcmp(m->sender.data, nobody, UPLOAD_SENDER_SIZE) == 0) {
+        return profd_error_set(e, PROFD_REFUSED, "the sender's id is all zeros, not random");
     }
+    if (m->sequence == 0) {
+        return profd_error_set(e, PROFD_REFUSED, "the upload's sequence is 0; sequences begin with 1");
+    }
+    memcpy(u->sender, m->sender.data, UPLOAD_SENDER_SIZE);
+    u->sequence = m->sequence;
+    const size_t n = strlen(m->host);
+    if (n != 0 && (n != 32 || strspn(m->host, "0123456789abcdefABCDEF") != n)) {
+        return profd_error_set(e, PROFD_REFUSED, "host \"%s\" is not a machine-id of 32 hexadecimal digits", m->host);
+    }
+    for (size_t i = 0; i <= n; i++) { /* one spelling, or one upload would have two ids */
+        const char c = m->host[i];
+        u->host[i] = (char)(c >= 'A' && c <= 'F' ? c - 'A' + 'a' : c);
+    }
+    if (m->process.size > LIMIT_PROCESS) {
+        return profd_error_set(e, PROFD_TOO_LARGE, "the key of a process may have at most %u bytes, not %zu",
+                               LIMIT_PROCESS, m->process.size);
+    }
+    memcpy(own, u->sender, sizeof u->sender);
+    memcpy(own + sizeof u->sender, &u->sequence, sizeof u->sequence);
+    u->group = m->process.size > 0 ? process_group_find(u->host, u->uid, m->process.data, m->process.size)
+                                   : process_group_find(u->host, u->uid, own, sizeof own);
+    return PROFD_OK;
 }
 
 enum profd_status validate_upload(uint32_t uid, int64_t received, const struct message_upload *m, struct arena *a,
@@ -238,9 +204,7 @@ enum profd_status validate_upload(uint32_t uid, int64_t received, const struct m
                                " with shares of %zu bytes: only hosts send those, to a centre",
                                m->kind, m->shares.size);
     }
-    TRY(validate_id(m, u, e));
-    TRY(validate_host(m->host, u, e));
-    TRY(validate_process(m, u, e));
+    TRY(validate_sender(m, u, e));
     TRY(validate_builds(m, a, u, builds, e));
     TRY(validate_labels(m, a, u, e));
     if (m->inexact & ~(uint32_t)INEXACT_SENT) {
@@ -248,48 +212,36 @@ enum profd_status validate_upload(uint32_t uid, int64_t received, const struct m
                                "the reasons for inexactness 0x%" PRIx32 " hold unknown bits; known are 0x%x",
                                m->inexact, (unsigned)INEXACT_SENT);
     }
-    judge_window(m, u);
-    return PROFD_OK;
-}
-
-/* Adds up what the counts say of each build. True if a sum reached its end. */
-static bool share_counts(const struct counts *c, struct store_build *builds, size_t count)
-{
-    struct share shares[LIMIT_BUILDS];
-    memset(shares, 0, count * sizeof shares[0]);
-    bool saturated = share_add_counts(shares, c);
-    for (size_t i = 0; i < count; i++) {
-        builds[i].nanoseconds = shares[i].nanoseconds;
-        builds[i].calls = shares[i].calls;
+    /* DECISIONS 30: the sender's window is accepted if its end is near the time of receipt. An unknown start becomes
+     * the end. */
+    const int64_t past = received - LIMIT_CLOCK_PAST_DAYS * 86400 * SECOND;
+    const int64_t future = received + LIMIT_CLOCK_FUTURE_MINUTES * 60 * SECOND;
+    const bool near = m->end <= INT64_MAX && (int64_t)m->end >= past && (int64_t)m->end <= future;
+    u->end = near ? (int64_t)m->end : received;
+    u->start = !near || m->start == 0 || m->start > m->end ? u->end : (int64_t)m->start;
+    if (!near || m->start > m->end) {
+        u->inexact |= INEXACT_CLOCK;
     }
-    return saturated;
+    return PROFD_OK;
 }
 
 enum profd_status validate_decoded(struct build_cache *cache, struct store_build *builds, struct store_upload *u,
                                    struct counts *c, bool *cut, struct profd_error *e)
 {
+    struct share shares[LIMIT_BUILDS];
     TRY(address_check(cache, u, c, cut, e));
     counts_totals(c, &u->ticks, &u->calls);
     u->stack_ticks = sum_all(c->node_ticks, c->node_count);
-    if (share_counts(c, builds, u->build_count) || u->ticks >= SUM_MAX || u->calls >= SUM_MAX) {
+    memset(shares, 0, u->build_count * sizeof shares[0]);
+    const bool saturated = share_add_counts(shares, c);
+    for (size_t i = 0; i < u->build_count; i++) {
+        builds[i].nanoseconds = shares[i].nanoseconds;
+        builds[i].calls = shares[i].calls;
+    }
+    if (saturated || u->ticks >= SUM_MAX || u->calls >= SUM_MAX) {
         u->inexact |= INEXACT_SATURATED;
     }
     return PROFD_OK;
-}
-
-/* Ticks of the histograms of a clock. */
-static uint64_t clock_ticks(const struct counts *c, const struct counts_tree *clock)
-{
-    uint64_t sum = 0;
-    bool ignored = false;
-    for (uint32_t i = 0; i < c->histogram_count; i++) {
-        const struct counts_histogram *h = &c->histograms[i];
-        if (h->rate == clock->rate && h->abbreviation == clock->abbreviation &&
-            strncmp(h->dimension, clock->dimension, sizeof clock->dimension) == 0) {
-            sum_add(&sum, sum_all(c->bin_ticks + h->first, h->used), &ignored);
-        }
-    }
-    return sum;
 }
 
 /* Stacks say where ticks of the histograms came from: there are no more of them. O(trees · histograms + nodes). */
@@ -297,7 +249,16 @@ static enum profd_status check_stack_ticks(const struct counts *c, struct profd_
 {
     for (uint32_t i = 0; i < c->tree_count; i++) {
         const struct counts_tree *t = &c->trees[i];
-        const uint64_t stacks = sum_all(c->node_ticks + t->first, t->used), ticks = clock_ticks(c, t);
+        const uint64_t stacks = sum_all(c->node_ticks + t->first, t->used);
+        uint64_t ticks = 0; /* of the histograms of this clock */
+        bool ignored = false;
+        for (uint32_t k = 0; k < c->histogram_count; k++) {
+            const struct counts_histogram *h = &c->histograms[k];
+            if (h->rate == t->rate && h->abbreviation == t->abbreviation &&
+                strncmp(h->dimension, t->dimension, sizeof t->dimension) == 0) {
+                sum_add(&ticks, sum_all(c->bin_ticks + h->first, h->used), &ignored);
+            }
+        }
         if (stacks > ticks) {
             return profd_error_set(e, PROFD_MALFORMED,
                                    "stacks %u have %" PRIu64 " ticks at %u a second; the histograms of this clock have "

@@ -9,26 +9,6 @@
 
 /* Stores harvests on the writer's thread: one transaction for all in the batch. */
 
-static void store_store_all(struct store *store, struct live_harvest *const *harvests, struct store_upload *puts,
-                            enum store_outcome *outcomes, size_t n)
-{
-    struct profd_error e = {""};
-    enum profd_status status;
-
-    for (size_t i = 0; i < n; i++) {
-        puts[i] = harvests[i]->harvest.put;
-    }
-    status = store_put_uploads(store, puts, n, outcomes, &e);
-    for (size_t i = 0; i < n; i++) {
-        harvests[i]->status = status;
-        harvests[i]->outcome = status ? STORE_STALE : outcomes[i];
-        harvests[i]->error = e;
-        if (!status && outcomes[i] == STORE_OVER_SHARE) {
-            harvests[i]->status = store_share_refuse(store, puts[i].uid, &harvests[i]->error);
-        }
-    }
-}
-
 static struct live_harvest *store_of(struct writer_job *job)
 {
     return container_of(job, struct live_harvest, job);
@@ -55,8 +35,20 @@ static void store_run(struct store *store, const struct profd_error *full, struc
     } else if (harvests && puts && outcomes) {
         for (size_t i = 0; i < n; i++) {
             harvests[i] = store_of(jobs[i]);
+            puts[i] = harvests[i]->harvest.put;
         }
-        store_store_all(store, harvests, puts, outcomes, n);
+        e.sentence[0] = 0;
+        const enum profd_status status = store_put_uploads(store, puts, n, outcomes, &e);
+        for (size_t i = 0; i < n; i++) {
+            struct live_harvest *h = harvests[i];
+
+            h->status = status;
+            h->outcome = status ? STORE_STALE : outcomes[i];
+            h->error = e;
+            if (!status && outcomes[i] == STORE_OVER_SHARE) {
+                h->status = store_share_refuse(store, puts[i].uid, &h->error);
+            }
+        }
     } else {
         profd_error_set(&e, PROFD_NO_MEMORY, "no memory for a batch of %zu harvests", n);
         store_refuse(jobs, n, &e, PROFD_NO_MEMORY);

@@ -19,7 +19,7 @@
 #include "core/container.h"
 #include "core/hashmap.h"
 #include "core/rows.h"
-#include "ingest/attach.h"
+#include "ingest/attach_process.h"
 #include "ingest/ingest.h"
 #include "live/live.h"
 #include "net/conn.h"
@@ -186,7 +186,7 @@ void table_close_user(struct live *l, struct live_user *user);
 struct live_process *table_find_same(const struct live *l, const struct live_process *a);
 /* Makes it a process of another user. False when out of memory: nothing was changed. */
 bool table_change_user(struct live *l, struct live_process *a, uint32_t uid);
-/* Is there capacity for one more of this user? BUSY names the limit. */
+/* Checks that there is capacity for one more process of this user. BUSY names the limit. */
 enum profd_status table_check_capacity(const struct live *l, uint32_t uid, struct profd_error *e);
 /* What processes hold is not there for connections: to be called when that has changed. */
 void table_share(struct live *l);
@@ -301,7 +301,7 @@ int search_find_memory(const struct attach_origin *origin, const uint8_t instanc
 bool search_has_unmapped(const struct attach_origin *origin, uint64_t inode);
 /* True if one of the four user ids of the process is this one. */
 bool search_has_user(const struct attach_origin *origin, uint32_t uid);
-/* Is the process with this origin still there? A zombie is not. */
+/* Returns whether the process with this origin still exists. A zombie does not. */
 enum peer_process search_open_process(const struct attach_origin *origin, int *pidfd);
 
 /* orphans.c */

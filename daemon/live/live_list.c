@@ -98,16 +98,6 @@ static const char *list_state(const struct live_process *a)
     return a->conn ? "counting" : "silent";
 }
 
-static double list_rate(const struct attach_summary *f)
-{
-    const int64_t since = f->harvested_before ? f->harvested_before : f->start;
-
-    if (!f->harvested || f->harvested <= since || f->calls < f->calls_before) {
-        return 0;
-    }
-    return (double)(f->calls - f->calls_before) * 1e9 / (double)(f->harvested - since);
-}
-
 /* The process as a row. Its texts belong to the process, but for why. */
 static struct process_row list_make_row(const struct live_process *a, int64_t now, char why[48])
 {
@@ -146,7 +136,10 @@ static struct process_row list_make_row(const struct live_process *a, int64_t no
         row.ticks = f->ticks;
         row.cpu_ns = f->cpu_ns;
         row.bytes = f->bytes;
-        row.calls_per_second = list_rate(f);
+        const int64_t since = f->harvested_before ? f->harvested_before : f->start;
+        const bool counted = f->harvested > since && f->harvested && f->calls >= f->calls_before;
+        row.calls_per_second =
+            counted ? (double)(f->calls - f->calls_before) * 1e9 / (double)(f->harvested - since) : 0;
         /* The share of CPU time spent counting, by the ticks inside the collector. Negative if it is not known: fewer
          * ticks than half of the CPU time, or none inside of fewer than 30 samples. */
         const bool known = f->rate && f->ticks && (double)f->ticks / f->rate >= (double)f->cpu_ns / 2e9 &&
@@ -260,20 +253,6 @@ static bool control_is_meant(const struct live_process *a, const struct live_sel
     return named || !named_any;
 }
 
-/* A description of the selection, for messages. */
-static void control_say(const struct live_selection *selection, char *out, size_t size)
-{
-    size_t at = 0;
-
-    for (size_t i = 0; i < selection->selector_count && at + 1 < size; i++) {
-        const struct live_selector *r = &selection->selectors[i];
-        const char *kind = r->kind == LIVE_PID ? "process " : r->kind == LIVE_INSTANCE ? "instance " : "label ";
-        const int n = snprintf(out + at, size - at, "%s%s%.60s", i ? ", " : "", kind, r->text);
-
-        at += n > 0 ? (size_t)n : 0;
-    }
-}
-
 /* A prefix must select one process, so that a typing error cannot stop others. */
 static enum profd_status control_judge_prefixes(struct live *l, bool all, uint32_t uid,
                                                 const struct live_selection *selection, struct profd_error *e)
@@ -306,12 +285,18 @@ enum profd_status live_control(struct live *l, const struct peer *peer, const st
     struct process_row *found = status ? NULL : ARENA_ARRAY(a, l->count + 1, struct process_row);
     struct live_process *p;
     char words[400] = "";
-    size_t count = 0;
+    size_t count = 0, at = 0;
 
     if (status) {
         return status;
     }
-    control_say(selection, words, sizeof words);
+    for (size_t i = 0; i < selection->selector_count && at + 1 < sizeof words; i++) { /* for messages */
+        const struct live_selector *r = &selection->selectors[i];
+        const char *kind = r->kind == LIVE_PID ? "process " : r->kind == LIVE_INSTANCE ? "instance " : "label ";
+        const int length = snprintf(words + at, sizeof words - at, "%s%s%.60s", i ? ", " : "", kind, r->text);
+
+        at += length > 0 ? (size_t)length : 0;
+    }
     if (!found) {
         return profd_error_set(e, PROFD_NO_MEMORY, "no memory for a list of %zu processes", l->count);
     }
