@@ -57,8 +57,8 @@ struct build_row {
 /* One host of a centre. Times: ns since the epoch, 0: never. */
 struct fleet_row {
     const char *name, *identity, *tenant, *machine, *version;
-    int64_t first, last, delivered, restored;
-    int64_t two_machines; /* when two machines were last seen with this identity */
+    int64_t first, last, delivered, restored, lag; /* lag: ns since last; 0 if that is in the future */
+    int64_t two_machines;                          /* when two machines were last seen with this identity */
 };
 
 /* A label pair seen with a build. */

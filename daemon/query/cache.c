@@ -87,21 +87,6 @@ bool coded_suits(const char *content_type)
            strstr(content_type, "svg+xml") != NULL;
 }
 
-static size_t code_gzip(int level, const struct buffer *body, char *out, size_t bound)
-{
-    struct libdeflate_compressor *c = libdeflate_alloc_compressor(level);
-    size_t n = c ? libdeflate_gzip_compress(c, body->data, body->size, out, bound) : 0;
-    libdeflate_free_compressor(c);
-    return n;
-}
-
-static size_t code_zstd(const struct buffer *body, char *out, size_t bound)
-{
-    size_t n = 0;
-    return deflate_pack((const uint8_t *)body->data, body->size, true, (uint8_t *)out, bound, &n, NULL) == PROFD_OK ? n
-                                                                                                                    : 0;
-}
-
 bool query_pack(enum coding coding, bool hard, bool must, struct buffer *body)
 {
     if (body->failed || body->size == 0 || (coding != CODING_GZIP && coding != CODING_ZSTD)) {
@@ -110,9 +95,12 @@ bool query_pack(enum coding coding, bool hard, bool must, struct buffer *body)
     size_t bound = deflate_bound(body->size) + 64; /* gzip's bound is less: 5 bytes for each block of 5,000 at worst */
     char *out = malloc(bound);
     size_t n = 0;
-    if (out) {
-        n = coding == CODING_GZIP ? code_gzip(hard ? GZIP_HARD : GZIP_QUICK, body, out, bound)
-                                  : code_zstd(body, out, bound);
+    if (out && coding == CODING_GZIP) {
+        struct libdeflate_compressor *c = libdeflate_alloc_compressor(hard ? GZIP_HARD : GZIP_QUICK);
+        n = c ? libdeflate_gzip_compress(c, body->data, body->size, out, bound) : 0;
+        libdeflate_free_compressor(c);
+    } else if (out && deflate_pack((const uint8_t *)body->data, body->size, true, (uint8_t *)out, bound, &n, NULL)) {
+        n = 0;
     }
     if (n == 0 || (n >= body->size && !must)) {
         free(out);
@@ -338,33 +326,24 @@ bool answers_take(struct query_answers *c, const struct query_request *r, const 
     return found;
 }
 
-static struct kept_answer *make_entry(const struct query_request *r, const char *tag, const struct query_answer *answer)
-{
-    bool keeps = answer->http_status == 200 && answer->body.size <= LIMIT_ANSWER_KEPT;
-    size_t body = keeps ? answer->body.size : 0;
-    struct kept_answer *e = malloc(sizeof *e + body);
-    if (!e) {
-        return NULL;
-    }
-    *e = (struct kept_answer){.generation = r->generation, .has_body = keeps, .body_size = body, .as = *answer};
-    memcpy(e->tag, tag, strlen(tag) + 1);
-    if (body > 0) {
-        memcpy(e->body, answer->body.data, body);
-    }
-    e->as.http_status = 200;
-    buffer_init(&e->as.body, 0);
-    return e;
-}
-
 void answers_put(struct query_answers *c, const struct query_request *r, const char *tag,
                  const struct query_answer *answer)
 {
     struct answers_key key;
     const size_t size = make_key(r, &key);
-    struct kept_answer *fresh = size > 0 && strlen(tag) < ETAG_SIZE ? make_entry(r, tag, answer) : NULL;
+    const bool keeps = answer->http_status == 200 && answer->body.size <= LIMIT_ANSWER_KEPT;
+    const size_t body = keeps ? answer->body.size : 0;
+    struct kept_answer *fresh = size > 0 && strlen(tag) < ETAG_SIZE ? malloc(sizeof *fresh + body) : NULL;
     if (!fresh) {
         return;
     }
+    *fresh = (struct kept_answer){.generation = r->generation, .has_body = keeps, .body_size = body, .as = *answer};
+    memcpy(fresh->tag, tag, strlen(tag) + 1);
+    if (body > 0) {
+        memcpy(fresh->body, answer->body.data, body);
+    }
+    fresh->as.http_status = 200;
+    buffer_init(&fresh->as.body, 0);
     lru_lock(&c->lru);
     c->use.made += answer->http_status == 200;
     struct kept_answer *old = lru_find(&c->lru, &key, size);

@@ -17,14 +17,6 @@
 #include "proto/http_text.h"
 #include "query/query_internal.h"
 
-/* Functions by address or name, as several questions name them. */
-
-/* A function of a report by the segment of a path: an address in the build, else a whole name, as shown or as in the
- * object. A text of hexadecimal digits is an address if a function is there. NOT_FOUND; AMBIGUOUS if several functions
- * of the build have the name. O(functions). */
-enum profd_status function_find(const struct report *r, const char *id, const char *text, uint32_t *out,
-                                struct profd_error *e);
-
 /* "401230" or "0x401230". */
 static bool function_parse_address(const char *text, uint64_t *out)
 {
@@ -41,16 +33,29 @@ static bool function_parse_address(const char *text, uint64_t *out)
     return true;
 }
 
-/* Is it the function of that build in which the address lies? Its size is 0 where the next one bounds it. */
+/* Returns whether it is the function of that build in which the address lies. Its size is 0 if the next one bounds it.
+ */
 static bool function_holds(const struct report *r, const struct report_function *f, const char *id, uint64_t address)
 {
     return f->build < r->build_count && strcmp(r->builds[f->build], id) == 0 &&
            (f->address == address || (address > f->address && address - f->address < f->size));
 }
 
-enum profd_status function_find(const struct report *r, const char *id, const char *text, uint32_t *out,
-                                struct profd_error *e)
+/* The build whose function is meant: that of build_id=, else that of the path. */
+static const char *find_path_build(const struct job *job, const struct report_work *w)
 {
+    const char *build = params_find(job->params, "build_id");
+    return build ? build : w->id.text;
+}
+
+/* The function of a report that the path names: by an address in the build, else by a whole name, as shown or as in the
+ * object. A text of hexadecimal digits is an address if a function is there. NOT_FOUND; AMBIGUOUS if several functions
+ * of the build have the name. O(functions). */
+static enum profd_status find_in_path(const struct job *job, const struct report_work *w, uint32_t *out,
+                                      struct profd_error *e)
+{
+    const struct report *r = w->report;
+    const char *id = find_path_build(job, w), *text = job->params->segments[5];
     uint64_t address = 0;
     const bool is_address = function_parse_address(text, &address);
     uint32_t named = 0;
@@ -85,22 +90,8 @@ enum profd_status function_find(const struct report *r, const char *id, const ch
 
 /* /api/v1/builds/{id}/functions/{address}/addresses: ticks and calls of one function by address. */
 
-/* The build whose function is meant: that of build_id=, else that of the path. */
-static const char *find_path_build(const struct job *job, const struct work *w)
-{
-    const char *build = params_find(job->params, "build_id");
-    return build ? build : w->id.text;
-}
-
-/* The function of a report that the path names. */
-static enum profd_status find_in_path(const struct job *job, const struct work *w, uint32_t *position,
-                                      struct profd_error *e)
-{
-    return function_find(w->report, find_path_build(job, w), job->params->segments[5], position, e);
-}
-
-struct listing {
-    const struct work *work;
+struct function_counts {
+    const struct report_work *work;
     const struct report_function *function;
     uint64_t end;   /* of the function */
     uint32_t build; /* the profile's number of its build */
@@ -122,59 +113,46 @@ static int compare_calls(const void *left, const void *right)
     return order != 0 ? order : (a->callee > b->callee) - (a->callee < b->callee);
 }
 
-/* Of one histogram the bins that have a byte of the function. */
-static void add_ticks(struct listing *l, struct arena *a, const struct profile_histogram *h)
-{
-    const struct bins bins = bins_make(h->low, h->high, h->bins);
-    for (uint32_t i = 0; i < h->used; i++) {
-        uint64_t low, high;
-        bins_range(&bins, h->index[i], &low, &high);
-        if (high <= l->function->address || low >= l->end) {
-            continue;
-        }
-        l->ticks = arena_extend(a, l->ticks, l->tick_count, &l->ticks_capacity, sizeof *l->ticks);
-        l->ticks[l->tick_count++] = (struct address_ticks){.address = low,
-                                                           .bytes = high - low,
-                                                           .ticks = h->ticks[i],
-                                                           .seconds = (double)h->ticks[i] / h->rate,
-                                                           .shared = low < l->function->address || high > l->end};
-    }
-}
-
-static const struct report_function *find_callee(const struct work *w, const struct profile_arc *arc)
-{
-    const struct report *r = w->report;
-    const char *id = arc->to_build < w->load.profile->build_count ? w->load.profile->builds[arc->to_build] : "";
-    for (uint32_t i = 0; i < r->function_count; i++) {
-        if (function_holds(r, &r->functions[i], id, arc->to)) {
-            return &r->functions[i];
-        }
-    }
-    return NULL;
-}
-
-static void fill_listing(struct listing *l, struct arena *a)
+/* Sorted by address: the bins that have a byte of the function, and the calls that it makes. */
+static void fill_listing(struct function_counts *l, struct arena *a)
 {
     const struct profile *p = l->work->load.profile;
     const struct report *r = l->work->report;
     for (uint32_t i = 0; i < p->histogram_count; i++) {
         const struct profile_histogram *h = &p->histograms[i];
-        if (h->build == l->build && strcmp(h->dimension, r->dimension) == 0) {
-            add_ticks(l, a, h);
+        const struct bins bins = bins_make(h->low, h->high, h->bins);
+        const bool counts = h->build == l->build && strcmp(h->dimension, r->dimension) == 0;
+        for (uint32_t k = 0; counts && k < h->used; k++) {
+            uint64_t low, high;
+            bins_range(&bins, h->index[k], &low, &high);
+            if (high <= l->function->address || low >= l->end) {
+                continue;
+            }
+            l->ticks = arena_extend(a, l->ticks, l->tick_count, &l->ticks_capacity, sizeof *l->ticks);
+            l->ticks[l->tick_count++] = (struct address_ticks){.address = low,
+                                                               .bytes = high - low,
+                                                               .ticks = h->ticks[k],
+                                                               .seconds = (double)h->ticks[k] / h->rate,
+                                                               .shared = low < l->function->address || high > l->end};
         }
     }
     for (uint32_t i = 0; i < p->arc_count; i++) {
         const struct profile_arc *arc = &p->arcs[i];
-        /* a call that does not return may stand last: its return address is the function's end */
-        if (arc->from_build == l->build && arc->from > l->function->address && arc->from <= l->end && arc->calls > 0) {
-            l->calls = arena_extend(a, l->calls, l->call_count, &l->calls_capacity, sizeof *l->calls);
-            l->calls[l->call_count++] =
-                (struct address_calls){.address = arc->from, .calls = arc->calls, .callee = find_callee(l->work, arc)};
+        const char *to = arc->to_build < p->build_count ? p->builds[arc->to_build] : "";
+        /* A call that does not return may stand last: its return address is the function's end. */
+        if (arc->from_build != l->build || arc->from <= l->function->address || arc->from > l->end || arc->calls == 0) {
+            continue;
         }
+        const struct report_function *callee = NULL;
+        for (uint32_t k = 0; !callee && k < r->function_count; k++) {
+            callee = function_holds(r, &r->functions[k], to, arc->to) ? &r->functions[k] : NULL;
+        }
+        l->calls = arena_extend(a, l->calls, l->call_count, &l->calls_capacity, sizeof *l->calls);
+        l->calls[l->call_count++] = (struct address_calls){.address = arc->from, .calls = arc->calls, .callee = callee};
     }
     if (l->tick_count > 0) {
         qsort(l->ticks, l->tick_count, sizeof *l->ticks, compare_ticks);
-        /* Histograms of several rates have the same bins: one row each. The rows are sorted. */
+        /* Histograms of several rates have the same bins: one row each. */
         uint32_t kept = 0;
         for (uint32_t i = 1; i < l->tick_count; i++) {
             struct address_ticks *last = &l->ticks[kept];
@@ -193,28 +171,6 @@ static void fill_listing(struct listing *l, struct arena *a)
     }
 }
 
-/* The lines of the function's bytes; none if its build has none. */
-static enum profd_status find_lines(struct job *job, const struct listing *l, struct object_line **out, uint32_t *count,
-                                    struct profd_error *e)
-{
-    const struct object *o = l->build < l->work->load.profile->build_count ? l->work->objects[l->build] : NULL;
-    *count = 0;
-    if (!o) {
-        return PROFD_OK;
-    }
-    enum profd_status status = object_lines_find(o, job->arena, l->function->address, l->end, out, count, e);
-    if (status) {
-        return profd_error_wrap(e, status == PROFD_NO_MEMORY ? status : PROFD_DAMAGED, "stored symbols of build %s",
-                                o->id.text);
-    }
-    for (uint32_t i = 0; i < *count; i++) {
-        struct object_line *line = &(*out)[i];
-        line->low = line->low < l->function->address ? l->function->address : line->low;
-        line->high = line->high > l->end ? l->end : line->high;
-    }
-    return PROFD_OK;
-}
-
 static int compare_from(const void *key, const void *member)
 {
     const uint64_t address = *(const uint64_t *)key, other = ((const struct object_arc *)member)->from;
@@ -224,7 +180,7 @@ static int compare_from(const void *key, const void *member)
 /* The function that an instruction branches to, with the offset if it is not the first byte; NULL: itself, or not
  * known.
  */
-static const char *name_target(struct arena *a, const struct symtab *t, const struct listing *l,
+static const char *name_target(struct arena *a, const struct symtab *t, const struct function_counts *l,
                                const struct object_instruction *i)
 {
     const struct object *o = t->object;
@@ -245,40 +201,8 @@ static const char *name_target(struct arena *a, const struct symtab *t, const st
     return i->target <= owner->address ? name : arena_format(a, "%s+0x%" PRIx64, name, i->target - owner->address);
 }
 
-static enum profd_status name_targets(struct job *job, const struct listing *l, struct render_addresses *what,
-                                      struct profd_error *e)
-{
-    const struct symtab_request request = {.object = what->object, .build_id = what->object->id.text};
-    struct symtab *t;
-    TRY(symtab_build(job->arena, &request, &t, e));
-    const char **names = ARENA_ARRAY(job->arena, what->instruction_count, const char *);
-    for (uint32_t i = 0; i < what->instruction_count; i++) {
-        names[i] = name_target(job->arena, t, l, &what->instructions[i]);
-    }
-    what->target_names = names;
-    return PROFD_OK;
-}
-
-/* The function's instructions; none if its build has none. */
-static enum profd_status find_instructions(struct job *job, const struct listing *l, struct render_addresses *what,
-                                           struct profd_error *e)
-{
-    struct object_instruction *rows = NULL;
-    if (!what->object) {
-        return PROFD_OK;
-    }
-    enum profd_status status = object_instructions_find(what->object, job->arena, l->function->address, l->end, &rows,
-                                                        &what->instruction_count, e);
-    what->instructions = rows;
-    if (status) {
-        return profd_error_wrap(e, status == PROFD_NO_MEMORY ? status : PROFD_DAMAGED, "stored symbols of build %s",
-                                what->object->id.text);
-    }
-    return what->instruction_count > 0 ? name_targets(job, l, what, e) : PROFD_OK;
-}
-
 /* The profile's number of a build; the number of its builds if it has none of that id. */
-static uint32_t find_build_number(const struct work *w, const char *id)
+static uint32_t find_build_number(const struct report_work *w, const char *id)
 {
     uint32_t i = 0;
     while (i < w->load.profile->build_count && strcmp(w->load.profile->builds[i], id) != 0) {
@@ -288,8 +212,8 @@ static uint32_t find_build_number(const struct work *w, const char *id)
 }
 
 /* A function that the symbol table has and the report has not, because nothing of it was counted; NULL if there is none
- * or there are several. text: as of function_find. */
-static struct report_function *find_uncounted(struct job *job, const struct work *w, const char *build,
+ * or there are several. text: as in find_in_path. */
+static struct report_function *find_uncounted(struct job *job, const struct report_work *w, const char *build,
                                               const char *text)
 {
     const uint32_t number = find_build_number(w, build);
@@ -326,77 +250,89 @@ static struct report_function *find_uncounted(struct job *job, const struct work
     return f;
 }
 
-static enum profd_status show_addresses(struct job *job, const struct work *w, const char *build,
-                                        const struct report_function *function, struct profd_error *e)
+enum profd_status addresses_show(struct job *job, struct profd_error *e)
 {
-    const struct report *r = w->report;
-    struct listing l = {.work = w, .function = function, .build = find_build_number(w, build)};
-    l.end = l.function->address + l.function->size;
-    if (report_kind_is_class(l.function->kind) || l.function->size == 0) {
+    struct report_work w;
+    size_t limit = 0;
+    uint32_t position = 0;
+    TRY(work_make_report(job, &w, &limit, e));
+    const struct report *r = w.report;
+    const struct profile *p = w.load.profile;
+    const char *build = find_path_build(job, &w);
+    enum profd_status status = find_in_path(job, &w, &position, e);
+    const struct report_function *f =
+        status == PROFD_NOT_FOUND ? find_uncounted(job, &w, build, job->params->segments[5]) : &r->functions[position];
+    if (!f || (status && status != PROFD_NOT_FOUND)) {
+        return status;
+    }
+    struct function_counts l = {
+        .work = &w, .function = f, .build = find_build_number(&w, build), .end = f->address + f->size};
+    if (report_kind_is_class(f->kind) || f->size == 0) {
         return profd_error_set(e, PROFD_BAD_QUERY, "%.100s has no size in the symbol table: its end is not known",
-                               l.function->name);
+                               f->name);
     }
     fill_listing(&l, job->arena);
-    struct object_line *lines = NULL;
-    uint32_t line_count;
-    TRY(find_lines(job, &l, &lines, &line_count, e));
-    const struct render_input in = work_make_input(w);
-    struct render_addresses what = {.function = l.function,
+    const uint32_t rate = r->rate_count > 0 ? r->rates[r->rate_count - 1] : 0;
+    struct render_addresses what = {.function = f,
                                     .tick_count = l.tick_count,
                                     .call_count = l.call_count,
                                     .ticks = l.ticks,
                                     .calls = l.calls,
-                                    .line_count = line_count,
-                                    .lines = lines,
-                                    .object = l.build < w->load.profile->build_count ? w->objects[l.build] : NULL,
-                                    .overdispersion = report_measure_overdispersion(
-                                        r->rate_count > 0 ? r->rates[r->rate_count - 1] : 0, r->per_tick)};
-    TRY(find_instructions(job, &l, &what, e));
+                                    .object = l.build < p->build_count ? w.objects[l.build] : NULL,
+                                    .overdispersion = report_measure_overdispersion(rate, r->per_tick)};
+
+    /* The lines of the function's bytes, and its instructions; none if its build has none. */
+    struct object_line *lines = NULL;
+    struct object_instruction *instructions = NULL;
+    if (what.object) {
+        status = object_lines_find(what.object, job->arena, f->address, l.end, &lines, &what.line_count, e);
+        if (!status) {
+            status = object_instructions_find(what.object, job->arena, f->address, l.end, &instructions,
+                                              &what.instruction_count, e);
+        }
+    }
+    if (what.object && status) {
+        return profd_error_wrap(e, status == PROFD_NO_MEMORY ? status : PROFD_DAMAGED, "stored symbols of build %s",
+                                what.object->id.text);
+    }
+    for (uint32_t i = 0; i < what.line_count; i++) {
+        lines[i].low = lines[i].low < f->address ? f->address : lines[i].low;
+        lines[i].high = lines[i].high > l.end ? l.end : lines[i].high;
+    }
+    what.lines = lines;
+    what.instructions = instructions;
+    if (what.instruction_count > 0) {
+        const struct symtab_request request = {.object = what.object, .build_id = what.object->id.text};
+        struct symtab *t;
+        TRY(symtab_build(job->arena, &request, &t, e));
+        const char **names = ARENA_ARRAY(job->arena, what.instruction_count, const char *);
+        for (uint32_t i = 0; i < what.instruction_count; i++) {
+            names[i] = name_target(job->arena, t, &l, &instructions[i]);
+        }
+        what.target_names = names;
+    }
+    const struct render_input in = work_make_input(&w);
     render_addresses(&in, &what, &job->answer->body);
     return PROFD_OK;
 }
 
-enum profd_status addresses_show(struct job *job, struct profd_error *e)
-{
-    struct work w;
-    size_t limit = 0;
-    uint32_t position = 0;
-    TRY(work_make_report(job, &w, &limit, e));
-    const char *build = find_path_build(job, &w);
-    const enum profd_status status = find_in_path(job, &w, &position, e);
-    const struct report_function *f = status == PROFD_NOT_FOUND
-                                          ? find_uncounted(job, &w, build, job->params->segments[5])
-                                          : &w.report->functions[position];
-    return f && (!status || status == PROFD_NOT_FOUND) ? show_addresses(job, &w, build, f, e) : status;
-}
-
-/* /api/v1/builds/{id}/functions/{address}/callers: how long their calls took, and how that is known. */
-
-static enum profd_status parse_method(const struct params *p, enum callers_method *out, struct profd_error *e)
-{
-    static const char *const WORDS[] = {"best", "stacks", "calls"}; /* in the order of the enumeration */
-    const char *text = params_find(p, "method");
-    *out = CALLERS_NONE;
-    for (unsigned i = 0; text && i < sizeof WORDS / sizeof *WORDS; i++) {
-        if (strcmp(text, WORDS[i]) == 0) {
-            *out = (enum callers_method)i;
-            return PROFD_OK;
-        }
-    }
-    return !text ? PROFD_OK : profd_error_set(e, PROFD_BAD_QUERY, "method=%s is none of: best, stacks, calls", text);
-}
-
 enum profd_status callers_show(struct job *job, struct profd_error *e)
 {
-    struct work w;
+    static const char *const METHODS[] = {"best", "stacks", "calls"}; /* in the order of enum callers_method */
+    const char *method = params_find(job->params, "method");
+    struct report_work w;
     struct callers c;
     size_t limit = 0;
-    uint32_t position = 0;
-    enum callers_method want = CALLERS_NONE;
-    TRY(parse_method(job->params, &want, e));
+    uint32_t position = 0, want = 0;
+    while (method && want < sizeof METHODS / sizeof *METHODS && strcmp(method, METHODS[want]) != 0) {
+        want++;
+    }
+    if (want == sizeof METHODS / sizeof *METHODS) {
+        return profd_error_set(e, PROFD_BAD_QUERY, "method=%s is none of: best, stacks, calls", method);
+    }
     TRY(work_make_report(job, &w, &limit, e));
     TRY(find_in_path(job, &w, &position, e));
-    callers_make(job->arena, w.report, position, want, &c);
+    callers_make(job->arena, w.report, position, (enum callers_method)want, &c);
     const struct render_input in = work_make_input(&w);
     render_callers(&in, &c, limit, &job->answer->body);
     return PROFD_OK;
@@ -438,12 +374,17 @@ static void find_arcs(struct arena *a, const struct report *r, const struct repo
     cycle_break(a, cycle->member_count, sorted, n);
 }
 
-/* The cycles with the most time, at most count. */
-static struct render_cycle *find_cycles(struct job *job, const struct report *r, uint32_t count)
+enum profd_status cycles_list(struct job *job, struct profd_error *e)
 {
+    struct report_work w;
+    size_t limit = 0;
+    TRY(work_make_report(job, &w, &limit, e));
+    const struct report *r = w.report->shown;
+    const uint32_t count = limit < r->cycle_count ? (uint32_t)limit : r->cycle_count;
     struct render_cycle *cycles = ARENA_ARRAY(job->arena, r->cycle_count, struct render_cycle);
     struct sort_item *order = ARENA_ARRAY(job->arena, (size_t)r->cycle_count * 2, struct sort_item);
     uint32_t *number = ARENA_ARRAY(job->arena, r->function_count, uint32_t);
+    /* Those with the most time first. */
     for (uint32_t i = 0; i < r->cycle_count; i++) {
         order[i] = (struct sort_item){~sort_key_double(r->cycles[i].self + r->cycles[i].children), i};
     }
@@ -451,54 +392,33 @@ static struct render_cycle *find_cycles(struct job *job, const struct report *r,
     for (uint32_t i = 0; i < count; i++) {
         find_arcs(job->arena, r, &r->cycles[order[i].value], number, &cycles[i]);
     }
-    return cycles;
-}
-
-enum profd_status cycles_list(struct job *job, struct profd_error *e)
-{
-    struct work w;
-    size_t limit = 0;
-    TRY(work_make_report(job, &w, &limit, e));
-    const uint32_t all = w.report->shown->cycle_count, count = limit < all ? (uint32_t)limit : all;
     const struct render_input in = work_make_input(&w);
-    render_cycles(&in, find_cycles(job, w.report->shown, count), count, limit, &job->answer->body);
+    render_cycles(&in, cycles, count, limit, &job->answer->body);
     return PROFD_OK;
 }
 
-/* /api/v1/builds/{id}/never-called: functions that no process of the window entered. */
-
 enum profd_status never_called_show(struct job *job, struct profd_error *e)
 {
-    struct work w;
+    struct report_work w;
     size_t limit = 0;
     struct never_called never;
-    const struct object *object = NULL;
     TRY(work_make_report(job, &w, &limit, e));
-    for (uint32_t i = 0; i < w.load.profile->build_count; i++) {
-        object = strcmp(w.load.profile->builds[i], w.id.text) == 0 ? w.objects[i] : object;
-    }
+    const uint32_t number = find_build_number(&w, w.id.text);
+    const struct object *object = number < w.load.profile->build_count ? w.objects[number] : NULL;
     never_called_make(job->arena, w.report, w.id.text, object, &never);
     const struct render_input in = work_make_input(&w);
     render_never(&in, &never, limit, &job->answer->body);
     return PROFD_OK;
 }
 
-/* /api/v1/builds/{id}/functions/{address}/series: one function over time, each step a report of its own. */
-
-/* A whole report, computed for the sake of a part of it. */
-static enum profd_status make_report(struct job *job, struct work *w, struct profd_error *e)
-{
-    TRY(work_begin(job, false, w, e));
-    TRY(work_load(job, w, false, e));
-    TRY(work_find_objects(job, w, e));
-    return work_build_report(job, w, e);
-}
+/* /api/v1/builds/{id}/functions/{address}, and /api/v1/builds/{id}/functions?name=: the function in the format of a
+ * report, and the functions with a text in their names. */
 
 enum profd_status function_show(struct job *job, struct profd_error *e)
 {
-    struct work w;
+    struct report_work w;
     uint32_t found = 0;
-    TRY(make_report(job, &w, e));
+    TRY(work_make_report(job, &w, NULL, e));
     TRY(find_in_path(job, &w, &found, e));
     struct render_input in = work_make_input(&w);
     in.show.limit = 0;
@@ -506,93 +426,65 @@ enum profd_status function_show(struct job *job, struct profd_error *e)
     return render_report(w.options.format, &in, job->arena, &job->answer->body, e);
 }
 
-/* Positions of matching functions after index after, in index order; *more: the limit cut them. */
-static size_t find_functions(const struct report *r, const char *name, unsigned long long after, size_t limit,
-                             uint32_t *found, bool *more)
+enum profd_status function_search(struct job *job, struct profd_error *e)
 {
-    size_t n = 0;
-    *more = false;
-    for (uint32_t i = 0; i < r->order_count && !*more; i++) {
-        uint32_t at = r->order[i];
+    struct report_work w;
+    struct list_page list;
+    const char *name = params_find(job->params, "name");
+    unsigned long long after = 0;
+    if (!name || name[0] == '\0') {
+        return profd_error_set(e, PROFD_BAD_QUERY, "name= must say what to search for");
+    }
+    TRY(list_begin(job, RENDER_FUNCTIONS, sizeof(struct function_row), &list, e));
+    TRY(params_parse_number(job->params, "cursor", 0, UINT32_MAX, &after, e));
+    TRY(work_make_report(job, &w, NULL, e));
+    const struct report *r = w.report;
+    for (uint32_t i = 0; i < r->order_count && !list.more; i++) {
+        const uint32_t at = r->order[i];
         const struct report_function *f = at & REPORT_CYCLE ? NULL : &r->functions[at];
         if (!f || f->index <= after || (strstr(f->name, name) == NULL && strstr(f->raw, name) == NULL)) {
             continue;
         }
-        if (n == limit) {
-            *more = true;
-        } else {
-            found[n++] = at;
+        struct function_row *row = list_add(&list);
+        if (row) {
+            *row = (struct function_row){.name = f->name,
+                                         .raw = f->raw,
+                                         .build_id = f->build < r->build_count ? r->builds[f->build] : "",
+                                         .address = f->address,
+                                         .index = f->index,
+                                         .cycle = f->cycle,
+                                         .self = f->self,
+                                         .children = f->children,
+                                         .percent = f->percent,
+                                         .calls = f->calls,
+                                         .self_calls = f->self_calls};
         }
     }
-    return n;
-}
-
-enum profd_status function_search(struct job *job, struct profd_error *e)
-{
-    struct work w;
-    bool more;
-    const char *name = params_find(job->params, "name");
-    unsigned long long limit, after = 0;
-    char next[16] = "";
-    if (!name || name[0] == '\0') {
-        return profd_error_set(e, PROFD_BAD_QUERY, "name= must say what to search for");
-    }
-    TRY(job_parse_page(job, &limit, e));
-    TRY(params_parse_number(job->params, "cursor", 0, UINT32_MAX, &after, e));
-    TRY(make_report(job, &w, e));
-    uint32_t *found = ARENA_ARRAY(job->arena, limit, uint32_t);
-    size_t n = find_functions(w.report, name, after, limit, found, &more);
-    if (more) {
-        snprintf(next, sizeof next, "%" PRIu32, w.report->functions[found[n - 1]].index);
-    }
-    render_functions(w.report, found, n, more ? next : NULL, &job->answer->body);
+    const struct function_row *rows = list.rows;
+    list_show(&list, list.more ? arena_format(job->arena, "%" PRIu32, rows[list.count - 1].index) : NULL);
     return PROFD_OK;
 }
 
+/* /api/v1/builds/{id}/functions/{address}/series: one function over time, each step a report of its own. */
+
 struct series {
     struct job *job;
-    struct work *whole; /* the question: its window is the union of the steps */
+    struct report_work *whole; /* the question: its window is the union of the steps */
     struct subreport subreport;
     const char *build; /* the function's */
     uint64_t address;
-    int64_t step, begin, end;
+    int64_t step;
     struct series_row *rows;
     uint32_t count, capacity;
     struct render_series head; /* what is known of the function so far */
 };
 
-/* What a report says of the function; zeros if the function is not in the report. */
-static void describe_step(struct series *s, const struct work *w, struct series_row *row)
-{
-    const struct report *r = w->report;
-    for (uint32_t i = 0; i < r->function_count; i++) {
-        const struct report_function *f = &r->functions[i];
-        if (!function_holds(r, f, s->build, s->address)) {
-            continue;
-        }
-        row->self = f->self;
-        row->children = f->children;
-        row->calls = f->calls;
-        row->self_calls = f->self_calls;
-        row->cycle = f->cycle;
-        if (f->measured) {
-            row->is_measured = true;
-            row->measured = *f->measured;
-        }
-        if (!s->head.name) {
-            s->head.name = arena_copy(s->job->arena, f->name, strlen(f->name));
-            s->head.address = f->address;
-        }
-        return;
-    }
-}
-
-/* The report of [since, until), at the resolution of the stored data: a row of *width from *time, if there is an
- * upload. */
+/* The report of [since, until), at the resolution of the stored data: a row of the step's width from time on, if there
+ * is an upload. The row has zeros if the function is not in the report. */
 static enum profd_status add_step(struct series *s, int64_t time, int64_t since, int64_t until, int64_t *used_until,
                                   struct profd_error *e)
 {
-    struct work w = *s->whole;
+    struct report_work w = *s->whole;
     w.options.since = since > 0 ? since : 1;
     w.options.until = until;
     TRY(subreport_load(&s->subreport, &w, e));
@@ -614,79 +506,87 @@ static enum profd_status add_step(struct series *s, int64_t time, int64_t since,
         row.time = w.used_since;
         row.width = w.used_until - w.used_since;
     }
-    describe_step(s, &w, &row);
+    for (uint32_t i = 0; i < w.report->function_count; i++) {
+        const struct report_function *f = &w.report->functions[i];
+        if (!function_holds(w.report, f, s->build, s->address)) {
+            continue;
+        }
+        row.self = f->self;
+        row.children = f->children;
+        row.calls = f->calls;
+        row.self_calls = f->self_calls;
+        row.cycle = f->cycle;
+        if (f->measured) {
+            row.is_measured = true;
+            row.measured = *f->measured;
+        }
+        if (!s->head.name) {
+            s->head.name = arena_copy(s->job->arena, f->name, strlen(f->name));
+            s->head.address = f->address;
+        }
+        break;
+    }
     s->rows = arena_extend(s->job->arena, s->rows, s->count, &s->capacity, sizeof *s->rows);
     s->rows[s->count++] = row;
     return PROFD_OK;
 }
 
-/* Uploads may become sums while the steps are gone through; then edges move outward, and two steps may have counted one
- * upload. */
-static enum profd_status add_steps(struct series *s, struct profd_error *e)
-{
-    bool overlap = true;
-    while (overlap) {
-        s->count = 0;
-        overlap = false;
-        const struct options *o = &s->whole->options;
-        int64_t used_until = 0;
-        for (int64_t time = s->begin - s->begin % s->step; time < s->end; time += s->step) {
-            int64_t since = time > o->since ? time : o->since, until = time + s->step;
-            if (used_until > time) {
-                since = used_until; /* its beginning is in the row before, with the rest of its hour or slice */
-            }
-            if (o->until > 0 && o->until < until) {
-                until = o->until;
-            }
-            if (since < until) {
-                TRY(add_step(s, time, since, until, &used_until, e));
-            }
-        }
-        for (uint32_t i = 1; i < s->count; i++) {
-            overlap |= s->rows[i].time < s->rows[i - 1].time + s->rows[i - 1].width;
-        }
-    }
-    return PROFD_OK;
-}
-
-static enum profd_status show_series(struct series *s, struct profd_error *e)
-{
-    subreport_init(&s->subreport, s->job);
-    if (s->begin < s->end) {
-        struct work any = *s->whole;
-        any.options.since = 1; /* a step is never all there is */
-        TRY(work_load_ever(s->job, &any, &s->subreport.ever, e));
-    }
-    TRY(add_steps(s, e));
-    if (s->count > 0 && !s->head.name) {
-        return profd_error_set(e, PROFD_NOT_FOUND, "no function of build %s at 0x%" PRIx64 " is in these reports",
-                               s->build, s->address);
-    }
-    s->head.rows = s->rows;
-    s->head.row_count = s->count;
-    s->head.build_id = s->build;
-    s->head.dimension = subreport_dimension(&s->whole->options);
-    s->head.step = s->step;
-    s->head.since = s->whole->used_since;
-    s->head.until = s->whole->used_until;
-    s->head.address = s->head.name ? s->head.address : s->address;
-    render_series(&s->head, &s->job->answer->body);
-    return PROFD_OK;
-}
-
 enum profd_status series_show(struct job *job, struct profd_error *e)
 {
-    struct work w;
+    struct report_work w;
     struct series s = {.job = job, .whole = &w};
+    int64_t begin, end;
     TRY(steps_parse(job, STEPS_HOUR, &s.step, e));
     if (!function_parse_address(job->params->segments[5], &s.address)) {
         uint32_t found = 0;
-        TRY(make_report(job, &w, e));
+        TRY(work_make_report(job, &w, NULL, e));
         TRY(find_in_path(job, &w, &found, e));
         s.address = w.report->functions[found].address;
     }
     TRY(work_begin(job, false, &w, e));
-    TRY(steps_find_span(&w, s.step, &s.begin, &s.end, e));
+    TRY(steps_find_span(&w, s.step, &begin, &end, e));
     s.build = find_path_build(job, &w);
-    return show_series(&s, e);
+    subreport_init(&s.subreport, job);
+    if (begin < end) {
+        struct report_work any = w;
+        any.options.since = 1; /* a step is never all there is */
+        TRY(work_load_ever(job, &any, &s.subreport.ever, e));
+    }
+
+    /* Uploads may become sums while the steps are gone through; then edges move outward, and two steps may have counted
+     * one upload. */
+    for (bool overlap = true; overlap;) {
+        int64_t used_until = 0;
+        s.count = 0;
+        overlap = false;
+        for (int64_t time = begin - begin % s.step; time < end; time += s.step) {
+            int64_t since = time > w.options.since ? time : w.options.since, until = time + s.step;
+            if (used_until > time) {
+                since = used_until; /* its beginning is in the row before, with the rest of its hour or slice */
+            }
+            if (w.options.until > 0 && w.options.until < until) {
+                until = w.options.until;
+            }
+            if (since < until) {
+                TRY(add_step(&s, time, since, until, &used_until, e));
+            }
+        }
+        for (uint32_t i = 1; i < s.count; i++) {
+            overlap |= s.rows[i].time < s.rows[i - 1].time + s.rows[i - 1].width;
+        }
+    }
+    if (s.count > 0 && !s.head.name) {
+        return profd_error_set(e, PROFD_NOT_FOUND, "no function of build %s at 0x%" PRIx64 " is in these reports",
+                               s.build, s.address);
+    }
+    s.head.rows = s.rows;
+    s.head.row_count = s.count;
+    s.head.build_id = s.build;
+    s.head.dimension = subreport_dimension(&w.options);
+    s.head.step = s.step;
+    s.head.since = w.used_since;
+    s.head.until = w.used_until;
+    s.head.address = s.head.name ? s.head.address : s.address;
+    render_series(&s.head, &job->answer->body);
+    return PROFD_OK;
 }

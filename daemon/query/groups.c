@@ -127,7 +127,7 @@ struct rate_ticks {
 #define FEW 4u
 #define HOST_NAME_MOST 64u
 
-struct group {
+struct upload_group {
     struct group_row row;
     uint32_t few[FEW];   /* its hosts, by number, while they are that few; else: */
     uint64_t *host_bits; /* the bits of their numbers; NULL: few has them */
@@ -144,76 +144,52 @@ struct adding {
     struct set keys, hosts; /* hosts: numbers of all hosts */
     struct buffer key;      /* of the row */
     bool totals;            /* of a host were added */
-    struct group *groups;
+    struct upload_group *groups;
     uint32_t capacity;
     int64_t widest; /* that rows may be; 0: any */
 };
 
-/* The step that a row belongs to. */
-static void find_step(const struct adding *g, const struct store_row *row, int64_t *time, int64_t *width)
-{
-    int64_t step = g->request->step;
-    const bool slice = row->width > 0 && row->width < HOUR; /* of a live process, or of what hosts have sent */
-    const bool wide = row->rolled && !slice && step < g->widest;
-    if ((slice || !row->rolled) && row->width > step) {
-        step = row->width;
-    }
-    *width = wide ? g->widest : step;
-    *time = row->end - row->end % *width;
-}
-
-static void new_group(struct adding *g, uint32_t at, const struct store_row *row, int64_t time, int64_t width)
-{
-    const struct groups_request *r = g->request;
-    const char **values = ARENA_ARRAY(g->arena, r->label_count + 1, const char *);
-    for (size_t i = 0; i < r->label_count; i++) {
-        const char *value = row_find_label(row, r->labels[i]);
-        values[i] = arena_copy(g->arena, value, strlen(value));
-    }
-    g->groups = arena_extend(g->arena, g->groups, at, &g->capacity, sizeof *g->groups);
-    g->groups[at] = (struct group){.row = {.values = values, .time = time, .width = width}};
-}
-
-/* The group of a row, new if nothing is in it yet. */
+/* The group of a row, new if nothing is in it yet. With steps, it is that of the step that the row belongs to. */
 static uint32_t find_group(struct adding *g, const struct store_row *row)
 {
     const struct groups_request *r = g->request;
-    int64_t key_time[2] = {0, 0};
+    int64_t time = 0, width = 0;
     bool added;
     if (r->step > 0) {
-        find_step(g, row, &key_time[0], &key_time[1]);
+        const bool slice = row->width > 0 && row->width < HOUR; /* of a live process, or of what hosts have sent */
+        const bool wide = row->rolled && !slice && r->step < g->widest;
+        width = wide ? g->widest : (slice || !row->rolled) && row->width > r->step ? row->width : r->step;
+        time = row->end - row->end % width;
     }
     g->key.size = 0;
-    buffer_add(&g->key, key_time, sizeof key_time);
+    buffer_add(&g->key, &time, sizeof time);
+    buffer_add(&g->key, &width, sizeof width);
     for (size_t i = 0; i < r->label_count; i++) {
         const char *value = row_find_label(row, r->labels[i]);
         buffer_add(&g->key, value, strlen(value) + 1);
     }
     const uint32_t number = set_add(&g->keys, g->key.data, g->key.size, &added);
     if (added) {
-        new_group(g, number, row, key_time[0], key_time[1]);
+        const char **values = ARENA_ARRAY(g->arena, r->label_count + 1, const char *);
+        for (size_t i = 0; i < r->label_count; i++) {
+            const char *value = row_find_label(row, r->labels[i]);
+            values[i] = arena_copy(g->arena, value, strlen(value));
+        }
+        g->groups = arena_extend(g->arena, g->groups, number, &g->capacity, sizeof *g->groups);
+        g->groups[number] = (struct upload_group){.row = {.values = values, .time = time, .width = width}};
     }
     return number;
 }
 
-/* Makes space for the bit of a host. */
-static void reserve_bit(struct adding *g, struct group *to, uint32_t host)
+/* Counts a host of a group unless it was. O(1) expected: rows may have ten thousand hosts each. */
+static void add_host(struct adding *g, struct upload_group *to, const char *name)
 {
-    const uint32_t wanted = host / 64 + 1, twice = 2 * to->host_words, words = wanted > twice ? wanted : twice;
-    if (to->host_bits && wanted <= to->host_words) {
+    const size_t n = name ? strlen(name) : 0;
+    bool added;
+    if (n == 0 || n > HOST_NAME_MOST) {
         return;
     }
-    uint64_t *bits = ARENA_ARRAY(g->arena, words, uint64_t);
-    if (to->host_bits) {
-        memcpy(bits, to->host_bits, to->host_words * sizeof *bits);
-    }
-    to->host_bits = bits;
-    to->host_words = words;
-}
-
-/* Counts a host of a group unless it was. O(1) expected: rows may have ten thousand hosts each. */
-static void count_host(struct adding *g, struct group *to, uint32_t host)
-{
+    const uint32_t host = set_add(&g->hosts, name, n, &added);
     for (uint32_t i = 0; !to->host_bits && i < to->row.hosts; i++) {
         if (to->few[i] == host) {
             return;
@@ -223,42 +199,24 @@ static void count_host(struct adding *g, struct group *to, uint32_t host)
         to->few[to->row.hosts++] = host;
         return;
     }
-    if (!to->host_bits) {
-        reserve_bit(g, to, g->hosts.count - 1);
+
+    /* Numbers of hosts ascend as they are met, so that space for all of them now, or twice as much as before, lasts. */
+    if (host / 64 >= to->host_words) {
+        const uint32_t wanted = (to->host_bits ? host : g->hosts.count - 1) / 64 + 1, twice = 2 * to->host_words;
+        uint64_t *bits = ARENA_ARRAY(g->arena, wanted > twice ? wanted : twice, uint64_t);
+        if (to->host_bits) {
+            memcpy(bits, to->host_bits, to->host_words * sizeof *bits);
+        }
+        to->host_bits = bits;
+        to->host_words = wanted > twice ? wanted : twice;
     }
     for (uint32_t i = 0; to->row.hosts == FEW && i < FEW; i++) {
         to->host_bits[to->few[i] / 64] |= UINT64_C(1) << to->few[i] % 64;
     }
-    reserve_bit(g, to, host);
     uint64_t *word = &to->host_bits[host / 64];
     const uint64_t bit = UINT64_C(1) << host % 64;
     to->row.hosts += (*word & bit) == 0;
     *word |= bit;
-}
-
-static void add_host(struct adding *g, uint32_t number, const char *host)
-{
-    size_t n = host ? strlen(host) : 0;
-    bool added;
-    if (n > 0 && n <= HOST_NAME_MOST) {
-        count_host(g, &g->groups[number], set_add(&g->hosts, host, n, &added));
-    }
-}
-
-static void add_source(struct adding *g, uint32_t number, const struct store_row *row)
-{
-    struct group_row *to = &g->groups[number].row;
-    bool first = to->uploads == 0;
-    to->uploads += row->uploads;
-    to->processes += row->processes_started;
-    to->inexact |= row->inexact;
-    g->groups[number].of |= store_origin_of(row->uid);
-    to->first = first || row->start < to->first ? row->start : to->first;
-    to->last = first || row->end > to->last ? row->end : to->last;
-    add_host(g, number, row->host);
-    for (size_t i = 0; i < row->host_count; i++) {
-        add_host(g, number, row->hosts[i]);
-    }
 }
 
 static int compare_ticks(const struct rate_ticks *a, const char *dimension, uint32_t rate)
@@ -267,14 +225,14 @@ static int compare_ticks(const struct rate_ticks *a, const char *dimension, uint
     return order != 0 ? order : (a->rate > rate) - (a->rate < rate);
 }
 
-static void add_ticks(struct adding *g, struct group *to, const char dimension[16], uint32_t rate, const uint32_t *bins,
-                      const uint64_t *ticks, uint32_t n)
+/* Ticks of one histogram, by dimension and rate; those of the collector's own dimension are not samples. */
+static void add_ticks(struct adding *g, struct upload_group *to, const char dimension[16], uint32_t rate,
+                      const uint32_t *bins, const uint64_t *ticks, uint32_t n)
 {
     struct rate_ticks **at = &to->rates;
-    bool saturated = false;
     if (collector_is_dimension(dimension)) {
         for (uint32_t i = 0; i < n; i++) {
-            sum_add(&to->outside, bins[i] == COLLECTOR_OUTSIDE_NS ? ticks[i] : 0, &saturated);
+            sum_saturate(&to->outside, bins[i] == COLLECTOR_OUTSIDE_NS ? ticks[i] : 0);
         }
         return;
     }
@@ -288,11 +246,12 @@ static void add_ticks(struct adding *g, struct group *to, const char dimension[1
         *at = fresh;
     }
     for (uint32_t i = 0; i < n; i++) {
-        sum_add(&(*at)->ticks, ticks[i], &saturated);
+        sum_saturate(&(*at)->ticks, ticks[i]);
     }
 }
 
-static void add_counts(struct adding *g, struct group *to, const struct counts *c, uint32_t only)
+/* only: the one build that counts; COUNTS_NOWHERE: all do. */
+static void add_counts(struct adding *g, struct upload_group *to, const struct counts *c, uint32_t only)
 {
     for (uint32_t i = 0; i < c->histogram_count; i++) {
         const struct counts_histogram *h = &c->histograms[i];
@@ -300,94 +259,65 @@ static void add_counts(struct adding *g, struct group *to, const struct counts *
             add_ticks(g, to, h->dimension, h->rate, c->bin_index + h->first, c->bin_ticks + h->first, h->used);
         }
     }
-    /* only: the one build that counts; COUNTS_NOWHERE: all do. */
-    bool saturated = false;
     for (uint32_t i = 0; i < c->arc_count; i++) {
         if (only == COUNTS_NOWHERE || c->from_build[i] == only || c->to_build[i] == only) {
-            sum_add(&to->row.calls, c->calls[i], &saturated);
+            sum_saturate(&to->row.calls, c->calls[i]);
         }
     }
-}
-
-static enum profd_status add_upload(struct adding *g, struct group *to, const struct store_row *row, uint32_t only,
-                                    struct profd_error *e)
-{
-    struct row_counts c;
-    enum profd_status status = row_open_counts(row, g->arena, &c, e);
-    if (!status) {
-        add_counts(g, to, &c.counts, only);
-        row_close_counts(&c);
-    }
-    return status;
-}
-
-static enum profd_status add_rolled(struct adding *g, struct group *to, const struct store_row *row, uint32_t only,
-                                    struct profd_error *e)
-{
-    struct counts r;
-    arena_reset(g->scratch);
-    enum profd_status status =
-        rollup_decode(g->scratch, row->counts, row->counts_size, (uint32_t)row->build_count, false, &r, e);
-    if (status) {
-        return profd_error_wrap(e, status, "a stored sum cannot be read");
-    }
-    add_counts(g, to, &r, only);
-    return PROFD_OK;
-}
-
-/* A total of a host. Its seconds are those of the usual dimension. */
-static void add_total(struct adding *g, struct group *to, const struct store_row *row, uint32_t only)
-{
-    static const char usual[16] = REPORT_DIMENSION_USUAL;
-    bool saturated = false;
-    g->totals = true;
-    for (uint32_t i = 0; i < row->build_count; i++) {
-        if (only == COUNTS_NOWHERE || i == only) {
-            sum_add(&to->nanoseconds, row->shares[i].nanoseconds, &saturated);
-        }
-    }
-    sum_add(&to->row.calls, only == COUNTS_NOWHERE ? row->calls : row->shares[only].calls, &saturated);
-    add_ticks(g, to, usual, 1, NULL, NULL, 0);
 }
 
 static enum profd_status take_row(void *context, const struct store_row *row, struct profd_error *e)
 {
+    static const char usual[16] = REPORT_DIMENSION_USUAL;
     struct adding *g = context;
     ARENA_BOUNDARY(g->arena, profd_no_memory(e));
     uint32_t only = COUNTS_NOWHERE;
     if (row->uploads == 0) {
         return PROFD_OK;
     }
-    const uint32_t number = find_group(g, row);
-    add_source(g, number, row);
+    const uint32_t number = find_group(g, row); /* may move the groups */
+    struct upload_group *to = &g->groups[number];
+    const bool first = to->row.uploads == 0;
+    to->row.uploads += row->uploads;
+    to->row.processes += row->processes_started;
+    to->row.inexact |= row->inexact;
+    to->of |= store_origin_of(row->uid);
+    to->row.first = first || row->start < to->row.first ? row->start : to->row.first;
+    to->row.last = first || row->end > to->row.last ? row->end : to->row.last;
+    add_host(g, to, row->host);
+    for (size_t i = 0; i < row->host_count; i++) {
+        add_host(g, to, row->hosts[i]);
+    }
     for (uint32_t i = 0; g->request->alone && i < row->build_count; i++) {
         if (strcmp(row->builds[i].id.text, g->request->filter.build_id) == 0) {
             only = i;
         }
     }
-    struct group *to = &g->groups[number];
-    if (row->shares) {
-        add_total(g, to, row, only);
-        return PROFD_OK;
+    if (row->shares) { /* a total of a host; its seconds are those of the usual dimension */
+        g->totals = true;
+        for (uint32_t i = 0; i < row->build_count; i++) {
+            if (only == COUNTS_NOWHERE || i == only) {
+                sum_saturate(&to->nanoseconds, row->shares[i].nanoseconds);
+            }
+        }
+        sum_saturate(&to->row.calls, only == COUNTS_NOWHERE ? row->calls : row->shares[only].calls);
+        add_ticks(g, to, usual, 1, NULL, NULL, 0);
+    } else if (row->rolled) {
+        struct counts r;
+        arena_reset(g->scratch);
+        const enum profd_status status =
+            rollup_decode(g->scratch, row->counts, row->counts_size, (uint32_t)row->build_count, false, &r, e);
+        if (status) {
+            return profd_error_wrap(e, status, "a stored sum cannot be read");
+        }
+        add_counts(g, to, &r, only);
+    } else {
+        struct row_counts c;
+        TRY(row_open_counts(row, g->arena, &c, e));
+        add_counts(g, to, &c.counts, only);
+        row_close_counts(&c);
     }
-    return row->rolled ? add_rolled(g, to, row, only, e) : add_upload(g, to, row, only, e);
-}
-
-/* With steps, the store gives no sum that is wider than a step or an hour, of whole ones. */
-static enum profd_status ask(struct adding *g, struct profd_error *e)
-{
-    const struct groups_request *r = g->request;
-    struct store_filter filter = r->filter;
-    if (r->step > 0) {
-        g->widest = r->step > HOUR ? r->step : HOUR;
-        const int64_t first = r->begin - r->begin % g->widest, last = r->end - 1 - (r->end - 1) % g->widest + g->widest;
-        filter.widest = g->widest;
-        filter.since = first > filter.since ? first : filter.since;
-        filter.since = filter.since > 0 ? filter.since : 1;
-        filter.until = filter.until > 0 && filter.until < last ? filter.until : last;
-    }
-    TRY(store_each_upload(r->store, &r->scope, &filter, take_row, g, e));
-    return store_pattern_judge(&filter, e);
+    return PROFD_OK;
 }
 
 /* The groups with processes that have not been read since the restart, and with marked hours of hosts. If one of these
@@ -439,7 +369,8 @@ static enum profd_status mark_unread(struct adding *g, const struct store_living
 
 static int group_compare(const void *left, const void *right, void *context)
 {
-    const struct group_row *a = &((const struct group *)left)->row, *b = &((const struct group *)right)->row;
+    const struct group_row *a = &((const struct upload_group *)left)->row,
+                           *b = &((const struct upload_group *)right)->row;
     const struct groups_request *r = context;
     if (a->time != b->time) {
         return a->time < b->time ? -1 : 1;
@@ -465,42 +396,60 @@ static const char *next_dimension(const struct adding *g, const char *behind)
     return least;
 }
 
-/* The dimension that all rows' seconds are of, chosen as a report does. */
-static enum profd_status choose_dimension(const struct adding *g, const char **out, struct profd_error *e)
+/* Rows by ascending time and values, without those that have no uploads. If steps are shorter than an hour, an hourly
+ * sum or a wider slice of a live process becomes a row of its own width, at its beginning. Everything lives in the
+ * arena. *dimension: that of the seconds of all rows. LIMIT if a label pattern could not be decided; BAD_QUERY naming
+ * the existing dimensions if the requested one is not among them. */
+static enum profd_status groups_add_up(const struct groups_request *r, struct arena *a, struct group_row **rows,
+                                       size_t *count, const char **dimension, struct profd_error *e)
 {
-    const char *asked = g->request->dimension;
-    struct report_dimension *list = NULL;
-    uint32_t n = 0, capacity = 0, picked;
-    for (const char *at = next_dimension(g, NULL); at; at = next_dimension(g, at)) {
-        list = arena_extend(g->arena, list, n, &capacity, sizeof *list);
-        list[n++] = (struct report_dimension){.name = at};
+    struct adding g = {.request = r, .arena = a, .scratch = arena_new_child(a, LIMIT_QUERY_MEMORY)};
+    struct store_filter filter = r->filter;
+    struct store_living unread;
+    set_init(&g.keys, a);
+    set_init(&g.hosts, a);
+    buffer_init_arena(&g.key, a);
+    if (r->step > 0) { /* the store gives no sum that is wider than a step or an hour, of whole ones */
+        g.widest = r->step > HOUR ? r->step : HOUR;
+        const int64_t first = r->begin - r->begin % g.widest, last = r->end - 1 - (r->end - 1) % g.widest + g.widest;
+        filter.widest = g.widest;
+        filter.since = first > filter.since ? first : filter.since;
+        filter.since = filter.since > 0 ? filter.since : 1;
+        filter.until = filter.until > 0 && filter.until < last ? filter.until : last;
     }
-    TRY(report_dimension_pick(list, n, asked, false, &picked, e));
-    *out = picked < n ? list[picked].name : asked ? asked : REPORT_DIMENSION_USUAL;
-    return PROFD_OK;
-}
+    enum profd_status status = store_get_living(r->store, STORE_UNREAD, &r->scope, &r->filter, &unread, e);
+    status = status ? status : store_each_upload(r->store, &r->scope, &filter, take_row, &g, e);
+    status = status ? status : store_pattern_judge(&filter, e);
+    arena_free(g.scratch);
+    TRY(status);
+    TRY(mark_unread(&g, &unread, e));
 
-static enum profd_status finish(struct adding *g, struct group_row **rows, size_t *count, const char **dimension,
-                                struct profd_error *e)
-{
-    struct groups_request request = *g->request;
-    size_t n = g->keys.count;
-    const char *chosen = REPORT_DIMENSION_USUAL;
-    TRY(choose_dimension(g, &chosen, e));
-    if (g->totals && strcmp(chosen, REPORT_DIMENSION_USUAL) != 0) {
+    /* The dimension that all rows' seconds are of, chosen as a report does. */
+    struct report_dimension *list = NULL;
+    uint32_t list_count = 0, capacity = 0, picked;
+    for (const char *at = next_dimension(&g, NULL); at; at = next_dimension(&g, at)) {
+        list = arena_extend(a, list, list_count, &capacity, sizeof *list);
+        list[list_count++] = (struct report_dimension){.name = at};
+    }
+    TRY(report_dimension_pick(list, list_count, r->dimension, false, &picked, e));
+    const char *chosen = picked < list_count ? list[picked].name : r->dimension ? r->dimension : REPORT_DIMENSION_USUAL;
+    const bool usual = strcmp(chosen, REPORT_DIMENSION_USUAL) == 0;
+    if (g.totals && !usual) {
         return profd_error_set(e, PROFD_BAD_QUERY, "dimension=%s: of some hosts only totals in %s are kept", chosen,
                                REPORT_DIMENSION_USUAL);
     }
-    struct group_row *out = ARENA_ARRAY(g->arena, n, struct group_row);
-    const bool usual = !request.alone && strcmp(chosen, REPORT_DIMENSION_USUAL) == 0;
+
+    const size_t n = g.keys.count;
+    struct group_row *out = ARENA_ARRAY(a, n, struct group_row);
     if (n > 0) {
-        qsort_r(g->groups, n, sizeof *g->groups, group_compare, &request);
+        struct groups_request order = *r;
+        qsort_r(g.groups, n, sizeof *g.groups, group_compare, &order);
     }
     for (size_t i = 0; i < n; i++) {
-        out[i] = g->groups[i].row;
-        const uint64_t outside = usual ? g->groups[i].outside : 0;
-        out[i].seconds = (double)g->groups[i].nanoseconds / 1e9 + (double)outside / 1e9;
-        for (const struct rate_ticks *at = g->groups[i].rates; at; at = at->next) {
+        const uint64_t outside = usual && !r->alone ? g.groups[i].outside : 0;
+        out[i] = g.groups[i].row;
+        out[i].seconds = (double)g.groups[i].nanoseconds / 1e9 + (double)outside / 1e9;
+        for (const struct rate_ticks *at = g.groups[i].rates; at; at = at->next) {
             out[i].seconds += strcmp(at->dimension, chosen) == 0 ? (double)at->ticks / at->rate : 0;
         }
     }
@@ -508,27 +457,6 @@ static enum profd_status finish(struct adding *g, struct group_row **rows, size_
     *rows = out;
     *count = n;
     return PROFD_OK;
-}
-
-/* Rows by ascending time and values, without those that have no uploads. If steps are shorter than an hour, an hourly
- * sum or a wider slice of a live process becomes a row of its own width, at its beginning. Everything lives in the
- * arena. *dimension: that of the seconds of all rows. LIMIT if a label pattern could not be decided; BAD_QUERY naming
- * the existing dimensions if the requested one is not among them. */
-static enum profd_status groups_add_up(const struct groups_request *request, struct arena *a, struct group_row **rows,
-                                       size_t *count, const char **dimension, struct profd_error *e)
-{
-    struct adding g = {.request = request, .arena = a, .scratch = arena_new_child(a, LIMIT_QUERY_MEMORY)};
-    struct store_living unread;
-    set_init(&g.keys, a);
-    set_init(&g.hosts, a);
-    buffer_init_arena(&g.key, a);
-    enum profd_status status =
-        store_get_living(request->store, STORE_UNREAD, &request->scope, &request->filter, &unread, e);
-    status = status ? status : ask(&g, e);
-    arena_free(g.scratch);
-    TRY(status);
-    TRY(mark_unread(&g, &unread, e));
-    return finish(&g, rows, count, dimension, e);
 }
 
 /* by= of the parameters into r->labels. BAD_QUERY if one is no name of a label or given twice, if there are too many,
@@ -585,64 +513,56 @@ static const char *make_cursor(const struct group_row *row, size_t labels, struc
     return cursor;
 }
 
-/* The first row after the cursor's. There are few rows compared with the uploads that were read for them. */
-static enum profd_status find_page(const struct job *job, const struct group_row *rows, size_t n, size_t labels,
-                                   size_t *first, struct profd_error *e)
+/* What the options select of a build, at the steps that the request has. */
+static enum profd_status find_selection(const struct report_work *w, struct groups_request *r, struct profd_error *e)
 {
-    const char *cursor = params_find(job->params, "cursor");
-    *first = 0;
-    for (size_t i = 0; cursor && i < n; i++) {
-        const char *other = make_cursor(&rows[i], labels, job->arena);
-        if (strcmp(cursor, other) == 0) {
-            *first = i + 1;
-            return PROFD_OK;
-        }
-    }
-    return !cursor ? PROFD_OK
-                   : profd_error_set(e, PROFD_BAD_QUERY,
-                                     "cursor=%s is not a cursor from this list, or its row no longer exists; "
-                                     "start again without cursor=",
-                                     cursor);
-}
-
-static enum profd_status show_groups(struct job *job, const struct groups_request *r, struct work *w, size_t limit,
-                                     struct profd_error *e)
-{
-    struct group_row *rows = NULL;
-    size_t n = 0, first;
-    const char *next = NULL, *dimension = r->dimension ? r->dimension : REPORT_DIMENSION_USUAL;
-    bool moved = r->step == 0 || r->begin < r->end;
-    while (moved) {
-        TRY(groups_add_up(r, job->arena, &rows, &n, &dimension, e));
-        TRY(work_check_edges(job, w, &moved, e));
-    }
-    TRY(find_page(job, rows, n, r->label_count, &first, e));
-    size_t count = n - first < limit ? n - first : limit;
-    if (first + count < n) {
-        next = make_cursor(&rows[first + count - 1], r->label_count, job->arena);
-    }
-    const struct render_groups groups = {r->labels,     r->label_count, r->step,
-                                         w->used_since, w->used_until,  count > 0 ? rows + first : NULL,
-                                         count,         next,           dimension};
-    render_groups(&groups, &job->answer->body);
+    TRY(steps_find_span(w, r->step, &r->begin, &r->end, e));
+    r->scope = w->options.visible;
+    r->filter = work_make_filter(w);
+    r->dimension = w->options.dimension;
+    r->alone = w->scope != OPTIONS_SCOPE_PROGRAM;
     return PROFD_OK;
 }
 
 enum profd_status groups_show(struct job *job, struct profd_error *e)
 {
-    struct work w;
+    struct report_work w;
     struct groups_request r = {.store = job->store};
     unsigned long long limit = LIMIT_PAGE_DEFAULT;
+    const char *cursor = params_find(job->params, "cursor");
+    struct group_row *rows = NULL;
+    size_t n = 0, first = 0;
     TRY(job_parse_page(job, &limit, e));
     TRY(steps_parse(job, 0, &r.step, e));
     TRY(groups_parse_labels(job->params, &r, e));
     TRY(work_begin(job, false, &w, e));
-    TRY(steps_find_span(&w, r.step, &r.begin, &r.end, e));
-    r.scope = w.options.visible;
-    r.filter = work_make_filter(&w);
-    r.dimension = w.options.dimension;
-    r.alone = w.scope != OPTIONS_SCOPE_PROGRAM;
-    return show_groups(job, &r, &w, limit, e);
+    TRY(find_selection(&w, &r, e));
+    const char *dimension = r.dimension ? r.dimension : REPORT_DIMENSION_USUAL;
+    for (bool moved = r.step == 0 || r.begin < r.end; moved;) {
+        TRY(groups_add_up(&r, job->arena, &rows, &n, &dimension, e));
+        TRY(work_check_edges(job, &w, &moved, e));
+    }
+
+    /* The page begins behind the cursor's row. There are few rows compared with the uploads that were read for them. */
+    while (cursor && first < n && strcmp(cursor, make_cursor(&rows[first], r.label_count, job->arena)) != 0) {
+        first++;
+    }
+    if (cursor && first++ == n) {
+        return profd_error_set(e, PROFD_BAD_QUERY,
+                               "cursor=%s is not a cursor from this list, or its row no longer exists; "
+                               "start again without cursor=",
+                               cursor);
+    }
+    struct list_page page = {.size = sizeof *rows, .rows = rows, .count = (uint32_t)n};
+    const size_t end = list_cut(&page, first, limit);
+    const struct render_groups groups = {
+        r.labels,     r.label_count,
+        r.step,       w.used_since,
+        w.used_until, page.rows,
+        page.count,   page.more ? make_cursor(&rows[end - 1], r.label_count, job->arena) : NULL,
+        dimension};
+    render_groups(&groups, &job->answer->body);
+    return PROFD_OK;
 }
 
 /* /api/v1/load: CPU time by steps, and values of labels, of all builds with uploads in a window. One answer for the
@@ -657,9 +577,7 @@ struct loads {
     struct groups_request request; /* step and labels of all */
     int64_t begin;                 /* of the first step */
     size_t step_count;
-    unsigned long long limit;
-    const char **ids; /* builds of the page, and one more if there is one */
-    size_t id_count;
+    struct list_page ids; /* const char *: builds of the page */
     struct load_row *rows;
     size_t row_count;
 };
@@ -668,8 +586,11 @@ static bool take_load_build(void *context, const struct build_row *row)
 {
     struct loads *l = context;
     ARENA_BOUNDARY(l->job->arena, false);
-    l->ids[l->id_count++] = job_copy(l->job, row->build_id.text);
-    return true;
+    const char **id = list_add(&l->ids);
+    if (id) {
+        *id = job_copy(l->job, row->build_id.text);
+    }
+    return id;
 }
 
 static int compare_texts(const void *a, const void *b)
@@ -697,110 +618,84 @@ static const char *const *find_values(struct loads *l, const struct group_row *r
     return values;
 }
 
-static void add_load_row(struct loads *l, const char *id, const char *dimension, const struct group_row *rows, size_t n)
-{
-    struct load_row *out = &l->rows[l->row_count];
-    const char *const **values = ARENA_ARRAY(l->job->arena, l->request.label_count + 1, const char *const *);
-    *out = (struct load_row){.build_id = id, .dimension = dimension, .values = values};
-    out->seconds = ARENA_ARRAY(l->job->arena, l->step_count + 1, double);
-    memset(out->seconds, 0, (l->step_count + 1) * sizeof *out->seconds);
-    for (size_t i = 0; i < n; i++) {
-        const int64_t at = (rows[i].time - l->begin) / l->request.step;
-        if (rows[i].time < l->begin) {
-            continue; /* rows of whole steps: of one before the first */
-        }
-        out->seconds[at < (int64_t)l->step_count ? (size_t)at : l->step_count - 1] += rows[i].seconds;
-        out->hosts = rows[i].hosts > out->hosts ? rows[i].hosts : out->hosts;
-    }
-    for (size_t k = 0; k < l->request.label_count; k++) {
-        values[k] = find_values(l, rows, n, k);
-    }
-    l->row_count += n > 0;
-}
-
+/* The row of one build, if it has uploads in the window. */
 static enum profd_status add_load(struct loads *l, const char *id, struct profd_error *e)
 {
-    struct work w;
+    struct arena *a = l->job->arena;
+    struct report_work w;
     struct group_row *rows = NULL;
     size_t n = 0;
     const char *dimension = REPORT_DIMENSION_USUAL;
     struct groups_request r = l->request;
     TRY(work_find(l->job, l->job->params, id, false, &w, e));
     w.options.since = w.options.since > l->begin ? w.options.since : l->begin;
-    TRY(steps_find_span(&w, r.step, &r.begin, &r.end, e));
+    TRY(find_selection(&w, &r, e));
     if (r.begin >= r.end) {
         return PROFD_OK;
     }
-    r.scope = w.options.visible;
-    r.filter = work_make_filter(&w);
-    r.dimension = w.options.dimension;
-    r.alone = w.scope != OPTIONS_SCOPE_PROGRAM;
-    TRY(groups_add_up(&r, l->job->arena, &rows, &n, &dimension, e));
-    add_load_row(l, id, dimension, rows, n);
+    TRY(groups_add_up(&r, a, &rows, &n, &dimension, e));
+    const char *const **values = ARENA_ARRAY(a, r.label_count + 1, const char *const *);
+    struct load_row *out = &l->rows[l->row_count];
+    *out = (struct load_row){.build_id = id, .dimension = dimension, .values = values};
+    out->seconds = ARENA_ARRAY(a, l->step_count + 1, double);
+    memset(out->seconds, 0, (l->step_count + 1) * sizeof *out->seconds);
+    for (size_t i = 0; i < n; i++) {
+        const int64_t at = (rows[i].time - l->begin) / r.step;
+        if (rows[i].time < l->begin) {
+            continue; /* rows of whole steps: of one before the first */
+        }
+        out->seconds[at < (int64_t)l->step_count ? (size_t)at : l->step_count - 1] += rows[i].seconds;
+        out->hosts = rows[i].hosts > out->hosts ? rows[i].hosts : out->hosts;
+    }
+    for (size_t k = 0; k < r.label_count; k++) {
+        values[k] = find_values(l, rows, n, k);
+    }
+    l->row_count += n > 0;
     return PROFD_OK;
 }
 
-/* The window as whole steps: the last day, if nothing is said. */
-static enum profd_status find_load_steps(struct loads *l, int64_t resolved[3], struct profd_error *e)
+enum profd_status loads_list(struct job *job, struct profd_error *e)
 {
-    struct job *job = l->job;
     const struct query_request *q = job->request;
+    struct loads l = {.job = job, .request = {.store = job->store}};
+    struct buildid after = {""};
     struct options o;
-    const int64_t step = l->request.step;
+    struct store_epoch epoch;
+    TRY(list_begin(job, RENDER_BUILDS, sizeof(const char *), &l.ids, e));
+    TRY(list_parse_build_cursor(&l.ids, &after, e));
+    TRY(steps_parse(job, STEPS_HOUR, &l.request.step, e));
+    if (l.request.step < STEPS_HOUR) {
+        return profd_error_set(e, PROFD_BAD_QUERY, "step=%s is shorter than 1h", params_find(job->params, "step"));
+    }
+    TRY(groups_parse_labels(job->params, &l.request, e));
+
+    /* The window as whole steps: the last day, if nothing is said. */
     TRY(options_parse(job->params, &q->scope, q->http, q->now, false, job->arena, &o, e));
-    const int64_t until = o.until > 0 ? o.until : q->now + 1;
+    const int64_t step = l.request.step, until = o.until > 0 ? o.until : q->now + 1;
     const int64_t since = o.since > 0 ? o.since : until - (STEPS_USUAL - 1) * step;
-    l->begin = since - since % step;
-    const int64_t steps = until > l->begin ? (until - l->begin + step - 1) / step : 0;
+    l.begin = since - since % step;
+    const int64_t steps = until > l.begin ? (until - l.begin + step - 1) / step : 0;
     if (steps < 1 || steps > STEPS_MOST) {
         return profd_error_set(e, PROFD_BAD_QUERY,
                                "%lld steps, which is not between 1 and %u; use another step= or time range",
                                (long long)steps, STEPS_MOST);
     }
-    l->step_count = (size_t)steps;
-    resolved[0] = l->begin;
-    resolved[1] = steps;
-    resolved[2] = o.until;
-    return PROFD_OK;
-}
+    l.step_count = (size_t)steps;
+    const int64_t resolved[3] = {l.begin, steps, o.until};
+    TRY(store_epoch_all(job->store, &q->scope, &epoch, e));
+    TRY(job_set_etag(job, resolved, sizeof resolved, &epoch));
 
-static enum profd_status parse_loads(struct loads *l, struct buildid *after, struct profd_error *e)
-{
-    struct job *job = l->job;
-    int64_t resolved[3] = {0};
-    struct store_epoch epoch;
-    const char *cursor = params_find(job->params, "cursor");
-    TRY(job_parse_page(job, &l->limit, e));
-    if (cursor && buildid_parse(cursor, strlen(cursor), after, NULL)) {
-        return profd_error_set(e, PROFD_BAD_QUERY, "cursor=%s is not a cursor from a list", cursor);
-    }
-    TRY(steps_parse(job, STEPS_HOUR, &l->request.step, e));
-    if (l->request.step < STEPS_HOUR) {
-        return profd_error_set(e, PROFD_BAD_QUERY, "step=%s is shorter than 1h", params_find(job->params, "step"));
-    }
-    TRY(groups_parse_labels(job->params, &l->request, e));
-    TRY(find_load_steps(l, resolved, e));
-    TRY(store_epoch_all(job->store, &job->request->scope, &epoch, e));
-    return job_set_etag(job, resolved, sizeof resolved, &epoch);
-}
-
-enum profd_status loads_list(struct job *job, struct profd_error *e)
-{
-    struct loads l = {.job = job, .request = {.store = job->store}, .limit = LIMIT_PAGE_DEFAULT};
-    struct buildid after = {""};
-    TRY(parse_loads(&l, &after, e));
-    l.ids = ARENA_ARRAY(job->arena, l.limit + 1, const char *);
-    l.rows = ARENA_ARRAY(job->arena, l.limit + 1, struct load_row);
-    TRY(store_each_build(job->store, &job->request->scope, after.text, l.limit + 1, take_load_build, &l, e));
+    l.rows = ARENA_ARRAY(job->arena, l.ids.limit + 1, struct load_row);
+    TRY(store_each_build(job->store, &q->scope, after.text, l.ids.limit + 1, take_load_build, &l, e));
     arena_continue(job->arena);
-    const size_t n = l.id_count > l.limit ? (size_t)l.limit : l.id_count;
-    for (size_t i = 0; i < n; i++) {
-        TRY(add_load(&l, l.ids[i], e));
+    const char *const *ids = l.ids.rows;
+    for (uint32_t i = 0; i < l.ids.count; i++) {
+        TRY(add_load(&l, ids[i], e));
     }
     const struct render_loads loads = {l.request.labels, l.request.label_count,
                                        l.request.step,   l.begin,
                                        l.step_count,     l.rows,
-                                       l.row_count,      l.id_count > n ? l.ids[n - 1] : NULL};
+                                       l.row_count,      l.ids.more ? ids[l.ids.count - 1] : NULL};
     render_loads(&loads, &job->answer->body);
     return PROFD_OK;
 }

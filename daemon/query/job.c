@@ -1,20 +1,7 @@
 #include <inttypes.h>
-#include <limits.h>
 #include <string.h>
 
 #include "query/query_internal.h"
-
-/* Whether processes are found again does not change what is stored, but what is said of it. */
-static bool add_unread(const struct job *job, struct buffer *b)
-{
-    const struct store_filter any = {.build_id = NULL};
-    struct store_living unread;
-    if (store_get_living(job->store, STORE_UNREAD, &job->request->scope, &any, &unread, NULL)) {
-        return false;
-    }
-    buffer_add_format(b, " %" PRIu64 " %" PRId64, unread.processes, unread.earliest);
-    return true;
-}
 
 enum profd_status job_set_etag(struct job *job, const void *resolved, size_t n, const struct store_epoch *epoch)
 {
@@ -30,7 +17,16 @@ enum profd_status job_set_etag(struct job *job, const void *resolved, size_t n, 
     buffer_add_char(&b, '\n');
     params_add_canonical(job->params, job->build, &b);
     buffer_add(&b, resolved, n);
-    if (add_unread(job, &b) && !b.failed) { /* without a validator the answer is still right */
+    /* Whether processes are found again does not change what is stored, but what is said of it. Without a validator
+     * the answer is still right. */
+    const struct store_filter any = {.build_id = NULL};
+    struct store_living unread;
+    if (!store_get_living(job->store, STORE_UNREAD, &r->scope, &any, &unread, NULL)) {
+        buffer_add_format(&b, " %" PRIu64 " %" PRId64, unread.processes, unread.earliest);
+    } else {
+        b.failed = true;
+    }
+    if (!b.failed) {
         etag_make(b.data, b.size, epoch, job->tag);
         memcpy(job->answer->etag, job->tag, sizeof job->tag);
         fresh = r->if_none_match && query_match_etag(r->if_none_match, job->tag, r->coding, job->answer->etag);
@@ -59,15 +55,49 @@ enum profd_status job_parse_page(const struct job *job, unsigned long long *limi
     return PROFD_OK;
 }
 
-enum profd_status job_parse_whole(const struct job *job, unsigned long long *limit, struct profd_error *e)
-{
-    unsigned long long value = 0;
-    TRY(params_parse_number(job->params, "limit", 0, UINT32_MAX, &value, e));
-    *limit = value == 0 ? ULLONG_MAX : value;
-    return PROFD_OK;
-}
-
 const char *job_copy(struct job *job, const char *text)
 {
     return !text ? "" : arena_copy(job->arena, text, strlen(text));
+}
+
+enum profd_status list_begin(struct job *job, enum render_list kind, size_t row, struct list_page *out,
+                             struct profd_error *e)
+{
+    unsigned long long limit = 0;
+    TRY(job_parse_page(job, &limit, e));
+    *out = (struct list_page){
+        .job = job, .kind = kind, .size = row, .limit = limit, .cursor = params_find(job->params, "cursor")};
+    return PROFD_OK;
+}
+
+enum profd_status list_parse_build_cursor(const struct list_page *l, struct buildid *after, struct profd_error *e)
+{
+    return l->cursor && buildid_parse(l->cursor, strlen(l->cursor), after, NULL)
+               ? profd_error_set(e, PROFD_BAD_QUERY, "cursor=%s is not a cursor from a list", l->cursor)
+               : PROFD_OK;
+}
+
+void *list_add(struct list_page *l)
+{
+    l->more = l->count >= l->limit;
+    if (l->more) {
+        return NULL;
+    }
+    l->rows = arena_extend(l->job->arena, l->rows, l->count, &l->capacity, l->size);
+    return memset((char *)l->rows + l->count++ * l->size, 0, l->size);
+}
+
+size_t list_cut(struct list_page *l, unsigned long long skip, unsigned long long limit)
+{
+    const size_t first = skip < l->count ? (size_t)skip : l->count;
+    const size_t n = l->count - first < limit ? l->count - first : (size_t)limit;
+    l->more = first + n < l->count;
+    l->rows = n > 0 ? (char *)l->rows + first * l->size : NULL;
+    l->count = (uint32_t)n;
+    return first + n;
+}
+
+void list_show(const struct list_page *l, const char *next)
+{
+    render_list(l->kind, l->rows, l->count, next, &l->job->answer->body);
 }

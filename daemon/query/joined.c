@@ -1,6 +1,5 @@
 /* /api/v1/functions: the functions of all programs with matching uploads, joined by name. */
 #include <nettle/sha2.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -33,12 +32,6 @@ static const char *path_end(const char *path, uint32_t n)
     return at;
 }
 
-/* The last part of a path. */
-static const char *joined_files_base(const char *path)
-{
-    return path_end(path, 1);
-}
-
 /* How many parts at the end of two paths are equal. */
 static uint32_t path_common(const char *a, const char *b)
 {
@@ -56,19 +49,6 @@ static int file_compare(const void *left, const void *right)
 {
     const struct named_file *a = left, *b = right;
     return a->name != b->name ? (a->name < b->name ? -1 : 1) : strcmp(a->file, b->file);
-}
-
-/* Of n files of one name, each once. */
-static uint32_t find_parts(const struct named_file *files, uint32_t n)
-{
-    uint32_t most = 0;
-    for (uint32_t i = 0; n <= FILES_MOST && i < n; i++) {
-        for (uint32_t k = i + 1; k < n; k++) {
-            uint32_t common = path_common(files[i].file, files[k].file);
-            most = common > most ? common : most;
-        }
-    }
-    return n > FILES_MOST ? UINT32_MAX : most + 1;
 }
 
 void joined_files_add(struct joined_files *x, const struct report *r, struct arena *scratch)
@@ -95,25 +75,22 @@ void joined_files_add(struct joined_files *x, const struct report *r, struct are
             files[kept++] = files[i];
         }
     }
-    for (uint32_t i = 0, end; i < kept; i = end) {
-        for (end = i + 1; end < kept && files[end].name == files[i].name;) {
+
+    /* One part more than any two files of a name have in common. */
+    for (uint32_t first = 0, end; first < kept; first = end) {
+        uint32_t parts = 1, *most = &x->parts[files[first].name];
+        for (end = first + 1; end < kept && files[end].name == files[first].name;) {
             end++;
         }
-        uint32_t parts = find_parts(files + i, end - i);
-        x->parts[files[i].name] = parts > x->parts[files[i].name] ? parts : x->parts[files[i].name];
+        for (uint32_t i = first; end - first <= FILES_MOST && i < end; i++) {
+            for (uint32_t k = i + 1; k < end; k++) {
+                const uint32_t common = path_common(files[i].file, files[k].file) + 1;
+                parts = common > parts ? common : parts;
+            }
+        }
+        parts = end - first > FILES_MOST ? UINT32_MAX : parts;
+        *most = parts > *most ? parts : *most;
     }
-}
-
-static void add_row(struct joined_row *to, const struct joined_row *from)
-{
-    bool saturated = false;
-    to->self += from->self;
-    to->total += from->total;
-    sum_add(&to->calls, from->calls, &saturated);
-    sum_add(&to->self_calls, from->self_calls, &saturated);
-    to->programs += from->programs;
-    to->builds += from->builds;
-    to->file = path_end(to->file, path_common(to->file, from->file));
 }
 
 void joined_files_merge(const struct joined_files *x, struct joined_row *rows, uint32_t *count)
@@ -141,7 +118,14 @@ void joined_files_merge(const struct joined_files *x, struct joined_row *rows, u
         if (added) {
             rows[kept++] = *row;
         } else {
-            add_row(&rows[place[number]], row);
+            struct joined_row *to = &rows[place[number]];
+            to->self += row->self;
+            to->total += row->total;
+            sum_saturate(&to->calls, row->calls);
+            sum_saturate(&to->self_calls, row->self_calls);
+            to->programs += row->programs;
+            to->builds += row->builds;
+            to->file = path_end(to->file, path_common(to->file, row->file));
         }
     }
     *count = kept;
@@ -165,19 +149,6 @@ struct joined {
     struct joined_rest rest;
 };
 
-#define NOT_JOINED UINT32_MAX
-
-static void joined_init(struct joined *j, struct arena *a)
-{
-    *j = (struct joined){.arena = a};
-    set_init(&j->names, a);
-    joined_files_init(&j->files, a);
-    set_init(&j->places, a);
-    set_init(&j->unnamed, a);
-    set_init(&j->ambiguous, a);
-    buffer_init_arena(&j->key, a);
-}
-
 /* name NUL file NUL, preceded by a build's number if there is one. */
 static uint32_t add_key(struct set *to, struct buffer *key, const struct report_function *f, const uint32_t *build,
                         bool *added)
@@ -192,12 +163,6 @@ static uint32_t add_key(struct set *to, struct buffer *key, const struct report_
     return set_add(to, key->data, key->size, added);
 }
 
-/* Is it something that a report has to show: an entry, or with time? */
-static bool is_shown(const struct report_function *f)
-{
-    return f->index != 0 || f->self > 0;
-}
-
 /* A function may be in several builds of one report, like an inline function in libraries: it is counted once per
  * program. */
 static void add_named(struct joined *j, const struct report *r, const struct report_function *f, struct set *seen)
@@ -205,7 +170,7 @@ static void add_named(struct joined *j, const struct report *r, const struct rep
     bool added, in_program, in_place;
     const uint32_t number = add_key(&j->names, &j->key, f, NULL, &added);
     if (added) {
-        const char *file = f->file ? f->file : "", *object = joined_files_base(r->build_names[f->build]);
+        const char *file = f->file ? f->file : "", *object = path_end(r->build_names[f->build], 1);
         j->rows = arena_extend(j->arena, j->rows, number, &j->capacity, sizeof *j->rows);
         j->rows[number] = (struct joined_row){.name = arena_copy(j->arena, f->name, strlen(f->name)),
                                               .file = arena_copy(j->arena, file, strlen(file)),
@@ -217,46 +182,38 @@ static void add_named(struct joined *j, const struct report *r, const struct rep
     buffer_add_text(&j->key, r->builds[f->build]);
     set_add(&j->places, j->key.data, j->key.size, &in_place);
     struct joined_row *row = &j->rows[number];
-    bool saturated = false;
     row->self += f->self;
     row->total += f->self + f->children;
-    sum_add(&row->calls, f->calls, &saturated);
-    sum_add(&row->self_calls, f->self_calls, &saturated);
+    sum_saturate(&row->calls, f->calls);
+    sum_saturate(&row->self_calls, f->self_calls);
     row->programs += in_program;
     row->builds += in_place;
 }
 
-/* How many functions of the report have each function's build, name and file. */
-static void count_twins(const struct report *r, struct arena *scratch, struct buffer *key, uint32_t **place,
-                        uint32_t **counts)
+/* Adds one program's report, with the times that it shows. scratch: what only this call needs. O(functions) expected.
+ */
+static void joined_add(struct joined *j, const struct report *program, struct arena *scratch)
 {
-    struct set twins;
+    const struct report *r = program->shown;
+    struct set twins, seen;
     bool added;
+    /* Functions of one build, name and file: where they have their number, and how many they are. */
+    uint32_t *place = ARENA_ARRAY(scratch, (size_t)r->function_count + 1, uint32_t);
+    uint32_t *counts = ARENA_ARRAY(scratch, (size_t)r->function_count + 1, uint32_t);
     set_init(&twins, scratch);
-    *place = ARENA_ARRAY(scratch, (size_t)r->function_count + 1, uint32_t);
-    *counts = ARENA_ARRAY(scratch, (size_t)r->function_count + 1, uint32_t);
-    for (uint32_t i = 0; i < r->function_count; i++) {
-        (*place)[i] = NOT_JOINED;
-        if (r->functions[i].kind == REPORT_FUNCTION) {
-            (*place)[i] = add_key(&twins, key, &r->functions[i], &r->functions[i].build, &added);
-            (*counts)[(*place)[i]]++;
-        }
-    }
-}
-
-static void add_functions(struct joined *j, const struct report *r, struct arena *scratch)
-{
-    uint32_t *place, *counts;
-    struct set seen;
-    count_twins(r, scratch, &j->key, &place, &counts);
     set_init(&seen, scratch);
     for (uint32_t i = 0; i < r->function_count; i++) {
+        if (r->functions[i].kind == REPORT_FUNCTION) {
+            place[i] = add_key(&twins, &j->key, &r->functions[i], &r->functions[i].build, &added);
+            counts[place[i]]++;
+        }
+    }
+    for (uint32_t i = 0; i < r->function_count; i++) {
         const struct report_function *f = &r->functions[i];
-        if (!is_shown(f)) {
-            continue;
+        if (f->index == 0 && !(f->self > 0)) {
+            continue; /* no report shows it: it is no entry, and has no time */
         }
         if (f->kind == REPORT_ADDRESS || f->kind == REPORT_UNKNOWN) {
-            bool added = false;
             const char *id = f->build < r->build_count ? r->builds[f->build] : "";
             set_add(&j->unnamed, id, strlen(id) + 1, &added);
             j->rest.unnamed_builds += added;
@@ -265,7 +222,6 @@ static void add_functions(struct joined *j, const struct report *r, struct arena
         } else if (f->kind != REPORT_FUNCTION) {
             j->rest.other_seconds += f->self;
         } else if (counts[place[i]] > 1) {
-            bool added = false;
             add_key(&j->ambiguous, &j->key, f, NULL, &added);
             j->rest.ambiguous_names += added;
             j->rest.ambiguous_functions++;
@@ -274,43 +230,35 @@ static void add_functions(struct joined *j, const struct report *r, struct arena
             add_named(j, r, f, &seen);
         }
     }
-}
-
-/* Adds one program's report, with the times that it shows. scratch: what only this call needs. O(functions) expected.
- */
-static void joined_add(struct joined *j, const struct report *r, struct arena *scratch)
-{
-    bool saturated = false;
-    add_functions(j, r->shown, scratch);
-    joined_files_add(&j->files, r->shown, scratch);
-    j->rest.seconds += r->total;
-    sum_add(&j->rest.ticks, r->ticks, &saturated);
-    sum_add(&j->rest.calls, r->calls, &saturated);
+    joined_files_add(&j->files, r, scratch);
+    j->rest.seconds += program->total;
+    sum_saturate(&j->rest.ticks, program->ticks);
+    sum_saturate(&j->rest.calls, program->calls);
 }
 
 /* A report of a program takes a quarter of a millisecond or more. */
 #define PROGRAMS_MOST 2000u
 
-struct program {
+struct joined_program {
     struct buildid id;
     const char *name;
     int64_t first_seen, last_seen;
     uint64_t nanoseconds;
 };
 
-struct asking {
+struct joining {
     struct job *job;
     struct options options;
     unsigned long long limit, skip;
     const char *name; /* only functions with this text in their name; NULL: all */
-    struct program *programs;
+    struct joined_program *programs;
     uint32_t count, left, capacity; /* left: they have less CPU time than the others, and are not read */
 };
 
 /* Programs, if the window can hold anything of them. */
 static bool take_build(void *context, const struct build_row *row)
 {
-    struct asking *q = context;
+    struct joining *q = context;
     const struct options *o = &q->options;
     ARENA_BOUNDARY(q->job->arena, false);
     if (!row->is_program || (o->until > 0 && row->first_seen >= o->until) ||
@@ -318,17 +266,17 @@ static bool take_build(void *context, const struct build_row *row)
         return true;
     }
     q->programs = arena_extend(q->job->arena, q->programs, q->count, &q->capacity, sizeof *q->programs);
-    q->programs[q->count++] = (struct program){.id = row->build_id,
-                                               .name = job_copy(q->job, row->name),
-                                               .first_seen = row->first_seen,
-                                               .last_seen = row->last_seen,
-                                               .nanoseconds = row->nanoseconds};
+    q->programs[q->count++] = (struct joined_program){.id = row->build_id,
+                                                      .name = job_copy(q->job, row->name),
+                                                      .first_seen = row->first_seen,
+                                                      .last_seen = row->last_seen,
+                                                      .nanoseconds = row->nanoseconds};
     return true;
 }
 
 static int by_time_and_id(const void *left, const void *right)
 {
-    const struct program *a = left, *b = right;
+    const struct joined_program *a = left, *b = right;
     const int order = (a->nanoseconds < b->nanoseconds) - (a->nanoseconds > b->nanoseconds);
     return order != 0 ? order : strcmp(a->id.text, b->id.text);
 }
@@ -336,43 +284,30 @@ static int by_time_and_id(const void *left, const void *right)
 /* The order decides how times are rounded. */
 static int by_id(const void *left, const void *right)
 {
-    return strcmp(((const struct program *)left)->id.text, ((const struct program *)right)->id.text);
+    return strcmp(((const struct joined_program *)left)->id.text, ((const struct joined_program *)right)->id.text);
 }
 
-static struct work work_of(const struct asking *q, const struct program *p)
+static struct report_work work_of(const struct joining *q, const struct joined_program *p)
 {
-    return (struct work){.options = q->options,
-                         .id = p->id,
-                         .name = p->name,
-                         .is_program = true,
-                         .first_seen = p->first_seen,
-                         .last_seen = p->last_seen,
-                         .scope = OPTIONS_SCOPE_PROGRAM,
-                         .without_errors = true};
+    return (struct report_work){.options = q->options,
+                                .id = p->id,
+                                .name = p->name,
+                                .is_program = true,
+                                .first_seen = p->first_seen,
+                                .last_seen = p->last_seen,
+                                .scope = OPTIONS_SCOPE_PROGRAM,
+                                .without_errors = true};
 }
 
-/* Digest of the window. Where its edges come to lie depends on the program, so the digest covers the edges of each. */
-static enum profd_status find_edges(struct asking *q, uint8_t digest[SHA256_DIGEST_SIZE], struct profd_error *e)
-{
-    struct sha256_ctx sha;
-    bool moved;
-    const int64_t window[2] = {q->options.since, q->options.until};
-    sha256_init(&sha);
-    sha256_update(&sha, sizeof window, (const uint8_t *)window);
-    for (uint32_t i = 0; i < q->count && (q->options.since > 0 || q->options.until > 0); i++) {
-        struct work w = work_of(q, &q->programs[i]);
-        TRY(work_check_edges(q->job, &w, &moved, e));
-        int64_t edges[2] = {w.used_since, w.used_until};
-        sha256_update(&sha, sizeof edges, (const uint8_t *)edges);
-    }
-    sha256_digest(&sha, SHA256_DIGEST_SIZE, digest);
-    return PROFD_OK;
-}
-
-static enum profd_status set_tag(struct asking *q, struct profd_error *e)
+/* Finds the programs, and tags the answer by the window. Where its edges come to lie depends on the program, so the tag
+ * covers the edges of each. */
+static enum profd_status set_tag(struct joining *q, struct profd_error *e)
 {
     uint8_t digest[SHA256_DIGEST_SIZE];
+    const int64_t window[2] = {q->options.since, q->options.until};
+    struct sha256_ctx sha;
     struct store_epoch epoch;
+    bool moved;
     TRY(store_epoch_all(q->job->store, &q->job->request->scope, &epoch, e));
     TRY(store_each_build(q->job->store, &q->options.visible, "", SIZE_MAX / 2, take_build, q, e));
     arena_continue(q->job->arena);
@@ -382,35 +317,16 @@ static enum profd_status set_tag(struct asking *q, struct profd_error *e)
         q->count = PROGRAMS_MOST;
         qsort(q->programs, q->count, sizeof *q->programs, by_id);
     }
-    TRY(find_edges(q, digest, e));
-    return job_set_etag(q->job, digest, sizeof digest, &epoch);
-}
-
-static void widen(int64_t *since, int64_t *until, const struct work *w, bool first)
-{
-    *since = first || w->used_since < *since ? w->used_since : *since;
-    *until = first || w->used_until > *until ? w->used_until : *until;
-}
-
-static enum profd_status add_programs(struct asking *q, struct subreport *subreport, struct joined *j, int64_t edges[2],
-                                      struct profd_error *e)
-{
-    for (uint32_t i = 0; i < q->count; i++) {
-        struct work w = work_of(q, &q->programs[i]);
-        TRY(subreport_load(subreport, &w, e));
-        const struct provenance *from = &w.load.provenance;
-        if (from->uploads == 0) {
-            continue;
-        }
-        widen(&edges[0], &edges[1], &w, j->rest.programs == 0);
-        j->rest.programs++;
-        j->rest.uploads += from->uploads;
-        j->rest.processes += from->processes;
-        j->rest.inexact |= from->inexact;
-        TRY(subreport_make(subreport, &w, e));
-        joined_add(j, w.report, subreport->job.arena);
+    sha256_init(&sha);
+    sha256_update(&sha, sizeof window, (const uint8_t *)window);
+    for (uint32_t i = 0; i < q->count && (q->options.since > 0 || q->options.until > 0); i++) {
+        struct report_work w = work_of(q, &q->programs[i]);
+        TRY(work_check_edges(q->job, &w, &moved, e));
+        const int64_t edges[2] = {w.used_since, w.used_until};
+        sha256_update(&sha, sizeof edges, (const uint8_t *)edges);
     }
-    return PROFD_OK;
+    sha256_digest(&sha, sizeof digest, digest);
+    return job_set_etag(q->job, digest, sizeof digest, &epoch);
 }
 
 static int by_sort(const void *left, const void *right, void *context)
@@ -427,42 +343,34 @@ static int by_sort(const void *left, const void *right, void *context)
     return order != 0 ? order : strcmp(a->file, b->file);
 }
 
-/* Is it one of watch=, if there are any, and does it have the text of name=? */
-static bool is_wanted(const struct asking *q, const char *name)
-{
-    const struct params *p = q->job->params;
-    bool any = false, wanted = false;
-    for (size_t i = 0; i < p->count; i++) {
-        if (strcmp(p->items[i].name, "watch") == 0) {
-            any = true;
-            wanted |= watch_list_means(p->items[i].value, name);
-        }
-    }
-    return (wanted || !any) && (!q->name || strstr(name, q->name) != NULL);
-}
-
-static void show(struct asking *q, struct joined *j, const int64_t edges[2])
+static void show(struct joining *q, struct joined *j, const int64_t edges[2])
 {
     static const char *const SORTS[] = {"", "self", "total", "calls"};
+    const struct params *p = q->job->params;
     uint32_t n = 0, all = j->names.count;
-    char next[24] = "";
     joined_files_merge(&j->files, j->rows, &all);
     for (uint32_t i = 0; i < all; i++) {
-        if (is_wanted(q, j->rows[i].name)) {
+        const char *name = j->rows[i].name;
+        bool any = false, watched = false; /* functions named by watch=, if there are any */
+        for (size_t k = 0; k < p->count; k++) {
+            if (strcmp(p->items[k].name, "watch") == 0) {
+                any = true;
+                watched |= watch_list_means(p->items[k].value, name);
+            }
+        }
+        if ((watched || !any) && (!q->name || strstr(name, q->name) != NULL)) {
             j->rows[n++] = j->rows[i];
         }
     }
     if (n > 0) {
         qsort_r(j->rows, n, sizeof *j->rows, by_sort, &q->options.show.sort);
     }
-    size_t first = q->skip < n ? (size_t)q->skip : n, count = n - first < q->limit ? n - first : (size_t)q->limit;
-    if (first + count < n) {
-        snprintf(next, sizeof next, "%zu", first + count);
-    }
-    const struct render_joined out = {.rows = count > 0 ? j->rows + first : NULL,
-                                      .row_count = count,
+    struct list_page page = {.size = sizeof *j->rows, .rows = j->rows, .count = n};
+    const size_t end = list_cut(&page, q->skip, q->limit);
+    const struct render_joined out = {.rows = page.rows,
+                                      .row_count = page.count,
                                       .names = n,
-                                      .next = next[0] != '\0' ? next : NULL,
+                                      .next = page.more ? arena_format(q->job->arena, "%zu", end) : NULL,
                                       .sort = SORTS[q->options.show.sort],
                                       .dimension = subreport_dimension(&q->options),
                                       .rest = &j->rest,
@@ -473,39 +381,53 @@ static void show(struct asking *q, struct joined *j, const int64_t edges[2])
     render_joined(&out, &q->job->answer->body);
 }
 
-static enum profd_status parse(struct asking *q, struct profd_error *e)
-{
-    const struct query_request *r = q->job->request;
-    const struct params *p = q->job->params;
-    const char *sort = params_find(p, "sort");
-    TRY(job_parse_page(q->job, &q->limit, e));
-    TRY(params_parse_number(p, "cursor", 0, UINT32_MAX, &q->skip, e));
-    TRY(options_parse(p, &r->scope, r->http, r->now, false, q->job->arena, &q->options, e));
-    if (sort && q->options.show.sort == RENDER_SORT_INDEX) {
-        return profd_error_set(e, PROFD_BAD_QUERY, "sort=%s is none of: self, total, calls", sort);
-    }
-    if (q->options.show.sort == RENDER_SORT_INDEX) {
-        q->options.show.sort = RENDER_SORT_SELF;
-    }
-    q->name = params_find(p, "name");
-    if (q->name && q->name[0] == '\0') {
-        return profd_error_set(e, PROFD_BAD_QUERY, "name= must say what to search for");
-    }
-    return PROFD_OK;
-}
-
 enum profd_status joined_list(struct job *job, struct profd_error *e)
 {
-    struct asking q = {.job = job};
-    int64_t edges[2] = {0, 0};
-    struct joined j;
+    const struct query_request *r = job->request;
+    const char *sort = params_find(job->params, "sort");
+    struct joining q = {.job = job};
+    struct joined j = {.arena = job->arena};
     struct subreport subreport;
-    TRY(parse(&q, e));
+    int64_t edges[2] = {0, 0};
+    TRY(job_parse_page(job, &q.limit, e));
+    TRY(params_parse_number(job->params, "cursor", 0, UINT32_MAX, &q.skip, e));
+    TRY(options_parse(job->params, &r->scope, r->http, r->now, false, job->arena, &q.options, e));
+    if (sort && q.options.show.sort == RENDER_SORT_INDEX) {
+        return profd_error_set(e, PROFD_BAD_QUERY, "sort=%s is none of: self, total, calls", sort);
+    }
+    if (q.options.show.sort == RENDER_SORT_INDEX) {
+        q.options.show.sort = RENDER_SORT_SELF;
+    }
+    q.name = params_find(job->params, "name");
+    if (q.name && q.name[0] == '\0') {
+        return profd_error_set(e, PROFD_BAD_QUERY, "name= must say what to search for");
+    }
     TRY(set_tag(&q, e));
-    joined_init(&j, job->arena);
+
+    set_init(&j.names, j.arena);
+    set_init(&j.places, j.arena);
+    set_init(&j.unnamed, j.arena);
+    set_init(&j.ambiguous, j.arena);
+    joined_files_init(&j.files, j.arena);
+    buffer_init_arena(&j.key, j.arena);
     j.rest.programs_left = q.left;
     subreport_init(&subreport, job);
-    TRY(add_programs(&q, &subreport, &j, edges, e));
+    for (uint32_t i = 0; i < q.count; i++) {
+        struct report_work w = work_of(&q, &q.programs[i]);
+        TRY(subreport_load(&subreport, &w, e));
+        const struct provenance *from = &w.load.provenance;
+        if (from->uploads == 0) {
+            continue;
+        }
+        const bool first = j.rest.programs++ == 0;
+        edges[0] = first || w.used_since < edges[0] ? w.used_since : edges[0];
+        edges[1] = first || w.used_until > edges[1] ? w.used_until : edges[1];
+        j.rest.uploads += from->uploads;
+        j.rest.processes += from->processes;
+        j.rest.inexact |= from->inexact;
+        TRY(subreport_make(&subreport, &w, e));
+        joined_add(&j, w.report, subreport.job.arena);
+    }
     show(&q, &j, edges);
     return PROFD_OK;
 }

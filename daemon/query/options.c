@@ -6,11 +6,6 @@
 #include "proto/label.h"
 #include "query/query_internal.h"
 
-static bool letter(char c)
-{
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
-}
-
 /* The value between quotes, without the backslashes before quotes and backslashes; NULL if it does not end with a
  * quote, or memory did. In a pattern other backslashes are its own: "a\.b" and "a\\.b" are the same. */
 static char *unquote(const char *quoted, bool pattern, struct arena *a)
@@ -31,45 +26,32 @@ static char *unquote(const char *quoted, bool pattern, struct arena *a)
     return at[0] == '"' && at[1] == '\0' ? value : NULL;
 }
 
-/* Parses =, !=, =~ or !~ and returns the text after it, or NULL. */
-static const char *read_operator(const char *op, enum store_match *match)
+/* One matcher, K="V", K!="V", K=~"V" or K!~"V" with \" and \\ inside; in the latter two V is a regular expression,
+ * compiled into the arena, in which other backslashes need no escape. BAD_QUERY. */
+static enum profd_status options_parse_match(const char *text, struct arena *a, struct store_matcher *out,
+                                             struct profd_error *e)
 {
     static const struct {
         const char *text;
         enum store_match match;
     } OPERATORS[] = {
         {"=~", STORE_MATCH_LIKE}, {"!~", STORE_MATCH_UNLIKE}, {"!=", STORE_MATCH_NOT_EQUAL}, {"=", STORE_MATCH_EQUAL}};
-    for (size_t i = 0; i < sizeof OPERATORS / sizeof *OPERATORS; i++) {
-        size_t n = strlen(OPERATORS[i].text);
-        if (strncmp(op, OPERATORS[i].text, n) == 0) {
-            *match = OPERATORS[i].match;
-            return op + n;
-        }
-    }
-    return NULL;
-}
-
-/* One matcher, K="V", K!="V", K=~"V" or K!~"V" with \" and \\ inside; in the latter two V is a regular expression,
- * compiled into the arena, in which other backslashes need no escape. BAD_QUERY. */
-static enum profd_status options_parse_match(const char *text, struct arena *a, struct store_matcher *out,
-                                             struct profd_error *e)
-{
-    /* Length of the label name that text begins with. */
-    size_t n = 0;
-    while (letter(text[n]) || (n > 0 && text[n] >= '0' && text[n] <= '9')) {
-        n++;
-    }
     struct store_matcher m = {0};
-    if (n == 0 || n > LIMIT_LABEL_NAME) {
+    size_t n = strspn(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_0123456789"), k = 0;
+    if (n == 0 || n > LIMIT_LABEL_NAME || (text[0] >= '0' && text[0] <= '9')) {
         return profd_error_set(e, PROFD_BAD_QUERY, "match=%s does not begin with a label name", text);
     }
-    const char *quoted = read_operator(text + n, &m.match);
-    if (!quoted) {
+    while (k < sizeof OPERATORS / sizeof *OPERATORS &&
+           strncmp(text + n, OPERATORS[k].text, strlen(OPERATORS[k].text)) != 0) {
+        k++;
+    }
+    if (k == sizeof OPERATORS / sizeof *OPERATORS) {
         return profd_error_set(e, PROFD_BAD_QUERY, "match=%s has neither =, !=, =~ nor !~ after the label name", text);
     }
+    m.match = OPERATORS[k].match;
     bool pattern = m.match == STORE_MATCH_LIKE || m.match == STORE_MATCH_UNLIKE;
     m.name = arena_copy(a, text, n);
-    m.value = unquote(quoted, pattern, a);
+    m.value = unquote(text + n + strlen(OPERATORS[k].text), pattern, a);
     if (!m.name || !m.value) {
         return profd_error_set(e, PROFD_BAD_QUERY, "match=%s: the value must be in double quotes, as in host=\"db1\"",
                                text);
@@ -153,28 +135,6 @@ static enum profd_status parse_word(const struct params *p, const char *name, co
     return profd_error_set(e, PROFD_BAD_QUERY, "%s=%s is none of: %s", name, text, words);
 }
 
-static enum profd_status parse_parameter(const struct params *p, const struct parameter *row, struct options *o,
-                                         struct profd_error *e)
-{
-    void *field = (char *)o + row->at;
-    if (row->words) {
-        enum profd_status status = parse_word(p, row->name, row->words, field, e);
-        *(uint32_t *)field %= row->is_switch ? 2 : UINT32_MAX;
-        return status;
-    }
-    if (row->is_text) {
-        const char *text = params_find(p, row->name);
-        *(const char **)field = text;
-        return !text || text[0] != '\0'
-                   ? PROFD_OK
-                   : profd_error_set(e, PROFD_BAD_QUERY, "%s= is empty; leave it out, or give a value", row->name);
-    }
-    unsigned long long number = *(uint32_t *)field;
-    enum profd_status status = params_parse_number(p, row->name, row->low, row->high, &number, e);
-    *(uint32_t *)field = (uint32_t)number;
-    return status;
-}
-
 enum profd_status options_parse_matchers(const struct params *p, struct arena *a,
                                          struct store_matcher out[LIMIT_MATCHERS], size_t *count, struct profd_error *e)
 {
@@ -199,76 +159,37 @@ enum profd_status options_parse_matchers(const struct params *p, struct arena *a
     return status;
 }
 
+/* The parameters that are fields. */
 static enum profd_status parse_parameters(const struct params *p, bool http, struct options *o, struct profd_error *e)
 {
-    enum profd_status status = PROFD_OK;
     o->scope = OPTIONS_SCOPE_DEFAULT;
     o->show.limit = http ? LIMIT_HTTP_ROWS : 0;
-    for (size_t i = 0; i < PARAMETER_COUNT && !status; i++) {
-        status = parse_parameter(p, &PARAMETERS[i], o, e);
+    for (const struct parameter *row = PARAMETERS; row < PARAMETERS + PARAMETER_COUNT; row++) {
+        void *field = (char *)o + row->at;
+        if (row->words) {
+            TRY(parse_word(p, row->name, row->words, field, e));
+            *(uint32_t *)field %= row->is_switch ? 2 : UINT32_MAX;
+        } else if (row->is_text) {
+            const char *text = params_find(p, row->name);
+            *(const char **)field = text;
+            if (text && text[0] == '\0') {
+                return profd_error_set(e, PROFD_BAD_QUERY, "%s= is empty; leave it out, or give a value", row->name);
+            }
+        } else {
+            unsigned long long number = *(uint32_t *)field;
+            TRY(params_parse_number(p, row->name, row->low, row->high, &number, e));
+            *(uint32_t *)field = (uint32_t)number;
+        }
     }
     o->show.rows = o->show.limit != 0 ? LIMIT_REPORT_ROWS : 0;
     /* The flat profile has an order of its own, by which limit cuts. */
     if (o->show.view == RENDER_VIEW_FLAT && params_find(p, "sort") == NULL) {
         o->show.sort = RENDER_SORT_SELF;
     }
-    if (!status && o->dimension && collector_is_dimension(o->dimension)) {
-        status = profd_error_set(e, PROFD_BAD_QUERY, "dimension=%s: not a dimension of samples; every report shows it",
-                                 o->dimension);
+    if (o->dimension && collector_is_dimension(o->dimension)) {
+        return profd_error_set(e, PROFD_BAD_QUERY, "dimension=%s: not a dimension of samples; every report shows it",
+                               o->dimension);
     }
-    return status;
-}
-
-/* Parameters that the other mode has no use for are refused: silence would look like an answer. */
-static enum profd_status check_mode(const struct params *p, const struct options *o, struct profd_error *e)
-{
-    const bool compat = !o->format->wants_report;
-    for (size_t i = 0; i < PARAMETER_COUNT; i++) {
-        const struct parameter *row = &PARAMETERS[i];
-        if (row->modes == (compat ? TRUE_MODE : COMPAT_MODE) && params_find(p, row->name) != NULL) {
-            return profd_error_set(e, PROFD_BAD_QUERY, "%s= has no meaning in %s mode (format=%s)", row->name,
-                                   compat ? "compat" : "true", o->format->name);
-        }
-    }
-    if (!o->format->lists_rows && o->show.view == RENDER_VIEW_NOT_CALLED) {
-        return profd_error_set(e, PROFD_BAD_QUERY,
-                               "view=not-called has no meaning for format=%s: it is for json and text",
-                               o->format->name);
-    }
-    return PROFD_OK;
-}
-
-static enum profd_status parse_format(const struct params *p, bool usual, struct options *o, struct profd_error *e)
-{
-    const char *format = params_find(p, "format"), *mode = params_find(p, "mode");
-    uint32_t compat = usual;
-    TRY(parse_word(p, "mode", "true, compat", &compat, e));
-    o->format = render_find(format ? format : compat ? "gprof" : "json");
-    if (!o->format) {
-        return profd_error_set(e, PROFD_BAD_QUERY, "format=%s is none of: %s", format, render_names());
-    }
-    if (mode && o->format->wants_report == (compat == 1)) {
-        return profd_error_set(e, PROFD_BAD_QUERY, "mode=%s has no format=%s: %s", mode, o->format->name,
-                               compat ? "compat mode is format=gprof" : "format=gprof is compat mode");
-    }
-    if (o->format->functions != 0 && params_find(p, "limit") == NULL) {
-        o->show.limit = o->format->functions;
-    }
-    return check_mode(p, o, e);
-}
-
-static enum profd_status parse_uid(const struct params *p, struct options *o, struct profd_error *e)
-{
-    unsigned long long uid = 0;
-    TRY(params_parse_number(p, "uid", 0, UINT32_MAX, &uid, e));
-    if (params_find(p, "uid") == NULL) {
-        return PROFD_OK;
-    }
-    if (!store_scope_has(&o->visible, (uint32_t)uid)) {
-        return profd_error_set(e, PROFD_FORBIDDEN, "uid=%llu: you may read only the uploads of uid %" PRIu32, uid,
-                               o->visible.uid);
-    }
-    o->visible = (struct store_scope){.uid = (uint32_t)uid};
     return PROFD_OK;
 }
 
@@ -276,11 +197,45 @@ enum profd_status options_parse(const struct params *p, const struct store_scope
                                 bool compat, struct arena *a, struct options *out, struct profd_error *e)
 {
     struct options o = {.visible = *scope};
+    const char *format = params_find(p, "format"), *mode = params_find(p, "mode");
+    uint32_t mode_compat = compat;
+    unsigned long long uid = 0;
     TRY(when_parse_window(params_find(p, "since"), params_find(p, "until"), now, &o.since, &o.until, e));
     TRY(options_parse_matchers(p, a, o.matchers, &o.matcher_count, e));
     TRY(parse_parameters(p, http, &o, e));
-    TRY(parse_format(p, compat, &o, e));
-    TRY(parse_uid(p, &o, e));
+
+    TRY(parse_word(p, "mode", "true, compat", &mode_compat, e));
+    o.format = render_find(format ? format : mode_compat ? "gprof" : "json");
+    if (!o.format) {
+        return profd_error_set(e, PROFD_BAD_QUERY, "format=%s is none of: %s", format, render_names());
+    }
+    if (mode && o.format->wants_report == (mode_compat == 1)) {
+        return profd_error_set(e, PROFD_BAD_QUERY, "mode=%s has no format=%s: %s", mode, o.format->name,
+                               mode_compat ? "compat mode is format=gprof" : "format=gprof is compat mode");
+    }
+    if (o.format->functions != 0 && params_find(p, "limit") == NULL) {
+        o.show.limit = o.format->functions;
+    }
+    /* Parameters that the other mode has no use for are refused: silence would look like an answer. */
+    for (const struct parameter *row = PARAMETERS; row < PARAMETERS + PARAMETER_COUNT; row++) {
+        if (row->modes == (o.format->wants_report ? COMPAT_MODE : TRUE_MODE) && params_find(p, row->name) != NULL) {
+            return profd_error_set(e, PROFD_BAD_QUERY, "%s= has no meaning in %s mode (format=%s)", row->name,
+                                   o.format->wants_report ? "true" : "compat", o.format->name);
+        }
+    }
+    if (!o.format->lists_rows && o.show.view == RENDER_VIEW_NOT_CALLED) {
+        return profd_error_set(e, PROFD_BAD_QUERY,
+                               "view=not-called has no meaning for format=%s: it is for json and text", o.format->name);
+    }
+
+    TRY(params_parse_number(p, "uid", 0, UINT32_MAX, &uid, e));
+    if (params_find(p, "uid") != NULL) {
+        if (!store_scope_has(&o.visible, (uint32_t)uid)) {
+            return profd_error_set(e, PROFD_FORBIDDEN, "uid=%llu: you may read only the uploads of uid %" PRIu32, uid,
+                                   o.visible.uid);
+        }
+        o.visible = (struct store_scope){.uid = (uint32_t)uid};
+    }
     if (o.matcher_count > 0) {
         o.match = format_matchers(o.matchers, o.matcher_count, a);
     }
@@ -315,7 +270,7 @@ enum profd_status steps_parse(struct job *job, int64_t usual, int64_t *step, str
     return PROFD_OK;
 }
 
-enum profd_status steps_find_span(const struct work *w, int64_t step, int64_t *begin, int64_t *end,
+enum profd_status steps_find_span(const struct report_work *w, int64_t step, int64_t *begin, int64_t *end,
                                   struct profd_error *e)
 {
     int64_t from = w->options.since > 0 ? w->options.since : w->first_seen;

@@ -36,64 +36,6 @@ static enum profd_status decode_piece(const char *target, size_t offset, size_t 
     return PROFD_OK;
 }
 
-/* target[0 … n) is the path. */
-static enum profd_status parse_path(const char *target, size_t n, struct params *p, char **out, struct profd_error *e)
-{
-    size_t at = 1;
-    while (at <= n) {
-        const char *slash = memchr(target + at, '/', n - at);
-        size_t end = slash ? (size_t)(slash - target) : n;
-        if (p->segment_count == PARAMS_SEGMENTS) {
-            return profd_error_set(e, PROFD_NOT_FOUND, "not found: the path has more than %d segments",
-                                   PARAMS_SEGMENTS);
-        }
-        p->segments[p->segment_count++] = *out;
-        enum profd_status status = decode_piece(target, at, end - at, out, e);
-        if (status) {
-            return status;
-        }
-        at = end + 1;
-    }
-    return PROFD_OK;
-}
-
-static enum profd_status parse_item(const char *target, size_t at, size_t end, struct params *p, char **out,
-                                    struct profd_error *e)
-{
-    const char *equals = memchr(target + at, '=', end - at);
-    if (!equals || equals == target + at) {
-        return profd_error_set(e, PROFD_BAD_QUERY, "parameter '%.*s' at offset %zu is not name=value",
-                               (int)(end - at < 64 ? end - at : 64), target + at, at);
-    }
-    if (p->count == PARAMS_COUNT) {
-        return profd_error_set(e, PROFD_BAD_QUERY, "more than %d parameters", PARAMS_COUNT);
-    }
-    size_t middle = (size_t)(equals - target);
-    struct param *item = &p->items[p->count++];
-    item->name = *out;
-    TRY(decode_piece(target, at, middle - at, out, e));
-    item->value = *out;
-    return decode_piece(target, middle + 1, end - middle - 1, out, e);
-}
-
-static enum profd_status parse_query(const char *target, size_t at, size_t n, struct params *p, char **out,
-                                     struct profd_error *e)
-{
-    while (at < n) {
-        const char *ampersand = memchr(target + at, '&', n - at);
-        size_t end = ampersand ? (size_t)(ampersand - target) : n;
-        enum profd_status status = parse_item(target, at, end, p, out, e);
-        if (status) {
-            return status;
-        }
-        at = end + 1;
-        if (at == n && ampersand) {
-            return profd_error_set(e, PROFD_BAD_QUERY, "the query ends with '&'");
-        }
-    }
-    return PROFD_OK;
-}
-
 enum profd_status params_parse(const char *target, struct params *p, struct profd_error *e)
 {
     size_t n = strnlen(target, LIMIT_QUERY_BYTES + 1);
@@ -112,22 +54,40 @@ enum profd_status params_parse(const char *target, struct params *p, struct prof
         }
     }
     const char *mark = memchr(target, '?', n);
-    size_t path = mark ? (size_t)(mark - target) : n;
+    const size_t path = mark ? (size_t)(mark - target) : n;
     char *out = p->text; /* every piece shrinks by its separator, so that the NULs fit, plus one for the last */
-    enum profd_status status = parse_path(target, path, p, &out, e);
-    return !status && mark ? parse_query(target, path + 1, n, p, &out, e) : status;
-}
-
-static bool name_allowed(const char *name, const char *const *allowed)
-{
-    for (size_t i = 0; allowed[i]; i++) {
-        size_t n = strlen(allowed[i]);
-        bool prefix = allowed[i][n - 1] == '*';
-        if (prefix ? strncmp(name, allowed[i], n - 1) == 0 && name[n - 1] != '\0' : strcmp(name, allowed[i]) == 0) {
-            return true;
+    for (size_t at = 1, end; at <= path; at = end + 1) {
+        const char *slash = memchr(target + at, '/', path - at);
+        end = slash ? (size_t)(slash - target) : path;
+        if (p->segment_count == PARAMS_SEGMENTS) {
+            return profd_error_set(e, PROFD_NOT_FOUND, "not found: the path has more than %d segments",
+                                   PARAMS_SEGMENTS);
+        }
+        p->segments[p->segment_count++] = out;
+        TRY(decode_piece(target, at, end - at, &out, e));
+    }
+    for (size_t at = path + 1, end; at < n; at = end + 1) {
+        const char *ampersand = memchr(target + at, '&', n - at);
+        end = ampersand ? (size_t)(ampersand - target) : n;
+        const char *equals = memchr(target + at, '=', end - at);
+        if (!equals || equals == target + at) {
+            return profd_error_set(e, PROFD_BAD_QUERY, "parameter '%.*s' at offset %zu is not name=value",
+                                   (int)(end - at < 64 ? end - at : 64), target + at, at);
+        }
+        if (p->count == PARAMS_COUNT) {
+            return profd_error_set(e, PROFD_BAD_QUERY, "more than %d parameters", PARAMS_COUNT);
+        }
+        const size_t middle = (size_t)(equals - target);
+        struct param *item = &p->items[p->count++];
+        item->name = out;
+        TRY(decode_piece(target, at, middle - at, &out, e));
+        item->value = out;
+        TRY(decode_piece(target, middle + 1, end - middle - 1, &out, e));
+        if (end + 1 == n && ampersand) {
+            return profd_error_set(e, PROFD_BAD_QUERY, "the query ends with '&'");
         }
     }
-    return false;
+    return PROFD_OK;
 }
 
 enum profd_status params_check(const struct params *p, const char *const *allowed, const char *more,
@@ -135,7 +95,13 @@ enum profd_status params_check(const struct params *p, const char *const *allowe
 {
     for (size_t i = 0; i < p->count; i++) {
         const char *name = p->items[i].name;
-        if (!name_allowed(name, allowed) && (!more || strcmp(name, more) != 0)) {
+        bool known = more && strcmp(name, more) == 0;
+        for (size_t k = 0; allowed[k] && !known; k++) {
+            const size_t n = strlen(allowed[k]);
+            known = allowed[k][n - 1] == '*' ? strncmp(name, allowed[k], n - 1) == 0 && name[n - 1] != '\0'
+                                             : strcmp(name, allowed[k]) == 0;
+        }
+        if (!known) {
             return profd_error_set(e, PROFD_BAD_QUERY, "unknown parameter '%s'", name);
         }
         const char *base = name[0] != '\0' && name[1] == '.' ? name + 2 : name; /* "a.match" of one side */
@@ -322,32 +288,32 @@ static bool parse_rfc3339(const char *at, int64_t *out)
     return true;
 }
 
-static bool parse_epoch(const char *at, int64_t *out)
+/* Parses the decimal digits at *at and advances it behind them; false if the number is too large. */
+static bool take_number(const char **at, int64_t *out)
 {
     int64_t value = 0;
-    size_t n = strlen(at);
-    for (; *at >= '0' && *at <= '9'; at++) {
-        if (__builtin_mul_overflow(value, 10, &value) || __builtin_add_overflow(value, *at - '0', &value)) {
+    for (; **at >= '0' && **at <= '9'; ++*at) {
+        if (__builtin_mul_overflow(value, 10, &value) || __builtin_add_overflow(value, **at - '0', &value)) {
             return false;
         }
     }
-    return *at == '\0' && n > 0 && !__builtin_mul_overflow(value, n >= 12 ? 1000000 : SECOND, out);
+    *out = value;
+    return true;
 }
 
-static bool parse_relative(const char *at, int64_t now, int64_t *out)
+/* "1h": a time before now. */
+static bool parse_relative(const char *text, int64_t now, int64_t *out)
 {
     static const struct {
         char letter;
         int64_t seconds;
     } UNITS[] = {{'s', 1}, {'m', 60}, {'h', 3600}, {'d', 86400}, {'w', 604800}};
     int64_t value = 0;
-    const char *first = at;
-    for (; *at >= '0' && *at <= '9'; at++) {
-        if (__builtin_mul_overflow(value, 10, &value) || __builtin_add_overflow(value, *at - '0', &value)) {
-            return false;
-        }
+    const char *at = text;
+    if (!take_number(&at, &value)) {
+        return false;
     }
-    for (size_t i = 0; at != first && i < sizeof UNITS / sizeof *UNITS; i++) {
+    for (size_t i = 0; at != text && i < sizeof UNITS / sizeof *UNITS; i++) {
         if (*at == UNITS[i].letter && at[1] == '\0') {
             return !__builtin_mul_overflow(value, UNITS[i].seconds * SECOND, &value) &&
                    !__builtin_sub_overflow(now, value, out);
@@ -373,7 +339,11 @@ enum profd_status when_parse(const char *name, const char *text, int64_t now, in
     } else if (text[0] == '-') {
         ok = parse_relative(text + 1, now, &result);
     } else {
-        ok = parse_epoch(text, &result) || parse_rfc3339(text, &result);
+        const char *at = text; /* seconds or, from 12 digits on, milliseconds since the epoch */
+        const int64_t unit = strlen(text) >= 12 ? 1000000 : SECOND;
+        ok = (take_number(&at, &result) && at != text && *at == '\0' &&
+              !__builtin_mul_overflow(result, unit, &result)) ||
+             parse_rfc3339(text, &result);
     }
     if (!ok || result < 1) {
         return profd_error_set(

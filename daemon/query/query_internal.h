@@ -28,7 +28,7 @@
 #include "proto/limits.h"
 #include "proto/status.h"
 #include "query/params.h"
-#include "query/query.h"
+#include "query/answer.h"
 #include "render/render.h"
 #include "store/store.h"
 
@@ -74,10 +74,33 @@ enum profd_status job_set_list_etag(struct job *job, struct profd_error *e);
 /* limit= of a list of pages. As everywhere it is the most rows that are wanted, 0 for all; a page has no more than
  * LIMIT_PAGE of them, and its cursor leads to the others. */
 enum profd_status job_parse_page(const struct job *job, unsigned long long *limit, struct profd_error *e);
-/* The same of a list that is one page unless a limit is given. */
-enum profd_status job_parse_whole(const struct job *job, unsigned long long *limit, struct profd_error *e);
 /* A copy in the arena. NULL is "". */
 const char *job_copy(struct job *job, const char *text);
+
+/* A page of a list: from the parameters limit= and cursor=, by rows in the arena, to JSON. */
+
+struct list_page {
+    struct job *job;
+    enum render_list kind;
+    size_t size;              /* bytes of a row */
+    unsigned long long limit; /* rows of the page */
+    const char *cursor;       /* NULL: the first page */
+    void *rows;
+    uint32_t count, capacity;
+    bool more; /* there are rows behind the page */
+};
+
+/* Parses limit= (job_parse_page). row: bytes of a row, whose type kind says. */
+enum profd_status list_begin(struct job *job, enum render_list kind, size_t row, struct list_page *out,
+                             struct profd_error *e);
+/* The cursor of a list of builds is the id of the last one. *after keeps its value on the first page. BAD_QUERY. */
+enum profd_status list_parse_build_cursor(const struct list_page *l, struct buildid *after, struct profd_error *e);
+/* A new row, all zeros; valid until the next call. NULL, and l->more is true: the page is full. */
+void *list_add(struct list_page *l);
+/* Cuts the page out of all rows: at most limit rows behind the first `skip`. Returns where it ends in all rows. */
+size_t list_cut(struct list_page *l, unsigned long long skip, unsigned long long limit);
+/* Appends the page to the answer. next: the cursor of the following one; NULL: this is the last. */
+void list_show(const struct list_page *l, const char *next);
 
 /* The parameters of a report, understood. */
 
@@ -157,7 +180,7 @@ enum profd_status load_profile(const struct load_request *request, struct arena 
 
 /* From a report's parameters to what a renderer needs: load → symbolize → graph → cycles → propagate. */
 
-struct work {
+struct report_work {
     struct options options;
     struct buildid id;
     const char *name; /* of the build */
@@ -180,31 +203,31 @@ struct work {
 
 /* Reads the options, finds the build and the edges of the window, and sets the ETag. compat: as
  * options_parse. JOB_ANSWERED: nothing was loaded. */
-enum profd_status work_begin(struct job *job, bool compat, struct work *w, struct profd_error *e);
+enum profd_status work_begin(struct job *job, bool compat, struct report_work *w, struct profd_error *e);
 /* The same for one build of several: reads the options of these parameters, finds the build and the edges. Nothing is
  * known of a tag. */
-enum profd_status work_find(struct job *job, const struct params *p, const char *build, bool compat, struct work *w,
-                            struct profd_error *e);
+enum profd_status work_find(struct job *job, const struct params *p, const char *build, bool compat,
+                            struct report_work *w, struct profd_error *e);
 /* What the options select of the build. */
-struct store_filter work_make_filter(const struct work *w);
+struct store_filter work_make_filter(const struct report_work *w);
 /* Reports state the window of the loaded data, but uploads may have been rolled up since: determines the edges again.
  * moved: they have changed, w has the new ones, and the caller must load again. Edges only move outward, so this ends.
  */
-enum profd_status work_check_edges(struct job *job, struct work *w, bool *moved, struct profd_error *e);
+enum profd_status work_check_edges(struct job *job, struct report_work *w, bool *moved, struct profd_error *e);
 /* Loads the sum. alone: one build whatever the scope says. */
-enum profd_status work_load(struct job *job, struct work *w, bool alone, struct profd_error *e);
+enum profd_status work_load(struct job *job, struct report_work *w, bool alone, struct profd_error *e);
 /* Fetches what names functions. */
-enum profd_status work_find_objects(struct job *job, struct work *w, struct profd_error *e);
+enum profd_status work_find_objects(struct job *job, struct report_work *w, struct profd_error *e);
 /* The arcs ever observed; NULL: the options narrow nothing, so that they are those that were loaded. */
-enum profd_status work_load_ever(struct job *job, const struct work *w, const struct profile **ever,
+enum profd_status work_load_ever(struct job *job, const struct report_work *w, const struct profile **ever,
                                  struct profd_error *e);
 /* Loads the arcs ever observed and computes the report. */
-enum profd_status work_build_report(struct job *job, struct work *w, struct profd_error *e);
-/* All of this for a list made from a report: reads limit= into *limit (SIZE_MAX: all), begins, loads, and computes the
- * report. NOTHING if no upload is selected. JOB_ANSWERED as work_begin. */
-enum profd_status work_make_report(struct job *job, struct work *w, size_t *limit, struct profd_error *e);
+enum profd_status work_build_report(struct job *job, struct report_work *w, struct profd_error *e);
+/* All of this: begins, loads, and computes the report. For a list made from a report, limit is not NULL: *limit becomes
+ * that of limit= (SIZE_MAX: all), and the status is NOTHING if no upload is selected. JOB_ANSWERED as work_begin. */
+enum profd_status work_make_report(struct job *job, struct report_work *w, size_t *limit, struct profd_error *e);
 /* What renderers are given. Points into w. */
-struct render_input work_make_input(const struct work *w);
+struct render_input work_make_input(const struct report_work *w);
 
 /* Subreports: a query over steps of time, or over programs, makes one report for each step or program. Each is computed
  * completely, and its memory is reused for the next. */
@@ -228,11 +251,11 @@ void subreport_init(struct subreport *p, const struct job *job);
 /* Loads what w's options select of w's build. w->load, and everything derived from it, is valid until the next call.
  * w->load.provenance.uploads is 0 if nothing was selected. LIMIT if all reports so far processed more than LIMIT_WORK.
  */
-enum profd_status subreport_load(struct subreport *p, struct work *w, struct profd_error *e);
+enum profd_status subreport_load(struct subreport *p, struct report_work *w, struct profd_error *e);
 /* The dimension of all subreports: the requested one, else "seconds". A subreport without samples of it has none. */
 const char *subreport_dimension(const struct options *o);
 /* Computes the report from the loaded data. */
-enum profd_status subreport_make(struct subreport *p, struct work *w, struct profd_error *e);
+enum profd_status subreport_make(struct subreport *p, struct report_work *w, struct profd_error *e);
 
 /* Numbers for distinct keys, in order of arrival. Lives in an arena. */
 
@@ -263,7 +286,7 @@ enum profd_status steps_parse(struct job *job, int64_t usual, int64_t *step, str
 
 /* Where data of the build can be: its uploads' times, cut by the options' window; nothing when *begin ≥ *end. BAD_QUERY
  * if it has more than LIMIT_STEPS steps. step 0: any. */
-enum profd_status steps_find_span(const struct work *w, int64_t step, int64_t *begin, int64_t *end,
+enum profd_status steps_find_span(const struct report_work *w, int64_t step, int64_t *begin, int64_t *end,
                                   struct profd_error *e);
 
 /* What a row of the store holds. */

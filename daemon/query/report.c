@@ -14,7 +14,7 @@
 
 static void take_row(void *context, const struct build_row *row)
 {
-    struct work *w = ((void **)context)[0];
+    struct report_work *w = ((void **)context)[0];
     struct job *job = ((void **)context)[1];
     ARENA_BOUNDARY(job->arena, );
     w->is_program = row->is_program;
@@ -23,26 +23,7 @@ static void take_row(void *context, const struct build_row *row)
     w->name = job_copy(job, row->name);
 }
 
-static enum profd_status choose_scope(struct job *job, struct work *w, struct profd_error *e)
-{
-    void *context[] = {w, job};
-    enum profd_status status = store_get_build(job->store, &w->options.visible, w->id.text, take_row, context, e);
-    arena_continue(job->arena);
-    if (status) {
-        return status;
-    }
-    w->scope = w->options.scope;
-    if (w->scope == OPTIONS_SCOPE_DEFAULT) {
-        w->scope = w->is_program ? OPTIONS_SCOPE_PROGRAM : OPTIONS_SCOPE_EVERYWHERE;
-    } else if (w->scope != OPTIONS_SCOPE_EVERYWHERE && !w->is_program) {
-        return profd_error_set(e, PROFD_BAD_QUERY,
-                               "scope=%s requires a main executable, which build %s never was; use scope=everywhere",
-                               w->scope == OPTIONS_SCOPE_PROGRAM ? "program" : "build", w->id.text);
-    }
-    return PROFD_OK;
-}
-
-struct store_filter work_make_filter(const struct work *w)
+struct store_filter work_make_filter(const struct report_work *w)
 {
     const struct options *o = &w->options;
     return (struct store_filter){
@@ -58,7 +39,7 @@ struct store_filter work_make_filter(const struct work *w)
 }
 
 /* Where the window's edges lie now. */
-static enum profd_status find_edges(struct job *job, struct work *w, struct profd_error *e)
+static enum profd_status find_edges(struct job *job, struct report_work *w, struct profd_error *e)
 {
     const struct store_filter filter = work_make_filter(w);
     int64_t since = 0, until = 0;
@@ -71,7 +52,7 @@ static enum profd_status find_edges(struct job *job, struct work *w, struct prof
     return PROFD_OK;
 }
 
-enum profd_status work_check_edges(struct job *job, struct work *w, bool *moved, struct profd_error *e)
+enum profd_status work_check_edges(struct job *job, struct report_work *w, bool *moved, struct profd_error *e)
 {
     const int64_t since = w->used_since, until = w->used_until;
     TRY(find_edges(job, w, e));
@@ -79,8 +60,8 @@ enum profd_status work_check_edges(struct job *job, struct work *w, bool *moved,
     return PROFD_OK;
 }
 
-enum profd_status work_find(struct job *job, const struct params *p, const char *build, bool compat, struct work *w,
-                            struct profd_error *e)
+enum profd_status work_find(struct job *job, const struct params *p, const char *build, bool compat,
+                            struct report_work *w, struct profd_error *e)
 {
     const struct query_request *r = job->request;
     memset(w, 0, sizeof *w);
@@ -97,11 +78,22 @@ enum profd_status work_find(struct job *job, const struct params *p, const char 
     }
     w->by_host = grouped && host;
     TRY(store_find_build(job->store, &w->options.visible, build, &w->id, e));
-    TRY(choose_scope(job, w, e));
+    void *context[] = {w, job};
+    const enum profd_status status = store_get_build(job->store, &w->options.visible, w->id.text, take_row, context, e);
+    arena_continue(job->arena);
+    TRY(status);
+    w->scope = w->options.scope;
+    if (w->scope == OPTIONS_SCOPE_DEFAULT) {
+        w->scope = w->is_program ? OPTIONS_SCOPE_PROGRAM : OPTIONS_SCOPE_EVERYWHERE;
+    } else if (w->scope != OPTIONS_SCOPE_EVERYWHERE && !w->is_program) {
+        return profd_error_set(e, PROFD_BAD_QUERY,
+                               "scope=%s requires a main executable, which build %s never was; use scope=everywhere",
+                               w->scope == OPTIONS_SCOPE_PROGRAM ? "program" : "build", w->id.text);
+    }
     return find_edges(job, w, e);
 }
 
-enum profd_status work_begin(struct job *job, bool compat, struct work *w, struct profd_error *e)
+enum profd_status work_begin(struct job *job, bool compat, struct report_work *w, struct profd_error *e)
 {
     TRY(work_find(job, job->params, job->params->segments[PARAMS_BUILD], compat, w, e));
     /* The epoch is read before the data: a tag may be older than its answer, never newer. */
@@ -113,7 +105,7 @@ enum profd_status work_begin(struct job *job, bool compat, struct work *w, struc
     return job_set_etag(job, resolved, sizeof resolved, &epoch);
 }
 
-static struct load_request load_everything(const struct job *job, const struct work *w, bool alone)
+static struct load_request load_everything(const struct job *job, const struct report_work *w, bool alone)
 {
     return (struct load_request){
         .store = job->store,
@@ -125,10 +117,24 @@ static struct load_request load_everything(const struct job *job, const struct w
     };
 }
 
-static enum profd_status refuse_empty(const struct work *w, struct profd_error *e)
+enum profd_status work_load(struct job *job, struct report_work *w, bool alone, struct profd_error *e)
 {
+    struct load_request request = load_everything(job, w, alone);
+    request.scope = w->options.visible;
+    request.filter = work_make_filter(w);
+    request.shares = w->shares;
+    request.stacks = w->without_errors ? LOAD_STACKS_TOTALS : LOAD_STACKS_SHARES;
+    bool moved;
+    do {
+        TRY(load_profile(&request, job->arena, &w->load, e));
+        TRY(work_check_edges(job, w, &moved, e));
+    } while (moved);
+    coverage_make(w->load.profile, &w->coverage);
     const struct provenance *p = &w->load.provenance;
     char since[40];
+    if (!w->options.empty_is_error || p->uploads > 0) {
+        return PROFD_OK;
+    }
     if ((p->inexact & (uint32_t)INEXACT_HOST_TOTALS) != 0) {
         return profd_error_set(e, PROFD_NOTHING, "nothing matches: %s", message_inexact_meaning(INEXACT_HOST_TOTALS));
     }
@@ -148,27 +154,8 @@ static enum profd_status refuse_empty(const struct work *w, struct profd_error *
                             p->unread, noun_for(p->unread, "process", "processes"), since);
 }
 
-enum profd_status work_load(struct job *job, struct work *w, bool alone, struct profd_error *e)
-{
-    struct load_request request = load_everything(job, w, alone);
-    request.scope = w->options.visible;
-    request.filter = work_make_filter(w);
-    request.shares = w->shares;
-    request.stacks = w->without_errors ? LOAD_STACKS_TOTALS : LOAD_STACKS_SHARES;
-    bool moved;
-    do {
-        TRY(load_profile(&request, job->arena, &w->load, e));
-        TRY(work_check_edges(job, w, &moved, e));
-    } while (moved);
-    coverage_make(w->load.profile, &w->coverage);
-    if (w->options.empty_is_error && w->load.provenance.uploads == 0) {
-        return refuse_empty(w, e);
-    }
-    return PROFD_OK;
-}
-
 /* The symbols of one build in the loaded sum; NULL: they were not sent. *disputed: a sentence, or NULL. */
-static enum profd_status work_find_object(struct job *job, const struct work *w, const char *id,
+static enum profd_status work_find_object(struct job *job, const struct report_work *w, const char *id,
                                           const struct object **out, const char **disputed, struct profd_error *e)
 {
     uint8_t *bytes = NULL;
@@ -197,7 +184,7 @@ static enum profd_status work_find_object(struct job *job, const struct work *w,
     return PROFD_OK;
 }
 
-enum profd_status work_find_objects(struct job *job, struct work *w, struct profd_error *e)
+enum profd_status work_find_objects(struct job *job, struct report_work *w, struct profd_error *e)
 {
     const struct profile *p = w->load.profile;
     const struct object **objects = ARENA_ARRAY(job->arena, (size_t)p->build_count + 1, const struct object *);
@@ -210,30 +197,8 @@ enum profd_status work_find_objects(struct job *job, struct work *w, struct prof
     return PROFD_OK;
 }
 
-/* The report lists the profile's builds in an order of its own. */
-static void find_names(struct job *job, struct work *w)
-{
-    const struct report *r = w->report;
-    struct set ids;
-    bool added;
-    bool *has_names = ARENA_ARRAY(job->arena, (size_t)r->build_count + 1, bool);
-    const char **disputed = ARENA_ARRAY(job->arena, (size_t)r->build_count + 1, const char *);
-    set_init(&ids, job->arena);
-    for (uint32_t i = 0; i < w->load.profile->build_count; i++) {
-        const char *id = w->load.profile->builds[i];
-        set_add(&ids, id, strlen(id), &added);
-    }
-    for (uint32_t i = 0; i < r->build_count; i++) {
-        const uint32_t number = set_add(&ids, r->builds[i], strlen(r->builds[i]), &added);
-        has_names[i] = !added && w->objects[number] && w->objects[number]->has_names;
-        disputed[i] = added ? NULL : w->disputed[number];
-    }
-    w->has_names = has_names;
-    w->report_disputed = disputed;
-}
-
 /* Cycles are the same in every query of the build: over the arcs of all stored time (DECISIONS 1). */
-enum profd_status work_load_ever(struct job *job, const struct work *w, const struct profile **ever,
+enum profd_status work_load_ever(struct job *job, const struct report_work *w, const struct profile **ever,
                                  struct profd_error *e)
 {
     const struct options *o = &w->options;
@@ -251,19 +216,14 @@ enum profd_status work_load_ever(struct job *job, const struct work *w, const st
     return PROFD_OK;
 }
 
-/* How many random groups have processes; 0: not known. */
-static unsigned count_groups(const struct random_groups *g)
-{
-    unsigned n = 0;
-    for (unsigned i = 0; g->unknown == 0 && i < RANDOM_GROUPS; i++) {
-        n += g->of[i] > 0;
-    }
-    return n;
-}
-
 /* What a report of the loaded data is made from, without the arcs ever observed. */
-static struct report_request work_begin_request(const struct work *w)
+static struct report_request work_begin_request(const struct report_work *w)
 {
+    const struct random_groups *g = &w->load.provenance.groups;
+    unsigned groups = 0; /* with processes; 0: not known */
+    for (unsigned i = 0; g->unknown == 0 && i < RANDOM_GROUPS; i++) {
+        groups += g->of[i] > 0;
+    }
     return (struct report_request){
         .profile = w->load.profile,
         .objects = w->objects,
@@ -272,11 +232,11 @@ static struct report_request work_begin_request(const struct work *w)
         .static_arcs = w->options.static_arcs,
         .dimension = w->options.dimension,
         .time = (enum report_time)w->options.time,
-        .groups = count_groups(&w->load.provenance.groups),
+        .groups = groups,
     };
 }
 
-enum profd_status work_build_report(struct job *job, struct work *w, struct profd_error *e)
+enum profd_status work_build_report(struct job *job, struct report_work *w, struct profd_error *e)
 {
     struct report_request request = work_begin_request(w);
     const char *focus = w->options.show.focus;
@@ -289,23 +249,44 @@ enum profd_status work_build_report(struct job *job, struct work *w, struct prof
                                "nothing matches: no function with calls or time has \"%.80s\" in its name (focus)",
                                focus);
     }
-    find_names(job, w);
+
+    /* The report lists the profile's builds in an order of its own. */
+    const struct report *r = w->report;
+    bool *has_names = ARENA_ARRAY(job->arena, (size_t)r->build_count + 1, bool), added;
+    const char **disputed = ARENA_ARRAY(job->arena, (size_t)r->build_count + 1, const char *);
+    struct set ids;
+    set_init(&ids, job->arena);
+    for (uint32_t i = 0; i < w->load.profile->build_count; i++) {
+        const char *id = w->load.profile->builds[i];
+        set_add(&ids, id, strlen(id), &added);
+    }
+    for (uint32_t i = 0; i < r->build_count; i++) {
+        const uint32_t number = set_add(&ids, r->builds[i], strlen(r->builds[i]), &added);
+        has_names[i] = !added && w->objects[number] && w->objects[number]->has_names;
+        disputed[i] = added ? NULL : w->disputed[number];
+    }
+    w->has_names = has_names;
+    w->report_disputed = disputed;
     return PROFD_OK;
 }
 
-enum profd_status work_make_report(struct job *job, struct work *w, size_t *limit, struct profd_error *e)
+enum profd_status work_make_report(struct job *job, struct report_work *w, size_t *limit, struct profd_error *e)
 {
     unsigned long long rows = job->request->http ? LIMIT_HTTP_ROWS : 0;
-    TRY(params_parse_number(job->params, "limit", 0, UINT32_MAX, &rows, e));
+    if (limit) {
+        TRY(params_parse_number(job->params, "limit", 0, UINT32_MAX, &rows, e));
+    }
     TRY(work_begin(job, false, w, e));
-    w->options.empty_is_error = true;
-    *limit = rows == 0 ? SIZE_MAX : (size_t)rows;
+    if (limit) {
+        w->options.empty_is_error = true;
+        *limit = rows == 0 ? SIZE_MAX : (size_t)rows;
+    }
     TRY(work_load(job, w, false, e));
     TRY(work_find_objects(job, w, e));
     return work_build_report(job, w, e);
 }
 
-struct render_input work_make_input(const struct work *w)
+struct render_input work_make_input(const struct report_work *w)
 {
     static const char *const SCOPES[] = {"program", "build", "everywhere"};
     const struct options *o = &w->options;
@@ -353,7 +334,7 @@ static enum profd_status go_through(struct subreport *p, uint64_t n, struct prof
                            LIMIT_WORK);
 }
 
-enum profd_status subreport_load(struct subreport *p, struct work *w, struct profd_error *e)
+enum profd_status subreport_load(struct subreport *p, struct report_work *w, struct profd_error *e)
 {
     bool moved;
     arena_reset(p->job.arena);
@@ -367,57 +348,48 @@ enum profd_status subreport_load(struct subreport *p, struct work *w, struct pro
     return go_through(p, n + 1000, e); /* a report of nothing costs something, too */
 }
 
-/* The users of the counts determine which executables may name functions: others may get other objects. */
-static void see_users(struct subreport *p, const struct provenance *from)
-{
-    size_t bytes = from->uid_count * sizeof *p->uids;
-    if (p->any && from->uid_count == p->uid_count && (bytes == 0 || memcmp(p->uids, from->uids, bytes) == 0)) {
-        return;
-    }
-    arena_reset(p->kept);
-    p->objects = NULL;
-    p->object_count = p->object_capacity = 0;
-    p->uids = ARENA_ARRAY(p->kept, (size_t)from->uid_count + 1, uint32_t);
-    memcpy(p->uids, from->uids, bytes);
-    p->uid_count = from->uid_count;
-    p->any = true;
-}
-
-static enum profd_status find_object(struct subreport *p, const struct work *w, const char *id,
-                                     const struct object **out, struct profd_error *e)
-{
-    for (uint32_t i = 0; i < p->object_count; i++) {
-        if (strcmp(p->objects[i].id, id) == 0) {
-            *out = p->objects[i].object;
-            return PROFD_OK;
-        }
-    }
-    struct job keeping = p->job;
-    const char *disputed;
-    keeping.arena = p->kept;
-    p->objects = arena_extend(p->kept, p->objects, p->object_count, &p->object_capacity, sizeof *p->objects);
-    const char *copy = arena_copy(p->kept, id, strlen(id));
-    TRY(work_find_object(&keeping, w, id, out, &disputed, e));
-    p->objects[p->object_count++] = (struct subreport_object){copy, *out};
-    return go_through(p, *out != NULL ? (*out)->symbol_count : 0, e);
-}
-
 const char *subreport_dimension(const struct options *o)
 {
     return o->dimension ? o->dimension : REPORT_DIMENSION_USUAL;
 }
 
-enum profd_status subreport_make(struct subreport *p, struct work *w, struct profd_error *e)
+enum profd_status subreport_make(struct subreport *p, struct report_work *w, struct profd_error *e)
 {
     const struct profile *profile = w->load.profile;
+    const struct provenance *from = &w->load.provenance;
     const struct object **objects = ARENA_ARRAY(p->job.arena, (size_t)profile->build_count + 1, const struct object *);
-    enum profd_status status = PROFD_OK;
-    see_users(p, &w->load.provenance);
-    for (uint32_t i = 0; !status && i < profile->build_count; i++) {
-        status = find_object(p, w, profile->builds[i], &objects[i], e);
+
+    /* The users of the counts determine which executables may name functions: others may get other objects. */
+    const size_t bytes = from->uid_count * sizeof *p->uids;
+    if (!p->any || from->uid_count != p->uid_count || (bytes > 0 && memcmp(p->uids, from->uids, bytes) != 0)) {
+        arena_reset(p->kept);
+        p->objects = NULL;
+        p->object_count = p->object_capacity = 0;
+        p->uids = ARENA_ARRAY(p->kept, (size_t)from->uid_count + 1, uint32_t);
+        memcpy(p->uids, from->uids, bytes);
+        p->uid_count = from->uid_count;
+        p->any = true;
     }
+    struct job keeping = p->job;
+    keeping.arena = p->kept;
     w->objects = objects;
-    TRY(status);
+    for (uint32_t i = 0; i < profile->build_count; i++) {
+        const char *id = profile->builds[i], *disputed;
+        uint32_t k = 0;
+        while (k < p->object_count && strcmp(p->objects[k].id, id) != 0) {
+            k++;
+        }
+        if (k == p->object_count) {
+            p->objects = arena_extend(p->kept, p->objects, k, &p->object_capacity, sizeof *p->objects);
+            const char *copy = arena_copy(p->kept, id, strlen(id));
+            const struct object *object = NULL;
+            TRY(work_find_object(&keeping, w, id, &object, &disputed, e));
+            p->objects[p->object_count++] = (struct subreport_object){copy, object};
+            TRY(go_through(p, object != NULL ? object->symbol_count : 0, e));
+        }
+        objects[i] = p->objects[k].object;
+    }
+
     struct report_request request = work_begin_request(w);
     request.ever = p->ever;
     request.dimension = subreport_dimension(&w->options);
@@ -455,18 +427,6 @@ static double bin_scale(const struct profile_histogram *h)
     return (double)((h->high - h->low) / 2) / h->bins;
 }
 
-/* What gprof demands of all histograms of a sum, and arithmetic does of their rates; NULL if nothing is broken. */
-static const char *find_quarrel(const struct profile_histogram *a, const struct profile_histogram *b)
-{
-    if (strcmp(a->dimension, b->dimension) != 0 || a->abbreviation != b->abbreviation) {
-        return "their units differ";
-    }
-    if (a->rate != b->rate) {
-        return "their rates differ";
-    }
-    return fabs(bin_scale(a) - bin_scale(b)) > 0.000001 ? "their bins differ in size" : NULL;
-}
-
 static void describe_geometry(const struct profile_histogram *h, uint32_t number, struct buffer *b)
 {
     buffer_add_format(b, "%" PRIu32 ": 0x%" PRIx64 "-0x%" PRIx64 ", %" PRIu32 " bins, %" PRIu32 " ticks a %s", number,
@@ -491,23 +451,9 @@ static enum profd_status refuse_together(const struct profile_histogram *const *
     return status;
 }
 
-/* The list ascends by range, so overlapping ranges are adjacent. */
-static enum profd_status check_together(const struct profile_histogram *const *list, uint32_t count,
-                                        struct profd_error *e)
-{
-    for (uint32_t i = 1; i < count; i++) {
-        const char *quarrel = find_quarrel(list[0], list[i]);
-        if (quarrel) {
-            return refuse_together(list, count, quarrel, 0, i, e);
-        }
-        if (list[i]->low < list[i - 1]->high) {
-            return refuse_together(list, count, "their ranges overlap", i - 1, i, e);
-        }
-    }
-    return PROFD_OK;
-}
-
-/* The histograms to list, in order of arrival; list has space for all of the profile's. */
+/* The histograms to list, in order of arrival; list has space for all of the profile's. Several of one rate, unit and
+ * bin size over disjoint ranges are listed together, as gprof accepts them; otherwise CONFLICT naming the rule and two
+ * that break it, unless geometry (1…, by range and rate) selects one; BAD_QUERY if that does not exist. */
 static enum profd_status pick_histograms(const struct profile *p, uint32_t build, uint32_t geometry,
                                          const struct profile_histogram **list, uint32_t *out, struct profd_error *e)
 {
@@ -525,86 +471,35 @@ static enum profd_status pick_histograms(const struct profile *p, uint32_t build
         list[0] = list[geometry - 1];
         count = 1;
     }
-    TRY(check_together(list, count, e));
+    for (uint32_t i = 1; i < count; i++) {
+        const struct profile_histogram *a = list[0], *b = list[i];
+        const char *quarrel = strcmp(a->dimension, b->dimension) != 0 || a->abbreviation != b->abbreviation
+                                  ? "their units differ"
+                              : a->rate != b->rate                           ? "their rates differ"
+                              : fabs(bin_scale(a) - bin_scale(b)) > 0.000001 ? "their bins differ in size"
+                                                                             : NULL;
+        if (quarrel) {
+            return refuse_together(list, count, quarrel, 0, i, e);
+        }
+        if (b->low < list[i - 1]->high) { /* the list ascends by range, so overlapping ranges are adjacent */
+            return refuse_together(list, count, "their ranges overlap", i - 1, i, e);
+        }
+    }
     qsort(list, count, sizeof *list, histogram_compare);
     *out = count;
     return PROFD_OK;
 }
 
-static enum profd_status take_histograms(const struct profile *p, uint32_t build, uint32_t geometry, struct arena *a,
-                                         struct counts *c, struct profd_error *e)
+/* Loads what the options select, and makes the counts of the build that was asked for, without ends in other builds:
+ * histograms and arcs in order of first arrival, in the arena. *object: what is known of its executable, NULL if
+ * nothing. NOT_FOUND without an upload in the window. O(n log n). */
+static enum profd_status listing_load(struct job *job, struct report_work *w, struct counts *out,
+                                      const struct object **object, struct profd_error *e)
 {
-    const struct profile_histogram **list =
-        ARENA_ARRAY(a, (size_t)p->histogram_count + 1, const struct profile_histogram *);
-    uint64_t bins = 0;
-    TRY(pick_histograms(p, build, geometry, list, &c->histogram_count, e));
-    for (uint32_t i = 0; i < c->histogram_count; i++) {
-        bins += list[i]->used;
-    }
-    if (bins > UINT32_MAX) {
-        return profd_error_set(e, PROFD_TOO_LARGE, "this sum has %" PRIu64 " non-zero bins", bins);
-    }
-    c->bin_count = (uint32_t)bins;
-    c->histograms = ARENA_ARRAY(a, (size_t)c->histogram_count + 1, struct counts_histogram);
-    c->bin_index = ARENA_ARRAY(a, (size_t)bins + 1, uint32_t);
-    c->bin_ticks = ARENA_ARRAY(a, (size_t)bins + 1, uint64_t);
-    uint32_t first = 0;
-    for (uint32_t i = 0; i < c->histogram_count; i++) {
-        const struct profile_histogram *h = list[i];
-        c->histograms[i] = (struct counts_histogram){.geometry = h->geometry, .first = first, .used = h->used};
-        c->histograms[i].build = 0;
-        if (h->used > 0) {
-            memcpy(c->bin_index + first, h->index, h->used * sizeof *h->index);
-            memcpy(c->bin_ticks + first, h->ticks, h->used * sizeof *h->ticks);
-        }
-        first += h->used;
-    }
-    return PROFD_OK;
-}
-
-static void take_arcs(const struct profile *p, uint32_t build, struct arena *a, struct counts *c)
-{
-    struct profile_arc *arcs = ARENA_ARRAY(a, (size_t)p->arc_count + 1, struct profile_arc);
-    uint32_t n = 0;
-    for (uint32_t i = 0; i < p->arc_count; i++) {
-        if (p->arcs[i].from_build == build && p->arcs[i].to_build == build) {
-            arcs[n++] = p->arcs[i];
-        }
-    }
-    c->from_build = ARENA_ARRAY(a, (size_t)n + 1, uint32_t);
-    c->to_build = ARENA_ARRAY(a, (size_t)n + 1, uint32_t);
-    c->from = ARENA_ARRAY(a, (size_t)n + 1, uint64_t);
-    c->to = ARENA_ARRAY(a, (size_t)n + 1, uint64_t);
-    c->calls = ARENA_ARRAY(a, (size_t)n + 1, uint64_t);
-    qsort(arcs, n, sizeof *arcs, arc_compare);
-    for (uint32_t i = 0; i < n; i++) {
-        c->from[i] = arcs[i].from;
-        c->to[i] = arcs[i].to;
-        c->calls[i] = arcs[i].calls;
-    }
-    c->arc_count = n;
-}
-
-/* Histograms and arcs of the profile's build in order of first arrival, without ends in other builds. Several
- * histograms of one rate, unit and bin size over disjoint ranges are listed together, as gprof accepts them; otherwise
- * CONFLICT naming the rule and two that break it, unless geometry (1…, by range and rate) selects one; BAD_QUERY if
- * that does not exist. Arrays live in the arena. O(n log n). */
-static enum profd_status make_counts(const struct profile *profile, uint32_t build, uint32_t geometry, struct arena *a,
-                                     struct counts *out, struct profd_error *e)
-{
+    struct arena *a = job->arena;
     struct counts c = {0};
-    TRY(take_histograms(profile, build, geometry, a, &c, e));
-    take_arcs(profile, build, a, &c);
-    *out = c;
-    return PROFD_OK;
-}
-
-/* Loads what the options select and makes the counts of the build that was asked for. *object: what is known of its
- * executable, NULL if nothing. NOT_FOUND without an upload in the window. */
-static enum profd_status listing_load(struct job *job, struct work *w, struct counts *out, const struct object **object,
-                                      struct profd_error *e)
-{
-    uint32_t target = 0;
+    uint32_t target = 0, first = 0, n = 0;
+    uint64_t bins = 0;
     TRY(work_load(job, w, true, e));
     TRY(work_find_objects(job, w, e));
     const struct profile *p = w->load.profile;
@@ -614,7 +509,50 @@ static enum profd_status listing_load(struct job *job, struct work *w, struct co
     if (target == p->build_count) {
         return profd_error_set(e, PROFD_NOT_FOUND, "no upload of build %s is in this window", w->id.text);
     }
-    TRY(make_counts(p, target, w->options.geometry, job->arena, out, e));
+
+    const struct profile_histogram **list =
+        ARENA_ARRAY(a, (size_t)p->histogram_count + 1, const struct profile_histogram *);
+    TRY(pick_histograms(p, target, w->options.geometry, list, &c.histogram_count, e));
+    for (uint32_t i = 0; i < c.histogram_count; i++) {
+        bins += list[i]->used;
+    }
+    if (bins > UINT32_MAX) {
+        return profd_error_set(e, PROFD_TOO_LARGE, "this sum has %" PRIu64 " non-zero bins", bins);
+    }
+    c.bin_count = (uint32_t)bins;
+    c.histograms = ARENA_ARRAY(a, (size_t)c.histogram_count + 1, struct counts_histogram);
+    c.bin_index = ARENA_ARRAY(a, (size_t)bins + 1, uint32_t);
+    c.bin_ticks = ARENA_ARRAY(a, (size_t)bins + 1, uint64_t);
+    for (uint32_t i = 0; i < c.histogram_count; i++) {
+        const struct profile_histogram *h = list[i];
+        c.histograms[i] = (struct counts_histogram){.geometry = h->geometry, .first = first, .used = h->used};
+        c.histograms[i].build = 0;
+        if (h->used > 0) {
+            memcpy(c.bin_index + first, h->index, h->used * sizeof *h->index);
+            memcpy(c.bin_ticks + first, h->ticks, h->used * sizeof *h->ticks);
+        }
+        first += h->used;
+    }
+
+    struct profile_arc *arcs = ARENA_ARRAY(a, (size_t)p->arc_count + 1, struct profile_arc);
+    for (uint32_t i = 0; i < p->arc_count; i++) {
+        if (p->arcs[i].from_build == target && p->arcs[i].to_build == target) {
+            arcs[n++] = p->arcs[i];
+        }
+    }
+    c.from_build = ARENA_ARRAY(a, (size_t)n + 1, uint32_t);
+    c.to_build = ARENA_ARRAY(a, (size_t)n + 1, uint32_t);
+    c.from = ARENA_ARRAY(a, (size_t)n + 1, uint64_t);
+    c.to = ARENA_ARRAY(a, (size_t)n + 1, uint64_t);
+    c.calls = ARENA_ARRAY(a, (size_t)n + 1, uint64_t);
+    qsort(arcs, n, sizeof *arcs, arc_compare);
+    for (uint32_t i = 0; i < n; i++) {
+        c.from[i] = arcs[i].from;
+        c.to[i] = arcs[i].to;
+        c.calls[i] = arcs[i].calls;
+    }
+    c.arc_count = n;
+    *out = c;
     *object = w->objects[target];
     return PROFD_OK;
 }
@@ -634,7 +572,7 @@ static const char *content_type(const struct object *object)
 
 enum profd_status counts_show(struct job *job, struct profd_error *e)
 {
-    struct work w;
+    struct report_work w;
     struct counts counts;
     const struct object *object;
     uint8_t *bytes = NULL;
@@ -652,7 +590,7 @@ enum profd_status counts_show(struct job *job, struct profd_error *e)
 
 enum profd_status report_show(struct job *job, struct profd_error *e)
 {
-    struct work w;
+    struct report_work w;
     TRY(work_begin(job, false, &w, e));
     job->answer->content_type = w.options.format->content_type;
     if (!w.options.format->wants_report) {

@@ -143,37 +143,14 @@ void query_code_body(enum coding wanted, bool must, struct buffer *body, enum co
     }
 }
 
-/* Codes what was made, gives it the tag of that coding, and keeps it. */
-static void finish(struct job *job)
-{
-    const struct query_request *r = job->request;
-    struct query_answer *answer = job->answer;
-    answer->negotiated = coded_suits(answer->content_type);
-    if (job->kept) {
-        return;
-    }
-    if (answer->http_status == 200 && (answer->negotiated || r->coded_only)) {
-        query_code_body(r->coding, r->coded_only, &answer->body, &answer->coding);
-    }
-    if (answer->http_status == 200 && answer->coding != CODING_IDENTITY) {
-        query_code_etag(answer->etag, answer->coding, answer->etag);
-    }
-    if (job->tag[0] != '\0' && job->answers) {
-        answers_put(job->answers, r, job->tag, answer);
-    }
-}
-
-static bool takes_partial(const struct route *route)
-{
-    return route->report || route->handler == builds_list;
-}
-
+/* Answers, or returns a status with a sentence. What the arena cannot allocate ends here. */
 static enum profd_status handle(struct job *job, const struct params *params, struct profd_error *e)
 {
+    ARENA_BOUNDARY(job->arena, profd_error_set(e, PROFD_NO_MEMORY, "no memory for a query"));
     const struct route *route;
+    bool of_now = false, partial;
     enum profd_status status = route_find(job->request->target, &route, e);
     /* The question means something else a moment later if one of its times is relative. */
-    bool of_now = false;
     for (size_t i = 0; i < params->count; i++) {
         const struct param *item = &params->items[i];
         const char *name = item->name[0] != '\0' && item->name[1] == '.' ? item->name + 2 : item->name; /* a.since */
@@ -182,16 +159,10 @@ static enum profd_status handle(struct job *job, const struct params *params, st
     if (!of_now) {
         job->answers = job->request->answers;
     }
-    if (!status) {
-        status = params_check(params, route->allowed, takes_partial(route) ? "partial" : NULL, e);
-    }
-    if (!status) { /* one database has all data: an answer is whole or fails */
-        bool partial;
-        status = params_parse_flag(params, "partial", &partial, e);
-    }
-    if (status) {
-        return status;
-    }
+    TRY(status);
+    const bool takes_partial = route->report || route->handler == builds_list;
+    TRY(params_check(params, route->allowed, takes_partial ? "partial" : NULL, e));
+    TRY(params_parse_flag(params, "partial", &partial, e)); /* one database has all data: an answer is whole or fails */
     job->answer->cache_control = route->report ? "private, no-cache" : "no-store";
     status = route->handler(job, e);
     status = status == JOB_ANSWERED ? PROFD_OK : status;
@@ -201,13 +172,6 @@ static enum profd_status handle(struct job *job, const struct params *params, st
                                "the answer is larger than %u bytes, or than memory; use limit=", LIMIT_REPORT_BYTES);
     }
     return status;
-}
-
-/* What the arena cannot allocate ends here. */
-static enum profd_status handle_bounded(struct job *job, const struct params *params, struct profd_error *e)
-{
-    ARENA_BOUNDARY(job->arena, profd_error_set(e, PROFD_NO_MEMORY, "no memory for a query"));
-    return handle(job, params, e);
 }
 
 void query_run(struct store *s, const struct query_request *request, struct query_answer *answer)
@@ -222,7 +186,7 @@ void query_run(struct store *s, const struct query_request *request, struct quer
     enum profd_status status = !job.arena ? profd_error_set(&error, PROFD_NO_MEMORY, "no memory for a query")
                                           : params_parse(request->target, &params, &error);
     if (!status) {
-        status = handle_bounded(&job, &params, &error);
+        status = handle(&job, &params, &error);
     }
     if (status == PROFD_NO_MEMORY && job.arena && arena_hit_limit(job.arena)) {
         status = profd_error_set(
@@ -241,8 +205,22 @@ void query_run(struct store *s, const struct query_request *request, struct quer
         buffer_done(&answer->body);
         buffer_init(&answer->body, LIMIT_REPORT_BYTES);
         render_problem(status, answer->http_status, error.sentence, &answer->body);
-    } else {
-        finish(&job);
+        return;
+    }
+
+    /* Codes what was made, gives it the tag of that coding, and keeps it. */
+    answer->negotiated = coded_suits(answer->content_type);
+    if (job.kept) {
+        return;
+    }
+    if (answer->http_status == 200 && (answer->negotiated || request->coded_only)) {
+        query_code_body(request->coding, request->coded_only, &answer->body, &answer->coding);
+    }
+    if (answer->http_status == 200 && answer->coding != CODING_IDENTITY) {
+        query_code_etag(answer->etag, answer->coding, answer->etag);
+    }
+    if (job.tag[0] != '\0' && job.answers) {
+        answers_put(job.answers, request, job.tag, answer);
     }
 }
 

@@ -29,29 +29,6 @@ static uint64_t cost(const struct report *r, double seconds)
     return seconds > 0 ? (uint64_t)floor(seconds * (r->in_seconds ? 1e9 : 1) + 0.5) : 0;
 }
 
-/* The event and its meaning. A name is of letters, digits and underscores. */
-static void add_event(struct buffer *out, const struct report *r)
-{
-    const char *meaning = strcmp(r->dimension, "wall") == 0 ? "elapsed time, waiting included," : "CPU time";
-    char name[32] = "ns";
-    for (size_t i = 0; !r->in_seconds && i + 1 < sizeof name && (i == 0 || r->dimension[i - 1] != '\0'); i++) {
-        char c = r->dimension[i];
-        bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (i > 0 && c >= '0' && c <= '9');
-        name[i] = (char)(plain || c == '\0' ? c : '_');
-        name[i + 1] = '\0';
-    }
-    if (r->in_seconds) {
-        buffer_add_format(out, "event: ns : %s in nanoseconds\n", meaning);
-    }
-    buffer_add_format(out, "events: %s\n", name);
-}
-
-static const char *build_name(const struct callgrind *c, uint32_t build)
-{
-    const char *name = build < c->report->build_count ? c->report->build_names[build] : "[outside]";
-    return name_make_safe(c->arena, name && name[0] != '\0' ? name : "[unknown]");
-}
-
 /* prefix: "" for the function a block is about, "c" for one that is called. Every function has a file of its own
  * number, since names alone would join functions of one name. A class of addresses has another one as a caller: readers
  * would find cycles through it. */
@@ -61,7 +38,8 @@ static void add_position(struct callgrind *c, const char *prefix, uint32_t posit
     const uint32_t number = position + (apart ? c->report->function_count : 0);
     buffer_add_format(c->out, "%sob=(%u)", prefix, f->build + 1);
     if (!c->build_named[f->build]) {
-        buffer_add_format(c->out, " %s", build_name(c, f->build));
+        const char *name = f->build < c->report->build_count ? c->report->build_names[f->build] : "[outside]";
+        buffer_add_format(c->out, " %s", name_make_safe(c->arena, name && name[0] != '\0' ? name : "[unknown]"));
         c->build_named[f->build] = true;
     }
     const char *file = apart                           ? "(calls out of it)"
@@ -87,13 +65,15 @@ static void add_cost(struct callgrind *c, const struct report_function *f, uint6
                       (unsigned long long)units);
 }
 
-/* Rounded so that the sum is the rounded self time. The rest, if it is 0 too, stands first: a reader finds there where
- * the function begins. */
-static void add_places(struct callgrind *c, uint32_t position)
+/* A function's own costs, and its calls. The costs at addresses are rounded so that their sum is the rounded self time.
+ * The rest stands first, also if it is 0: a reader finds there where the function begins. */
+static void add_function(struct callgrind *c, uint32_t position)
 {
     const struct report_function *f = &c->report->functions[position];
     const uint32_t begin = c->places.first[position], end = c->places.first[position + 1];
     double sum = 0;
+    buffer_add_char(c->out, '\n');
+    add_position(c, "", position, false);
     for (uint32_t i = begin; i < end; i++) {
         sum += c->places.list[i].seconds;
     }
@@ -109,14 +89,7 @@ static void add_places(struct callgrind *c, uint32_t position)
         said = left;
         sum = rest;
     }
-}
 
-static void add_function(struct callgrind *c, uint32_t position)
-{
-    const struct report_function *f = &c->report->functions[position];
-    buffer_add_char(c->out, '\n');
-    add_position(c, "", position, false);
-    add_places(c, position);
     if (report_kind_is_class(f->kind) && f->callee_count > 0) {
         add_position(c, "", position, true);
     }
@@ -175,7 +148,19 @@ enum profd_status callgrind_render(const struct render_input *in, struct arena *
                           "of functions\ndesc: Lines: the first of each function\n",
                           (unsigned long long)c.places.bin_bytes);
     }
-    add_event(out, r);
+    /* The name of an event is of letters, digits and underscores. */
+    char event[32] = "ns";
+    for (size_t i = 0; !r->in_seconds && i + 1 < sizeof event && (i == 0 || r->dimension[i - 1] != '\0'); i++) {
+        char x = r->dimension[i];
+        bool plain = (x >= 'a' && x <= 'z') || (x >= 'A' && x <= 'Z') || (i > 0 && x >= '0' && x <= '9');
+        event[i] = (char)(plain || x == '\0' ? x : '_');
+        event[i + 1] = '\0';
+    }
+    if (r->in_seconds) {
+        buffer_add_format(out, "event: ns : %s in nanoseconds\n",
+                          strcmp(r->dimension, "wall") == 0 ? "elapsed time, waiting included," : "CPU time");
+    }
+    buffer_add_format(out, "events: %s\n", event);
     buffer_add_format(out, "summary: %llu\n", (unsigned long long)total);
     for (uint32_t i = 0; i < r->function_count && !out->failed; i++) {
         if (r->functions[i].index != 0) {

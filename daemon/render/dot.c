@@ -12,7 +12,6 @@ struct dot {
     const struct report *report;
     const struct name_list *names;
     struct buffer *out;
-    const bool *shown;
     const char *unit; /* "s", or what else was sampled */
     const char *mark; /* "~" before calls that were sampled */
 };
@@ -84,43 +83,6 @@ static void add_node(const struct dot *d, uint32_t position)
                       10 + (unsigned)(10 * sqrt(weight)));
 }
 
-static void add_edge(const struct dot *d, uint32_t from, const struct report_arc *arc)
-{
-    double seconds = arc->self + arc->children, share = d->report->total > 0 ? seconds / d->report->total : 0;
-    buffer_add_format(d->out, "  f%u -> f%u [label=\"%s%llu\", penwidth=%.2f, tooltip=\"%.6g ", from, arc->other,
-                      d->mark, (unsigned long long)arc->calls, 1 + 6 * share, seconds);
-    add_quoted(d->out, d->unit);
-    buffer_add_format(d->out, "\"%s];\n", arc->calls == 0 ? ", style=dotted" : arc->inside ? ", style=dashed" : "");
-}
-
-/* If not all members of a cycle are shown, the picture says so: the percent is that of all members. */
-static void add_cycles(const struct dot *d)
-{
-    for (uint32_t i = 0; i < d->report->cycle_count && !d->out->failed; i++) {
-        const struct report_cycle *c = &d->report->cycles[i];
-        uint32_t shown = 0;
-        for (uint32_t m = 0; m < c->member_count; m++) {
-            shown += d->shown[c->members[m].other];
-        }
-        if (shown == 0) {
-            continue;
-        }
-        buffer_add_format(d->out, "  subgraph cluster_%u { label=\"cycle %u: ", c->number, c->number);
-        amount_add(d->out, c->percent, 0);
-        buffer_add_char(d->out, '%');
-        if (shown < c->member_count) {
-            buffer_add_format(d->out, ", %u of %u functions shown", shown, c->member_count);
-        }
-        buffer_add_text(d->out, "\"; style=\"rounded,dashed\"; ");
-        for (uint32_t m = 0; m < c->member_count; m++) {
-            if (d->shown[c->members[m].other]) {
-                buffer_add_format(d->out, "f%u; ", c->members[m].other);
-            }
-        }
-        buffer_add_text(d->out, "}\n");
-    }
-}
-
 enum profd_status dot_render(const struct render_input *in, struct arena *a, struct buffer *out, struct profd_error *e)
 {
     (void)e;
@@ -131,7 +93,7 @@ enum profd_status dot_render(const struct render_input *in, struct arena *a, str
     name_list_make(r, in->show.short_names, a, &names);
     selection_make_picture(in, a, &s, &shown);
     const char *unit = r->in_seconds ? "s" : name_make_safe(a, r->dimension);
-    struct dot d = {r, &names, out, shown, unit, (in->provenance->inexact & INEXACT_SAMPLED) != 0 ? "~" : ""};
+    struct dot d = {r, &names, out, unit, (in->provenance->inexact & INEXACT_SAMPLED) != 0 ? "~" : ""};
     buffer_add_text(out, "digraph \"");
     const char *title = name_make_safe(a, in->build_name ? in->build_name : "");
     add_quoted(out, title);
@@ -148,12 +110,46 @@ enum profd_status dot_render(const struct render_input *in, struct arena *a, str
             add_node(&d, s.entries[i]);
         }
     }
-    add_cycles(&d);
+
+    /* The percentage of a cycle is that of all members, so the picture says if some are not shown. */
+    for (uint32_t i = 0; i < r->cycle_count && !out->failed; i++) {
+        const struct report_cycle *c = &r->cycles[i];
+        uint32_t members = 0;
+        for (uint32_t m = 0; m < c->member_count; m++) {
+            members += shown[c->members[m].other];
+        }
+        if (members == 0) {
+            continue;
+        }
+        buffer_add_format(out, "  subgraph cluster_%u { label=\"cycle %u: ", c->number, c->number);
+        amount_add(out, c->percent, 0);
+        buffer_add_char(out, '%');
+        if (members < c->member_count) {
+            buffer_add_format(out, ", %u of %u functions shown", members, c->member_count);
+        }
+        buffer_add_text(out, "\"; style=\"rounded,dashed\"; ");
+        for (uint32_t m = 0; m < c->member_count; m++) {
+            if (shown[c->members[m].other]) {
+                buffer_add_format(out, "f%u; ", c->members[m].other);
+            }
+        }
+        buffer_add_text(out, "}\n");
+    }
+
     for (uint32_t i = 0; i < r->function_count && !out->failed; i++) {
         for (uint32_t k = 0; shown[i] && k < r->functions[i].callee_count; k++) {
-            if (shown[r->functions[i].callees[k].other]) {
-                add_edge(&d, i, &r->functions[i].callees[k]);
+            const struct report_arc *arc = &r->functions[i].callees[k];
+            const double seconds = arc->self + arc->children, share = r->total > 0 ? seconds / r->total : 0;
+            if (!shown[arc->other]) {
+                continue;
             }
+            buffer_add_format(out, "  f%u -> f%u [label=\"%s%llu\", penwidth=%.2f, tooltip=\"%.6g ", i, arc->other,
+                              d.mark, (unsigned long long)arc->calls, 1 + 6 * share, seconds);
+            add_quoted(out, d.unit);
+            buffer_add_format(out, "\"%s];\n",
+                              arc->calls == 0 ? ", style=dotted"
+                              : arc->inside   ? ", style=dashed"
+                                              : "");
         }
     }
     buffer_add_text(out, "}\n");

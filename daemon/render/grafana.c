@@ -1,6 +1,5 @@
 #include <inttypes.h>
 #include <math.h>
-#include <stdio.h>
 
 #include "render/render_internal.h"
 
@@ -33,44 +32,12 @@ static void add_level(struct buffer *out, uint32_t level, double value, double s
 
 #define UNDIVIDED_CALLERS 5u /* named callers of a cycle */
 
-/* Cycles that do not divide their time among their callers, and where they are listed instead. */
-static void add_undivided(struct buffer *out, const struct report *r, const struct stacks_flow *flow,
-                          const struct name_list *names)
-{
-    json_list(out, "undivided");
-    for (uint32_t i = 0; i < r->cycle_count && !out->failed; i++) {
-        const struct report_cycle *c = &r->cycles[i];
-        uint32_t entity = r->function_count + i, below = flow->dominator[entity], n = c->caller_count;
-        if (!flow->undivided[entity] || !(flow->total[entity] > 0)) {
-            continue;
-        }
-        json_begin(out, NULL);
-        json_add_count(out, "cycle", c->number);
-        json_add_number(out, "total_seconds", flow->total[entity]);
-        json_list(out, "callers");
-        for (uint32_t k = 0; k < n && k < UNDIVIDED_CALLERS; k++) {
-            json_add_item(out, names->text[c->callers[k].other]);
-        }
-        JSON_ADD(out, "]");
-        json_add_count(out, "callers_not_named", n > UNDIVIDED_CALLERS ? n - UNDIVIDED_CALLERS : 0);
-        char cycle[32];
-        snprintf(cycle, sizeof cycle, "cycle %" PRIu32,
-                 below == STACKS_ROOT || below < r->function_count ? 0 : r->cycles[below - r->function_count].number);
-        json_add_text(out, "below",
-                      below == STACKS_ROOT        ? NULL
-                      : below < r->function_count ? names->text[below]
-                                                  : cycle);
-        JSON_ADD(out, "}");
-    }
-    JSON_ADD(out, "]");
-}
-
 enum profd_status flamegraph_render(const struct render_input *in, struct arena *a, struct buffer *out,
                                     struct profd_error *e)
 {
     (void)e;
     struct name_list names;
-    struct stacks s;
+    struct stack_tree s;
     name_list_make(in->report, in->show.short_names, a, &names);
     stacks_make(in->report, a, &s);
     json_begin(out, NULL);
@@ -79,11 +46,35 @@ enum profd_status flamegraph_render(const struct render_input *in, struct arena 
     add_samples(out, in->report);
     json_add_text(out, "build_id", in->build_id);
     json_add_number(out, "not_followed", s.cut);
-    if (s.synthetic) {
-        add_undivided(out, in->report, s.flow, &names);
-    } else {
-        JSON_ADD(out, ",\"undivided\":[]");
+
+    /* Cycles that do not divide their time among their callers, and where they stand instead. */
+    const struct report *r = in->report;
+    json_list(out, "undivided");
+    for (uint32_t i = 0; s.synthetic && i < r->cycle_count && !out->failed; i++) {
+        const struct report_cycle *c = &r->cycles[i];
+        uint32_t entity = r->function_count + i, below = s.flow->dominator[entity], n = c->caller_count;
+        if (!s.flow->undivided[entity] || !(s.flow->total[entity] > 0)) {
+            continue;
+        }
+        json_begin(out, NULL);
+        json_add_count(out, "cycle", c->number);
+        json_add_number(out, "total_seconds", s.flow->total[entity]);
+        json_list(out, "callers");
+        for (uint32_t k = 0; k < n && k < UNDIVIDED_CALLERS; k++) {
+            json_add_item(out, names.text[c->callers[k].other]);
+        }
+        JSON_ADD(out, "]");
+        json_add_count(out, "callers_not_named", n > UNDIVIDED_CALLERS ? n - UNDIVIDED_CALLERS : 0);
+        if (below == STACKS_ROOT) {
+            json_add_text(out, "below", NULL);
+        } else if (below < r->function_count) {
+            json_add_text(out, "below", names.text[below]);
+        } else {
+            json_add_text(out, "below", arena_format(a, "cycle %" PRIu32, r->cycles[below - r->function_count].number));
+        }
+        JSON_ADD(out, "}");
     }
+    JSON_ADD(out, "]");
     json_list(out, "rows");
     add_level(out, 0, s.total, 0, s.synthetic ? "total (synthetic stacks)" : "total", NULL);
     for (uint32_t i = 0; i < s.count && !out->failed; i++) {
@@ -148,24 +139,6 @@ static void add_node(struct buffer *out, const struct report *r, const struct na
     JSON_ADD(out, "}");
 }
 
-static void add_edges(struct buffer *out, const struct report *r, uint32_t position, const bool *shown)
-{
-    const struct report_function *f = &r->functions[position];
-    for (uint32_t i = 0; i < f->callee_count && !out->failed; i++) {
-        const struct report_arc *arc = &f->callees[i];
-        if (!shown[arc->other] || arc->other == position) {
-            continue;
-        }
-        json_next(out);
-        buffer_add_format(out, "{\"id\":\"%u-%u\",\"source\":\"%u\",\"target\":\"%u\"", position, arc->other, position,
-                          arc->other);
-        add_panel_statistics(out, "mainstat", arc->calls, "secondarystat", arc->self + arc->children);
-        json_add_flag(out, "detail__inside_cycle", arc->inside);
-        add_range(out, r, arc->measured);
-        JSON_ADD(out, "}");
-    }
-}
-
 #define CYCLE_ROWS 8u /* callers, and callees, of a cycle that are listed */
 
 /* The heaviest callers or callees of a cycle, what the others have, and those listed that are no nodes yet into
@@ -194,21 +167,14 @@ static void add_cycle_rows(struct buffer *out, const char *key, const struct rep
     JSON_ADD(out, "}");
 }
 
-/* Least total time of the functions shown. */
-static double least_shown(const struct report *r, const bool *shown)
-{
-    double least = INFINITY;
-    for (uint32_t i = 0; i < r->function_count; i++) {
-        least = shown[i] ? fmin(least, r->functions[i].self + r->functions[i].children) : least;
-    }
-    return least;
-}
-
 /* The cycles of the nodes, and those that have more time than a node, each as a whole: its figures are the report's,
  * whatever the limit on nodes. */
 static void add_cycles(struct buffer *out, const struct report *r, const bool *shown, bool *context)
 {
-    double least = least_shown(r, shown);
+    double least = INFINITY; /* total time of a node */
+    for (uint32_t i = 0; i < r->function_count; i++) {
+        least = shown[i] ? fmin(least, r->functions[i].self + r->functions[i].children) : least;
+    }
     json_list(out, "cycles");
     for (uint32_t i = 0; i < r->cycle_count && !out->failed; i++) {
         const struct report_cycle *c = &r->cycles[i];
@@ -239,35 +205,46 @@ enum profd_status nodegraph_render(const struct render_input *in, struct arena *
                                    struct profd_error *e)
 {
     (void)e;
+    const struct report *r = in->report;
     struct selection s;
     struct name_list names;
-    bool *shown, *context = ARENA_ARRAY(a, (size_t)in->report->function_count + 1, bool);
-    name_list_make(in->report, in->show.short_names, a, &names);
+    bool *shown, *context = ARENA_ARRAY(a, (size_t)r->function_count + 1, bool);
+    name_list_make(r, in->show.short_names, a, &names);
     selection_make_picture(in, a, &s, &shown);
     JSON_ADD(out, "{\"nodes\":[");
     for (uint32_t i = 0; i < s.entry_count; i++) {
         if (!(s.entries[i] & REPORT_CYCLE)) {
-            add_node(out, in->report, &names, s.entries[i]);
+            add_node(out, r, &names, s.entries[i]);
         }
     }
     JSON_ADD(out, "],\"edges\":[");
-    for (uint32_t i = 0; i < in->report->function_count; i++) {
-        if (shown[i]) {
-            add_edges(out, in->report, i, shown);
+    for (uint32_t i = 0; i < r->function_count; i++) {
+        for (uint32_t k = 0; shown[i] && k < r->functions[i].callee_count && !out->failed; k++) {
+            const struct report_arc *arc = &r->functions[i].callees[k];
+            if (!shown[arc->other] || arc->other == i) {
+                continue;
+            }
+            json_next(out);
+            buffer_add_format(out, "{\"id\":\"%u-%u\",\"source\":\"%u\",\"target\":\"%u\"", i, arc->other, i,
+                              arc->other);
+            add_panel_statistics(out, "mainstat", arc->calls, "secondarystat", arc->self + arc->children);
+            json_add_flag(out, "detail__inside_cycle", arc->inside);
+            add_range(out, r, arc->measured);
+            JSON_ADD(out, "}");
         }
     }
     JSON_ADD(out, "]");
-    add_cycles(out, in->report, shown, context);
+    add_cycles(out, r, shown, context);
     json_list(out, "context");
-    for (uint32_t i = 0; i < in->report->function_count && !out->failed; i++) {
+    for (uint32_t i = 0; i < r->function_count && !out->failed; i++) {
         if (context[i] && !shown[i]) {
-            add_node(out, in->report, &names, i);
+            add_node(out, r, &names, i);
         }
     }
     JSON_ADD(out, "]");
     json_add_count(out, "not_shown", s.hidden);
-    add_samples(out, in->report);
-    json_add_stacks(out, in->report);
+    add_samples(out, r);
+    json_add_stacks(out, r);
     json_add_exact(out, in->provenance->inexact);
     json_add_exact_parts(out, in->provenance->inexact);
     JSON_ADD(out, "}\n");

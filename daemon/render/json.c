@@ -1,25 +1,24 @@
 /* format=json: schema/report.schema.json says what every field means. */
 #include <string.h>
 
-#include "proto/sum.h"
 #include "proto/message.h"
 #include "render/render_internal.h"
 
 #define NAMES_BYTES_MAX ((size_t)4 << 30)
 
-/* What a row says about the other end is made once a function: the functions themselves do not fit a cache. */
-static void make_other(const struct report *r, struct json_names *names, uint32_t position)
-{
-    const struct report_function *f = &r->functions[position];
-    struct buffer *out = &names->other;
-    JSON_ADD(out, "{");
-    json_add_count(out, "index", f->index);
-    JSON_ADD(out, ",\"name\":");
-    buffer_add(out, names->text.data + names->start[position], names->text.size - names->start[position]);
-    if (f->cycle != 0) {
-        json_add_count(out, "cycle", f->cycle);
-    }
-}
+/* Every name as a JSON string, encoded once because it occurs in many rows. A short name that differs follows as
+ * short_name. */
+struct json_names {
+    struct buffer text;
+    const size_t *start; /* function_count + 1 offsets into text */
+    struct buffer other; /* likewise the begin of a row about each function: {"index":…,"name":…,"cycle":… */
+    const size_t *other_start;
+    const uint32_t *build; /* of each function */
+    const double *calls;   /* of each, those by itself included */
+    bool calls_exact;      /* json_names_make: false. True: rows get the seconds of a call */
+    bool calls_sampled;    /* json_names_make: false. True: rows do not get the calls per call of the caller */
+    struct arena_deferred deferred;
+};
 
 static void names_free(void *names)
 {
@@ -27,76 +26,46 @@ static void names_free(void *names)
     buffer_done(&((struct json_names *)names)->other);
 }
 
-/* json_names_done frees. */
+/* names_free frees what is outside the arena; arena_undefer calls it. */
 static void json_names_make(const struct report *report, bool is_short, struct arena *a, struct json_names *names)
 {
     uint32_t n = report->function_count;
     size_t *start = ARENA_ARRAY(a, (size_t)n + 1, size_t), *other_start = ARENA_ARRAY(a, (size_t)n + 1, size_t);
     uint32_t *build = ARENA_ARRAY(a, (size_t)n + 1, uint32_t);
     double *calls = ARENA_ARRAY(a, (size_t)n + 1, double);
-    *names =
-        (struct json_names){.start = start, .other_start = other_start, .build = build, .calls = calls, .arena = a};
-    buffer_init(&names->text, NAMES_BYTES_MAX);
-    buffer_init(&names->other, NAMES_BYTES_MAX);
+    struct buffer *text = &names->text, *other = &names->other;
+    *names = (struct json_names){.start = start, .other_start = other_start, .build = build, .calls = calls};
+    buffer_init(text, NAMES_BYTES_MAX);
+    buffer_init(other, NAMES_BYTES_MAX);
     arena_defer(a, &names->deferred, names_free, names);
     const char *const *shorts = is_short ? name_short_functions(report, a) : NULL;
     for (uint32_t i = 0; i < n; i++) {
-        start[i] = names->text.size;
-        other_start[i] = names->other.size;
-        build[i] = report->functions[i].build;
-        calls[i] = report_all_calls(&report->functions[i]);
-        render_json_string(&names->text, report->functions[i].name);
-        if (shorts && shorts[i] != report->functions[i].name) {
-            json_add_text(&names->text, "short_name", shorts[i]);
+        const struct report_function *f = &report->functions[i];
+        start[i] = text->size;
+        other_start[i] = other->size;
+        build[i] = f->build;
+        calls[i] = report_all_calls(f);
+        render_json_string(text, f->name);
+        if (shorts && shorts[i] != f->name) {
+            json_add_text(text, "short_name", shorts[i]);
         }
-        make_other(report, names, i);
+        /* What rows say about the function is made once: the functions themselves do not fit a cache. */
+        JSON_ADD(other, "{");
+        json_add_count(other, "index", f->index);
+        JSON_ADD(other, ",\"name\":");
+        buffer_add(other, text->data + start[i], text->size - start[i]);
+        if (f->cycle != 0) {
+            json_add_count(other, "cycle", f->cycle);
+        }
     }
-    if (names->text.failed || names->other.failed) {
+    if (text->failed || other->failed) {
         arena_fail(a);
     }
-    start[n] = names->text.size;
-    other_start[n] = names->other.size;
+    start[n] = text->size;
+    other_start[n] = other->size;
 }
 
-static void json_names_done(struct json_names *names)
-{
-    arena_undefer(names->arena, &names->deferred);
-}
-
-const char *json_find_build(const struct report *report, uint32_t build)
-{
-    return build < report->build_count ? report->builds[build] : "";
-}
-
-void json_add_place(struct buffer *out, const struct report *report, const struct report_function *f)
-{
-    json_add_text(out, "raw_name", f->raw);
-    json_add_text(out, "build_id", json_find_build(report, f->build));
-    json_add_address(out, "address", f->address);
-}
-
-void json_add_identity(struct buffer *out, const struct report *report, const struct report_function *f)
-{
-    json_add_text(out, "name", f->name);
-    json_add_place(out, report, f);
-}
-
-/* index, name and cycle of the other end, and its build where that is not the entry's. */
-static void add_other(struct buffer *out, const struct report *r, const struct json_names *names, uint32_t other,
-                      uint32_t build)
-{
-    if (other == REPORT_SPONTANEOUS) {
-        JSON_ADD(out, "{\"index\":0,\"name\":\"<spontaneous>\"");
-        return;
-    }
-    size_t start = names->other_start[other];
-    buffer_add(out, names->other.data + start, names->other_start[other + 1] - start);
-    if (names->build[other] != build) {
-        json_add_text(out, "build_id", json_find_build(r, names->build[other]));
-    }
-}
-
-/* A list of rows; what kind they are of. */
+/* A list of arcs of one entry. */
 struct row_list {
     const char *key;
     const struct report_arc *arcs;
@@ -106,93 +75,57 @@ struct row_list {
 };
 #define CALLERS (-1.0)
 
-void json_add_measured(struct buffer *out, const struct report_measured *m)
+/* Lists of an entry: of each the heaviest `most` rows, 0: all, and what the others have. build: of the entry. */
+static void add_arc_lists(struct buffer *out, const struct report *r, const struct json_names *names,
+                          const struct row_list *lists, size_t count, uint32_t build, uint32_t most)
 {
-    if (!m) {
-        return;
-    }
-    json_add_number(out, "measured_self", m->self);
-    json_add_number(out, "measured_total", m->total);
-    json_add_number(out, "measured_low", m->low);
-    json_add_number(out, "measured_high", m->high);
-    json_add_count(out, "measured_samples", m->samples);
-    json_add_text(out, "measured_by", m->by_groups ? "groups" : "samples");
-    json_add_flag(out, "measured_differs", m->differs);
-}
-
-void json_add_stacks(struct buffer *out, const struct report *report)
-{
-    const struct report_stack_facts *s = report->stacks;
-    if (!s) {
-        return;
-    }
-    json_add_text(out, "time", report->time_measured ? "measured" : "calls");
-    json_begin(out, "stacks");
-    json_add_number(out, "coverage", s->coverage);
-    json_add_count(out, "count", s->ticks);
-    json_add_count(out, "inferred", s->inferred);
-    json_add_count(out, "cut", s->cut);
-    json_add_count(out, "folded", s->folded);
-    json_add_count(out, "incomplete", s->incomplete);
-    json_add_flag(out, "by_groups", s->by_groups);
-    json_add_count(out, "groups", s->groups);
-    json_add_number(out, "overdispersion", s->overdispersion);
-    JSON_ADD(out, "}");
-}
-
-static void add_arc_row(struct buffer *out, const struct report *r, const struct json_names *names,
-                        const struct row_list *list, const struct report_arc *arc, uint32_t build)
-{
-    const bool callers = list->caller_calls < 0 && arc->other != REPORT_SPONTANEOUS;
-    const double caller_calls = callers ? names->calls[arc->other] : list->caller_calls;
-    add_other(out, r, names, arc->other, build);
-    json_add_count(out, "calls", arc->calls);
-    json_add_count(out, "of_calls", arc->of_calls);
-    if (arc->calls > 0 && caller_calls > 0 && !names->calls_sampled) {
-        json_add_number(out, "calls_per_caller_call", (double)arc->calls / caller_calls);
-    }
-    json_add_number(out, "self_seconds", arc->self);
-    json_add_number(out, "children_seconds", arc->children);
-    json_add_measured(out, arc->measured);
-    if (arc->measured && !arc->inside && arc->calls > 0 && names->calls_exact) {
-        json_add_number(out, "measured_per_call", arc->measured->total / (double)arc->calls);
-    }
-    if (arc->inside) {
-        JSON_ADD(out, ",\"inside\":true");
-    }
-    if (list->is_static) {
-        JSON_ADD(out, ",\"static\":true");
-    }
-    if (arc->by_name) {
-        JSON_ADD(out, ",\"by_name\":true");
-    }
-    if (arc->jumped) {
-        JSON_ADD(out, ",\"jumped\":true");
-    }
-    JSON_ADD(out, "}");
-}
-
-/* The heaviest `most` rows of a list, 0: all, and what the others have. */
-static void add_arc_rows(struct buffer *out, const struct report *r, const struct json_names *names,
-                         const struct row_list *list, uint32_t build, uint32_t most)
-{
-    struct row_cut cut = row_cut_make(list->arcs, list->count, most, list->last_is_heaviest);
-    json_list(out, list->key);
-    for (uint32_t i = 0; i < cut.count && !out->failed; i++) {
-        json_next(out);
-        add_arc_row(out, r, names, list, &list->arcs[cut.first + i], build);
-    }
-    JSON_ADD(out, "]");
-    if (cut.left > 0) {
-        buffer_add_format(out, ",\"%s_left_out\":{\"rows\":%u", list->key, cut.left);
-        json_add_count(out, "calls", cut.calls);
-        json_add_number(out, "seconds", cut.seconds);
-        JSON_ADD(out, "}");
+    for (const struct row_list *list = lists; list < lists + count; list++) {
+        const struct row_cut cut = row_cut_make(list->arcs, list->count, most, list->last_is_heaviest);
+        json_list(out, list->key);
+        for (uint32_t i = 0; i < cut.count && !out->failed; i++) {
+            const struct report_arc *arc = &list->arcs[cut.first + i];
+            const uint32_t other = arc->other;
+            double caller_calls = list->caller_calls;
+            json_next(out);
+            if (other == REPORT_SPONTANEOUS) {
+                JSON_ADD(out, "{\"index\":0,\"name\":\"<spontaneous>\"");
+            } else {
+                const size_t start = names->other_start[other];
+                buffer_add(out, names->other.data + start, names->other_start[other + 1] - start);
+                if (names->build[other] != build) {
+                    json_add_text(out, "build_id", json_find_build(r, names->build[other]));
+                }
+                caller_calls = caller_calls < 0 ? names->calls[other] : caller_calls;
+            }
+            json_add_count(out, "calls", arc->calls);
+            json_add_count(out, "of_calls", arc->of_calls);
+            if (arc->calls > 0 && caller_calls > 0 && !names->calls_sampled) {
+                json_add_number(out, "calls_per_caller_call", (double)arc->calls / caller_calls);
+            }
+            json_add_number(out, "self_seconds", arc->self);
+            json_add_number(out, "children_seconds", arc->children);
+            json_add_measured(out, arc->measured);
+            if (arc->measured && !arc->inside && arc->calls > 0 && names->calls_exact) {
+                json_add_number(out, "measured_per_call", arc->measured->total / (double)arc->calls);
+            }
+            buffer_add_text(out, arc->inside ? ",\"inside\":true" : "");
+            buffer_add_text(out, list->is_static ? ",\"static\":true" : "");
+            buffer_add_text(out, arc->by_name ? ",\"by_name\":true" : "");
+            buffer_add_text(out, arc->jumped ? ",\"jumped\":true" : "");
+            JSON_ADD(out, "}");
+        }
+        JSON_ADD(out, "]");
+        if (cut.left > 0) {
+            buffer_add_format(out, ",\"%s_left_out\":{\"rows\":%u", list->key, cut.left);
+            json_add_count(out, "calls", cut.calls);
+            json_add_number(out, "seconds", cut.seconds);
+            JSON_ADD(out, "}");
+        }
     }
 }
 
-static void json_add_function(struct buffer *out, const struct report *report, const struct json_names *names,
-                              uint32_t position, uint32_t rows)
+static void add_function(struct buffer *out, const struct report *report, const struct json_names *names,
+                         uint32_t position, uint32_t rows)
 {
     static const char *const KINDS[] = {[REPORT_FUNCTION] = "function",
                                         [REPORT_PLT] = "plt",
@@ -237,14 +170,12 @@ static void json_add_function(struct buffer *out, const struct report *report, c
         {"static_callers", f->static_callers, f->static_caller_count, false, true, CALLERS},
         {"static_callees", f->static_callees, f->static_callee_count, false, true, report_all_calls(f)},
     };
-    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) {
-        add_arc_rows(out, report, names, &lists[i], f->build, rows);
-    }
+    add_arc_lists(out, report, names, lists, sizeof lists / sizeof *lists, f->build, rows);
     JSON_ADD(out, "}");
 }
 
-static void json_add_cycle(struct buffer *out, const struct report *report, const struct json_names *names,
-                           uint32_t position, uint32_t rows)
+static void add_cycle(struct buffer *out, const struct report *report, const struct json_names *names,
+                      uint32_t position, uint32_t rows)
 {
     const struct report_cycle *c = &report->cycles[position];
     json_begin(out, NULL);
@@ -263,9 +194,7 @@ static void json_add_cycle(struct buffer *out, const struct report *report, cons
         {"callees", c->callees, c->callee_count, false, false, (double)c->calls_outside},
     };
     json_add_count(out, "member_count", c->member_count);
-    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) {
-        add_arc_rows(out, report, names, &lists[i], build, rows);
-    }
+    add_arc_lists(out, report, names, lists, sizeof lists / sizeof *lists, build, rows);
     JSON_ADD(out, "}");
 }
 
@@ -304,172 +233,6 @@ static void add_collector(struct buffer *out, const struct render_input *in)
     json_add_flag(out, "wider_than_report", strcmp(in->scope, "program") != 0);
     json_add_flag(out, "saturated", c->saturated);
     JSON_ADD(out, "}");
-}
-
-/* Calls of all functions that call it, each once: its calls divided by them are the calls in each call of a caller. */
-static uint64_t count_caller_calls(const struct report *r, uint32_t position)
-{
-    const struct report_function *f = &r->functions[position];
-    uint64_t sum = 0;
-    bool saturated = false;
-    for (uint32_t i = 0; i < f->caller_count; i++) {
-        if (f->callers[i].other != position && f->callers[i].calls > 0) {
-            sum_add(&sum, r->functions[f->callers[i].other].calls, &saturated);
-            sum_add(&sum, r->functions[f->callers[i].other].self_calls, &saturated);
-        }
-    }
-    return sum;
-}
-
-/* The columns of the flat profile (view=flat). A column with a condition is there only if the report has such values.
- */
-struct column {
-    const char *key;
-    enum { NAME, SHORT_NAME, BUILD, ADDRESS, CALLER_CALLS, TOTAL, NUMBER, BOUND, MEASURED, DIFFERS, COUNT, SMALL } kind;
-    size_t at; /* of the member */
-    enum { ALWAYS, SHORTENED, ESTIMATED, WITH_STACKS } condition;
-};
-
-static const struct column COLUMNS[] = {
-#define F(member) offsetof(struct report_function, member)
-#define M(member) offsetof(struct report_measured, member)
-    {"index", SMALL, F(index), ALWAYS},
-    {"name", NAME, 0, ALWAYS},
-    {"build", BUILD, 0, ALWAYS},
-    {"address", ADDRESS, 0, ALWAYS},
-    {"short_name", SHORT_NAME, 0, SHORTENED},
-    {"self_seconds", NUMBER, F(self), ALWAYS},
-    {"children_seconds", NUMBER, F(children), ALWAYS},
-    {"total_seconds", TOTAL, 0, ALWAYS},
-    {"percent", NUMBER, F(percent), ALWAYS},
-    {"self_least", BOUND, F(self_least), ESTIMATED},
-    {"self_most", BOUND, F(self_most), ESTIMATED},
-    {"measured_self", MEASURED, M(self), WITH_STACKS},
-    {"measured_total", MEASURED, M(total), WITH_STACKS},
-    {"measured_low", MEASURED, M(low), WITH_STACKS},
-    {"measured_high", MEASURED, M(high), WITH_STACKS},
-    {"measured_samples", COUNT, 0, WITH_STACKS},
-    {"measured_differs", DIFFERS, 0, WITH_STACKS},
-    {"calls", COUNT, F(calls), ALWAYS},
-    {"self_calls", COUNT, F(self_calls), ALWAYS},
-    {"caller_calls", CALLER_CALLS, 0, ALWAYS},
-    {"cycle", SMALL, F(cycle), ALWAYS},
-#undef F
-#undef M
-};
-
-/* Counts beyond 2^53 are strings here: a column has one value for each row. */
-static void add_count(struct buffer *out, uint64_t value)
-{
-    const char *quote = value > UINT64_C(1) << 53 ? "\"" : "";
-    buffer_add_text(out, quote);
-    buffer_add_u64(out, value, 0);
-    buffer_add_text(out, quote);
-}
-
-/* The value of a column for a function; false: null. shorts: short names by position. */
-static bool add_value(struct buffer *out, const struct report *r, const char *const *shorts, const struct column *c,
-                      uint32_t position)
-{
-    const struct report_function *f = &r->functions[position];
-    const char *member = (const char *)f + c->at;
-    switch (c->kind) {
-    case NAME:
-        render_json_string(out, f->name);
-        break;
-    case SHORT_NAME:
-        if (shorts[position] == f->name) {
-            return false; /* the name is short already */
-        }
-        render_json_string(out, shorts[position]);
-        break;
-    case BUILD:
-        if (f->build >= r->build_count) {
-            return false;
-        }
-        buffer_add_u64(out, f->build, 0);
-        break;
-    case ADDRESS:
-        buffer_add_format(out, "\"0x%llx\"", (unsigned long long)f->address);
-        break;
-    case CALLER_CALLS:
-        add_count(out, count_caller_calls(r, position));
-        break;
-    case TOTAL:
-        buffer_add_shortest(out, f->self + f->children);
-        break;
-    case BOUND:
-        if (!f->self_estimated) {
-            return false;
-        }
-        buffer_add_shortest(out, *(const double *)(const void *)member);
-        break;
-    case NUMBER:
-        buffer_add_shortest(out, *(const double *)(const void *)member);
-        break;
-    case MEASURED:
-        buffer_add_shortest(out, *(const double *)(const void *)((const char *)f->measured + c->at));
-        break;
-    case DIFFERS:
-        buffer_add_text(out, f->measured->differs ? "true" : "false");
-        break;
-    case COUNT:
-        add_count(out, c->condition == WITH_STACKS ? f->measured->samples : *(const uint64_t *)(const void *)member);
-        break;
-    case SMALL:
-        buffer_add_u64(out, *(const uint32_t *)(const void *)member, 0);
-        break;
-    }
-    return true;
-}
-
-/* One object of equally long arrays: the functions of the selection. */
-static void add_columns(struct buffer *out, const struct render_input *in, const struct selection *s, struct arena *a)
-{
-    const struct report *r = in->report;
-    const char *const *shorts = in->show.short_names ? name_short_functions(r, a) : NULL;
-    const bool has[] = {[ALWAYS] = true, [SHORTENED] = shorts, [ESTIMATED] = r->estimated, [WITH_STACKS] = r->stacks};
-    json_begin(out, "columns");
-    for (size_t k = 0; k < sizeof COLUMNS / sizeof *COLUMNS; k++) {
-        if (!has[COLUMNS[k].condition]) {
-            continue;
-        }
-        json_list(out, COLUMNS[k].key);
-        for (uint32_t i = 0; i < s->entry_count && !out->failed; i++) {
-            if (s->entries[i] & REPORT_CYCLE) {
-                continue;
-            }
-            json_next(out);
-            if (!add_value(out, r, shorts, &COLUMNS[k], s->entries[i])) {
-                JSON_ADD(out, "null");
-            }
-        }
-        JSON_ADD(out, "]");
-    }
-    JSON_ADD(out, "}");
-}
-
-static void add_question(struct buffer *out, const struct render_input *in)
-{
-    static const char *const SORTS[] = {"index", "self", "total", "calls"};
-    static const char *const VIEWS[] = {"both", "flat", "graph", "not-called"};
-    json_begin(out, NULL);
-    json_add_text(out, "schema", "profd-report-1");
-    json_add_text(out, "build_id", in->build_id);
-    json_add_text(out, "build_name", in->build_name);
-    json_add_text(out, "scope", in->scope);
-    json_add_time(out, "since", in->since);
-    json_add_time(out, "until", in->until);
-    json_add_window(out, in->used_since, in->used_until);
-    json_add_text(out, "mode", "true");
-    json_add_flag(out, "static", in->report->static_arcs);
-    json_add_text(out, "sort", SORTS[in->show.sort]);
-    json_add_text(out, "view", VIEWS[in->show.view]);
-    json_add_count(out, "limit", in->show.limit);
-    json_add_count(out, "rows", in->show.rows);
-    json_add_text(out, "names", in->show.short_names ? "short" : "full");
-    json_add_text(out, "focus", in->show.focus);
-    json_add_text(out, "match", in->match);
 }
 
 static void add_numbers(struct buffer *out, const char *key, const uint32_t *numbers, size_t n)
@@ -516,6 +279,54 @@ static void add_provenance(struct buffer *out, const struct provenance *p)
     JSON_ADD(out, "}");
 }
 
+/* Functions and cycles in separate lists, each in the order of the entries; and the functions that were not called. */
+static void add_entries(struct buffer *out, const struct render_input *in, const struct selection *s, struct arena *a)
+{
+    const struct report *r = in->report;
+    struct json_names names;
+    uint32_t n = 0;
+    json_names_make(r, in->show.short_names, a, &names);
+    names.calls_exact = (in->provenance->inexact & INEXACT_CALLS) == 0;
+    names.calls_sampled = (in->provenance->inexact & INEXACT_SAMPLED) != 0;
+    json_list(out, "functions");
+    for (uint32_t i = 0; i < s->entry_count && !out->failed; i++) {
+        if (!(s->entries[i] & REPORT_CYCLE)) {
+            add_function(out, r, &names, s->entries[i], in->show.rows);
+        }
+    }
+    JSON_ADD(out, "]");
+    json_list(out, "cycles");
+    for (uint32_t i = 0; i < s->entry_count && !out->failed; i++) {
+        if (s->entries[i] & REPORT_CYCLE) {
+            add_cycle(out, r, &names, s->entries[i] & ~REPORT_CYCLE, in->show.rows);
+        }
+    }
+    JSON_ADD(out, "]");
+    arena_undefer(a, &names.deferred);
+
+    /* limit cuts this list; not_called_basis has the whole numbers. */
+    json_list(out, "not_called");
+    for (uint32_t i = 0; in->only == 0 && i < r->not_called_count && (in->show.limit == 0 || n < in->show.limit); i++) {
+        const struct report_function *f = &r->not_called[i];
+        if (in->show.focus && !render_has_focus(f, in->show.focus)) {
+            continue;
+        }
+        n++;
+        json_begin(out, NULL);
+        json_add_identity(out, r, f);
+        json_add_text(out, "file", f->file ? f->file : "");
+        JSON_ADD(out, "}");
+    }
+    JSON_ADD(out, "]");
+    json_begin(out, "not_called_basis");
+    json_add_text(out, "rule",
+                  "functions with machine code that calls a counter (mcount, __fentry__ or __cyg_profile_func_enter), "
+                  "less those with calls or samples in this report");
+    json_add_count(out, "counted_functions", r->counted_functions);
+    json_add_count(out, "not_called", r->not_called_count);
+    JSON_ADD(out, "}");
+}
+
 static void add_totals(struct buffer *out, const struct report *r)
 {
     uint32_t cycles = 0;
@@ -545,128 +356,75 @@ static void add_totals(struct buffer *out, const struct report *r)
     JSON_ADD(out, "}");
 }
 
-/* Without has_names from the caller: addresses instead of functions mean that names are missing. */
-static bool build_named(const struct render_input *in, uint32_t build)
+enum profd_status json_render(const struct render_input *in, struct arena *a, struct buffer *out, struct profd_error *e)
 {
+    (void)e;
+    static const char *const SORTS[] = {"index", "self", "total", "calls"};
+    static const char *const VIEWS[] = {"both", "flat", "graph", "not-called"};
     const struct report *r = in->report;
-    if (in->has_names) {
-        return in->has_names[build];
-    }
-    for (uint32_t i = 0; r->unnamed_builds > 0 && i < r->function_count; i++) {
-        const struct report_function *f = &r->functions[i];
-        if (f->build == build && (f->kind == REPORT_ADDRESS || f->kind == REPORT_UNKNOWN)) {
-            return false;
-        }
-    }
-    return true;
-}
+    struct selection s;
+    selection_make(in, a, &s);
+    json_begin(out, NULL);
+    json_add_text(out, "schema", "profd-report-1");
+    json_add_text(out, "build_id", in->build_id);
+    json_add_text(out, "build_name", in->build_name);
+    json_add_text(out, "scope", in->scope);
+    json_add_time(out, "since", in->since);
+    json_add_time(out, "until", in->until);
+    json_add_window(out, in->used_since, in->used_until);
+    json_add_text(out, "mode", "true");
+    json_add_flag(out, "static", r->static_arcs);
+    json_add_text(out, "sort", SORTS[in->show.sort]);
+    json_add_text(out, "view", VIEWS[in->show.view]);
+    json_add_count(out, "limit", in->show.limit);
+    json_add_count(out, "rows", in->show.rows);
+    json_add_text(out, "names", in->show.short_names ? "short" : "full");
+    json_add_text(out, "focus", in->show.focus);
+    json_add_text(out, "match", in->match);
+    add_provenance(out, in->provenance);
+    add_collector(out, in);
+    add_totals(out, r);
+    json_add_stacks(out, r);
 
-static void add_builds(struct buffer *out, const struct render_input *in)
-{
     json_list(out, "builds");
-    for (uint32_t i = 0; i < in->report->build_count; i++) {
-        const char *name = in->report->build_names[i];
+    for (uint32_t i = 0; i < r->build_count; i++) {
+        bool has_names = !in->has_names || in->has_names[i];
+        /* If the caller does not know, addresses instead of functions mean that names are missing. */
+        for (uint32_t k = 0; !in->has_names && r->unnamed_builds > 0 && has_names && k < r->function_count; k++) {
+            const struct report_function *f = &r->functions[k];
+            has_names = f->build != i || (f->kind != REPORT_ADDRESS && f->kind != REPORT_UNKNOWN);
+        }
         json_begin(out, NULL);
-        json_add_text(out, "build_id", in->report->builds[i]);
-        json_add_text(out, "name", name ? name : "");
-        json_add_flag(out, "has_names", build_named(in, i));
+        json_add_text(out, "build_id", r->builds[i]);
+        json_add_text(out, "name", r->build_names[i] ? r->build_names[i] : "");
+        json_add_flag(out, "has_names", has_names);
         if (in->disputed && in->disputed[i]) {
             json_add_text(out, "disputed", in->disputed[i]);
         }
         JSON_ADD(out, "}");
     }
     JSON_ADD(out, "]");
-}
 
-static void add_truncated(struct buffer *out, const struct render_input *in, const struct selection *s)
-{
-    if (s->hidden == 0) {
-        json_add_text(out, "truncated", NULL);
-        return;
+    if (in->show.view == RENDER_VIEW_FLAT) {
+        json_add_columns(out, in, &s, a);
+    } else {
+        add_entries(out, in, &s, a);
     }
-    bool narrowed = in->show.focus || in->only != 0;
-    bool limited = in->show.limit != 0 && s->function_count == in->show.limit;
-    json_begin(out, "truncated");
-    json_add_text(out, "reason",
-                  in->only != 0 ? "function"
-                  : !narrowed   ? "limit"
-                  : limited     ? "focus and limit"
-                                : "focus");
-    json_add_count(out, "functions", s->hidden);
-    json_add_number(out, "seconds", s->hidden_seconds);
-    JSON_ADD(out, "}");
-}
 
-/* The list is cut by limit; not_called_basis has the whole numbers. */
-static void add_not_called(struct buffer *out, const struct render_input *in)
-{
-    const struct report *r = in->report;
-    uint32_t n = 0;
-    json_list(out, "not_called");
-    for (uint32_t i = 0; in->only == 0 && i < r->not_called_count && (in->show.limit == 0 || n < in->show.limit); i++) {
-        const struct report_function *f = &r->not_called[i];
-        if (in->show.focus && !render_has_focus(f, in->show.focus)) {
-            continue;
-        }
-        n++;
-        json_begin(out, NULL);
-        json_add_identity(out, r, f);
-        json_add_text(out, "file", f->file ? f->file : "");
+    if (s.hidden == 0) {
+        json_add_text(out, "truncated", NULL);
+    } else {
+        const bool limited = in->show.limit != 0 && s.function_count == in->show.limit;
+        json_begin(out, "truncated");
+        json_add_text(out, "reason",
+                      in->only != 0     ? "function"
+                      : !in->show.focus ? "limit"
+                      : limited         ? "focus and limit"
+                                        : "focus");
+        json_add_count(out, "functions", s.hidden);
+        json_add_number(out, "seconds", s.hidden_seconds);
         JSON_ADD(out, "}");
     }
-    JSON_ADD(out, "]");
-    json_begin(out, "not_called_basis");
-    json_add_text(out, "rule",
-                  "functions with machine code that calls a counter (mcount, __fentry__ or __cyg_profile_func_enter), "
-                  "less those with calls or samples in this report");
-    json_add_count(out, "counted_functions", r->counted_functions);
-    json_add_count(out, "not_called", r->not_called_count);
-    JSON_ADD(out, "}");
-}
-
-/* Functions and cycles are in separate lists, each in the order of the entries. */
-static void add_entries(struct buffer *out, const struct render_input *in, const struct json_names *names,
-                        const struct selection *s)
-{
-    json_list(out, "functions");
-    for (uint32_t i = 0; i < s->entry_count && !out->failed; i++) {
-        if (!(s->entries[i] & REPORT_CYCLE)) {
-            json_add_function(out, in->report, names, s->entries[i], in->show.rows);
-        }
-    }
-    JSON_ADD(out, "]");
-    json_list(out, "cycles");
-    for (uint32_t i = 0; i < s->entry_count && !out->failed; i++) {
-        if (s->entries[i] & REPORT_CYCLE) {
-            json_add_cycle(out, in->report, names, s->entries[i] & ~REPORT_CYCLE, in->show.rows);
-        }
-    }
-    JSON_ADD(out, "]");
-    add_not_called(out, in);
-}
-
-enum profd_status json_render(const struct render_input *in, struct arena *a, struct buffer *out, struct profd_error *e)
-{
-    (void)e;
-    struct selection s;
-    selection_make(in, a, &s);
-    add_question(out, in);
-    add_provenance(out, in->provenance);
-    add_collector(out, in);
-    add_totals(out, in->report);
-    json_add_stacks(out, in->report);
-    add_builds(out, in);
-    if (in->show.view == RENDER_VIEW_FLAT) {
-        add_columns(out, in, &s, a);
-    } else {
-        struct json_names names;
-        json_names_make(in->report, in->show.short_names, a, &names);
-        names.calls_exact = (in->provenance->inexact & INEXACT_CALLS) == 0;
-        names.calls_sampled = (in->provenance->inexact & INEXACT_SAMPLED) != 0;
-        add_entries(out, in, &names, &s);
-        json_names_done(&names);
-    }
-    add_truncated(out, in, &s);
     JSON_ADD(out, "}\n");
     return PROFD_OK;
 }

@@ -12,12 +12,15 @@
 #include "proto/message.h"
 #include "render/render_internal.h"
 
-/* Begins the list "rows", in which each row stands on a line of its own. */
+#define INSTANCE_SIZE 16
+
+/* Begins the list "rows". */
 static void begin_rows(struct buffer *out)
 {
     JSON_ADD(out, "{\"rows\":[");
 }
 
+/* Begins a row on a line of its own. */
 static void begin_row(struct buffer *out)
 {
     json_next(out);
@@ -42,30 +45,40 @@ static void add_basis(struct buffer *out, const struct render_input *in)
     JSON_ADD(out, "}\n");
 }
 
+static void add_series_times(struct buffer *out, const char *key, const void *row)
+{
+    const struct series_row *r = row;
+    (void)key;
+    json_add_times(out, r->self, r->children);
+    if (r->has_stacks) {
+        json_add_text(out, "time_shown", r->time_measured ? "measured" : "calls");
+    }
+    json_add_measured(out, r->is_measured ? &r->measured : NULL);
+}
+
+static void add_in_cycle(struct buffer *out, const char *key, const void *row)
+{
+    json_add_flag(out, key, ((const struct series_row *)row)->cycle != 0);
+}
+
 void render_series(const struct render_series *s, struct buffer *out)
 {
 #define F(key, member) JSON_FIELD(struct series_row, key, member)
-    static const struct json_field BEHIND[] = {F("seconds", seconds), F("uploads", uploads),
-                                               F("processes_started", processes)};
+#define AS(key, member, as) JSON_AS(struct series_row, key, member, as)
+    static const struct json_field ROW[] = {AS("width", width, JSON_SECONDS),
+                                            F("time", time),
+                                            JSON_WITH("", add_series_times),
+                                            F("calls", calls),
+                                            F("self_calls", self_calls),
+                                            JSON_WITH("in_cycle", add_in_cycle),
+                                            F("seconds", seconds),
+                                            F("uploads", uploads),
+                                            F("processes_started", processes),
+                                            AS("", inexact, JSON_EXACT)};
 #undef F
+#undef AS
     begin_rows(out);
-    for (size_t i = 0; i < s->row_count; i++) {
-        const struct series_row *row = &s->rows[i];
-        begin_row(out);
-        json_add_seconds(out, "width", row->width);
-        json_add_time(out, "time", row->time);
-        json_add_times(out, row->self, row->children);
-        if (row->has_stacks) {
-            json_add_text(out, "time_shown", row->time_measured ? "measured" : "calls");
-        }
-        json_add_measured(out, row->is_measured ? &row->measured : NULL);
-        json_add_count(out, "calls", row->calls);
-        json_add_count(out, "self_calls", row->self_calls);
-        json_add_flag(out, "in_cycle", row->cycle != 0);
-        json_add_fields(out, BEHIND, JSON_COUNT_OF(BEHIND), row);
-        json_add_exact(out, row->inexact);
-        JSON_ADD(out, "}");
-    }
+    json_add_rows(out, true, ROW, JSON_COUNT_OF(ROW), s->rows, s->row_count, sizeof *s->rows);
     JSON_ADD(out, "]");
     json_add_text(out, "next", NULL);
     json_add_text(out, "build_id", s->build_id);
@@ -119,18 +132,6 @@ void render_groups(const struct render_groups *g, struct buffer *out)
     JSON_ADD(out, "}\n");
 }
 
-/* Short names of the rows; a row has no symbol, so that :: and < tell a name of C++. */
-static const char **make_short(const struct render_joined *j)
-{
-    const char **whole = ARENA_ARRAY(j->arena, j->row_count + 1, const char *);
-    bool *cplusplus = ARENA_ARRAY(j->arena, j->row_count + 1, bool);
-    for (size_t i = 0; i < j->row_count; i++) {
-        whole[i] = j->rows[i].name;
-        cplusplus[i] = strstr(whole[i], "::") || strchr(whole[i], '<');
-    }
-    return name_short_list(whole, cplusplus, (uint32_t)j->row_count, j->arena);
-}
-
 void render_joined(const struct render_joined *j, struct buffer *out)
 {
 #define F(key, member) JSON_FIELD(struct joined_row, key, member)
@@ -150,7 +151,17 @@ void render_joined(const struct render_joined *j, struct buffer *out)
                                                    F("other_seconds", other_seconds),
                                                    F("programs", programs_left)};
 #undef F
-    const char *const *shorts = j->short_names ? make_short(j) : NULL;
+    const char *const *shorts = NULL;
+    if (j->short_names) {
+        const char **whole = ARENA_ARRAY(j->arena, j->row_count + 1, const char *);
+        bool *cplusplus = ARENA_ARRAY(j->arena, j->row_count + 1, bool);
+        for (size_t i = 0; i < j->row_count; i++) {
+            whole[i] = j->rows[i].name;
+            /* A row has no symbol, so that :: and < tell a name of C++. */
+            cplusplus[i] = strstr(whole[i], "::") || strchr(whole[i], '<');
+        }
+        shorts = name_short_list(whole, cplusplus, (uint32_t)j->row_count, j->arena);
+    }
     begin_rows(out);
     for (size_t i = 0; i < j->row_count; i++) {
         const struct joined_row *row = &j->rows[i];
@@ -180,60 +191,6 @@ void render_joined(const struct render_joined *j, struct buffer *out)
     JSON_ADD(out, "}");
     json_add_window(out, j->since, j->until);
     JSON_ADD(out, "}\n");
-}
-
-#define INSTANCE_SIZE 16
-
-static void add_instance(struct buffer *out, const char *key, const uint8_t *instance)
-{
-    char digits[2 * INSTANCE_SIZE + 1];
-    if (instance) {
-        hex_put(digits, instance, INSTANCE_SIZE);
-    }
-    json_add_text(out, key, instance ? digits : NULL);
-}
-
-void render_processes(const struct process_row *rows, size_t n, const char *next, struct buffer *out)
-{
-#define F(key, member) JSON_FIELD(struct process_row, key, member)
-    static const struct json_field WHO[] = {F("pid", pid), F("pid_inside", pid_inside), F("uid", uid),
-                                            F("build_id", build_id), F("name", name)};
-    static const struct json_field STATE[] = {F("state", state),
-                                              F("mode", mode),
-                                              F("rate", rate),
-                                              F("rate_asked", rate_asked),
-                                              F("calls", calls),
-                                              F("ticks", ticks),
-                                              F("calls_per_second", calls_per_second)};
-    static const struct json_field EXACTNESS[] = {
-        F("exact", exact), F("calls_exact", calls_exact), F("ticks_exact", ticks_exact),
-        F("why", why),     F("memory_bytes", bytes),      F("harvested", harvested)};
-#undef F
-    begin_rows(out);
-    for (size_t i = 0; i < n; i++) {
-        const struct process_row *row = &rows[i];
-        json_begin(out, NULL);
-        add_instance(out, "instance", row->instance);
-        add_instance(out, "parent", row->parent);
-        json_add_fields(out, WHO, JSON_COUNT_OF(WHO), row);
-        json_begin(out, "labels");
-        for (size_t k = 0; k < row->label_count; k++) {
-            json_next(out);
-            render_json_string(out, row->labels[k].name);
-            JSON_ADD(out, ":");
-            render_json_string(out, row->labels[k].value);
-        }
-        JSON_ADD(out, "}");
-        json_add_time(out, "started", row->started);
-        json_add_seconds(out, "age_seconds", row->now > row->started && row->started > 0 ? row->now - row->started : 0);
-        json_add_fields(out, STATE, JSON_COUNT_OF(STATE), row);
-        json_add_number(out, "cpu_seconds", (double)row->cpu_ns / 1e9);
-        json_add_known(out, "overhead", row->overhead, row->overhead >= 0);
-        json_add_known(out, "overhead_below", row->overhead_below, row->overhead_below > 0);
-        json_add_fields(out, EXACTNESS, JSON_COUNT_OF(EXACTNESS), row);
-        JSON_ADD(out, "}");
-    }
-    json_add_end(out, next);
 }
 
 void render_loads(const struct render_loads *l, struct buffer *out)
@@ -269,87 +226,167 @@ void render_loads(const struct render_loads *l, struct buffer *out)
     JSON_ADD(out, "}\n");
 }
 
-void render_hosts(const struct fleet_row *rows, size_t n, int64_t now, const char *next, struct buffer *out)
+static void add_instance(struct buffer *out, const char *key, const void *row)
 {
-#define F(key, member) JSON_FIELD(struct fleet_row, key, member)
-    static const struct json_field FIELDS[] = {
-        F("name", name),       F("identity", identity), F("tenant", tenant),  F("machine_id", machine),
-        F("version", version), F("first_seen", first),  F("last_seen", last), F("last_upload", delivered)};
-#undef F
-    begin_rows(out);
-    for (size_t i = 0; i < n; i++) {
-        begin_row(out);
-        json_add_fields(out, FIELDS, JSON_COUNT_OF(FIELDS), &rows[i]);
-        json_add_seconds(out, "lag_seconds", now > rows[i].last ? now - rows[i].last : 0);
-        json_add_time(out, "restored", rows[i].restored);
-        json_add_time(out, "two_machines_seen", rows[i].two_machines);
-        JSON_ADD(out, "}");
+    const struct process_row *r = row;
+    const uint8_t *instance = strcmp(key, "parent") == 0 ? r->parent : r->instance;
+    char digits[2 * INSTANCE_SIZE + 1];
+    if (instance) {
+        hex_put(digits, instance, INSTANCE_SIZE);
     }
-    json_add_end(out, next);
+    json_add_text(out, key, instance ? digits : NULL);
 }
 
-void render_versions(const struct version_row *rows, size_t n, const char *next, struct buffer *out)
+static void add_labels(struct buffer *out, const char *key, const void *row)
 {
-#define F(key, member) JSON_FIELD(struct version_row, key, member)
-    static const struct json_field BEHIND[] = {F("build_id", build_id), F("first", first), F("last", last),
-                                               F("uploads", uploads)};
-#undef F
-    begin_rows(out);
-    for (size_t i = 0; i < n; i++) {
-        begin_row(out);
-        json_add_text(out, "program", rows[i].program);
-        json_add_text(out, "version", rows[i].version[0] ? rows[i].version : NULL);
-        json_add_fields(out, BEHIND, JSON_COUNT_OF(BEHIND), &rows[i]);
-        JSON_ADD(out, "}");
+    const struct process_row *r = row;
+    json_begin(out, key);
+    for (size_t i = 0; i < r->label_count; i++) {
+        json_next(out);
+        render_json_string(out, r->labels[i].name);
+        JSON_ADD(out, ":");
+        render_json_string(out, r->labels[i].value);
     }
-    json_add_end(out, next);
+    JSON_ADD(out, "}");
 }
 
-static void add_build(struct buffer *out, const struct build_row *row)
+static void add_age(struct buffer *out, const char *key, const void *row)
 {
+    const struct process_row *r = row;
+    json_add_seconds(out, key, r->now > r->started && r->started > 0 ? r->now - r->started : 0);
+}
+
+static void add_note(struct buffer *out, const char *key, const void *row)
+{
+    const char *note = ((const struct build_row *)row)->note;
+    json_add_text(out, key, note ? note : "");
+}
+
+static void add_function_times(struct buffer *out, const char *key, const void *row)
+{
+    const struct function_row *r = row;
+    (void)key;
+    json_add_times(out, r->self, r->children);
+}
+
 #define F(key, member) JSON_FIELD(struct build_row, key, member)
-    static const struct json_field FIELDS[] = {
-        F("name", name),           F("is_program", is_program), F("first_seen", first_seen),
-        F("last_seen", last_seen), F("uploads", uploads),       F("processes_started", processes)};
+#define AS(key, member, as) JSON_AS(struct build_row, key, member, as)
+static const struct json_field BUILD[] = {AS("build_id", build_id.text, JSON_CHARS),
+                                          F("name", name),
+                                          F("is_program", is_program),
+                                          F("first_seen", first_seen),
+                                          F("last_seen", last_seen),
+                                          F("uploads", uploads),
+                                          F("processes_started", processes),
+                                          AS("seconds", nanoseconds, JSON_NANOSECONDS),
+                                          F("calls", calls),
+                                          AS("", inexact, JSON_EXACT),
+                                          F("symbols", has_names),
+                                          JSON_WITH("note", add_note)};
 #undef F
-    json_begin(out, NULL);
-    json_add_text(out, "build_id", row->build_id.text);
-    json_add_fields(out, FIELDS, JSON_COUNT_OF(FIELDS), row);
-    json_add_number(out, "seconds", (double)row->nanoseconds / 1e9);
-    json_add_count(out, "calls", row->calls);
-    json_add_exact(out, row->inexact);
-    json_add_flag(out, "symbols", row->has_names);
-    json_add_text(out, "note", row->note ? row->note : "");
-}
+#undef AS
+#define F(key, member) JSON_FIELD(struct label_name_row, key, member)
+static const struct json_field LABEL_NAME[] = {F("name", name), F("values", values), F("uploads", uploads)};
+#undef F
+/* A build shows the whole row, a list of values no name. */
+#define F(key, member) JSON_FIELD(struct label_row, key, member)
+static const struct json_field LABEL[] = {F("name", name), F("value", value), F("uploads", uploads)};
+#undef F
+#define F(key, member) JSON_FIELD(struct version_row, key, member)
+static const struct json_field VERSION[] = {
+    F("program", program),   JSON_AS(struct version_row, "version", version, JSON_NAMED),
+    F("build_id", build_id), F("first", first),
+    F("last", last),         F("uploads", uploads)};
+#undef F
+#define F(key, member) JSON_FIELD(struct fleet_row, key, member)
+static const struct json_field HOST[] = {F("name", name),
+                                         F("identity", identity),
+                                         F("tenant", tenant),
+                                         F("machine_id", machine),
+                                         F("version", version),
+                                         F("first_seen", first),
+                                         F("last_seen", last),
+                                         F("last_upload", delivered),
+                                         JSON_AS(struct fleet_row, "lag_seconds", lag, JSON_SECONDS),
+                                         F("restored", restored),
+                                         F("two_machines_seen", two_machines)};
+#undef F
+#define F(key, member) JSON_FIELD(struct process_row, key, member)
+#define AS(key, member, as) JSON_AS(struct process_row, key, member, as)
+static const struct json_field PROCESS[] = {JSON_WITH("instance", add_instance),
+                                            JSON_WITH("parent", add_instance),
+                                            F("pid", pid),
+                                            F("pid_inside", pid_inside),
+                                            F("uid", uid),
+                                            F("build_id", build_id),
+                                            F("name", name),
+                                            JSON_WITH("labels", add_labels),
+                                            F("started", started),
+                                            JSON_WITH("age_seconds", add_age),
+                                            F("state", state),
+                                            F("mode", mode),
+                                            F("rate", rate),
+                                            F("rate_asked", rate_asked),
+                                            F("calls", calls),
+                                            F("ticks", ticks),
+                                            F("calls_per_second", calls_per_second),
+                                            AS("cpu_seconds", cpu_ns, JSON_NANOSECONDS),
+                                            AS("overhead", overhead, JSON_KNOWN),
+                                            AS("overhead_below", overhead_below, JSON_POSITIVE),
+                                            F("exact", exact),
+                                            F("calls_exact", calls_exact),
+                                            F("ticks_exact", ticks_exact),
+                                            F("why", why),
+                                            F("memory_bytes", bytes),
+                                            F("harvested", harvested)};
+#undef F
+#undef AS
+#define F(key, member) JSON_FIELD(struct function_row, key, member)
+static const struct json_field FUNCTION[] = {F("name", name),
+                                             F("raw_name", raw),
+                                             F("build_id", build_id),
+                                             JSON_AS(struct function_row, "address", address, JSON_ADDRESS),
+                                             F("index", index),
+                                             JSON_WITH("", add_function_times),
+                                             F("percent", percent),
+                                             F("calls", calls),
+                                             F("self_calls", self_calls),
+                                             F("cycle", cycle)};
+#undef F
 
-void render_builds(const struct build_row *rows, size_t n, const char *next, struct buffer *out)
+void render_list(enum render_list list, const void *rows, size_t n, const char *next, struct buffer *out)
 {
+    static const struct {
+        const struct json_field *fields;
+        size_t count, size;
+        bool lines;
+    } LISTS[] = {[RENDER_BUILDS] = {BUILD, JSON_COUNT_OF(BUILD), sizeof(struct build_row), false},
+                 [RENDER_LABELS] = {LABEL_NAME, JSON_COUNT_OF(LABEL_NAME), sizeof(struct label_name_row), false},
+                 [RENDER_VALUES] = {LABEL + 1, JSON_COUNT_OF(LABEL) - 1, sizeof(struct label_row), false},
+                 [RENDER_VERSIONS] = {VERSION, JSON_COUNT_OF(VERSION), sizeof(struct version_row), true},
+                 [RENDER_HOSTS] = {HOST, JSON_COUNT_OF(HOST), sizeof(struct fleet_row), true},
+                 [RENDER_PROCESSES] = {PROCESS, JSON_COUNT_OF(PROCESS), sizeof(struct process_row), false},
+                 [RENDER_FUNCTIONS] = {FUNCTION, JSON_COUNT_OF(FUNCTION), sizeof(struct function_row), false}};
     begin_rows(out);
-    for (size_t i = 0; i < n; i++) {
-        add_build(out, &rows[i]);
-        JSON_ADD(out, "}");
-    }
-    json_add_end(out, next);
+    json_add_rows(out, LISTS[list].lines, LISTS[list].fields, LISTS[list].count, rows, n, LISTS[list].size);
+    JSON_ADD(out, "]");
+    json_add_text(out, "next", next);
+    JSON_ADD(out, "}\n");
 }
 
 void render_build(const struct build_row *row, const struct label_row *labels, size_t label_count,
                   const char *const *companion_ids, const char *const *companion_names, size_t companion_count,
                   uint32_t variants, struct buffer *out)
 {
-    add_build(out, row);
+    json_begin(out, NULL);
+    json_add_fields(out, BUILD, JSON_COUNT_OF(BUILD), row);
     if (variants == 0) {
         json_add_text(out, "variants", NULL);
     } else {
         json_add_count(out, "variants", variants);
     }
     json_list(out, "labels");
-    for (size_t i = 0; i < label_count; i++) {
-        json_begin(out, NULL);
-        json_add_text(out, "name", labels[i].name);
-        json_add_text(out, "value", labels[i].value);
-        json_add_count(out, "uploads", labels[i].uploads);
-        JSON_ADD(out, "}");
-    }
+    json_add_rows(out, false, LABEL, JSON_COUNT_OF(LABEL), labels, label_count, sizeof *labels);
     JSON_ADD(out, "]");
     json_list(out, "companions");
     for (size_t i = 0; i < companion_count; i++) {
@@ -359,56 +396,6 @@ void render_build(const struct build_row *row, const struct label_row *labels, s
         JSON_ADD(out, "}");
     }
     JSON_ADD(out, "]}\n");
-}
-
-void render_labels(const struct label_row *rows, size_t n, const char *next, struct buffer *out)
-{
-    begin_rows(out);
-    for (size_t i = 0; i < n;) {
-        uint64_t uploads = 0, values = 0;
-        size_t first = i;
-        for (; i < n && strcmp(rows[i].name, rows[first].name) == 0; i++) {
-            values++;
-            uploads = uploads > UINT64_MAX - rows[i].uploads ? UINT64_MAX : uploads + rows[i].uploads;
-        }
-        json_begin(out, NULL);
-        json_add_text(out, "name", rows[first].name);
-        json_add_count(out, "values", values);
-        json_add_count(out, "uploads", uploads);
-        JSON_ADD(out, "}");
-    }
-    json_add_end(out, next);
-}
-
-void render_values(const struct label_row *rows, size_t n, const char *next, struct buffer *out)
-{
-    begin_rows(out);
-    for (size_t i = 0; i < n; i++) {
-        json_begin(out, NULL);
-        json_add_text(out, "value", rows[i].value);
-        json_add_count(out, "uploads", rows[i].uploads);
-        JSON_ADD(out, "}");
-    }
-    json_add_end(out, next);
-}
-
-void render_functions(const struct report *report, const uint32_t *positions, size_t n, const char *next,
-                      struct buffer *out)
-{
-    begin_rows(out);
-    for (size_t i = 0; i < n; i++) {
-        const struct report_function *f = &report->functions[positions[i]];
-        json_begin(out, NULL);
-        json_add_identity(out, report, f);
-        json_add_count(out, "index", f->index);
-        json_add_times(out, f->self, f->children);
-        json_add_number(out, "percent", f->percent);
-        json_add_count(out, "calls", f->calls);
-        json_add_count(out, "self_calls", f->self_calls);
-        json_add_count(out, "cycle", f->cycle);
-        JSON_ADD(out, "}");
-    }
-    json_add_end(out, next);
 }
 
 static int compare_file(const void *key, const void *member)
@@ -443,43 +430,17 @@ static void add_files(struct buffer *out, const struct render_addresses *what)
     }
 }
 
-static void add_instructions(struct buffer *out, const struct render_addresses *what)
-{
-    for (uint32_t k = 0; k < what->instruction_count; k++) {
-        const struct object_instruction *i = &what->instructions[k];
-        const char *written = what->object->instruction_texts + i->text;
-        char text[LIMIT_INSTRUCTION_TEXT + 32];
-        if (i->targeted) {
-            (void)snprintf(text, sizeof text, "%s0x%" PRIx64, written, i->target);
-        }
-        begin_row(out);
-        json_add_text(out, "text", i->targeted ? text : written);
-        json_add_address(out, "address", i->address);
-        json_add_count(out, "bytes", i->size);
-        if (i->targeted) {
-            json_add_address(out, "target", i->target);
-        }
-        if (what->target_names[k]) {
-            json_add_text(out, "target_name", what->target_names[k]);
-        }
-        JSON_ADD(out, "}");
-    }
-}
-
 void render_addresses(const struct render_input *in, const struct render_addresses *what, struct buffer *out)
 {
+#define F(key, member) JSON_FIELD(struct address_ticks, key, member)
+    static const struct json_field TICKS[] = {F("bytes", bytes),
+                                              JSON_AS(struct address_ticks, "address", address, JSON_ADDRESS),
+                                              F("ticks", ticks), F("seconds", seconds), F("shared", shared)};
+#undef F
     const struct report *r = in->report;
     const struct report_function *f = what->function;
     begin_rows(out);
-    for (uint32_t i = 0; i < what->tick_count; i++) {
-        begin_row(out);
-        json_add_count(out, "bytes", what->ticks[i].bytes);
-        json_add_address(out, "address", what->ticks[i].address);
-        json_add_count(out, "ticks", what->ticks[i].ticks);
-        json_add_number(out, "seconds", what->ticks[i].seconds);
-        json_add_flag(out, "shared", what->ticks[i].shared);
-        JSON_ADD(out, "}");
-    }
+    json_add_rows(out, true, TICKS, JSON_COUNT_OF(TICKS), what->ticks, what->tick_count, sizeof *what->ticks);
     JSON_ADD(out, "]");
     json_list(out, "calls");
     for (uint32_t i = 0; i < what->call_count; i++) {
@@ -511,7 +472,25 @@ void render_addresses(const struct render_input *in, const struct render_address
     add_files(out, what);
     JSON_ADD(out, "]");
     json_list(out, "instructions");
-    add_instructions(out, what);
+    for (uint32_t k = 0; k < what->instruction_count; k++) {
+        const struct object_instruction *i = &what->instructions[k];
+        const char *written = what->object->instruction_texts + i->text;
+        char text[LIMIT_INSTRUCTION_TEXT + 32];
+        if (i->targeted) {
+            (void)snprintf(text, sizeof text, "%s0x%" PRIx64, written, i->target);
+        }
+        begin_row(out);
+        json_add_text(out, "text", i->targeted ? text : written);
+        json_add_address(out, "address", i->address);
+        json_add_count(out, "bytes", i->size);
+        if (i->targeted) {
+            json_add_address(out, "target", i->target);
+        }
+        if (what->target_names[k]) {
+            json_add_text(out, "target_name", what->target_names[k]);
+        }
+        JSON_ADD(out, "}");
+    }
     JSON_ADD(out, "]");
     json_begin(out, "function");
     json_add_text(out, "name", f->name);
@@ -755,25 +734,6 @@ static void add_estimate(struct buffer *out, const struct diff_estimate *x, bool
     json_add_known(out, "p", x->p, known && x->error > 0);
 }
 
-/* Which sides have inlined copies, of which no call is counted: it matters where numbers of calls changed, and on the
- * side that lacks a function. */
-static void add_inlined(struct buffer *out, const struct render_diff *in, enum diff_metric metric,
-                        const struct diff_item *x)
-{
-    static const char *const NAMES[] = {"inlined_a", "inlined_b"};
-    const struct diff *d = in->diff;
-    const bool calls = metric >= DIFF_TIME && x->verdict <= DIFF_ONLY_B && x->row < d->match.row_count;
-    for (uint32_t s = 0; s < 2; s++) {
-        if (calls) {
-            json_add_flag(out, NAMES[s], diff_match_has_inlined(&d->match, d->sides, in->request->programs, x->row, s));
-        } else if (x->row < d->match.row_count && d->match.rows[x->row].count[s] == 0) {
-            json_add_flag(out, NAMES[s], d->match.rows[x->row].inlined);
-        } else {
-            json_add_text(out, NAMES[s], NULL);
-        }
-    }
-}
-
 /* True if a side has what the row speaks of. */
 static bool is_there(const struct diff *d, const struct diff_item *x, uint32_t s)
 {
@@ -789,6 +749,7 @@ static bool is_there(const struct diff *d, const struct diff_item *x, uint32_t s
 static void add_item(struct buffer *out, const struct render_diff *in, enum diff_metric metric,
                      const struct diff_item *x)
 {
+    static const char *const INLINED[] = {"inlined_a", "inlined_b"};
     const struct diff *d = in->diff;
     const bool tested = x->estimated && x->estimate.error > 0;
     const double visible = expm1(x->estimate.visible), needed = tested ? x->needed : x->testable;
@@ -806,37 +767,21 @@ static void add_item(struct buffer *out, const struct render_diff *in, enum diff
     json_add_number(out, "ticks_a", x->ticks[0]);
     json_add_number(out, "ticks_b", x->ticks[1]);
     json_add_number(out, "share", x->share);
-    add_inlined(out, in, metric, x);
-    JSON_ADD(out, "}");
-}
 
-static void add_table(struct buffer *out, const struct render_diff *in, enum diff_metric metric)
-{
-    const struct diff_table *t = &in->diff->tables[metric];
-    begin_row(out);
-    json_add_text(out, "metric", diff_metric_name(metric));
-    json_add_text(out, "not_computed", t->made ? NULL : t->why_not);
-    json_begin(out, "counts");
-    json_add_count(out, "rows", t->count);
-    for (unsigned i = 0; i < DIFF_VERDICTS; i++) {
-        json_add_count(out, diff_verdict_name((enum diff_verdict)i), t->counts[i]);
+    /* Which sides have inlined copies, of which no call is counted: it matters where numbers of calls changed, and on
+     * the side that lacks a function. */
+    const bool calls = metric >= DIFF_TIME && x->verdict <= DIFF_ONLY_B && x->row < d->match.row_count;
+    for (uint32_t s = 0; s < 2; s++) {
+        if (calls) {
+            json_add_flag(out, INLINED[s],
+                          diff_match_has_inlined(&d->match, d->sides, in->request->programs, x->row, s));
+        } else if (x->row < d->match.row_count && d->match.rows[x->row].count[s] == 0) {
+            json_add_flag(out, INLINED[s], d->match.rows[x->row].inlined);
+        } else {
+            json_add_text(out, INLINED[s], NULL);
+        }
     }
     JSON_ADD(out, "}");
-    json_add_count(out, "tests", t->tests);
-    if (t->common.functions > 0) {
-        json_begin(out, "common");
-        json_add_count(out, "functions", t->common.functions);
-        add_estimate(out, &t->common.estimate, true);
-        JSON_ADD(out, "}");
-    } else {
-        json_add_text(out, "common", NULL);
-    }
-    json_add_known(out, "visible", expm1(t->visible), t->visible > 0 && expm1(t->visible) <= VISIBLE_MOST);
-    json_list(out, "rows");
-    for (uint32_t i = 0; i < t->count && i < in->limit; i++) {
-        add_item(out, in, metric, &t->items[i]);
-    }
-    JSON_ADD(out, "]}");
 }
 
 static void add_only(struct buffer *out, const char *key, const struct render_diff *in, uint32_t s)
@@ -892,10 +837,35 @@ void render_diff(const struct render_diff *in, struct buffer *out)
     }
     JSON_ADD(out, "]");
     json_list(out, "metrics");
-    for (unsigned i = 0; i < DIFF_METRIC_COUNT; i++) {
-        if (q->metrics[i]) {
-            add_table(out, in, (enum diff_metric)i);
+    for (enum diff_metric metric = 0; metric < DIFF_METRIC_COUNT; metric++) {
+        const struct diff_table *t = &in->diff->tables[metric];
+        if (!q->metrics[metric]) {
+            continue;
         }
+        begin_row(out);
+        json_add_text(out, "metric", diff_metric_name(metric));
+        json_add_text(out, "not_computed", t->made ? NULL : t->why_not);
+        json_begin(out, "counts");
+        json_add_count(out, "rows", t->count);
+        for (unsigned i = 0; i < DIFF_VERDICTS; i++) {
+            json_add_count(out, diff_verdict_name((enum diff_verdict)i), t->counts[i]);
+        }
+        JSON_ADD(out, "}");
+        json_add_count(out, "tests", t->tests);
+        if (t->common.functions > 0) {
+            json_begin(out, "common");
+            json_add_count(out, "functions", t->common.functions);
+            add_estimate(out, &t->common.estimate, true);
+            JSON_ADD(out, "}");
+        } else {
+            json_add_text(out, "common", NULL);
+        }
+        json_add_known(out, "visible", expm1(t->visible), t->visible > 0 && expm1(t->visible) <= VISIBLE_MOST);
+        json_list(out, "rows");
+        for (uint32_t i = 0; i < t->count && i < in->limit; i++) {
+            add_item(out, in, metric, &t->items[i]);
+        }
+        JSON_ADD(out, "]}");
     }
     JSON_ADD(out, "]");
     add_only(out, "only_in_a", in, 0);

@@ -47,28 +47,66 @@ void json_add_item(struct buffer *out, const char *text)
 
 void json_add_fields(struct buffer *out, const struct json_field *fields, size_t count, const void *row)
 {
-    for (size_t i = 0; i < count; i++) {
-        const void *at = (const char *)row + fields[i].at;
-        switch (fields[i].kind) {
+    for (const struct json_field *f = fields; f < fields + count; f++) {
+        const void *at = (const char *)row + f->at;
+        switch (f->kind) {
         case JSON_UINT32:
-            json_add_count(out, fields[i].key, *(const uint32_t *)at);
+            json_add_count(out, f->key, *(const uint32_t *)at);
             break;
         case JSON_UINT64:
-            json_add_count(out, fields[i].key, *(const uint64_t *)at);
+            json_add_count(out, f->key, *(const uint64_t *)at);
             break;
         case JSON_DOUBLE:
-            json_add_number(out, fields[i].key, *(const double *)at);
+            json_add_number(out, f->key, *(const double *)at);
             break;
         case JSON_BOOL:
-            json_add_flag(out, fields[i].key, *(const bool *)at);
+            json_add_flag(out, f->key, *(const bool *)at);
             break;
         case JSON_TIME:
-            json_add_time(out, fields[i].key, *(const int64_t *)at);
+            json_add_time(out, f->key, *(const int64_t *)at);
             break;
         case JSON_TEXT:
-            json_add_text(out, fields[i].key, *(const char *const *)at);
+            json_add_text(out, f->key, *(const char *const *)at);
+            break;
+        case JSON_CHARS:
+            json_add_text(out, f->key, at);
+            break;
+        case JSON_NAMED:
+            json_add_text(out, f->key, **(const char *const *)at != '\0' ? *(const char *const *)at : NULL);
+            break;
+        case JSON_ADDRESS:
+            json_add_address(out, f->key, *(const uint64_t *)at);
+            break;
+        case JSON_SECONDS:
+            json_add_seconds(out, f->key, *(const int64_t *)at);
+            break;
+        case JSON_NANOSECONDS:
+            json_add_number(out, f->key, (double)*(const uint64_t *)at / 1e9);
+            break;
+        case JSON_KNOWN:
+            json_add_known(out, f->key, *(const double *)at, *(const double *)at >= 0);
+            break;
+        case JSON_POSITIVE:
+            json_add_known(out, f->key, *(const double *)at, *(const double *)at > 0);
+            break;
+        case JSON_EXACT:
+            json_add_exact(out, *(const uint32_t *)at);
+            break;
+        case JSON_BY:
+            f->add(out, f->key, row);
             break;
         }
+    }
+}
+
+void json_add_rows(struct buffer *out, bool lines, const struct json_field *fields, size_t count, const void *rows,
+                   size_t n, size_t size)
+{
+    for (size_t i = 0; i < n; i++) {
+        json_next(out);
+        buffer_add_text(out, lines ? "\n{" : "{");
+        json_add_fields(out, fields, count, (const char *)rows + i * size);
+        JSON_ADD(out, "}");
     }
 }
 
@@ -192,48 +230,39 @@ void json_add_exact_parts(struct buffer *out, uint32_t inexact)
     json_add_flag(out, "ticks_exact", (inexact & INEXACT_TICKS) == 0);
 }
 
-/* Bytes that go out as they are: printable ASCII but what HTML gives a meaning, and outside of quoted text ", \\. */
-static bool byte_plain(uint8_t c, bool quoted)
-{
-    return c >= 0x20 && c < 0x7f && c != '<' && c != '>' && c != '&' && (quoted || (c != '"' && c != '\\'));
-}
-
-static size_t add_special(struct buffer *out, const uint8_t *p, size_t n)
-{
-    if (*p < 0x80) {
-        buffer_add_format(out, *p == '"' || *p == '\\' ? "\\%c" : "\\u%04x", *p);
-        return 1;
-    }
-    size_t length = utf8_length(p, n);
-    if (length == 0) {
-        JSON_ADD(out, "\xef\xbf\xbd");
-        return 1;
-    }
-    uint32_t code = utf8_decode(p, length);
-    if (!utf8_unseen(code)) {
-        buffer_add(out, p, length);
-    } else if (code <= 0xffff) {
-        buffer_add_format(out, "\\u%04" PRIx32, code);
-    } else { /* as a pair of surrogates */
-        buffer_add_format(out, "\\u%04" PRIx32 "\\u%04" PRIx32, 0xd7c0 + (code >> 10), 0xdc00 + (code & 0x3ff));
-    }
-    return length;
-}
-
+/* Printable ASCII goes out as it is, but what HTML gives a meaning, and outside of quoted text also " and \\. */
 static void add_escaped(struct buffer *out, const char *text, size_t n, bool quoted)
 {
     const uint8_t *p = (const uint8_t *)text;
     while (n > 0) {
         size_t run = 0;
-        while (run < n && byte_plain(p[run], quoted)) {
+        while (run < n && p[run] >= 0x20 && p[run] < 0x7f && p[run] != '<' && p[run] != '>' && p[run] != '&' &&
+               (quoted || (p[run] != '"' && p[run] != '\\'))) {
             run++;
         }
         buffer_add(out, p, run);
-        if (run < n) {
-            run += add_special(out, p + run, n - run);
-        }
         p += run;
         n -= run;
+        if (n == 0) {
+            return;
+        }
+
+        size_t length = *p < 0x80 ? 1 : utf8_length(p, n);
+        uint32_t code = length > 0 ? utf8_decode(p, length) : 0;
+        if (*p < 0x80) {
+            buffer_add_format(out, *p == '"' || *p == '\\' ? "\\%c" : "\\u%04x", *p);
+        } else if (length == 0) {
+            JSON_ADD(out, "\xef\xbf\xbd");
+            length = 1;
+        } else if (!utf8_unseen(code)) {
+            buffer_add(out, p, length);
+        } else if (code <= 0xffff) {
+            buffer_add_format(out, "\\u%04" PRIx32, code);
+        } else { /* as a pair of surrogates */
+            buffer_add_format(out, "\\u%04" PRIx32 "\\u%04" PRIx32, 0xd7c0 + (code >> 10), 0xdc00 + (code & 0x3ff));
+        }
+        p += length;
+        n -= length;
     }
 }
 
@@ -249,9 +278,54 @@ void json_add_document(struct buffer *out, const char *text, size_t n)
     add_escaped(out, text, n, true);
 }
 
-void json_add_end(struct buffer *out, const char *next)
+const char *json_find_build(const struct report *report, uint32_t build)
 {
-    JSON_ADD(out, "]");
-    json_add_text(out, "next", next);
-    JSON_ADD(out, "}\n");
+    return build < report->build_count ? report->builds[build] : "";
+}
+
+void json_add_place(struct buffer *out, const struct report *report, const struct report_function *f)
+{
+    json_add_text(out, "raw_name", f->raw);
+    json_add_text(out, "build_id", json_find_build(report, f->build));
+    json_add_address(out, "address", f->address);
+}
+
+void json_add_identity(struct buffer *out, const struct report *report, const struct report_function *f)
+{
+    json_add_text(out, "name", f->name);
+    json_add_place(out, report, f);
+}
+
+void json_add_measured(struct buffer *out, const struct report_measured *m)
+{
+    if (!m) {
+        return;
+    }
+    json_add_number(out, "measured_self", m->self);
+    json_add_number(out, "measured_total", m->total);
+    json_add_number(out, "measured_low", m->low);
+    json_add_number(out, "measured_high", m->high);
+    json_add_count(out, "measured_samples", m->samples);
+    json_add_text(out, "measured_by", m->by_groups ? "groups" : "samples");
+    json_add_flag(out, "measured_differs", m->differs);
+}
+
+void json_add_stacks(struct buffer *out, const struct report *report)
+{
+    const struct report_stack_facts *s = report->stacks;
+    if (!s) {
+        return;
+    }
+    json_add_text(out, "time", report->time_measured ? "measured" : "calls");
+    json_begin(out, "stacks");
+    json_add_number(out, "coverage", s->coverage);
+    json_add_count(out, "count", s->ticks);
+    json_add_count(out, "inferred", s->inferred);
+    json_add_count(out, "cut", s->cut);
+    json_add_count(out, "folded", s->folded);
+    json_add_count(out, "incomplete", s->incomplete);
+    json_add_flag(out, "by_groups", s->by_groups);
+    json_add_count(out, "groups", s->groups);
+    json_add_number(out, "overdispersion", s->overdispersion);
+    JSON_ADD(out, "}");
 }

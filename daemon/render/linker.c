@@ -51,45 +51,6 @@ static uint64_t linker_calls(const struct report_function *f)
     return calls;
 }
 
-/* Sums calls that functions make. */
-static void count_calls(const struct report *r, struct linker_list *list)
-{
-    bool saturated = false;
-    for (uint32_t i = 0; i < r->function_count; i++) {
-        const struct report_function *f = &r->functions[i];
-        for (uint32_t k = 0; f->kind == REPORT_FUNCTION && k < f->callee_count; k++) {
-            const struct report_arc *arc = &f->callees[k];
-            sum_add(&list->calls, arc->calls, &saturated);
-            if (list->numbers[i] != LINKER_LEFT_OUT && list->numbers[arc->other] != LINKER_LEFT_OUT) {
-                sum_add(&list->calls_here, arc->calls, &saturated);
-            }
-        }
-    }
-}
-
-/* Leaves out names that occur twice, and makes the others ascend by position again. sorted: by name. */
-static void keep_unique(const struct report *r, struct linker_list *list, const uint32_t *sorted, uint32_t n)
-{
-    for (uint32_t i = 0; i < n;) {
-        uint32_t end = i + 1;
-        while (end < n && by_name(r, sorted[i], sorted[end]) == 0) {
-            end++;
-        }
-        if (end - i == 1 && is_word(r->functions[sorted[i]].raw)) {
-            list->numbers[sorted[i]] = 0;
-        } else {
-            list->unusable += end - i;
-        }
-        i = end;
-    }
-    for (uint32_t i = 0; i < r->function_count; i++) {
-        if (list->numbers[i] != LINKER_LEFT_OUT) {
-            list->numbers[i] = list->count;
-            list->functions[list->count++] = i;
-        }
-    }
-}
-
 /* Functions of the build that in is about, which are entries of its report. BAD_QUERY naming the format if no call into
  * them is counted. O(functions log functions + arcs). */
 static enum profd_status linker_list_make(const struct render_input *in, const char *format, struct arena *a,
@@ -126,9 +87,37 @@ static enum profd_status linker_list_make(const struct render_input *in, const c
                                "compile it with -pg, and run it with: profctl run",
                                format, in->build_id);
     }
+
+    /* Leaves out names that occur twice, and makes the others ascend by position again. */
     sort_merge(sorted, scratch, n, by_name, r);
-    keep_unique(r, &list, sorted, n);
-    count_calls(r, &list);
+    for (uint32_t i = 0, end; i < n; i = end) {
+        for (end = i + 1; end < n && by_name(r, sorted[i], sorted[end]) == 0;) {
+            end++;
+        }
+        if (end - i == 1 && is_word(r->functions[sorted[i]].raw)) {
+            list.numbers[sorted[i]] = 0;
+        } else {
+            list.unusable += end - i;
+        }
+    }
+    for (uint32_t i = 0; i < r->function_count; i++) {
+        if (list.numbers[i] != LINKER_LEFT_OUT) {
+            list.numbers[i] = list.count;
+            list.functions[list.count++] = i;
+        }
+    }
+
+    bool saturated = false;
+    for (uint32_t i = 0; i < r->function_count; i++) {
+        const struct report_function *f = &r->functions[i];
+        for (uint32_t k = 0; f->kind == REPORT_FUNCTION && k < f->callee_count; k++) {
+            const struct report_arc *arc = &f->callees[k];
+            sum_add(&list.calls, arc->calls, &saturated);
+            if (list.numbers[i] != LINKER_LEFT_OUT && list.numbers[arc->other] != LINKER_LEFT_OUT) {
+                sum_add(&list.calls_here, arc->calls, &saturated);
+            }
+        }
+    }
     *out = list;
     return PROFD_OK;
 }
@@ -169,16 +158,11 @@ struct excluding {
     double inside, calls; /* seconds inside the collector, and the calls that took them */
 };
 
-static uint32_t position(const struct excluding *x, uint32_t item)
-{
-    return x->list->functions[item];
-}
-
 static int by_calls(const void *context, uint32_t a, uint32_t b)
 {
     const struct excluding *x = context;
-    uint64_t left = linker_calls(&x->report->functions[position(x, a)]),
-             right = linker_calls(&x->report->functions[position(x, b)]);
+    uint64_t left = linker_calls(&x->report->functions[x->list->functions[a]]),
+             right = linker_calls(&x->report->functions[x->list->functions[b]]);
     return left > right ? -1 : left < right;
 }
 
@@ -188,12 +172,6 @@ static double cost(const struct excluding *x, uint64_t calls)
     return x->inside * ((double)calls / x->calls);
 }
 
-static void add_function(struct buffer *out, const struct render_input *in, const struct report_function *f)
-{
-    buffer_add_format(out, "%s 0x%llx 0x%llx %s\n", in->build_id, (unsigned long long)f->address,
-                      (unsigned long long)f->size, f->raw);
-}
-
 static void add_list(struct buffer *out, const struct render_input *in, const struct excluding *x,
                      const uint32_t *order, double sampled)
 {
@@ -201,13 +179,14 @@ static void add_list(struct buffer *out, const struct render_input *in, const st
     double inside = x->inside;
     uint32_t count = 0;
     for (; count < x->list->count && inside > TARGET * (sampled - x->inside + inside); count++) {
-        const struct report_function *f = &x->report->functions[position(x, order[count])];
+        const struct report_function *f = &x->report->functions[x->list->functions[order[count]]];
         if (f->size == 0 || f->self > cost(x, linker_calls(f))) {
             continue;
         }
         calls += linker_calls(f);
         inside -= cost(x, linker_calls(f));
-        add_function(out, in, f);
+        buffer_add_format(out, "%s 0x%llx 0x%llx %s\n", in->build_id, (unsigned long long)f->address,
+                          (unsigned long long)f->size, f->raw);
     }
     if (calls == 0) {
         bool few = inside <= TARGET * sampled;
@@ -261,47 +240,30 @@ enum profd_status exclude_list_render(const struct render_input *in, struct aren
     return PROFD_OK;
 }
 
-/* format=symbol-order: names of functions, one a line, in the order in which they should lie (core/cluster.h), for
- * --symbol-ordering-file of ld.lld. Comments begin with '#'. Functions with samples but without counted calls come
- * last. */
-
-/* The arcs between functions of the list. */
-static void collect_arcs(const struct report *r, const struct linker_list *list, struct arena *a,
-                         struct cluster_arc **out, uint32_t *count)
-{
-    size_t most = 1;
-    for (uint32_t i = 0; i < list->count; i++) {
-        most += r->functions[list->functions[i]].callee_count;
-    }
-    struct cluster_arc *arcs = most <= UINT32_MAX ? ARENA_ARRAY(a, most, struct cluster_arc) : arena_fail(a);
-    uint32_t n = 0;
-    for (uint32_t i = 0; i < list->count; i++) {
-        const struct report_function *f = &r->functions[list->functions[i]];
-        for (uint32_t k = 0; k < f->callee_count; k++) {
-            const uint32_t to = list->numbers[f->callees[k].other];
-            if (to != LINKER_LEFT_OUT) {
-                arcs[n++] = (struct cluster_arc){i, to, f->callees[k].calls};
-            }
-        }
-    }
-    *out = arcs;
-    *count = n;
-}
-
 enum profd_status symbol_order_render(const struct render_input *in, struct arena *a, struct buffer *out,
                                       struct profd_error *e)
 {
     const struct report *r = in->report;
     struct linker_list list;
-    struct cluster_arc *arcs = NULL;
+    size_t most = 1;
     uint32_t arc_count = 0;
     TRY(linker_list_make(in, "symbol-order", a, &list, e));
-    collect_arcs(r, &list, a, &arcs, &arc_count);
     struct cluster_node *nodes = ARENA_ARRAY(a, (size_t)list.count + 1, struct cluster_node);
     uint32_t *order = ARENA_ARRAY(a, (size_t)list.count + 1, uint32_t);
     for (uint32_t i = 0; i < list.count; i++) {
         const struct report_function *f = &r->functions[list.functions[i]];
         nodes[i] = (struct cluster_node){f->size, linker_calls(f)};
+        most += f->callee_count;
+    }
+    struct cluster_arc *arcs = most <= UINT32_MAX ? ARENA_ARRAY(a, most, struct cluster_arc) : arena_fail(a);
+    for (uint32_t i = 0; i < list.count; i++) {
+        const struct report_function *f = &r->functions[list.functions[i]];
+        for (uint32_t k = 0; k < f->callee_count; k++) {
+            const uint32_t to = list.numbers[f->callees[k].other];
+            if (to != LINKER_LEFT_OUT) {
+                arcs[arc_count++] = (struct cluster_arc){i, to, f->callees[k].calls};
+            }
+        }
     }
     cluster_order(a, nodes, list.count, arcs, arc_count, order);
     linker_add_heading(out, in, &list, "Symbol order (C3) for ld.lld --symbol-ordering-file", a);

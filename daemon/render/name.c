@@ -118,26 +118,7 @@ static const char *string_end(const char *p, const char *end, const char **name)
     return NULL;
 }
 
-static void add_part(struct buffer *out, const char *p, const char *end, unsigned depth, unsigned nesting);
-
-/* Template arguments between p and end, without allocators. */
-static void add_arguments(struct buffer *out, const char *p, const char *end, unsigned depth, unsigned nesting)
-{
-    bool first = true;
-    while (p < end) {
-        const char *stop = argument_end(p, end), *text = p;
-        while (text < stop && *text == ' ') {
-            text++;
-        }
-        if (first || !starts(text, stop, "std::allocator<")) {
-            buffer_add_text(out, first ? "" : ", ");
-            add_part(out, text, stop, depth, nesting);
-        }
-        first = false;
-        p = stop + 1;
-    }
-}
-
+/* The text between p and end with its template arguments shortened, and without arguments that are allocators. */
 static void add_part(struct buffer *out, const char *p, const char *end, unsigned depth, unsigned nesting)
 {
     const char *start = p;
@@ -156,34 +137,45 @@ static void add_part(struct buffer *out, const char *p, const char *end, unsigne
             buffer_add_text(out, name);
             p = close;
             continue;
-        } else if (!is_word(before) && starts(p, end, "std::__cxx11::")) {
+        } else if (!is_word(before) && (starts(p, end, "std::__cxx11::") || starts(p, end, "std::__1::"))) {
             buffer_add_text(out, "std::");
-            p += 14;
-            continue;
-        } else if (!is_word(before) && starts(p, end, "std::__1::")) {
-            buffer_add_text(out, "std::");
-            p += 10;
+            p += starts(p, end, "std::__1::") ? 10 : 14;
             continue;
         }
-        if (p < end && *p == '<' && is_word(before)) {
-            close = closing(p, end);
-            if (!close) { /* and so would every later search end */
-                buffer_add(out, p, (size_t)(end - p));
-                return;
-            }
-            if (close == p + 1) {
-                buffer_add_text(out, "<>");
-            } else if (depth == 0 || nesting == DEEPEST) {
-                buffer_add_text(out, "<…>");
-            } else {
-                buffer_add_char(out, '<');
-                add_arguments(out, p + 1, close[-1] == ' ' ? close - 1 : close, depth - 1, nesting + 1);
-                buffer_add_char(out, '>');
-            }
-            p = close + 1;
-        } else if (length == 0 && p < end) {
+        if (length == 0 && (*p != '<' || !is_word(before))) {
             buffer_add_char(out, *p++);
+            continue;
         }
+        if (p == end || *p != '<') {
+            continue;
+        }
+
+        close = closing(p, end);
+        if (!close) { /* and so would every later search end */
+            buffer_add(out, p, (size_t)(end - p));
+            return;
+        }
+        if (close == p + 1) {
+            buffer_add_text(out, "<>");
+        } else if (depth == 0 || nesting == DEEPEST) {
+            buffer_add_text(out, "<…>");
+        } else {
+            const char *last = close[-1] == ' ' ? close - 1 : close, *stop;
+            buffer_add_char(out, '<');
+            for (const char *at = p + 1; at < last; at = stop + 1) {
+                const char *text = at;
+                stop = argument_end(at, last);
+                while (text < stop && *text == ' ') {
+                    text++;
+                }
+                if (at == p + 1 || !starts(text, stop, "std::allocator<")) {
+                    buffer_add_text(out, at == p + 1 ? "" : ", ");
+                    add_part(out, text, stop, depth - 1, nesting + 1);
+                }
+            }
+            buffer_add_char(out, '>');
+        }
+        p = close + 1;
     }
 }
 
@@ -220,38 +212,33 @@ static void shorten(struct arena *a, struct short_name *n)
     arena_undefer(a, &deferred);
 }
 
-/* Gives different names of one text one level more. *again: any was changed. */
-static void deepen_equal(struct arena *a, struct short_name *names, uint32_t n, bool *again)
-{
-    *again = false;
-    qsort(names, n, sizeof *names, compare_texts);
-    for (uint32_t low = 0, high; low < n; low = high) {
-        for (high = low + 1; high < n && strcmp(names[low].text, names[high].text) == 0; high++) {
-        }
-        bool differ = strcmp(names[low].whole, names[high - 1].whole) != 0; /* sorted by whole within a text */
-        for (uint32_t i = low; differ && i < high; i++) {
-            if (names[i].depth < NAME_SHORT_WHOLE) {
-                names[i].depth++;
-                *again = true;
-                shorten(a, &names[i]);
-            }
-        }
-    }
-}
-
 const char **name_short_list(const char *const *whole, const bool *cplusplus, uint32_t n, struct arena *a)
 {
     const char **out = ARENA_ARRAY(a, (size_t)n + 1, const char *);
     struct short_name *names = ARENA_ARRAY(a, (size_t)n + 1, struct short_name);
-    bool again = true;
     for (uint32_t i = 0; i < n; i++) {
         names[i] = (struct short_name){whole[i], whole[i], i, cplusplus[i] ? 0 : NAME_SHORT_WHOLE};
         if (cplusplus[i]) {
             shorten(a, &names[i]);
         }
     }
-    while (again) {
-        deepen_equal(a, names, n, &again);
+
+    /* Different names of one text get one level more, until there are none. */
+    for (bool again = true; again;) {
+        again = false;
+        qsort(names, n, sizeof *names, compare_texts);
+        for (uint32_t low = 0, high; low < n; low = high) {
+            for (high = low + 1; high < n && strcmp(names[low].text, names[high].text) == 0; high++) {
+            }
+            bool differ = strcmp(names[low].whole, names[high - 1].whole) != 0; /* sorted by whole within a text */
+            for (uint32_t i = low; differ && i < high; i++) {
+                if (names[i].depth < NAME_SHORT_WHOLE) {
+                    names[i].depth++;
+                    again = true;
+                    shorten(a, &names[i]);
+                }
+            }
+        }
     }
     for (uint32_t i = 0; i < n; i++) {
         out[names[i].position] = names[i].text;
@@ -328,57 +315,10 @@ const char *name_find_base(const char *path)
     return slash && slash[1] != '\0' ? slash + 1 : path;
 }
 
-/* Marks every text that occurs more than once. slots: a power of two of zeroed cells, more than 2 × n. */
-static void texts_mark_equal(const char *const *text, uint32_t n, uint32_t *slots, size_t slot_count, bool *equal)
-{
-    const struct table t = {slots, (uint32_t)(slot_count - 1), n};
-    memset(slots, 0, slot_count * sizeof *slots);
-    for (uint32_t i = 0; i < n; i++) {
-        uint32_t at = table_slot(&t, table_hash_text(text[i], '\0', (uintptr_t)slots));
-        while (slots[at] != 0 && strcmp(text[slots[at] - 1], text[i]) != 0) {
-            at = (at + 1) & t.mask;
-        }
-        if (slots[at] == 0) {
-            slots[at] = i + 1;
-        }
-        equal[i] = slots[at] != i + 1;
-        equal[slots[at] - 1] |= equal[i];
-    }
-}
-
-static const char *name_qualify(struct arena *a, const struct report *r, const struct report_function *f,
-                                const char *name)
-{
-    const char *where = f->file && f->file[0] != '\0' ? f->file : NULL;
-    if (!where && r->build_count > 1 && f->build < r->build_count && r->build_names[f->build]) {
-        where = r->build_names[f->build];
-    }
-    if (!where) {
-        return name;
-    }
-    return arena_format(a, "%s (%s)", name, name_make_safe(a, name_find_base(where)));
-}
-
-/* Two rounds: file or build for equal names, then the address for those that are still equal. */
-static void names_tell_apart(const struct report *r, struct arena *a, const char **text, bool *equal, uint32_t *slots,
-                             size_t slot_count)
-{
-    for (int round = 0; round < 2; round++) {
-        texts_mark_equal(text, r->function_count, slots, slot_count, equal);
-        for (uint32_t i = 0; i < r->function_count; i++) {
-            const struct report_function *f = &r->functions[i];
-            if (equal[i]) {
-                text[i] = round == 0 ? name_qualify(a, r, f, text[i])
-                                     : arena_format(a, "%s [0x%" PRIx64 "]", text[i], f->address);
-            }
-        }
-    }
-}
-
 void name_list_make(const struct report *report, bool is_short, struct arena *a, struct name_list *out)
 {
-    uint32_t n = report->function_count;
-    size_t slot_count = 16;
+    const uint32_t n = report->function_count;
+    size_t slot_count = 16; /* a power of two of cells, more than 2 × n */
     while (slot_count < 2 * (size_t)n + 1) {
         slot_count *= 2;
     }
@@ -386,11 +326,39 @@ void name_list_make(const struct report *report, bool is_short, struct arena *a,
     uint32_t *length = ARENA_ARRAY(a, (size_t)n + 1, uint32_t);
     uint32_t *slots = ARENA_ARRAY(a, slot_count, uint32_t);
     bool *equal = ARENA_ARRAY(a, (size_t)n + 1, bool);
+    const struct table t = {slots, (uint32_t)(slot_count - 1), n};
     const char *const *shorts = is_short ? name_short_functions(report, a) : NULL;
     for (uint32_t i = 0; i < n; i++) {
         text[i] = name_make_safe(a, shorts ? shorts[i] : report->functions[i].name);
     }
-    names_tell_apart(report, a, text, equal, slots, slot_count);
+
+    /* Two rounds: equal names get their file or build, and those that are still equal their address. */
+    for (int round = 0; round < 2; round++) {
+        memset(slots, 0, slot_count * sizeof *slots);
+        for (uint32_t i = 0; i < n; i++) {
+            uint32_t at = table_slot(&t, table_hash_text(text[i], '\0', (uintptr_t)slots));
+            while (slots[at] != 0 && strcmp(text[slots[at] - 1], text[i]) != 0) {
+                at = (at + 1) & t.mask;
+            }
+            if (slots[at] == 0) {
+                slots[at] = i + 1;
+            }
+            equal[i] = slots[at] != i + 1;
+            equal[slots[at] - 1] |= equal[i];
+        }
+        for (uint32_t i = 0; i < n; i++) {
+            const struct report_function *f = &report->functions[i];
+            const char *where = f->file && f->file[0] != '\0' ? f->file : NULL;
+            if (!where && report->build_count > 1 && f->build < report->build_count) {
+                where = report->build_names[f->build];
+            }
+            if (equal[i] && round == 1) {
+                text[i] = arena_format(a, "%s [0x%" PRIx64 "]", text[i], f->address);
+            } else if (equal[i] && where) {
+                text[i] = arena_format(a, "%s (%s)", text[i], name_make_safe(a, name_find_base(where)));
+            }
+        }
+    }
     for (uint32_t i = 0; i < n; i++) {
         length[i] = (uint32_t)strlen(text[i]);
     }

@@ -23,24 +23,25 @@ struct rounding {
 };
 
 /* How much of a function's time has found its address: places[next − 1] has left seconds of its own. */
-struct placing {
+struct place_time {
     uint32_t next, end;
     double left, scale;
 };
 
-struct pprof {
+struct pprof_writer {
     const struct render_input *in;
     struct report_places places;
-    struct placing *placing; /* by function */
+    struct place_time *placing; /* by function */
     bool *place_used;
     const struct name_list *names;
-    struct stacks stacks;
+    struct stack_tree stacks;
     struct arena *arena;
     struct buffer *out;
     struct buffer strings; /* table of strings, each a whole field */
     uint64_t string_count;
     struct rounding *ticks, *amount; /* by location: each function has the ticks that the report gives it */
-    bool *used; /* functions, then cycles, then the cut frame: those that have a location. Places come behind them */
+    bool *used; /* those that have a location: by number, which is that of a function, then of a cycle, then that of
+                   what was not followed. Places come behind them */
 };
 
 static void add_varint(struct buffer *b, uint64_t value)
@@ -71,36 +72,27 @@ static void add_message(struct buffer *b, unsigned field, struct buffer *message
 }
 
 /* Adds a string and returns its index. The caller adds each string once. */
-static uint64_t add_string(struct pprof *p, const char *text)
+static uint64_t add_string(struct pprof_writer *p, const char *text)
 {
     add_bytes(&p->strings, PPROF_STRING, text, strlen(text));
     return p->string_count++;
 }
 
-static void add_value_type(struct pprof *p, struct buffer *message, unsigned field, uint64_t type, uint64_t unit)
+static void add_value_type(struct pprof_writer *p, struct buffer *message, unsigned field, uint64_t type, uint64_t unit)
 {
     add_number(message, 1, type);
     add_number(message, 2, unit);
     add_message(p->out, field, message);
 }
 
-/* Locations are numbered by function, then cycle, then the frame of what was not followed; from 1. */
-static uint32_t location_of(const struct pprof *p, uint32_t frame)
-{
-    const struct report *r = p->in->report;
-    return frame == STACKS_CUT    ? r->function_count + r->cycle_count
-           : frame & REPORT_CYCLE ? r->function_count + (frame & ~REPORT_CYCLE)
-                                  : frame;
-}
-
-static uint32_t place_location(const struct pprof *p, uint32_t place)
+static uint32_t place_location(const struct pprof_writer *p, uint32_t place)
 {
     return p->in->report->function_count + p->in->report->cycle_count + 1 + place;
 }
 
 /* locations: leaf first. */
-static void add_sample(struct pprof *p, struct buffer *message, const uint32_t *locations, uint32_t n, uint64_t ticks,
-                       uint64_t nanoseconds, uint64_t calls)
+static void add_sample(struct pprof_writer *p, struct buffer *message, const uint32_t *locations, uint32_t n,
+                       uint64_t ticks, uint64_t nanoseconds, uint64_t calls)
 {
     const uint32_t first = place_location(p, 0);
     struct buffer packed;
@@ -131,9 +123,9 @@ static uint64_t round_on(double value, struct rounding *r)
 /* The next address of a function that has time left, and at most these seconds of it. False: the function itself
  * stands for the rest. Stacks of a function get its addresses in order: both sums are true, their pairing is not known.
  */
-static bool take_place(struct pprof *p, uint32_t function, double most, uint32_t *location, double *seconds)
+static bool take_place(struct pprof_writer *p, uint32_t function, double most, uint32_t *location, double *seconds)
 {
-    struct placing *g = &p->placing[function];
+    struct place_time *g = &p->placing[function];
     const double small = SMALL * p->in->report->total;
     while (!(g->left > small) && g->next < g->end) {
         g->left += p->places.list[g->next++].seconds * g->scale;
@@ -147,72 +139,38 @@ static bool take_place(struct pprof *p, uint32_t function, double most, uint32_t
     return true;
 }
 
-static void add_leaves(struct pprof *p, struct buffer *message, uint32_t *leaf_first, const struct stack_node *n)
+/* A sample for each stack that has time of its own, or for each address of its leaf. */
+static void add_stacks(struct pprof_writer *p, struct buffer *message)
 {
     const struct report *r = p->in->report;
-    const uint32_t own = leaf_first[0];
     const double rate = r->rate_count > 0 ? r->rates[0] : 0, scale = r->in_seconds ? 1e9 : 1;
-    double rest = n->self;
-    while (rest > 0 && !p->out->failed) {
-        double seconds = rest;
-        if (own >= r->function_count || !take_place(p, own, rest, &leaf_first[0], &seconds)) {
-            leaf_first[0] = own;
-        }
-        rest -= seconds;
-        p->used[own] = true;
-        const uint64_t ticks = round_on(seconds * rate, &p->ticks[own]);
-        add_sample(p, message, leaf_first, n->depth + 1, ticks, round_on(seconds * scale, &p->amount[own]), 0);
-    }
-}
-
-/* Of each function the time below which stacks end: its places have as much. */
-static void scale_places(struct pprof *p)
-{
-    const struct report *r = p->in->report;
-    for (uint32_t i = 0; i < p->stacks.count; i++) {
-        if (p->stacks.nodes[i].frame < r->function_count) {
-            p->placing[p->stacks.nodes[i].frame].scale += p->stacks.nodes[i].self;
-        }
-    }
-    for (uint32_t i = 0; i < r->function_count; i++) {
-        p->placing[i].next = p->places.first[i];
-        p->placing[i].end = p->places.first[i + 1];
-        p->placing[i].scale = r->functions[i].self > 0 ? p->placing[i].scale / r->functions[i].self : 0;
-    }
-}
-
-static void add_stacks(struct pprof *p, struct buffer *message)
-{
     uint32_t path[STACKS_DEPTH + 2], leaf_first[STACKS_DEPTH + 2];
     for (uint32_t i = 0; i < p->stacks.count && !p->out->failed; i++) {
         const struct stack_node *n = &p->stacks.nodes[i];
-        path[n->depth] = location_of(p, n->frame);
+        const uint32_t own = n->frame == STACKS_CUT    ? r->function_count + r->cycle_count
+                             : n->frame & REPORT_CYCLE ? r->function_count + (n->frame & ~REPORT_CYCLE)
+                                                       : n->frame;
+        path[n->depth] = own;
         if (!(n->self > 0)) {
             continue;
         }
         for (uint32_t d = 0; d <= n->depth; d++) {
             leaf_first[d] = path[n->depth - d];
         }
-        add_leaves(p, message, leaf_first, n);
-    }
-}
-
-static void add_calls(struct pprof *p, struct buffer *message)
-{
-    const struct report *r = p->in->report;
-    for (uint32_t i = 0; i < r->function_count && !p->out->failed; i++) {
-        const struct report_function *f = &r->functions[i];
-        for (uint32_t k = 0; f->index != 0 && k < f->callee_count; k++) {
-            uint32_t pair[2] = {f->callees[k].other, i};
-            if (f->callees[k].calls > 0) {
-                add_sample(p, message, pair, pair[0] == pair[1] ? 1 : 2, 0, 0, f->callees[k].calls);
+        for (double rest = n->self, seconds; rest > 0 && !p->out->failed; rest -= seconds) {
+            seconds = rest;
+            if (own >= r->function_count || !take_place(p, own, rest, &leaf_first[0], &seconds)) {
+                leaf_first[0] = own;
             }
+            p->used[own] = true;
+            const uint64_t ticks = round_on(seconds * rate, &p->ticks[own]);
+            add_sample(p, message, leaf_first, n->depth + 1, ticks, round_on(seconds * scale, &p->amount[own]), 0);
         }
     }
 }
 
 /* function: of this number, or none. */
-static void add_location(struct pprof *p, struct buffer *message, uint32_t location, uint32_t function,
+static void add_location(struct pprof_writer *p, struct buffer *message, uint32_t location, uint32_t function,
                          uint64_t address)
 {
     const struct report *r = p->in->report;
@@ -235,18 +193,7 @@ static void add_location(struct pprof *p, struct buffer *message, uint32_t locat
     add_message(p->out, PPROF_LOCATION, message);
 }
 
-static void add_places(struct pprof *p, struct buffer *message)
-{
-    for (uint32_t i = 0; i < p->in->report->function_count; i++) {
-        for (uint32_t k = p->places.first[i]; k < p->places.first[i + 1] && !p->out->failed; k++) {
-            if (p->place_used[k]) {
-                add_location(p, message, place_location(p, k), i, p->places.list[k].address);
-            }
-        }
-    }
-}
-
-static void add_function(struct pprof *p, struct buffer *message, uint32_t location)
+static void add_function(struct pprof_writer *p, struct buffer *message, uint32_t location)
 {
     const struct report *r = p->in->report;
     const struct report_function *f = location < r->function_count ? &r->functions[location] : NULL;
@@ -272,7 +219,7 @@ static void add_function(struct pprof *p, struct buffer *message, uint32_t locat
                       "several callers stands below the function that all calls to it pass"
 #define COMMENT_SEEN PPROF_COMMENT_SEEN "; calls stand in samples of caller and callee alone"
 
-static void add_heading(struct pprof *p, struct buffer *message)
+static void add_heading(struct pprof_writer *p, struct buffer *message)
 {
     const struct report *r = p->in->report;
     const struct provenance *from = p->in->provenance;
@@ -317,14 +264,14 @@ enum profd_status pprof_render(const struct render_input *in, struct arena *a, s
 {
     (void)e;
     struct name_list names;
-    struct pprof p = {.in = in, .names = &names, .arena = a, .out = out};
+    struct pprof_writer p = {.in = in, .names = &names, .arena = a, .out = out};
     uint32_t locations = in->report->function_count + in->report->cycle_count + 1;
     struct buffer message;
     struct arena_deferred deferred[2];
     p.used = ARENA_ARRAY(a, locations, bool);
     p.ticks = ARENA_ARRAY(a, locations, struct rounding);
     p.amount = ARENA_ARRAY(a, locations, struct rounding);
-    p.placing = ARENA_ARRAY(a, locations, struct placing);
+    p.placing = ARENA_ARRAY(a, locations, struct place_time);
     name_list_make(in->report, in->show.short_names, a, &names);
     stacks_make(in->report, a, &p.stacks);
     report_places_make(a, in->report, in->profile, &p.places);
@@ -333,12 +280,33 @@ enum profd_status pprof_render(const struct render_input *in, struct arena *a, s
     buffer_init(&p.strings, out->limit);
     arena_defer(a, &deferred[0], buffer_release, &message);
     arena_defer(a, &deferred[1], buffer_release, &p.strings);
-    scale_places(&p);
+
+    /* The addresses of a function have as much time as the stacks that end in it. */
+    const struct report *r = in->report;
+    for (uint32_t i = 0; i < p.stacks.count; i++) {
+        if (p.stacks.nodes[i].frame < r->function_count) {
+            p.placing[p.stacks.nodes[i].frame].scale += p.stacks.nodes[i].self;
+        }
+    }
+    for (uint32_t i = 0; i < r->function_count; i++) {
+        const double self = r->functions[i].self;
+        p.placing[i].next = p.places.first[i];
+        p.placing[i].end = p.places.first[i + 1];
+        p.placing[i].scale = self > 0 ? p.placing[i].scale / self : 0;
+    }
     add_heading(&p, &message);
     add_stacks(&p, &message);
-    add_calls(&p, &message);
+    for (uint32_t i = 0; i < r->function_count && !out->failed; i++) {
+        const struct report_function *f = &r->functions[i];
+        for (uint32_t k = 0; f->index != 0 && k < f->callee_count; k++) {
+            uint32_t pair[2] = {f->callees[k].other, i};
+            if (f->callees[k].calls > 0) {
+                add_sample(&p, &message, pair, pair[0] == pair[1] ? 1 : 2, 0, 0, f->callees[k].calls);
+            }
+        }
+    }
+
     /* Mappings have the numbers of builds from 1; what is outside all builds has none. */
-    const struct report *r = p.in->report;
     for (uint32_t i = 0; i < r->build_count; i++) {
         const char *name = name_make_safe(p.arena, r->build_names[i] ? r->build_names[i] : "");
         add_number(&message, 1, i + 1);
@@ -353,7 +321,13 @@ enum profd_status pprof_render(const struct render_input *in, struct arena *a, s
             add_function(&p, &message, i);
         }
     }
-    add_places(&p, &message);
+    for (uint32_t i = 0; i < r->function_count; i++) {
+        for (uint32_t k = p.places.first[i]; k < p.places.first[i + 1] && !out->failed; k++) {
+            if (p.place_used[k]) {
+                add_location(&p, &message, place_location(&p, k), i, p.places.list[k].address);
+            }
+        }
+    }
     out->failed |= p.strings.failed;
     buffer_add(out, p.strings.data, p.strings.size);
     arena_undefer(a, &deferred[1]);

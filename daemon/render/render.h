@@ -89,21 +89,38 @@ bool render_has_focus(const struct report_function *f, const char *focus);
 /* Does a function that is an entry of the report? */
 bool render_find_focus(const struct report *r, const char *focus);
 
-/* Lists. next is the cursor of the following page, NULL on the last. */
-void render_builds(const struct build_row *rows, size_t n, const char *next, struct buffer *out);
-/* variants: different contents under the id; 0: not known. */
+/* A name of labels. */
+struct label_name_row {
+    const char *name;
+    uint64_t values, uploads; /* distinct values, and uploads with one of them */
+};
+
+/* A function of a report. */
+struct function_row {
+    const char *name, *raw, *build_id;
+    uint64_t address;
+    uint32_t index, cycle; /* as in the report */
+    double self, children, percent;
+    uint64_t calls, self_calls;
+};
+
+/* Lists of flat rows, and the type of their rows; those that are not above are in core/rows.h. */
+enum render_list {
+    RENDER_BUILDS,    /* struct build_row */
+    RENDER_LABELS,    /* struct label_name_row */
+    RENDER_VALUES,    /* struct label_row, of one label */
+    RENDER_VERSIONS,  /* struct version_row */
+    RENDER_HOSTS,     /* struct fleet_row */
+    RENDER_PROCESSES, /* struct process_row */
+    RENDER_FUNCTIONS, /* struct function_row */
+};
+/* A page of n rows. next: the cursor of the following page, NULL on the last. */
+void render_list(enum render_list list, const void *rows, size_t n, const char *next, struct buffer *out);
+/* One build, its labels, and the builds that processes loaded with it. variants: how many different contents its id
+ * has; 0 if that is not known. */
 void render_build(const struct build_row *row, const struct label_row *labels, size_t label_count,
                   const char *const *companion_ids, const char *const *companion_names, size_t companion_count,
                   uint32_t variants, struct buffer *out);
-/* Names of labels: rows stand in ascending order of name and value, and become one row a name. */
-void render_labels(const struct label_row *rows, size_t n, const char *next, struct buffer *out);
-/* Live processes, and values of one label; next as above. */
-void render_processes(const struct process_row *rows, size_t n, const char *next, struct buffer *out);
-/* Hosts of a centre; now: from which their lag is counted. */
-void render_hosts(const struct fleet_row *rows, size_t n, int64_t now, const char *next, struct buffer *out);
-/* Versions of programs. */
-void render_versions(const struct version_row *rows, size_t n, const char *next, struct buffer *out);
-void render_values(const struct label_row *rows, size_t n, const char *next, struct buffer *out);
 /* Groups of uploads by the values of labels. step: ns, 0 if there are none; since and until: the edges that were used.
  */
 struct render_groups {
@@ -149,9 +166,6 @@ struct render_joined {
     int64_t since, until;
 };
 void render_joined(const struct render_joined *joined, struct buffer *out);
-/* Functions as flat rows (no callers, no callees): positions in the report. */
-void render_functions(const struct report *report, const uint32_t *positions, size_t n, const char *next,
-                      struct buffer *out);
 /* RFC 9457 problem document for a status and a sentence. */
 void render_problem(enum profd_status status, int http_status, const char *sentence, struct buffer *out);
 /* A string as JSON: quotes included, bad UTF-8 replaced by U+FFFD, control characters, <, >, & escaped. */

@@ -31,21 +31,49 @@ void json_list(struct buffer *out, const char *key);
 /* A string as an element of a list. */
 void json_add_item(struct buffer *out, const char *text);
 
-/* A member of a struct as a field. JSON_FIELD finds the kind by the member's type; int64_t is a time. */
+/* A member of a row as a field of an object. JSON_FIELD finds the kind by the member's type, JSON_AS names it. */
 struct json_field {
     const char *key;
     uint16_t at;
-    enum json_kind { JSON_UINT32, JSON_UINT64, JSON_DOUBLE, JSON_BOOL, JSON_TIME, JSON_TEXT } kind;
+    enum json_kind {
+        JSON_UINT32,
+        JSON_UINT64,
+        JSON_DOUBLE,
+        JSON_BOOL,
+        JSON_TIME, /* int64_t: ns since the epoch */
+        JSON_TEXT,
+        JSON_CHARS,       /* an array of characters */
+        JSON_NAMED,       /* a text; "" becomes null */
+        JSON_ADDRESS,     /* uint64_t */
+        JSON_SECONDS,     /* int64_t: ns, shown as whole seconds */
+        JSON_NANOSECONDS, /* uint64_t: ns, shown as seconds */
+        JSON_KNOWN,       /* double; null if it is negative */
+        JSON_POSITIVE,    /* double; null unless it is positive */
+        JSON_EXACT,       /* uint32_t: message_inexact bits, as json_add_exact shows them; no key */
+        JSON_BY           /* add appends one or more fields of the row */
+    } kind;
+    void (*add)(struct buffer *out, const char *key, const void *row);
 };
 /* clang-format off */
 #define JSON_FIELD(type, key, member)                                                              \
     {key, offsetof(type, member), _Generic(((type *)NULL)->member,                                 \
         uint32_t: JSON_UINT32, uint64_t: JSON_UINT64, double: JSON_DOUBLE, bool: JSON_BOOL,        \
-        int64_t: JSON_TIME, const char *: JSON_TEXT)}
+        int64_t: JSON_TIME, const char *: JSON_TEXT), NULL}
 /* clang-format on */
+#define JSON_AS(type, key, member, as)                                                                                 \
+    {                                                                                                                  \
+        key, offsetof(type, member), as, NULL                                                                          \
+    }
+#define JSON_WITH(key, function)                                                                                       \
+    {                                                                                                                  \
+        key, 0, JSON_BY, function                                                                                      \
+    }
 #define JSON_COUNT_OF(fields) (sizeof(fields) / sizeof *(fields))
 /* Appends the fields of a row. */
 void json_add_fields(struct buffer *out, const struct json_field *fields, size_t count, const void *row);
+/* Appends n rows, each of this size, as objects. lines: each begins a line. */
+void json_add_rows(struct buffer *out, bool lines, const struct json_field *fields, size_t count, const void *rows,
+                   size_t n, size_t size);
 
 /* Each appends "key":value; a key is plain ASCII. */
 void json_add_count(struct buffer *out, const char *key, uint64_t value); /* and "key_str" beyond 2^53 (DECISIONS 5) */
@@ -67,10 +95,6 @@ void json_add_exact(struct buffer *out, uint32_t inexact);
 void json_add_meanings(struct buffer *out, uint32_t inexact);
 /* `"calls_exact":…,"ticks_exact":…`: which of the two the reasons concern. */
 void json_add_exact_parts(struct buffer *out, uint32_t inexact);
-
-/* Appends the end of a list that began with {"rows":[, and a line feed. next: the cursor of the following page, NULL on
- * the last. */
-void json_add_end(struct buffer *out, const char *next);
 
 /* Appends JSON that has the escapes of RFC 8259: those that reports have besides are added. */
 void json_add_document(struct buffer *out, const char *text, size_t n);
@@ -196,7 +220,7 @@ struct stack_node {
 struct stacks_flow;
 
 /* Depth first: a node precedes its children, which are ordered by descending total. */
-struct stacks {
+struct stack_tree {
     uint32_t count;
     const struct stack_node *nodes;
     double total;                   /* Σ roots */
@@ -209,10 +233,10 @@ struct stacks {
  * of frame STACKS_CUT. A cycle is one frame. Below it stand its members with their own times, and the functions outside
  * that they called; nothing says in which order members called one another. A cycle with several callers stands where
  * struct stacks_flow says. O(nodes · (log nodes + callees) + (functions + arcs) · log functions). */
-void stacks_make(const struct report *report, struct arena *a, struct stacks *out);
+void stacks_make(const struct report *report, struct arena *a, struct stack_tree *out);
 
 /* The frame of name "[synthetic stacks]" for formats without comments; NULL where stacks were seen. */
-const char *stacks_mark(const struct stacks *s);
+const char *stacks_mark(const struct stack_tree *s);
 
 /* The text of a frame. */
 const char *stacks_frame_name(const struct name_list *names, const struct report *report, uint32_t frame,
@@ -241,21 +265,6 @@ struct stacks_flow {
 
 /* Functions, cycles and their rows in JSON. Field by field: schema/report.schema.json. Internal to render. */
 
-/* Every name as a JSON string, encoded once because it occurs in many rows. A short name that differs follows as
- * short_name. */
-struct json_names {
-    struct buffer text;
-    const size_t *start; /* function_count + 1 offsets into text */
-    struct buffer other; /* likewise the begin of a row about each function: {"index":…,"name":…,"cycle":… */
-    const size_t *other_start;
-    const uint32_t *build; /* of each function */
-    const double *calls;   /* of each, those by itself included */
-    bool calls_exact;      /* json_names_make: false. True: rows get the seconds of a call */
-    bool calls_sampled;    /* json_names_make: false. True: rows do not get the calls per call of the caller */
-    struct arena *arena;
-    struct arena_deferred deferred;
-};
-
 /* measured_self, measured_total and the others of m; nothing if it is NULL. */
 void json_add_measured(struct buffer *out, const struct report_measured *m);
 /* `"stacks":{…}`: what measured times rest on, and which times sort; nothing where the report has no stacks. */
@@ -265,6 +274,8 @@ void json_add_place(struct buffer *out, const struct report *report, const struc
 void json_add_identity(struct buffer *out, const struct report *report, const struct report_function *f);
 /* Id of a build of the report, "" for what is outside all. */
 const char *json_find_build(const struct report *report, uint32_t build);
+/* "columns":{…}: equally long arrays, one for each column of the flat profile, of the functions of the selection. */
+void json_add_columns(struct buffer *out, const struct render_input *in, const struct selection *s, struct arena *a);
 
 /* Why counts are not exact, for exports that can be imported again. */
 

@@ -6,24 +6,10 @@
 #include "proto/message.h"
 #include "render/render_internal.h"
 
-struct sorter {
+struct function_order {
     const struct report *report;
     enum render_sort sort;
 };
-
-static double sort_key(const struct report_function *f, enum render_sort sort)
-{
-    switch (sort) {
-    case RENDER_SORT_SELF:
-        return f->self;
-    case RENDER_SORT_TOTAL:
-        return f->self + f->children;
-    case RENDER_SORT_CALLS:
-    case RENDER_SORT_INDEX:
-        break;
-    }
-    return 0;
-}
 
 static int compare_most_first(double x, double y)
 {
@@ -33,12 +19,13 @@ static int compare_most_first(double x, double y)
 /* Positions ascend by (build, address): the last rule makes the order total. */
 static int function_compare(const void *left, const void *right, void *context)
 {
-    const struct sorter *s = context;
+    const struct function_order *s = context;
     const uint32_t x = *(const uint32_t *)left, y = *(const uint32_t *)right;
     const struct report_function *a = &s->report->functions[x], *b = &s->report->functions[y];
     const int by_calls = a->calls > b->calls ? -1 : a->calls < b->calls;
-    int order =
-        s->sort == RENDER_SORT_CALLS ? by_calls : compare_most_first(sort_key(a, s->sort), sort_key(b, s->sort));
+    int order = s->sort == RENDER_SORT_CALLS   ? by_calls
+                : s->sort == RENDER_SORT_TOTAL ? compare_most_first(a->self + a->children, b->self + b->children)
+                                               : 0;
     if (order == 0) {
         order = compare_most_first(a->self, b->self);
     }
@@ -66,96 +53,59 @@ bool render_find_focus(const struct report *r, const char *focus)
     return false;
 }
 
-static bool function_wanted(const struct render_input *in, uint32_t position)
-{
-    const struct report_function *f = &in->report->functions[position];
-    if (in->only != 0) {
-        return position == in->only - 1;
-    }
-    return !in->show.focus || render_has_focus(f, in->show.focus);
-}
-
-/* With the times that sort. Reports of tests may have no other. */
-static const struct report *shown_report(const struct render_input *in)
-{
-    return in->report->shown ? in->report->shown : in->report;
-}
-
-/* Candidates in index order, then sorted and cut. *entries: functions that are entries at all. */
-static uint32_t function_choose(const struct render_input *in, uint32_t *list, uint32_t *entries)
-{
-    const struct report *r = shown_report(in);
-    uint32_t n = 0;
-    *entries = 0;
-    for (uint32_t i = 0; i < r->order_count; i++) {
-        uint32_t position = r->order[i];
-        if (position & REPORT_CYCLE) {
-            continue;
-        }
-        ++*entries;
-        if (function_wanted(in, position)) {
-            list[n++] = position;
-        }
-    }
-    if (in->show.sort != RENDER_SORT_INDEX) {
-        struct sorter s = {r, in->show.sort};
-        qsort_r(list, n, sizeof *list, function_compare, &s);
-    }
-    return in->show.limit != 0 && n > in->show.limit ? in->show.limit : n;
-}
-
-static uint32_t entries_by_index(const struct report *r, const bool *shown, const bool *cycle_shown, uint32_t *entries)
-{
-    uint32_t n = 0;
-    for (uint32_t i = 0; i < r->order_count; i++) {
-        uint32_t entry = r->order[i];
-        if (entry & REPORT_CYCLE ? cycle_shown[entry & ~REPORT_CYCLE] : shown[entry]) {
-            entries[n++] = entry;
-        }
-    }
-    return n;
-}
-
-/* Puts each cycle before the first of its members; uses cycle_shown up. */
-static uint32_t entries_by_list(const struct report *r, const uint32_t *list, uint32_t count, bool *cycle_shown,
-                                uint32_t *entries)
-{
-    uint32_t n = 0;
-    for (uint32_t i = 0; i < count; i++) {
-        uint32_t cycle = r->functions[list[i]].cycle;
-        if (cycle != 0 && cycle_shown[cycle - 1]) {
-            entries[n++] = REPORT_CYCLE | (cycle - 1);
-            cycle_shown[cycle - 1] = false;
-        }
-        entries[n++] = list[i];
-    }
-    return n;
-}
-
 void selection_make(const struct render_input *in, struct arena *a, struct selection *out)
 {
-    const struct report *r = shown_report(in);
-    uint32_t *list = ARENA_ARRAY(a, (size_t)r->function_count + 1, uint32_t);
+    const struct report *r = in->report->shown ? in->report->shown : in->report; /* with the times that sort */
+    uint32_t *list = ARENA_ARRAY(a, (size_t)r->function_count + 1, uint32_t), n = 0;
     uint32_t *entries = ARENA_ARRAY(a, (size_t)r->order_count + 1, uint32_t);
     bool *shown = ARENA_ARRAY(a, (size_t)r->function_count + 1, bool);
     bool *cycle_shown = ARENA_ARRAY(a, (size_t)r->cycle_count + 1, bool);
     struct selection s = {.entries = entries};
-    uint32_t all;
-    s.function_count = function_choose(in, list, &all);
+
+    /* The functions that are entries and wanted, in index order; then sorted and cut. */
+    for (uint32_t i = 0; i < r->order_count; i++) {
+        const uint32_t position = r->order[i];
+        if (position & REPORT_CYCLE) {
+            continue;
+        }
+        s.hidden++;
+        if (in->only != 0 ? position == in->only - 1
+                          : !in->show.focus || render_has_focus(&in->report->functions[position], in->show.focus)) {
+            list[n++] = position;
+        }
+    }
+    if (in->show.sort != RENDER_SORT_INDEX) {
+        struct function_order order = {r, in->show.sort};
+        qsort_r(list, n, sizeof *list, function_compare, &order);
+    }
+    s.function_count = in->show.limit != 0 && n > in->show.limit ? in->show.limit : n;
+    s.hidden -= s.function_count;
     for (uint32_t i = 0; i < s.function_count; i++) {
+        const uint32_t cycle = r->functions[list[i]].cycle;
         shown[list[i]] = true;
-        uint32_t cycle = r->functions[list[i]].cycle;
         if (cycle != 0) {
             cycle_shown[cycle - 1] = true;
         }
     }
-    s.hidden = all - s.function_count;
     for (uint32_t i = 0; i < r->function_count; i++) {
         s.hidden_seconds += shown[i] ? 0 : r->functions[i].self;
     }
-    s.entry_count = in->show.sort == RENDER_SORT_INDEX
-                        ? entries_by_index(r, shown, cycle_shown, entries)
-                        : entries_by_list(r, list, s.function_count, cycle_shown, entries);
+
+    /* In index order a cycle has its own place, else it stands before the first of its members. */
+    for (uint32_t i = 0; in->show.sort == RENDER_SORT_INDEX && i < r->order_count; i++) {
+        const uint32_t entry = r->order[i];
+        if (entry & REPORT_CYCLE ? cycle_shown[entry & ~REPORT_CYCLE] : shown[entry]) {
+            entries[s.entry_count++] = entry;
+        }
+    }
+    for (uint32_t i = 0; in->show.sort != RENDER_SORT_INDEX && i < s.function_count; i++) {
+        const uint32_t cycle = r->functions[list[i]].cycle;
+        if (cycle != 0 && cycle_shown[cycle - 1]) {
+            entries[s.entry_count++] = REPORT_CYCLE | (cycle - 1);
+            cycle_shown[cycle - 1] = false;
+        }
+        entries[s.entry_count++] = list[i];
+    }
     *out = s;
 }
 

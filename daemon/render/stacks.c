@@ -80,11 +80,6 @@ static double stacks_flow_uncalled(const struct report *r, uint32_t entity)
     return left > FLOW_ROUNDING * all ? left / all : 0;
 }
 
-static uint32_t tree_parent(const struct flow_tree *t, uint32_t v)
-{
-    return t->flow->dominator[v];
-}
-
 static uint32_t tree_depth(const struct flow_tree *t, uint32_t v)
 {
     return v == STACKS_ROOT ? 0 : t->depth[v];
@@ -100,24 +95,14 @@ static uint32_t tree_common(const struct flow_tree *t, uint32_t x, uint32_t y)
     while (tree_depth(t, x) != tree_depth(t, y)) {
         uint32_t *deep = tree_depth(t, x) > tree_depth(t, y) ? &x : &y;
         uint32_t least = tree_depth(t, deep == &x ? y : x);
-        *deep = tree_depth(t, tree_jump(t, *deep)) >= least ? tree_jump(t, *deep) : tree_parent(t, *deep);
+        *deep = tree_depth(t, tree_jump(t, *deep)) >= least ? tree_jump(t, *deep) : t->flow->dominator[*deep];
     }
     while (x != y) {
         bool far = tree_jump(t, x) != tree_jump(t, y);
-        x = far ? tree_jump(t, x) : tree_parent(t, x);
-        y = far ? tree_jump(t, y) : tree_parent(t, y);
+        x = far ? tree_jump(t, x) : t->flow->dominator[x];
+        y = far ? tree_jump(t, y) : t->flow->dominator[y];
     }
     return x;
-}
-
-/* Hangs v below its dominator, which is final: all of its callers were visited. */
-static void tree_add(struct flow_tree *t, uint32_t v)
-{
-    uint32_t parent = tree_parent(t, v), up = tree_jump(t, parent), above = tree_jump(t, up);
-    uint32_t d = tree_depth(t, parent);
-    t->depth[v] = d + 1;
-    t->jump[v] =
-        d - tree_depth(t, up) == tree_depth(t, up) - tree_depth(t, above) && parent != STACKS_ROOT ? above : parent;
 }
 
 /* Nothing is below the callee in a stack with this arc: it is in the caller's cycle, or a class of addresses. */
@@ -148,7 +133,13 @@ static void tree_visit(struct flow_tree *t)
         if (!t->reached[v] || t->flow->rooted[v] > 0) {
             t->flow->dominator[v] = STACKS_ROOT;
         }
-        tree_add(t, v);
+
+        /* All callers of v were visited, so that its dominator is final. */
+        const uint32_t parent = t->flow->dominator[v], up = tree_jump(t, parent), above = tree_jump(t, up);
+        const uint32_t d = tree_depth(t, parent);
+        const bool far = d - tree_depth(t, up) == tree_depth(t, up) - tree_depth(t, above) && parent != STACKS_ROOT;
+        t->depth[v] = d + 1;
+        t->jump[v] = far ? above : parent;
         const struct report_arc *arcs = flow_callees(r, v, &n);
         for (uint32_t i = 0; i < n; i++) {
             if (flow_ends(r, &arcs[i])) {
@@ -163,38 +154,6 @@ static void tree_visit(struct flow_tree *t)
         }
     }
     t->count = ready;
-}
-
-/* Totals, callees first. */
-static void tree_sum(const struct flow_tree *t)
-{
-    struct stacks_flow *f = t->flow;
-    const struct report *r = f->report;
-    for (uint32_t k = t->count; k-- > 0;) {
-        uint32_t v = t->order[k], n;
-        const struct report_arc *arcs = flow_callees(r, v, &n);
-        double total = v >= r->function_count ? r->cycles[v - r->function_count].self : r->functions[v].self;
-        for (uint32_t i = 0; i < n; i++) {
-            total += stacks_flow_share(f, &arcs[i]) * f->total[stacks_flow_entity(f, arcs[i].other)];
-        }
-        for (uint32_t c = f->first[v]; c != STACKS_ROOT; c = f->next[c]) {
-            total += f->total[c];
-        }
-        if (stacks_flow_is_class(r, v)) {
-            f->rooted[v] = total - (1 - f->rooted[v]) * f->total[v];
-            continue;
-        }
-        f->total[v] = total;
-        f->rooted[v] *= total;
-        if (f->undivided[v]) {
-            uint32_t d = f->dominator[v];
-            f->rooted[v] = d == STACKS_ROOT ? total : 0;
-            if (d != STACKS_ROOT) {
-                f->next[v] = f->first[d];
-                f->first[d] = v;
-            }
-        }
-    }
 }
 
 /* Makes it in the arena. O((functions + arcs) log functions), no recursion.
@@ -227,7 +186,34 @@ static struct stacks_flow *stacks_flow_make(struct arena *a, const struct report
                           report->cycles[v - report->function_count].caller_count + (f->rooted[v] > 0) > 1;
     }
     tree_visit(&t);
-    tree_sum(&t);
+
+    /* Totals, callees first. */
+    for (uint32_t k = t.count; k-- > 0;) {
+        uint32_t v = t.order[k], callees;
+        const struct report_arc *arcs = flow_callees(report, v, &callees);
+        double total =
+            v >= report->function_count ? report->cycles[v - report->function_count].self : report->functions[v].self;
+        for (uint32_t i = 0; i < callees; i++) {
+            total += stacks_flow_share(f, &arcs[i]) * f->total[stacks_flow_entity(f, arcs[i].other)];
+        }
+        for (uint32_t c = f->first[v]; c != STACKS_ROOT; c = f->next[c]) {
+            total += f->total[c];
+        }
+        if (stacks_flow_is_class(report, v)) {
+            f->rooted[v] = total - (1 - f->rooted[v]) * f->total[v];
+            continue;
+        }
+        f->total[v] = total;
+        f->rooted[v] *= total;
+        if (f->undivided[v]) {
+            uint32_t d = f->dominator[v];
+            f->rooted[v] = d == STACKS_ROOT ? total : 0;
+            if (d != STACKS_ROOT) {
+                f->next[v] = f->first[d];
+                f->first[d] = v;
+            }
+        }
+    }
     return f;
 }
 
@@ -290,16 +276,6 @@ static void growth_cut(struct growth *g, uint32_t parent, double cut)
     }
 }
 
-/* Time of a node that has nothing below it. Returns what could not be given a node. */
-static double growth_leaf(struct growth *g, uint32_t parent, uint32_t frame, double total)
-{
-    if (total < g->smallest || growth_full(g, parent)) {
-        return total;
-    }
-    g->nodes[growth_add(g, parent, frame, total)].node.self = total;
-    return 0;
-}
-
 /* Callees; those in one cycle become one node. */
 static double follow_arcs(struct growth *g, uint32_t at, double share, const struct report_arc *arcs, uint32_t count)
 {
@@ -325,19 +301,6 @@ static double follow_arcs(struct growth *g, uint32_t at, double share, const str
     return cut;
 }
 
-/* Members of a cycle have their own time only: how they call one another is not known. */
-static double follow_members(struct growth *g, uint32_t at, double share, const struct report_cycle *c)
-{
-    double cut = 0;
-    for (uint32_t i = 0; i < c->member_count; i++) {
-        double self = share * g->report->functions[c->members[i].other].self;
-        if (self > 0) {
-            cut += growth_leaf(g, at, c->members[i].other, self);
-        }
-    }
-    return cut;
-}
-
 static void follow(struct growth *g, uint32_t at)
 {
     uint32_t frame = g->nodes[at].node.frame, first = g->count, entity = stacks_flow_entity(g->flow, frame);
@@ -350,7 +313,18 @@ static void follow(struct growth *g, uint32_t at)
     }
     if (frame & REPORT_CYCLE) {
         const struct report_cycle *c = &g->report->cycles[frame & ~REPORT_CYCLE];
-        cut += follow_members(g, at, share, c);
+        /* Members of a cycle have their own time only: how they call one another is not known. */
+        for (uint32_t i = 0; i < c->member_count; i++) {
+            const double self = share * g->report->functions[c->members[i].other].self;
+            if (!(self > 0)) {
+                continue;
+            }
+            if (self < g->smallest || growth_full(g, at)) {
+                cut += self;
+            } else {
+                g->nodes[growth_add(g, at, c->members[i].other, self)].node.self = self;
+            }
+        }
         cut += follow_arcs(g, at, share, c->callees, c->callee_count);
     } else {
         const struct report_function *f = &g->report->functions[frame];
@@ -369,24 +343,6 @@ static void follow(struct growth *g, uint32_t at)
     growth_cut(g, at, cut);
 }
 
-/* What no caller accounts for starts a stack: spontaneous functions, and cycles that have no caller in common. */
-static void plant(struct growth *g)
-{
-    const struct report *r = g->report;
-    double cut = 0;
-    for (uint32_t i = 0; i < r->order_count; i++) {
-        uint32_t frame = r->order[i];
-        if (!(frame & REPORT_CYCLE) && r->functions[frame].cycle != 0) {
-            continue;
-        }
-        double total = g->flow->rooted[stacks_flow_entity(g->flow, frame)];
-        if (total > 0) {
-            cut += growth_flow(g, STACKS_NONE, frame, total);
-        }
-    }
-    growth_cut(g, STACKS_NONE, cut);
-}
-
 static int compare_siblings(const void *left, const void *right, void *context)
 {
     const struct growing_node *nodes = context;
@@ -400,58 +356,82 @@ static int compare_siblings(const void *left, const void *right, void *context)
     return a->frame < b->frame ? -1 : a->frame > b->frame;
 }
 
-/* Links siblings, most time first. Returns the first root. order is scratch of count elements. */
-static uint32_t link_siblings(struct growth *g, uint32_t *order)
+/* Grows the tree from the roots, the paths with most time first, and lists it. */
+static void stacks_derive(const struct report *report, struct arena *a, struct stack_tree *out)
 {
-    uint32_t root = STACKS_NONE;
-    for (uint32_t i = 0; i < g->count; i++) {
-        order[i] = i;
-        g->nodes[i].first_child = STACKS_NONE;
+    struct growth g = {.report = report, .smallest = SMALLEST * report->total};
+    g.nodes = ARENA_ARRAY(a, NODES_MAX, struct growing_node);
+    g.heap = (struct heap){node_before, &g, ARENA_ARRAY(a, NODES_MAX, uint32_t), 0};
+    g.cycle_node = ARENA_ARRAY(a, (size_t)report->cycle_count + 1, uint32_t);
+    g.cycle_of = ARENA_ARRAY(a, (size_t)report->cycle_count + 1, uint32_t);
+    uint32_t *order = ARENA_ARRAY(a, NODES_MAX, uint32_t), root = STACKS_NONE, n = 0;
+    struct stack_node *nodes = ARENA_ARRAY(a, NODES_MAX, struct stack_node);
+    g.flow = stacks_flow_make(a, report);
+
+    /* What no caller accounts for starts a stack: spontaneous functions, and cycles that have no caller in common. */
+    double cut = 0;
+    for (uint32_t i = 0; i < report->order_count; i++) {
+        const uint32_t frame = report->order[i];
+        const bool member = !(frame & REPORT_CYCLE) && report->functions[frame].cycle != 0;
+        const double total = member ? 0 : g.flow->rooted[stacks_flow_entity(g.flow, frame)];
+        if (total > 0) {
+            cut += growth_flow(&g, STACKS_NONE, frame, total);
+        }
     }
-    qsort_r(order, g->count, sizeof *order, compare_siblings, g->nodes);
-    for (uint32_t i = g->count; i-- > 0;) {
-        struct growing_node *n = &g->nodes[order[i]];
-        uint32_t *first = n->node.parent == STACKS_NONE ? &root : &g->nodes[n->node.parent].first_child;
-        n->next = *first;
+    growth_cut(&g, STACKS_NONE, cut);
+    while (g.heap.count > 0) {
+        follow(&g, heap_pop(&g.heap));
+    }
+
+    /* Links siblings, most time first. */
+    for (uint32_t i = 0; i < g.count; i++) {
+        order[i] = i;
+        g.nodes[i].first_child = STACKS_NONE;
+    }
+    qsort_r(order, g.count, sizeof *order, compare_siblings, g.nodes);
+    for (uint32_t i = g.count; i-- > 0;) {
+        struct growing_node *node = &g.nodes[order[i]];
+        uint32_t *first = node->node.parent == STACKS_NONE ? &root : &g.nodes[node->node.parent].first_child;
+        node->next = *first;
         *first = order[i];
     }
-    return root;
-}
 
-/* Depth first without recursion: down, else right, else up and right. */
-static void list_nodes(const struct growth *g, uint32_t root, uint32_t *place, struct stack_node *out)
-{
-    uint32_t n = 0, at = root;
-    while (at != STACKS_NONE) {
-        const struct growing_node *node = &g->nodes[at];
-        out[n] = node->node;
+    /* Depth first without recursion: down, else right, else up and right. */
+    uint32_t *place = g.heap.items;
+    for (uint32_t at = root; at != STACKS_NONE;) {
+        const struct growing_node *node = &g.nodes[at];
+        nodes[n] = node->node;
         if (node->node.parent != STACKS_NONE) {
-            out[n].parent = place[node->node.parent];
+            nodes[n].parent = place[node->node.parent];
         }
         place[at] = n++;
         if (node->first_child != STACKS_NONE) {
             at = node->first_child;
             continue;
         }
-        while (at != STACKS_NONE && g->nodes[at].next == STACKS_NONE) {
-            at = g->nodes[at].node.parent;
+        while (at != STACKS_NONE && g.nodes[at].next == STACKS_NONE) {
+            at = g.nodes[at].node.parent;
         }
-        at = at == STACKS_NONE ? STACKS_NONE : g->nodes[at].next;
+        at = at == STACKS_NONE ? STACKS_NONE : g.nodes[at].next;
     }
+    out->count = g.count;
+    out->nodes = nodes;
+    out->cut = g.cut;
+    out->flow = g.flow;
 }
 
-const char *stacks_mark(const struct stacks *s)
+const char *stacks_mark(const struct stack_tree *s)
 {
     return s->synthetic ? "[synthetic stacks]" : NULL;
 }
 
-void stacks_make(const struct report *report, struct arena *a, struct stacks *out)
+void stacks_make(const struct report *report, struct arena *a, struct stack_tree *out)
 {
+    struct stack_tree s = {.synthetic = !report->time_measured};
     if (report->time_measured) {
         /* The stacks that were seen, all of them. */
         const struct report_stack_facts *seen = report->stacks;
         struct stack_node *nodes = ARENA_ARRAY(a, seen->frame_count, struct stack_node);
-        *out = (struct stacks){.count = seen->frame_count, .nodes = nodes};
         for (uint32_t i = 0; i < seen->frame_count; i++) {
             const struct report_frame *f = &seen->frames[i];
             nodes[i] = (struct stack_node){.parent = f->parent == REPORT_FRAME_ROOT ? STACKS_NONE : f->parent,
@@ -460,26 +440,14 @@ void stacks_make(const struct report *report, struct arena *a, struct stacks *ou
                                            .total = f->total,
                                            .self = f->self,
                                            .inferred = f->inferred};
-            out->total += f->depth == 0 ? f->total : 0;
         }
-        return;
+        s.count = seen->frame_count;
+        s.nodes = nodes;
+    } else {
+        stacks_derive(report, a, &s);
     }
-    struct growth g = {.report = report, .smallest = SMALLEST * report->total};
-    g.nodes = ARENA_ARRAY(a, NODES_MAX, struct growing_node);
-    g.heap = (struct heap){node_before, &g, ARENA_ARRAY(a, NODES_MAX, uint32_t), 0};
-    g.cycle_node = ARENA_ARRAY(a, (size_t)report->cycle_count + 1, uint32_t);
-    g.cycle_of = ARENA_ARRAY(a, (size_t)report->cycle_count + 1, uint32_t);
-    uint32_t *order = ARENA_ARRAY(a, NODES_MAX, uint32_t);
-    struct stack_node *nodes = ARENA_ARRAY(a, NODES_MAX, struct stack_node);
-    g.flow = stacks_flow_make(a, report);
-    plant(&g);
-    while (g.heap.count > 0) {
-        follow(&g, heap_pop(&g.heap));
-    }
-    list_nodes(&g, link_siblings(&g, order), g.heap.items, nodes);
-    struct stacks s = {.count = g.count, .nodes = nodes, .cut = g.cut, .synthetic = true, .flow = g.flow};
-    for (uint32_t i = 0; i < g.count; i++) {
-        s.total += nodes[i].depth == 0 ? nodes[i].total : 0;
+    for (uint32_t i = 0; i < s.count; i++) {
+        s.total += s.nodes[i].depth == 0 ? s.nodes[i].total : 0;
     }
     *out = s;
 }

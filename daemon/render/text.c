@@ -1,10 +1,16 @@
-/* format=text: the true-mode tables for people, in the layout that users of gprof know. */
+/* Tables for people: format=text in the layout that users of gprof know, and format=gprof, which is GNU gprof's own. */
 #include <inttypes.h>
 #include <string.h>
 
+#include "compat/compat.h"
 #include "proto/message.h"
 #include "proto/noun.h"
 #include "render/render_internal.h"
+
+static int max_int(int a, int b)
+{
+    return a > b ? a : b;
+}
 
 struct flat_layout {
     int cumulative, self, calls, per_call;
@@ -19,15 +25,9 @@ static int flat_digits(const struct report *r, double seconds)
     return amount_digits(report_samples(r, (double)r->ticks) * seconds / r->total);
 }
 
-/* Time of a call has a unit in each cell: calls of one program last from nanoseconds to hours. 0 is not known: a call
- * takes time, but no tick found it. What else is sampled is counted in its own unit and may be 0. */
-static int flat_width_per_call(const struct report *r, double all, double calls)
-{
-    return !r->in_seconds ? amount_width(all / calls)
-           : all > 0      ? amount_duration_width(all / calls, flat_digits(r, all))
-                          : 0;
-}
-
+/* The time of a call has a unit in each cell: calls of one program last from nanoseconds to hours. A call takes time,
+ * also if no tick found it, so that 0 means that it is not known. What else is sampled has its own unit and may be 0.
+ */
 static void flat_add_per_call(const struct text_parts *t, const struct flat_layout *l, double all, double calls)
 {
     const double each = all / calls;
@@ -47,47 +47,6 @@ static double flat_caused(const struct report_function *f)
     return f->self + (report_kind_is_class(f->kind) ? 0 : f->children);
 }
 
-static struct flat_layout flat_measure(const struct text_parts *t, const uint32_t *list, uint32_t n)
-{
-    struct flat_layout l = {.cumulative = 9,
-                            .self = 8,
-                            .calls = 8,
-                            .per_call = 9,
-                            .mark = text_calls_mark(t->in),
-                            .timed = !t->in->report->in_seconds || !t->in->coverage ||
-                                     coverage_without_ticks(t->in->coverage) == 0,
-                            .dimension = name_make_safe(t->arena, t->in->report->dimension)};
-    int seconds = amount_width(t->in->report->total), name = (int)strlen(l.dimension);
-    seconds = name > seconds ? name : seconds;
-    l.cumulative = seconds > l.cumulative ? seconds : l.cumulative;
-    l.self = seconds > l.self ? seconds : l.self;
-    for (uint32_t i = 0; i < n; i++) {
-        const struct report_function *f = &t->in->report->functions[list[i]];
-        int width = amount_count_width(f->calls);
-        l.calls = width > l.calls ? width : l.calls;
-        uint64_t recursive = f->self_calls;
-        width = recursive == 0      ? 0
-                : recursive < 10000 ? 5
-                                    : 1 + amount_count_width(recursive); /* at least of "+self" */
-        l.recursion = width > l.recursion ? width : l.recursion;
-        width = f->calls == 0 ? 0 : flat_width_per_call(t->in->report, flat_caused(f), (double)f->calls);
-        l.per_call = width > l.per_call ? width : l.per_call;
-    }
-    return l;
-}
-
-/* "1+182104": calls from others, and calls of itself, as the graph has them. */
-static void flat_add_calls(struct buffer *out, const struct flat_layout *l, const struct report_function *f)
-{
-    buffer_add_u64(out, f->calls, l->calls);
-    if (f->self_calls > 0) {
-        buffer_add_char(out, '+');
-        buffer_add_u64(out, f->self_calls, 1 - l->recursion);
-    } else {
-        buffer_add_repeat(out, ' ', (size_t)l->recursion);
-    }
-}
-
 static void flat_add_line(const struct text_parts *t, const struct flat_layout *l, uint32_t position, double cumulative)
 {
     const struct report_function *f = &t->in->report->functions[position];
@@ -104,7 +63,14 @@ static void flat_add_line(const struct text_parts *t, const struct flat_layout *
     if (f->calls > 0 || f->self_calls > 0) {
         double calls = (double)f->calls;
         buffer_add_char(out, ' ');
-        flat_add_calls(out, l, f);
+        /* "1+182104": calls from others, and calls of itself, as the graph has them. */
+        buffer_add_u64(out, f->calls, l->calls);
+        if (f->self_calls > 0) {
+            buffer_add_char(out, '+');
+            buffer_add_u64(out, f->self_calls, 1 - l->recursion);
+        } else {
+            buffer_add_repeat(out, ' ', (size_t)l->recursion);
+        }
         if (l->mark[0] != '\0' || !l->timed || f->calls == 0) { /* time per sampled call would mean nothing */
             buffer_add_repeat(out, ' ', (size_t)(2 * l->per_call + 2));
         } else {
@@ -121,6 +87,7 @@ static void flat_add_line(const struct text_parts *t, const struct flat_layout *
 
 static void text_add_flat(const struct text_parts *t)
 {
+    const struct report *r = t->in->report;
     const struct selection *s = t->flat_shown;
     uint32_t *list = ARENA_ARRAY(t->arena, (size_t)s->function_count + 1, uint32_t), n = 0;
     for (uint32_t i = 0; i < s->entry_count; i++) {
@@ -128,10 +95,32 @@ static void text_add_flat(const struct text_parts *t)
             list[n++] = s->entries[i];
         }
     }
-    struct flat_layout l = flat_measure(t, list, n);
+
+    struct flat_layout l = {.per_call = 9,
+                            .mark = text_calls_mark(t->in),
+                            .timed = !r->in_seconds || !t->in->coverage || coverage_without_ticks(t->in->coverage) == 0,
+                            .dimension = name_make_safe(t->arena, r->dimension)};
+    const int seconds = max_int(amount_width(r->total), (int)strlen(l.dimension));
+    l.cumulative = max_int(9, seconds);
+    l.self = max_int(8, seconds);
+    l.calls = 8;
+    for (uint32_t i = 0; i < n; i++) {
+        const struct report_function *f = &r->functions[list[i]];
+        const double caused = flat_caused(f), calls = (double)f->calls;
+        l.calls = max_int(l.calls, amount_count_width(f->calls));
+        if (f->self_calls > 0) { /* at least of "+self" */
+            l.recursion = max_int(l.recursion, f->self_calls < 10000 ? 5 : 1 + amount_count_width(f->self_calls));
+        }
+        if (f->calls > 0 && !r->in_seconds) {
+            l.per_call = max_int(l.per_call, amount_width(caused / calls));
+        } else if (f->calls > 0 && caused > 0) {
+            l.per_call = max_int(l.per_call, amount_duration_width(caused / calls, flat_digits(r, caused)));
+        }
+    }
+
     buffer_add_text(t->out, "\nFlat profile:\n\n");
-    if (!(t->in->report->total > 0)) {
-        buffer_add_format(t->out, " no %s accumulated\n\n", t->in->report->in_seconds ? "time" : l.dimension);
+    if (!(r->total > 0)) {
+        buffer_add_format(t->out, " no %s accumulated\n\n", r->in_seconds ? "time" : l.dimension);
     }
     buffer_add_format(t->out, "%5s %*s %*s %*s %*s %*s\n", "%  ", l.cumulative + 1, "cumulative", l.self, "self  ",
                       l.calls + l.recursion, "", l.per_call, "self  ", l.per_call - 1,
@@ -141,7 +130,7 @@ static void text_add_flat(const struct text_parts *t)
                       l.per_call, "per call", l.per_call, "per call");
     double cumulative = 0;
     for (uint32_t i = 0; i < n && !t->out->failed; i++) {
-        cumulative += t->in->report->functions[list[i]].self;
+        cumulative += r->functions[list[i]].self;
         flat_add_line(t, &l, list[i], cumulative);
     }
     text_add_inside(t, 8 + l.cumulative, l.self);
@@ -162,68 +151,14 @@ struct graph {
     const size_t *start; /* function_count + 1 offsets into labels */
 };
 
-static int max_int(int a, int b)
-{
-    return a > b ? a : b;
-}
-
 static uint64_t max_count(uint64_t a, uint64_t b)
 {
     return a > b ? a : b;
 }
 
-static void graph_measure(struct graph *g)
-{
-    const struct report *r = g->report;
-    uint64_t most = 0;
-    for (uint32_t i = 0; i < r->function_count; i++) {
-        most = max_count(most, max_count(r->functions[i].calls, r->functions[i].calls_inside));
-    }
-    for (uint32_t i = 0; i < r->cycle_count; i++) {
-        most = max_count(most, max_count(r->cycles[i].calls_outside, r->cycles[i].calls_inside));
-    }
-    g->index = max_int(6, amount_count_width(r->order_count) + 3);
-    g->self = g->children = max_int(7, amount_width(r->total));
-    g->count = g->of = max_int(7, amount_count_width(most));
-}
-
-/* "NAME <cycle N> [INDEX]" and the end of the line, made once a function: a label stands in many rows, and the
- * functions themselves do not fit a cache. So are their calls. "(0)" for one without an entry, as gprof puts what it
- * does not list in round brackets. */
-static void graph_make_labels(struct graph *g, const struct name_list *names, size_t *start, double *calls)
-{
-    const struct report *r = g->report;
-    struct buffer *labels = &g->labels;
-    for (uint32_t i = 0; i < r->function_count; i++) {
-        const struct report_function *f = &r->functions[i];
-        start[i] = labels->size;
-        calls[i] = report_all_calls(f);
-        buffer_add(labels, names->text[i], names->length[i]);
-        if (f->cycle != 0) {
-            buffer_add(labels, " <cycle ", 8);
-            buffer_add_u64(labels, f->cycle, 0);
-            buffer_add_char(labels, '>');
-        }
-        buffer_add(labels, f->index == 0 ? " (" : " [", 2);
-        buffer_add_u64(labels, f->index, 0);
-        buffer_add(labels, f->index == 0 ? ")\n" : "]\n", 2);
-    }
-    start[r->function_count] = labels->size;
-    g->start = start;
-    g->calls = calls;
-}
-
 #define GAP 5      /* blanks between the numbers of calls and the name */
 #define RATIO 4    /* width of the column beyond these blanks, with the blanks around it */
 #define PER_CALL 9 /* width of the column, with the blank behind it */
-
-/* Calls of a caller, those by itself included; of a cycle, those from outside. */
-static double caller_calls(const struct graph *g, uint32_t caller)
-{
-    return caller == REPORT_SPONTANEOUS ? 0
-           : caller & REPORT_CYCLE      ? (double)g->report->cycles[caller & ~REPORT_CYCLE].calls_outside
-                                        : g->calls[caller];
-}
 
 static void skip_ratio(const struct graph *g)
 {
@@ -306,8 +241,12 @@ static void add_row(const struct graph *g, const struct report_arc *arc, const s
     } else {
         buffer_add_repeat(out, ' ', (size_t)(g->of + 1));
     }
-    /* The cell of a row, and the blanks before the name. */
-    const double of = g->ratio && arc->calls > 0 ? caller_calls(g, row->caller) : 0;
+
+    double of = 0; /* calls of the caller, those by itself included; of a cycle, those from outside */
+    if (g->ratio && arc->calls > 0 && row->caller != REPORT_SPONTANEOUS) {
+        of = row->caller & REPORT_CYCLE ? (double)g->report->cycles[row->caller & ~REPORT_CYCLE].calls_outside
+                                        : g->calls[row->caller];
+    }
     if (of > 0) {
         buffer_add_char(g->out, ' ');
         amount_add_ratio(g->out, (double)arc->calls / of, GAP + RATIO - 2);
@@ -317,19 +256,6 @@ static void add_row(const struct graph *g, const struct report_arc *arc, const s
     }
     add_per_call(g, row->counted ? arc : NULL);
     add_label(g, arc->other);
-}
-
-/* Calls of the callee as a reader of the fraction expects them, where no time flows and the report has no divisor. */
-static uint64_t callee_calls(const struct report *r, uint32_t callee)
-{
-    if (callee == REPORT_SPONTANEOUS) {
-        return 0;
-    }
-    if (callee & REPORT_CYCLE) {
-        return r->cycles[callee & ~REPORT_CYCLE].calls_outside;
-    }
-    const struct report_function *f = &r->functions[callee];
-    return f->cycle != 0 ? r->cycles[f->cycle - 1].calls_outside : f->calls;
 }
 
 /* "(callers: 312 more, with 31000 calls and 0.02 seconds)" behind the columns of index and percent. */
@@ -355,8 +281,13 @@ static void add_rows(const struct graph *g, const struct report_arc *arcs, uint3
     for (uint32_t i = cut.first; i < cut.first + cut.count; i++) {
         const struct report_arc *arc = &arcs[i];
         uint64_t of = arc->of_calls;
-        if (of == 0 && !arc->inside) {
-            of = callee_calls(g->report, callers ? entry : arc->other);
+        const uint32_t callee = callers ? entry : arc->other;
+        /* Where no time flows, the report has no divisor: the calls of the callee, as a reader of the fraction expects
+         * them. */
+        if (of == 0 && !arc->inside && callee != REPORT_SPONTANEOUS) {
+            const bool cycle = (callee & REPORT_CYCLE) != 0;
+            const uint32_t number = cycle ? (callee & ~REPORT_CYCLE) + 1 : g->report->functions[callee].cycle;
+            of = number != 0 ? g->report->cycles[number - 1].calls_outside : g->report->functions[callee].calls;
         }
         add_row(g, arc, &(struct row){!arc->inside, !arc->inside, of, callers ? arc->other : entry});
     }
@@ -399,20 +330,14 @@ static void add_called(const struct graph *g, uint64_t outside, uint64_t inside,
     }
 }
 
-static bool has_spontaneous(const struct report_function *f)
-{
-    for (uint32_t i = 0; i < f->caller_count; i++) {
-        if (f->callers[i].other == REPORT_SPONTANEOUS) {
-            return true;
-        }
-    }
-    return false;
-}
-
 static void add_function(const struct graph *g, uint32_t position)
 {
     const struct report_function *f = &g->report->functions[position];
-    if (f->spontaneous && !has_spontaneous(f)) {
+    bool alone = f->spontaneous; /* it has no row for that */
+    for (uint32_t i = 0; alone && i < f->caller_count; i++) {
+        alone = f->callers[i].other != REPORT_SPONTANEOUS;
+    }
+    if (alone) {
         add_spontaneous(g);
     }
     add_rows(g, f->static_callers, f->static_caller_count, position, true, "callers in the machine code");
@@ -448,41 +373,64 @@ static void add_cycle(const struct graph *g, uint32_t position)
     add_rows(g, c->callees, c->callee_count, REPORT_CYCLE | position, false, "callees");
 }
 
-/* Columns that gprof does not have have their titles in a line above: programs that read gprof's listing find its
- * header below. */
-static void add_header(const struct graph *g, const struct render_input *in)
-{
-    const char *mark = text_calls_mark(in);
-    const int beyond = g->ratio ? GAP + RATIO - 1 + (g->per_call ? PER_CALL : 0) : 0;
-    buffer_add_text(g->out, in->show.view == RENDER_VIEW_GRAPH ? "\n" : "\f\n");
-    buffer_add_text(g->out, "\t\t\tCall graph\n\n");
-    if (g->ratio) {
-        const int end = g->index + g->self + g->children + g->count + g->of + 10 + GAP + RATIO - 1;
-        buffer_add_format(g->out, "%*s", end, "calls/call");
-        buffer_add_format(g->out, g->per_call ? "%*s\n" : "\n", PER_CALL, "per call");
-    }
-    buffer_add_format(g->out, "index%*s%*s  %*s%*s%s", g->index + 1, "% time", g->self + 1, "self", g->children + 1,
-                      "children", g->count - 3, mark, "called");
-    buffer_add_format(g->out, "%*s\n", g->of + 2 + beyond, "name");
-}
-
 static void text_add_graph(const struct text_parts *t)
 {
-    struct graph g = {.report = t->in->report, .out = t->out, .rows = t->in->show.rows};
-    g.per_call = g.report->time_measured && g.report->in_seconds && g.report->calls > 0 &&
-                 (t->in->provenance->inexact & INEXACT_CALLS) == 0;
-    g.ratio = g.report->calls > 0 && (t->in->provenance->inexact & INEXACT_SAMPLED) == 0;
-    size_t *start = ARENA_ARRAY(t->arena, (size_t)g.report->function_count + 1, size_t);
-    double *calls = ARENA_ARRAY(t->arena, (size_t)g.report->function_count + 1, double);
+    const struct report *r = t->in->report;
+    struct graph g = {.report = r, .out = t->out, .rows = t->in->show.rows};
+    g.per_call = r->time_measured && r->in_seconds && r->calls > 0 && (t->in->provenance->inexact & INEXACT_CALLS) == 0;
+    g.ratio = r->calls > 0 && (t->in->provenance->inexact & INEXACT_SAMPLED) == 0;
+
+    /* "NAME <cycle N> [INDEX]" and the end of the line, made once a function: a label stands in many rows, and the
+     * functions themselves do not fit a cache. So are their calls. "(0)" for one without an entry, as gprof puts what
+     * it does not list in round brackets. */
+    size_t *start = ARENA_ARRAY(t->arena, (size_t)r->function_count + 1, size_t);
+    double *calls = ARENA_ARRAY(t->arena, (size_t)r->function_count + 1, double);
     struct arena_deferred deferred;
-    buffer_init(&g.labels, LABELS_BYTES_MAX);
-    arena_defer(t->arena, &deferred, buffer_release, &g.labels);
-    graph_make_labels(&g, t->names, start, calls);
-    if (g.labels.failed) {
+    struct buffer *labels = &g.labels;
+    uint64_t most = 0;
+    buffer_init(labels, LABELS_BYTES_MAX);
+    arena_defer(t->arena, &deferred, buffer_release, labels);
+    for (uint32_t i = 0; i < r->function_count; i++) {
+        const struct report_function *f = &r->functions[i];
+        start[i] = labels->size;
+        calls[i] = report_all_calls(f);
+        most = max_count(most, max_count(f->calls, f->calls_inside));
+        buffer_add(labels, t->names->text[i], t->names->length[i]);
+        if (f->cycle != 0) {
+            buffer_add(labels, " <cycle ", 8);
+            buffer_add_u64(labels, f->cycle, 0);
+            buffer_add_char(labels, '>');
+        }
+        buffer_add(labels, f->index == 0 ? " (" : " [", 2);
+        buffer_add_u64(labels, f->index, 0);
+        buffer_add(labels, f->index == 0 ? ")\n" : "]\n", 2);
+    }
+    start[r->function_count] = labels->size;
+    g.start = start;
+    g.calls = calls;
+    if (labels->failed) {
         arena_fail(t->arena);
     }
-    graph_measure(&g);
-    add_header(&g, t->in);
+    for (uint32_t i = 0; i < r->cycle_count; i++) {
+        most = max_count(most, max_count(r->cycles[i].calls_outside, r->cycles[i].calls_inside));
+    }
+    g.index = max_int(6, amount_count_width(r->order_count) + 3);
+    g.self = g.children = max_int(7, amount_width(r->total));
+    g.count = g.of = max_int(7, amount_count_width(most));
+
+    /* Columns that gprof does not have have their titles in a line above: programs that read gprof's listing find its
+     * header below. */
+    buffer_add_text(g.out, t->in->show.view == RENDER_VIEW_GRAPH ? "\n" : "\f\n");
+    buffer_add_text(g.out, "\t\t\tCall graph\n\n");
+    if (g.ratio) {
+        const int end = g.index + g.self + g.children + g.count + g.of + 10 + GAP + RATIO - 1;
+        buffer_add_format(g.out, "%*s", end, "calls/call");
+        buffer_add_format(g.out, g.per_call ? "%*s\n" : "\n", PER_CALL, "per call");
+    }
+    buffer_add_format(g.out, "index%*s%*s  %*s%*s%s", g.index + 1, "% time", g.self + 1, "self", g.children + 1,
+                      "children", g.count - 3, text_calls_mark(t->in), "called");
+    buffer_add_format(g.out, "%*s\n", g.of + 2 + (g.ratio ? GAP + RATIO - 1 + (g.per_call ? PER_CALL : 0) : 0), "name");
+
     for (uint32_t i = 0; i < t->shown->entry_count && !g.out->failed; i++) {
         uint32_t entry = t->shown->entries[i];
         if (entry & REPORT_CYCLE) {
@@ -558,4 +506,16 @@ enum profd_status text_render(const struct render_input *in, struct arena *a, st
         text_add_graph(&t);
     }
     return PROFD_OK;
+}
+
+/* format=gprof: what `gprof -b EXE gmon.out…` prints on the same counts. */
+enum profd_status gprof_render(const struct render_input *in, struct arena *a, struct buffer *out,
+                               struct profd_error *e)
+{
+    struct compat_options options = {
+        .brief = true,
+        .no_flat = in->show.view == RENDER_VIEW_GRAPH,
+        .no_graph = in->show.view == RENDER_VIEW_FLAT,
+    };
+    return compat_print(&options, in->object, in->counts, a, out, e);
 }

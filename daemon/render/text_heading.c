@@ -1,8 +1,6 @@
 /* The heading of format=text: what was asked, where the numbers come from, and what is missing. */
 #include <inttypes.h>
 #include <math.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "proto/collector.h"
@@ -59,6 +57,11 @@ static const struct {
     {COLLECTOR_OUTSIDE_NS, " outside every known object"},
 };
 
+static void add_count(struct buffer *out, uint64_t n, const char *one, const char *many)
+{
+    buffer_add_format(out, "%" PRIu64 " %s", n, noun_for(n, one, many));
+}
+
 static void add_seconds(struct buffer *out, uint64_t nanoseconds, int digits)
 {
     if (nanoseconds == 0) {
@@ -82,29 +85,11 @@ static void add_ticks_time(struct buffer *out, const struct report *r, uint64_t 
 
 static void add_processes(struct buffer *out, const uint64_t *w)
 {
-    buffer_add_format(out, " in %" PRIu64 " %s", w[COLLECTOR_PROCESSES],
-                      noun_for(w[COLLECTOR_PROCESSES], "process", "processes"));
+    buffer_add_text(out, " in ");
+    add_count(out, w[COLLECTOR_PROCESSES], "process", "processes");
 }
 
-/* Without the CPU time that is known, the ticks in known objects alone. */
-static void add_unknown_share(struct buffer *out, const struct coverage *c, const struct report *r)
-{
-    const uint64_t *w = c->counters;
-    buffer_add_text(out, w[COLLECTOR_CPU_NS] != 0 ? "unknown, because the collector had all ticks: "
-                         : w[COLLECTOR_UNCLOCKED_NS] != 0
-                             ? "unknown, because the processes ended before their CPU time was read: "
-                             : "unknown, because no CPU time was recorded: ");
-    add_ticks_time(out, r, coverage_attributed(c));
-    buffer_add_text(out, " in known objects");
-    if (w[COLLECTOR_CPU_NS] != 0 || w[COLLECTOR_UNCLOCKED_NS] == 0) {
-        buffer_add_text(out, ", ");
-        add_measured(out, w[COLLECTOR_CPU_NS]);
-        buffer_add_text(out, " of CPU time");
-        add_processes(out, w);
-    }
-    buffer_add_char(out, '\n');
-}
-
+/* How much of the CPU time is in known objects, and where the ticks are that are not. */
 static void add_share(struct buffer *out, const struct coverage *c, const struct report *r)
 {
     double share;
@@ -125,14 +110,39 @@ static void add_share(struct buffer *out, const struct coverage *c, const struct
         add_measured(out, w[COLLECTOR_CPU_NS] - w[COLLECTOR_INSIDE_NS]);
         add_processes(out, w);
         buffer_add_text(out, above ? ", because a tick stands for a whole period\n" : "\n");
-    } else {
-        add_unknown_share(out, c, r);
+    } else { /* without the CPU time that is known, the ticks in known objects alone */
+        buffer_add_text(out, w[COLLECTOR_CPU_NS] != 0 ? "unknown, because the collector had all ticks: "
+                             : w[COLLECTOR_UNCLOCKED_NS] != 0
+                                 ? "unknown, because the processes ended before their CPU time was read: "
+                                 : "unknown, because no CPU time was recorded: ");
+        add_ticks_time(out, r, coverage_attributed(c));
+        buffer_add_text(out, " in known objects");
+        if (w[COLLECTOR_CPU_NS] != 0 || w[COLLECTOR_UNCLOCKED_NS] == 0) {
+            buffer_add_text(out, ", ");
+            add_measured(out, w[COLLECTOR_CPU_NS]);
+            buffer_add_text(out, " of CPU time");
+            add_processes(out, w);
+        }
+        buffer_add_char(out, '\n');
     }
     if (w[COLLECTOR_UNCLOCKED_NS] != 0 && w[COLLECTOR_CPU_NS] != 0) {
         buffer_add_text(out, INDENT);
         add_ticks_time(out, r, w[COLLECTOR_UNCLOCKED_NS]);
         buffer_add_text(out, " more of processes that ended before their CPU time was read\n");
     }
+
+    const char *separator = " sampled: ";
+    buffer_add_text(out, INDENT);
+    add_ticks_time(out, r, w[COLLECTOR_SAMPLED_NS]);
+    for (size_t i = 0; i < sizeof LOSSES / sizeof *LOSSES; i++) {
+        if (w[LOSSES[i].counter] != 0) {
+            buffer_add_text(out, separator);
+            add_ticks_time(out, r, w[LOSSES[i].counter]);
+            buffer_add_text(out, LOSSES[i].text);
+            separator = ", ";
+        }
+    }
+    buffer_add_text(out, separator[0] == ',' ? "\n" : " sampled, all of it in known objects\n");
 }
 
 /* The share of ticks is no share of the time: where functions do little but call, the processor executes them while it
@@ -160,103 +170,40 @@ const char *text_calls_mark(const struct render_input *in)
     return (in->provenance->inexact & INEXACT_SAMPLED) != 0 ? "~" : "";
 }
 
-static void add_sampled(struct buffer *out, const struct coverage *c, const struct report *r)
-{
-    const char *separator = " sampled: ";
-    const uint64_t *w = c->counters;
-    buffer_add_text(out, INDENT);
-    add_ticks_time(out, r, w[COLLECTOR_SAMPLED_NS]);
-    for (size_t i = 0; i < sizeof LOSSES / sizeof *LOSSES; i++) {
-        if (w[LOSSES[i].counter] != 0) {
-            buffer_add_text(out, separator);
-            add_ticks_time(out, r, w[LOSSES[i].counter]);
-            buffer_add_text(out, LOSSES[i].text);
-            separator = ", ";
-        }
-    }
-    buffer_add_text(out, separator[0] == ',' ? "\n" : " sampled, all of it in known objects\n");
-}
-
-/* The beginning of a line: its label is there once. */
-static void add_label(struct buffer *out, const char **label)
-{
-    buffer_add_text(out, *label);
-    *label = INDENT;
-}
-
-static void add_without_ticks(struct buffer *out, const struct coverage *c, const struct report *r, bool share_shown,
-                              const char **label)
-{
-    const uint64_t without = coverage_without_ticks(c), undelivered = c->counters[COLLECTOR_UNDELIVERED_NS];
-    if (without == 0 && undelivered > c->counters[COLLECTOR_CPU_NS] / 100 && share_shown) {
-        add_label(out, label);
-        if (c->counters[COLLECTOR_SAMPLED_NS] != 0) {
-            add_ticks_time(out, r, undelivered);
-            buffer_add_text(out, " more without ticks: ");
-        }
-        buffer_add_text(out, "threads ended before their ticks came\n");
-    }
-    if (without != 0) {
-        add_label(out, label);
-        add_measured(out, without);
-        buffer_add_text(out, " without ticks: ");
-        coverage_add_why(out, c);
-        buffer_add_text(out, "\n" INDENT "(so times of a call are not known)\n");
-    }
-}
-
-/* Above the rate of the kernel's timer a sample stands for several ticks, and the ticks look more certain than they
- * are.
- */
-static void add_samples(struct buffer *out, const struct coverage *c, const struct report *r, const char **label)
-{
-    const double rate = r->rate_count == 1 ? r->rates[0] : 0, samples = (double)c->counters[COLLECTOR_SAMPLES];
-    const double ticks = (double)c->counters[COLLECTOR_SAMPLED_NS] / 1e9 * rate;
-    if (samples > 0 && ticks > SAMPLES_SAID * samples) {
-        add_label(out, label);
-        buffer_add_format(out, "%" PRIu64 " %s stood for %.0f ticks\n", c->counters[COLLECTOR_SAMPLES],
-                          noun_for(c->counters[COLLECTOR_SAMPLES], "sample", "samples"), ticks);
-    }
-}
-
-/* A share of the time that is not known, or is further from all of it than 5 % and than chance explains: two standard
- * deviations of the number of samples. */
-static bool share_is_wrong(const struct coverage *c, const struct report *r)
-{
-    double share;
-    if (!coverage_share(c, &share)) {
-        return true;
-    }
-    const double rate = r->rate_count == 0 ? 0 : r->rates[0];
-    const double cpu = (double)(c->counters[COLLECTOR_CPU_NS] - c->counters[COLLECTOR_INSIDE_NS]) / 1e9;
-    const double samples = report_samples(r, cpu * rate);
-    return samples > 0 && fabs(1 - share) > 0.05 + 2 / sqrt(samples);
-}
-
-/* How much of the CPU time is in functions, and what the collectors lost; nothing where there was none. */
+/* How much of the CPU time is in functions, and what the collectors lost; nothing where there was none. The first line
+ * has the label, unless lines with labels of their own stand above it. */
 static void text_add_collector(const struct text_parts *t)
 {
     const struct coverage *c = t->in->coverage;
+    const struct report *r = t->in->report;
     struct buffer *out = t->out;
-    double overhead = 0;
+    double share = 0;
     bool share_shown = true;
     const char *label = "Collector ";
     if (!c || !c->any) {
         return;
     }
-    if (c->counters[COLLECTOR_SAMPLED_NS] != 0) {
-        if (text_wants(t, coverage_overhead(c, &overhead) && overhead >= OVERHEAD_SAID)) {
-            add_overhead(out, c, t->in->report);
+    const uint64_t *w = c->counters, without = coverage_without_ticks(c);
+    if (w[COLLECTOR_SAMPLED_NS] != 0) {
+        if (text_wants(t, coverage_overhead(c, &share) && share >= OVERHEAD_SAID)) {
+            add_overhead(out, c, r);
             label = INDENT;
         }
-        share_shown = text_wants(t, share_is_wrong(c, t->in->report) || c->saturated);
+        /* The share is wrong if it is not known, or further from all of the time than 5 % and than chance explains: two
+         * standard deviations of the number of samples. */
+        bool wrong = !coverage_share(c, &share);
+        if (!wrong) {
+            const double rate = r->rate_count == 0 ? 0 : r->rates[0];
+            const double samples =
+                report_samples(r, (double)(w[COLLECTOR_CPU_NS] - w[COLLECTOR_INSIDE_NS]) / 1e9 * rate);
+            wrong = samples > 0 && fabs(1 - share) > 0.05 + 2 / sqrt(samples);
+        }
+        share_shown = text_wants(t, wrong || c->saturated);
         if (share_shown) {
-            add_share(out, c, t->in->report);
-            add_sampled(out, c, t->in->report);
+            add_share(out, c, r);
             label = INDENT;
         }
     } else {
-        const uint64_t *w = c->counters;
         buffer_add_text(out, "Coverage  unknown: no tick in ");
         add_measured(out, w[COLLECTOR_CPU_NS]);
         buffer_add_text(out, " of CPU time");
@@ -264,23 +211,54 @@ static void text_add_collector(const struct text_parts *t)
         buffer_add_text(out, ", so no times are known\n");
         label = INDENT;
     }
-    add_without_ticks(out, c, t->in->report, share_shown, &label);
-    add_samples(out, c, t->in->report, &label);
+
+    if (without == 0 && w[COLLECTOR_UNDELIVERED_NS] > w[COLLECTOR_CPU_NS] / 100 && share_shown) {
+        buffer_add_text(out, label);
+        label = INDENT;
+        if (w[COLLECTOR_SAMPLED_NS] != 0) {
+            add_ticks_time(out, r, w[COLLECTOR_UNDELIVERED_NS]);
+            buffer_add_text(out, " more without ticks: ");
+        }
+        buffer_add_text(out, "threads ended before their ticks came\n");
+    }
+    if (without != 0) {
+        buffer_add_text(out, label);
+        label = INDENT;
+        add_measured(out, without);
+        buffer_add_text(out, " without ticks: ");
+        coverage_add_why(out, c);
+        buffer_add_text(out, "\n" INDENT "(so times of a call are not known)\n");
+    }
+
+    /* Above the rate of the kernel's timer a sample stands for several ticks, and the ticks look more certain than they
+     * are. */
+    const double samples = (double)w[COLLECTOR_SAMPLES];
+    const double ticks = (double)w[COLLECTOR_SAMPLED_NS] / 1e9 * (r->rate_count == 1 ? r->rates[0] : 0);
+    if (samples > 0 && ticks > SAMPLES_SAID * samples) {
+        buffer_add_text(out, label);
+        label = INDENT;
+        add_count(out, w[COLLECTOR_SAMPLES], "sample", "samples");
+        buffer_add_format(out, " stood for %.0f ticks\n", ticks);
+    }
     for (size_t i = 0; i < sizeof REASONS / sizeof *REASONS; i++) {
-        uint64_t n = c->counters[REASONS[i].counter];
+        const uint64_t n = w[REASONS[i].counter];
         if (n != 0) {
-            add_label(out, &label);
-            buffer_add_format(out, "%" PRIu64 " %s\n", n, noun_for(n, REASONS[i].one, REASONS[i].many));
+            buffer_add_text(out, label);
+            label = INDENT;
+            add_count(out, n, REASONS[i].one, REASONS[i].many);
+            buffer_add_char(out, '\n');
         }
     }
-    const uint64_t programs = c->counters[COLLECTOR_NOT_COUNTED];
-    if (programs != 0) {
-        add_label(out, &label);
-        buffer_add_format(out, "not counted: %" PRIu64 " %s that processes of profctl run started\n", programs,
-                          noun_for(programs, "program", "programs"));
+    if (w[COLLECTOR_NOT_COUNTED] != 0) {
+        buffer_add_text(out, label);
+        label = INDENT;
+        buffer_add_text(out, "not counted: ");
+        add_count(out, w[COLLECTOR_NOT_COUNTED], "program", "programs");
+        buffer_add_text(out, " that processes of profctl run started\n");
     }
     if (c->saturated) {
-        add_label(out, &label);
+        buffer_add_text(out, label);
+        label = INDENT;
         buffer_add_text(out, "one of these numbers reached the limit of 2^63-1\n");
     }
     if (label[0] == ' ' && strcmp(t->in->scope, "program") != 0) {
@@ -301,20 +279,6 @@ void text_add_inside(const struct text_parts *t, int before, int width)
     buffer_add_text(t->out, "  [collector] (not in the total)\n");
 }
 
-/* Adds such a line, "Label     sentence". label: at most nine characters, "" for a line below another. */
-__attribute__((format(printf, 4, 5))) static void text_warn(const struct text_parts *t, bool wrong, const char *label,
-                                                            const char *format, ...)
-{
-    if (text_wants(t, wrong)) {
-        char sentence[1024];
-        va_list list;
-        va_start(list, format);
-        (void)vsnprintf(sentence, sizeof sentence, format, list);
-        va_end(list);
-        buffer_add_format(t->out, "%-9s %s\n", label, sentence);
-    }
-}
-
 static void add_times(struct buffer *out, int64_t from, int64_t to)
 {
     char first[40], last[40];
@@ -326,26 +290,10 @@ static void add_times(struct buffer *out, int64_t from, int64_t to)
     }
 }
 
-static void add_count(struct buffer *out, uint64_t n, const char *one, const char *many)
+static void add_sources(struct buffer *out, const struct provenance *p, const struct coverage *c)
 {
-    buffer_add_format(out, "%" PRIu64 " %s", n, noun_for(n, one, many));
-}
-
-static const char *scope_words(const char *scope)
-{
-    if (strcmp(scope, "build") == 0) {
-        return "this build alone, in processes of its own program";
-    }
-    if (strcmp(scope, "everywhere") == 0) {
-        return "this build alone, in every process that loaded it";
-    }
-    return "all builds together, in processes of this program";
-}
-
-/* A live process is stored in slices, which are no uploads to a person: where all processes had a collector or were
- * recorded, their number is left out. */
-static void add_uploads(struct buffer *out, const struct provenance *p, const struct coverage *c)
-{
+    /* A live process is stored in slices, which are no uploads to a person: where all processes had a collector or were
+     * recorded, their number is left out. */
     const bool live =
         c && c->any &&
         (c->counters[COLLECTOR_PROCESSES] == p->processes || c->counters[COLLECTOR_RECORDED] == p->processes);
@@ -360,11 +308,6 @@ static void add_uploads(struct buffer *out, const struct provenance *p, const st
         add_count(out, p->processes, "process started", "processes started");
         buffer_add_text(out, ", ");
     }
-}
-
-static void add_sources(struct buffer *out, const struct provenance *p, const struct coverage *c)
-{
-    add_uploads(out, p, c);
     add_count(out, p->hosts, "machine", "machines");
     if (p->host_labels > 0 && p->host_labels != p->hosts) {
         buffer_add_text(out, ", ");
@@ -447,37 +390,34 @@ static void add_unit(struct buffer *out, const struct report *r)
     buffer_add_text(out, r->in_seconds && strcmp(r->dimension, "seconds") != 0 ? " seconds" : "");
 }
 
-/* "1.98 seconds in 198 ticks at 100 a second"; of what is counted one by one, "743628 instructions". */
-static void add_amount(struct buffer *out, const struct report *r)
-{
-    if (!r->in_seconds && r->rate_count == 1 && r->rates[0] == 1) {
-        buffer_add_format(out, "%" PRIu64 " ", r->ticks);
-        add_unit(out, r);
-        return;
-    }
-    amount_add(out, r->total, 0);
-    buffer_add_char(out, ' ');
-    add_unit(out, r);
-    if (r->ticks == 0 && r->total > 0) {
-        buffer_add_text(out, ", all outside every known object");
-        return;
-    }
-    buffer_add_text(out, " in ");
-    add_count(out, r->ticks, "tick", "ticks");
-    for (uint32_t i = 0; i < r->rate_count; i++) {
-        buffer_add_format(out, "%s%" PRIu32, i == 0 ? " at " : i + 1 < r->rate_count ? ", " : " and ", r->rates[i]);
-    }
-    buffer_add_text(out, r->rate_count == 0 ? "" : r->in_seconds ? " a second" : " a unit");
-}
-
+/* "1.98 seconds in 198 ticks at 100 a second, 5 calls"; of what is counted one by one, "743628 instructions, …". */
 static void add_total(struct buffer *out, const struct report *r, const char *mark)
 {
     buffer_add_text(out, "Total     ");
-    add_amount(out, r);
+    if (!r->in_seconds && r->rate_count == 1 && r->rates[0] == 1) {
+        buffer_add_format(out, "%" PRIu64 " ", r->ticks);
+        add_unit(out, r);
+    } else {
+        amount_add(out, r->total, 0);
+        buffer_add_char(out, ' ');
+        add_unit(out, r);
+        if (r->ticks == 0 && r->total > 0) {
+            buffer_add_text(out, ", all outside every known object");
+        } else {
+            buffer_add_text(out, " in ");
+            add_count(out, r->ticks, "tick", "ticks");
+            for (uint32_t i = 0; i < r->rate_count; i++) {
+                const char *separator = i == 0 ? " at " : i + 1 < r->rate_count ? ", " : " and ";
+                buffer_add_format(out, "%s%" PRIu32, separator, r->rates[i]);
+            }
+            buffer_add_text(out, r->rate_count == 0 ? "" : r->in_seconds ? " a second" : " a unit");
+        }
+    }
     if (*mark != '\0') { /* the sum of counted calls and of ticks below a caller is no number of calls */
         buffer_add_text(out, r->calls == 0 ? ", calls were not counted" : ", not all calls were counted");
     } else {
-        buffer_add_format(out, ", %" PRIu64 " %s", r->calls, noun_for(r->calls, "call", "calls"));
+        buffer_add_text(out, ", ");
+        add_count(out, r->calls, "call", "calls");
     }
     buffer_add_text(out, r->saturated ? "; a sum reached the limit of 2^63-1\n" : "\n");
     if (amount_is_rough(r)) {
@@ -495,36 +435,6 @@ static void add_total(struct buffer *out, const struct report *r, const char *ma
     }
 }
 
-/* A build with a file that can be sent: the vDSO, the kernel, generated code and deleted files have none. NULL if there
- * is none. */
-static const char *find_sendable(const struct render_input *in)
-{
-    for (uint32_t i = 0; in->has_names && i < in->report->build_count; i++) {
-        const char *name = in->report->build_names[i] ? in->report->build_names[i] : "",
-                   *end = strstr(name, " (deleted)");
-        if (!in->has_names[i] && name[0] == '/' && !end) {
-            return name;
-        }
-    }
-    return NULL;
-}
-
-static void add_unnamed(struct buffer *out, const struct render_input *in)
-{
-    const struct report *r = in->report;
-    const char *file = find_sendable(in);
-    buffer_add_format(out, "Names     missing for %" PRIu32 " of %" PRIu32 " %s: addresses are shown",
-                      r->unnamed_builds, r->build_count, noun_for(r->build_count, "build", "builds"));
-    if (file) {
-        buffer_add_text(out, "; `profctl symbols FILE` sends them from the executable or, if it is\n          "
-                             "stripped, from its debug file, for example of ");
-        name_add_safe(out, file);
-    } else if (in->has_names) {
-        buffer_add_text(out, "; they have no file that could be sent");
-    }
-    buffer_add_char(out, '\n');
-}
-
 static void add_self_time(const struct text_parts *t, const char *whose, double seconds)
 {
     buffer_add_text(t->out, whose);
@@ -533,37 +443,12 @@ static void add_self_time(const struct text_parts *t, const char *whose, double 
     add_unit(t->out, t->in->report);
 }
 
-/* By index and by self time different functions are left out. */
-static void add_limit(const struct text_parts *t)
-{
-    const struct selection *s = t->shown, *flat = t->flat_shown;
-    buffer_add_format(t->out, "%" PRIu32 " of %" PRIu32 " functions, ", s->function_count,
-                      s->function_count + s->hidden);
-    if (t->in->show.view == RENDER_VIEW_BOTH && flat->hidden_seconds < s->hidden_seconds) {
-        add_self_time(t, "the self time left out of the flat profile is ", flat->hidden_seconds);
-        add_self_time(t, ", that left out of the call graph ", s->hidden_seconds);
-    } else {
-        add_self_time(t, noun_for(s->hidden, "the self time of the other is ", "the self time of the others is "),
-                      t->in->show.view == RENDER_VIEW_GRAPH ? s->hidden_seconds : flat->hidden_seconds);
-    }
-}
-
-/* The edges that were used. */
-static void add_window(struct buffer *out, const struct render_input *in)
-{
-    if (in->since == 0 && in->until == 0) {
-        buffer_add_text(out, "all stored time");
-    } else {
-        add_times(out, in->used_since != 0 ? in->used_since : in->since,
-                  in->used_until != 0 ? in->used_until : in->until);
-    }
-}
-
 /* What of everything is shown, in one line; the line is not there where it is all of it. */
 static void add_shown(const struct text_parts *t)
 {
     const struct render_input *in = t->in;
-    const bool limited = t->shown->hidden > 0 && in->show.view != RENDER_VIEW_NOT_CALLED && in->provenance->uploads > 0;
+    const struct selection *s = t->shown, *flat = t->flat_shown;
+    const bool limited = s->hidden > 0 && in->show.view != RENDER_VIEW_NOT_CALLED && in->provenance->uploads > 0;
     const bool parts[] = {
         text_wants(t, strcmp(in->scope, "program") != 0),
         text_wants(t, in->since != 0 || in->until != 0),
@@ -581,10 +466,18 @@ static void add_shown(const struct text_parts *t)
         separator = "; ";
         switch (i) {
         case 0:
-            buffer_add_text(t->out, scope_words(in->scope));
+            buffer_add_text(
+                t->out, strcmp(in->scope, "build") == 0        ? "this build alone, in processes of its own program"
+                        : strcmp(in->scope, "everywhere") == 0 ? "this build alone, in every process that loaded it"
+                                                               : "all builds together, in processes of this program");
             break;
-        case 1:
-            add_window(t->out, in);
+        case 1: /* the edges that were used */
+            if (in->since == 0 && in->until == 0) {
+                buffer_add_text(t->out, "all stored time");
+            } else {
+                add_times(t->out, in->used_since != 0 ? in->used_since : in->since,
+                          in->used_until != 0 ? in->used_until : in->until);
+            }
             break;
         case 2:
             buffer_add_text(t->out, "uploads with ");
@@ -600,8 +493,17 @@ static void add_shown(const struct text_parts *t)
         case 4:
             buffer_add_text(t->out, "with calls found in the machine code (--static)");
             break;
-        default:
-            add_limit(t);
+        default: /* by index and by self time different functions are left out */
+            buffer_add_format(t->out, "%" PRIu32 " of %" PRIu32 " functions, ", s->function_count,
+                              s->function_count + s->hidden);
+            if (in->show.view == RENDER_VIEW_BOTH && flat->hidden_seconds < s->hidden_seconds) {
+                add_self_time(t, "the self time left out of the flat profile is ", flat->hidden_seconds);
+                add_self_time(t, ", that left out of the call graph ", s->hidden_seconds);
+            } else {
+                add_self_time(t,
+                              noun_for(s->hidden, "the self time of the other is ", "the self time of the others is "),
+                              in->show.view == RENDER_VIEW_GRAPH ? s->hidden_seconds : flat->hidden_seconds);
+            }
         }
     }
     buffer_add_text(t->out, separator[0] == ';' ? "\n" : "");
@@ -689,34 +591,30 @@ static void add_stacks(const struct text_parts *t)
     }
 }
 
-/* What the rows of the graph leave open. */
-static void add_graph_notes(const struct text_parts *t)
-{
-    const struct report *r = t->in->report;
-    if (t->in->show.view != RENDER_VIEW_BOTH && t->in->show.view != RENDER_VIEW_GRAPH) {
-        return;
-    }
-    if (r->jumped_functions > 0) {
-        buffer_add_format(t->out,
-                          "^calls    %" PRIu32
-                          " %s also entered by jumps at the end of others, and may count as called by "
-                          "the callers of these\n",
-                          r->jumped_functions, noun_for(r->jumped_functions, "function is", "functions are"));
-    }
-    if (r->open_cycles > 0) {
-        buffer_add_format(t->out,
-                          "Cycles    are those of all stored time: the calls of this report alone do not close %" PRIu32
-                          " of %" PRIu32 "\n",
-                          r->open_cycles, r->cycle_count);
-    }
-}
-
+/* Builds and code without names, functions without calls, and what the rows of the graph leave open. */
 static void add_missing(const struct text_parts *t)
 {
-    const struct report *r = t->in->report;
+    const struct render_input *in = t->in;
+    const struct report *r = in->report;
     if (r->unnamed_builds > 0) {
-        add_unnamed(t->out, t->in);
+        /* A build with a file that can be sent: the vDSO, the kernel, generated code and deleted files have none. */
+        const char *file = NULL;
+        for (uint32_t i = 0; in->has_names && !file && i < r->build_count; i++) {
+            const char *name = r->build_names[i] ? r->build_names[i] : "";
+            file = !in->has_names[i] && name[0] == '/' && !strstr(name, " (deleted)") ? name : NULL;
+        }
+        buffer_add_format(t->out, "Names     missing for %" PRIu32 " of %" PRIu32 " %s: addresses are shown",
+                          r->unnamed_builds, r->build_count, noun_for(r->build_count, "build", "builds"));
+        if (file) {
+            buffer_add_text(t->out, "; `profctl symbols FILE` sends them from the executable or, if it is\n          "
+                                    "stripped, from its debug file, for example of ");
+            name_add_safe(t->out, file);
+        } else if (in->has_names) {
+            buffer_add_text(t->out, "; they have no file that could be sent");
+        }
+        buffer_add_char(t->out, '\n');
     }
+
     /* Code that much of the time is in, although no function is known there: of the build with most of it. */
     const struct report_function *gap = NULL;
     for (uint32_t i = 0; i < r->function_count; i++) {
@@ -729,24 +627,38 @@ static void add_missing(const struct text_parts *t)
         buffer_add_text(t->out, " that no function name covers; if the file is stripped, its debug\n" INDENT
                                 "file names it: `profctl symbols FILE`\n");
     }
-    for (uint32_t i = 0; t->in->disputed && i < t->in->report->build_count; i++) {
-        const char *name = t->in->report->build_names[i] ? t->in->report->build_names[i] : "";
-        if (t->in->disputed[i]) {
+    for (uint32_t i = 0; in->disputed && i < r->build_count; i++) {
+        const char *name = r->build_names[i] ? r->build_names[i] : "";
+        if (in->disputed[i]) {
             buffer_add_text(t->out, "Disputed  ");
-            name_add_safe(t->out, *name != '\0' ? name : t->in->report->builds[i]);
+            name_add_safe(t->out, *name != '\0' ? name : r->builds[i]);
             buffer_add_text(t->out, ": ");
-            name_add_safe(t->out, t->in->disputed[i]);
+            name_add_safe(t->out, in->disputed[i]);
             buffer_add_text(t->out, "\n");
         }
     }
-    if (r->counted_functions > 0) {
-        const bool left_out = (t->in->provenance->inexact & INEXACT_LEFT_OUT) != 0;
-        text_warn(t, left_out || t->in->show.view == RENDER_VIEW_NOT_CALLED, "Not called",
-                  "%" PRIu32 " of %" PRIu32 " instrumented %s (no call and no tick%s)", r->not_called_count,
-                  r->counted_functions, noun_for(r->counted_functions, "function", "functions"),
-                  left_out ? "; some were left out of counting" : "");
+
+    const bool left_out = (in->provenance->inexact & INEXACT_LEFT_OUT) != 0;
+    if (r->counted_functions > 0 && text_wants(t, left_out || in->show.view == RENDER_VIEW_NOT_CALLED)) {
+        buffer_add_format(t->out, "Not called %" PRIu32 " of %" PRIu32 " instrumented %s (no call and no tick%s)\n",
+                          r->not_called_count, r->counted_functions,
+                          noun_for(r->counted_functions, "function", "functions"),
+                          left_out ? "; some were left out of counting" : "");
     }
-    add_graph_notes(t);
+    const bool graph = in->show.view == RENDER_VIEW_BOTH || in->show.view == RENDER_VIEW_GRAPH;
+    if (graph && r->jumped_functions > 0) {
+        buffer_add_format(t->out,
+                          "^calls    %" PRIu32
+                          " %s also entered by jumps at the end of others, and may count as called by "
+                          "the callers of these\n",
+                          r->jumped_functions, noun_for(r->jumped_functions, "function is", "functions are"));
+    }
+    if (graph && r->open_cycles > 0) {
+        buffer_add_format(t->out,
+                          "Cycles    are those of all stored time: the calls of this report alone do not close %" PRIu32
+                          " of %" PRIu32 "\n",
+                          r->open_cycles, r->cycle_count);
+    }
 }
 
 void text_add_heading(const struct text_parts *t)

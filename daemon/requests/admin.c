@@ -838,7 +838,7 @@ static enum profd_status admin_control(struct admin_service *s, struct conn *c, 
     if (!status) {
         page_init(&page, 200, "application/json; charset=utf-8");
         page.body.limit = PROCESSES_MAX;
-        render_processes(rows, n, NULL, &page.body);
+        render_list(RENDER_PROCESSES, rows, n, NULL, &page.body);
         reply_send(s->config.replies, c, tag, &page);
     }
     arena_free(arena);

@@ -5,7 +5,7 @@
 #include "core/buffer.h"
 #include "core/hashmap.h"
 #include "proto/status.h"
-#include "query/query.h"
+#include "query/answer.h"
 #include "requests/numbers.h"
 #include "store/store.h"
 

@@ -14,7 +14,7 @@
 #include "live/live_counts.h"
 #include "net/conn.h"
 #include "net/http.h"
-#include "query/query.h"
+#include "query/answer.h"
 #include "store/store.h"
 #include "tier/mirror.h"
 #include "writer/upkeep_job.h"

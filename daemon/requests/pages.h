@@ -7,7 +7,7 @@
 #include "requests/metrics.h"
 #include "requests/numbers.h"
 #include "requests/requests.h"
-#include "query/query.h"
+#include "query/answer.h"
 #include "store/store.h"
 
 struct pages;

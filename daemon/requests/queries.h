@@ -11,7 +11,7 @@
 #include "net/http.h"
 #include "requests/pages.h"
 #include "proto/status.h"
-#include "query/query.h"
+#include "query/answer.h"
 #include "requests/requests.h"
 #include "requests/symbols.h"
 

@@ -10,7 +10,7 @@
 #include "base/log.h"
 #include "net/loop.h"
 #include "proto/limits.h"
-#include "query/query.h"
+#include "query/answer.h"
 #include "store/store.h"
 #include "writer/verifier.h"
 #include "writer/writer.h"

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "core/buffer.h"
-#include "query/query.h"
+#include "query/answer.h"
 
 #define HTML "text/html; charset=utf-8"
 #define CSS "text/css; charset=utf-8"

@@ -10,7 +10,7 @@
 
 #include "core/object.h"
 #include "proto/counts.h"
-#include "query/query.h"
+#include "query/answer.h"
 #include "store/store.h"
 #include "tests/scratch_store.h"
 

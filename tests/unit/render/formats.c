@@ -365,7 +365,7 @@ Test(render_formats, stacks_divide_time_without_loss)
     struct arena *a = arena_new(0);
     for (int round = 0; round < 400; round++) {
         struct report r;
-        struct stacks s;
+        struct stack_tree s;
         arena_reset(a);
         uint32_t n = 1 + (uint32_t)rand_r(&seed) % (round % 40 == 0 ? 3000 : 60);
         make_random(a, &r, n, &seed);
@@ -418,7 +418,7 @@ Test(render_formats, a_long_chain_is_cut_and_says_so)
                                         .caller_count = i > 0};
         order[i] = i;
     }
-    struct stacks s;
+    struct stack_tree s;
     stacks_make(&r, a, &s);
     cr_assert_eq(s.count, STACKS_DEPTH);
     cr_assert_eq(s.nodes[s.count - 1].frame, STACKS_CUT);

@@ -332,7 +332,7 @@ Test(render_json, lists_are_flat_rows)
                                 {.build_id = {"ab"}, .name = "x", .note = "it is \"odd\""}};
     struct buffer out;
     buffer_init(&out, 1 << 16);
-    render_builds(rows, 2, "ab", &out);
+    render_list(RENDER_BUILDS, rows, 2, "ab", &out);
     json_t *root = parse(&out);
     const json_t *first = item(root, "rows", 0);
     cr_assert_eq(number(first, "seconds"), 1.93);
@@ -344,13 +344,14 @@ Test(render_json, lists_are_flat_rows)
     cr_assert_str_eq(text(root, "next"), "ab");
     json_decref(root);
     buffer_done(&out);
-    struct label_row labels[3] = {{"host", "a", 1}, {"host", "b", 2}, {"service", "x", 3}};
+    const struct label_name_row labels[] = {{"host", 2, 3}, {"service", 1, UINT64_C(1) << 54}};
     buffer_init(&out, 1 << 16);
-    render_labels(labels, 3, NULL, &out);
+    render_list(RENDER_LABELS, labels, 2, NULL, &out);
     root = parse(&out);
     cr_assert_eq(json_array_size(json_object_get(root, "rows")), 2);
     cr_assert_eq(number(item(root, "rows", 0), "values"), 2);
     cr_assert_eq(number(item(root, "rows", 0), "uploads"), 3);
+    cr_assert_str_eq(text(item(root, "rows", 1), "uploads_str"), "18014398509481984");
     json_decref(root);
     buffer_done(&out);
 }

@@ -1,7 +1,7 @@
 /* Queries: parameters → load → symbolize → graph → cycles → propagate → report → render. Synchronous; runs on a reader
  * thread with that thread's store handle. */
-#ifndef PROFD_QUERY_QUERY_H
-#define PROFD_QUERY_QUERY_H
+#ifndef PROFD_QUERY_ANSWER_H
+#define PROFD_QUERY_ANSWER_H
 
 #include <stdbool.h>
 #include <stdint.h>

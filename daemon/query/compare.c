@@ -11,10 +11,10 @@
 #define PLANNED 0.02                               /* the increase that is planned for where no threshold is given */
 #define LONGEST (INT64_C(30) * 86400 * 1000000000) /* for which to go on collecting is a plan */
 
-struct asking {
+struct comparison {
     struct job *job;
     struct job sides[2]; /* with parameters of their own */
-    struct work works[2];
+    struct report_work works[2];
     struct diff_side made[2];
     struct diff_request request;
     unsigned long long limit;
@@ -22,13 +22,19 @@ struct asking {
 
 static const char *const NAMES[] = {"a", "b"};
 
-/* The parameters of one side: those of both, and its own without their prefix. Its own window replaces that of both. */
-static void make_params(struct asking *q, uint32_t s)
+/* Finds the build of a side, by the parameters of both sides and its own without their prefix. Its own window replaces
+ * that of both. */
+static enum profd_status find_side(struct comparison *q, uint32_t s, struct profd_error *e)
 {
-    const struct params *all = q->job->params;
-    struct params *own = ARENA_NEW(q->job->arena, struct params);
-    const char prefix[] = {NAMES[s][0], '.', '\0'};
     static const char *const SHARED[] = {"since", "until", "match", "scope", "uid", "dimension"};
+    const struct params *all = q->job->params;
+    const char *build = params_find(all, NAMES[s]);
+    const char prefix[] = {NAMES[s][0], '.', '\0'};
+    struct params *own = ARENA_NEW(q->job->arena, struct params);
+    if (!build || build[0] == '\0') {
+        return profd_error_set(e, PROFD_BAD_QUERY,
+                               "%s= is missing: a build-id, or its beginning; a= and b= are compared", NAMES[s]);
+    }
     for (size_t i = 0; i < all->count; i++) {
         const struct param *item = &all->items[i];
         bool shared = strncmp(item->name, "label.", 6) == 0;
@@ -39,7 +45,7 @@ static void make_params(struct asking *q, uint32_t s)
             own->items[own->count++] = (struct param){item->name + 2, item->value};
         } else if (shared) {
             char name[16];
-            bool window = strcmp(item->name, "since") == 0 || strcmp(item->name, "until") == 0;
+            const bool window = strcmp(item->name, "since") == 0 || strcmp(item->name, "until") == 0;
             (void)snprintf(name, sizeof name, "%s%s", prefix, window ? item->name : "");
             if (!window || params_find(all, name) == NULL) {
                 own->items[own->count++] = *item;
@@ -48,17 +54,7 @@ static void make_params(struct asking *q, uint32_t s)
     }
     q->sides[s] = *q->job;
     q->sides[s].params = own;
-}
-
-static enum profd_status find_side(struct asking *q, uint32_t s, struct profd_error *e)
-{
-    const char *build = params_find(q->job->params, NAMES[s]);
-    if (!build || build[0] == '\0') {
-        return profd_error_set(e, PROFD_BAD_QUERY,
-                               "%s= is missing: a build-id, or its beginning; a= and b= are compared", NAMES[s]);
-    }
-    make_params(q, s);
-    enum profd_status status = work_find(&q->sides[s], q->sides[s].params, build, false, &q->works[s], e);
+    enum profd_status status = work_find(&q->sides[s], own, build, false, &q->works[s], e);
     q->works[s].options.empty_is_error = true;
     return !status ? status : profd_error_wrap(e, status, "%s=%.80s", NAMES[s], build);
 }
@@ -77,27 +73,6 @@ static bool parse_metric(const char *text, const char *stops, enum diff_metric *
     return false;
 }
 
-static enum profd_status parse_metrics(struct asking *q, struct profd_error *e)
-{
-    const char *text = params_find(q->job->params, "metric");
-    enum diff_metric metric;
-    for (unsigned i = 0; !text && i < DIFF_METRIC_COUNT; i++) {
-        q->request.metrics[i] = true;
-    }
-    for (const char *at = text; at;) {
-        if (!parse_metric(at, ",", &metric)) {
-            return profd_error_set(e, PROFD_BAD_QUERY,
-                                   "metric=%s: \"%.*s\" is none of: time-per-process, all-calls-per-process, self, "
-                                   "total, time-per-call, calls-per-process, calls-per-parent",
-                                   text, (int)strcspn(at, ","), at);
-        }
-        q->request.metrics[metric] = true;
-        at = strchr(at, ',');
-        at += at != NULL;
-    }
-    return PROFD_OK;
-}
-
 /* A number within (0, most), which ends at the character stop. */
 static bool parse_real(const char *text, char stop, double most, double *out)
 {
@@ -110,64 +85,8 @@ static bool parse_real(const char *text, char stop, double most, double *out)
     return true;
 }
 
-static enum profd_status parse_threshold(struct asking *q, struct profd_error *e)
-{
-    struct diff_request *r = &q->request;
-    const char *text = params_find(q->job->params, "fail_on");
-    r->threshold = PLANNED;
-    if (!text) {
-        return PROFD_OK;
-    }
-    const char *than = strchr(text, '>');
-    double percent;
-    if (!than || !parse_metric(text, ">", &r->judge_metric) || !parse_real(than + 1, '%', 1e6, &percent)) {
-        return profd_error_set(
-            e, PROFD_BAD_QUERY,
-            "fail_on=%s: not a metric, '>' and a percentage above 0 and below 1000000, such as self>2%%", text);
-    }
-    r->judge = true;
-    r->metrics[r->judge_metric] = true;
-    r->threshold = percent / 100;
-    return PROFD_OK;
-}
-
-static enum profd_status parse_watch(struct asking *q, struct profd_error *e)
-{
-    const struct params *p = q->job->params;
-    const char **watch = ARENA_ARRAY(q->job->arena, p->count + 1, const char *);
-    for (size_t i = 0; i < p->count; i++) {
-        if (strcmp(p->items[i].name, "watch") != 0) {
-            continue;
-        }
-        if (p->items[i].value[0] == '\0') {
-            return profd_error_set(e, PROFD_BAD_QUERY, "watch= must name a function");
-        }
-        watch[q->request.watch_count++] = p->items[i].value;
-    }
-    q->request.watch = watch;
-    return PROFD_OK;
-}
-
-static enum profd_status parse(struct asking *q, struct profd_error *e)
-{
-    const struct params *p = q->job->params;
-    const char *fdr = params_find(p, "fdr"), *confidence = params_find(p, "confidence");
-    q->request.fdr = 0.05;
-    q->limit = q->job->request->http ? LIMIT_HTTP_ROWS : 0;
-    TRY(params_parse_number(p, "limit", 0, UINT32_MAX, &q->limit, e));
-    if (fdr && !parse_real(fdr, '\0', 1, &q->request.fdr)) {
-        return profd_error_set(e, PROFD_BAD_QUERY, "fdr=%s is not a number between 0 and 1", fdr);
-    }
-    if (confidence && !parse_real(confidence, '\0', 1, &q->request.confidence)) {
-        return profd_error_set(e, PROFD_BAD_QUERY, "confidence=%s is not a number between 0 and 1", confidence);
-    }
-    TRY(parse_metrics(q, e));
-    TRY(parse_threshold(q, e));
-    return parse_watch(q, e);
-}
-
 /* The tag covers the states of both builds. */
-static enum profd_status set_tag(struct asking *q, struct profd_error *e)
+static enum profd_status set_tag(struct comparison *q, struct profd_error *e)
 {
     struct store_epoch epochs[2];
     struct {
@@ -177,7 +96,7 @@ static enum profd_status set_tag(struct asking *q, struct profd_error *e)
     } resolved;
     memset(&resolved, 0, sizeof resolved);
     for (uint32_t s = 0; s < 2; s++) {
-        const struct work *w = &q->works[s];
+        const struct report_work *w = &q->works[s];
         const int64_t numbers[] = {(int64_t)w->scope, w->options.since, w->options.until, w->used_since, w->used_until};
         TRY(store_epoch(q->job->store, &q->job->request->scope, w->id.text, &epochs[s], e));
         (void)snprintf(resolved.ids[s].text, sizeof resolved.ids[s].text, "%s", w->id.text);
@@ -189,9 +108,9 @@ static enum profd_status set_tag(struct asking *q, struct profd_error *e)
 
 /* What only one side needs lies in scratch, and the other side has the same memory again: most of the time of a
  * comparison can go into clearing new pages. */
-static enum profd_status make_side(struct asking *q, uint32_t s, struct arena *scratch, struct profd_error *e)
+static enum profd_status make_side(struct comparison *q, uint32_t s, struct arena *scratch, struct profd_error *e)
 {
-    struct work *w = &q->works[s];
+    struct report_work *w = &q->works[s];
     struct report_request report = {.dimension = w->options.dimension};
     struct job *job = &q->sides[s], of_scratch = *job;
     arena_reset(scratch);
@@ -209,18 +128,8 @@ static enum profd_status make_side(struct asking *q, uint32_t s, struct arena *s
     return diff_side_make(job->arena, scratch, &side, &q->made[s], e);
 }
 
-/* Calls are compared if both sides counted them in the same way: all, or with functions left out in every upload. */
-static void judge_calls(struct asking *q)
-{
-    const struct provenance *p[] = {&q->works[0].load.provenance, &q->works[1].load.provenance};
-    const uint32_t left = INEXACT_LEFT_OUT, all = p[0]->inexact_all & p[1]->inexact_all;
-    for (uint32_t s = 0; s < 2; s++) {
-        const bool partly = (p[s]->inexact & left) != 0 && (all & left) == 0;
-        q->request.sampled[s] = partly || (p[s]->inexact & INEXACT_SAMPLED) != 0;
-    }
-}
-
-static enum profd_status compare(struct asking *q, struct arena *scratch, struct profd_error *e)
+/* Makes both sides, and what differs. */
+static enum profd_status compare(struct comparison *q, struct arena *scratch, struct profd_error *e)
 {
     struct diff d;
     for (uint32_t s = 0; s < 2; s++) {
@@ -238,7 +147,18 @@ static enum profd_status compare(struct asking *q, struct arena *scratch, struct
     const struct provenance *p = &q->works[1].load.provenance;
     const double span = (double)(p->last - p->first), most = 1 + (double)LONGEST / span;
     q->request.most_data = span > 0 && most < DIFF_DATA_MOST ? most : DIFF_DATA_MOST;
-    judge_calls(q);
+
+    /* Calls are compared if both sides counted them in the same way: all, or with functions left out in every upload.
+     */
+    const uint32_t left = INEXACT_LEFT_OUT;
+    uint32_t all = left;
+    for (uint32_t s = 0; s < 2; s++) {
+        all &= q->works[s].load.provenance.inexact_all;
+    }
+    for (uint32_t s = 0; s < 2; s++) {
+        const uint32_t inexact = q->works[s].load.provenance.inexact;
+        q->request.sampled[s] = ((inexact & left) != 0 && all == 0) || (inexact & INEXACT_SAMPLED) != 0;
+    }
     arena_reset(scratch);
     diff_make(scratch, &q->request, &d);
     const struct render_diff out = {.diff = &d,
@@ -251,12 +171,64 @@ static enum profd_status compare(struct asking *q, struct arena *scratch, struct
 
 enum profd_status diff_show(struct job *job, struct profd_error *e)
 {
-    struct asking *q = ARENA_NEW(job->arena, struct asking);
+    struct comparison *q = ARENA_NEW(job->arena, struct comparison);
+    struct diff_request *r = &q->request;
+    const struct params *p = job->params;
+    const char *fdr = params_find(p, "fdr"), *confidence = params_find(p, "confidence");
+    const char *metrics = params_find(p, "metric"), *fail_on = params_find(p, "fail_on");
     q->job = job;
-    TRY(parse(q, e));
+    r->fdr = 0.05;
+    q->limit = job->request->http ? LIMIT_HTTP_ROWS : 0;
+    TRY(params_parse_number(p, "limit", 0, UINT32_MAX, &q->limit, e));
+    if (fdr && !parse_real(fdr, '\0', 1, &r->fdr)) {
+        return profd_error_set(e, PROFD_BAD_QUERY, "fdr=%s is not a number between 0 and 1", fdr);
+    }
+    if (confidence && !parse_real(confidence, '\0', 1, &r->confidence)) {
+        return profd_error_set(e, PROFD_BAD_QUERY, "confidence=%s is not a number between 0 and 1", confidence);
+    }
+    for (unsigned i = 0; !metrics && i < DIFF_METRIC_COUNT; i++) {
+        r->metrics[i] = true;
+    }
+    for (const char *at = metrics; at;) {
+        enum diff_metric metric;
+        if (!parse_metric(at, ",", &metric)) {
+            return profd_error_set(e, PROFD_BAD_QUERY,
+                                   "metric=%s: \"%.*s\" is none of: time-per-process, all-calls-per-process, self, "
+                                   "total, time-per-call, calls-per-process, calls-per-parent",
+                                   metrics, (int)strcspn(at, ","), at);
+        }
+        r->metrics[metric] = true;
+        at = strchr(at, ',');
+        at += at != NULL;
+    }
+    r->threshold = PLANNED;
+    if (fail_on) {
+        const char *than = strchr(fail_on, '>');
+        double percent;
+        if (!than || !parse_metric(fail_on, ">", &r->judge_metric) || !parse_real(than + 1, '%', 1e6, &percent)) {
+            return profd_error_set(
+                e, PROFD_BAD_QUERY,
+                "fail_on=%s: not a metric, '>' and a percentage above 0 and below 1000000, such as self>2%%", fail_on);
+        }
+        r->judge = true;
+        r->metrics[r->judge_metric] = true;
+        r->threshold = percent / 100;
+    }
+    const char **watch = ARENA_ARRAY(job->arena, p->count + 1, const char *);
+    for (size_t i = 0; i < p->count; i++) {
+        if (strcmp(p->items[i].name, "watch") != 0) {
+            continue;
+        }
+        if (p->items[i].value[0] == '\0') {
+            return profd_error_set(e, PROFD_BAD_QUERY, "watch= must name a function");
+        }
+        watch[r->watch_count++] = p->items[i].value;
+    }
+    r->watch = watch;
+
     TRY(find_side(q, 0, e));
     TRY(find_side(q, 1, e));
     TRY(set_tag(q, e));
-    q->request.paired = strcmp(q->works[0].id.text, q->works[1].id.text) == 0;
+    r->paired = strcmp(q->works[0].id.text, q->works[1].id.text) == 0;
     return compare(q, arena_new_child(job->arena, LIMIT_QUERY_MEMORY_OWN), e);
 }
