@@ -53,7 +53,7 @@ $(foreach r,$(COMPONENTS),$(eval SRC_$(r) := $(wildcard $(DIR_$(r))/*.c)))
 SRC_record += client/collect/cfi.c client/collect/frame_entry.c
 SRC_server := $(filter-out daemon/main.c,$(wildcard daemon/*.c))
 SRC_main := daemon/main.c
-SRC_profctl := $(filter-out client/profctl/main.c,$(SRC_profctl))
+SRC_profctl := $(filter-out client/profctl/profctl_main.c,$(SRC_profctl))
 SRC_relay := $(filter-out daemon/relay/main.c,$(SRC_relay))
 
 NEEDS_proto := proto
@@ -156,7 +156,7 @@ $(B)/profd: $(SRC_main:%.c=$(B)/%.o) $(call archives_of,server)
 	$(Q)$(CC) $(LDFLAGS_ALL) -pie -o $@ $< -Wl,--start-group $(call archives_of,server) -Wl,--end-group $(call libs_of,server)
 $(B)/profd-relay: $(B)/daemon/relay/main.o $(call archives_of,relay)
 	$(Q)$(CC) $(LDFLAGS_ALL) -pie -o $@ $< -Wl,--start-group $(call archives_of,relay) -Wl,--end-group -Wl,--as-needed $(call libs_of,relay)
-$(B)/profctl: $(B)/client/profctl/main.o $(call archives_of,profctl)
+$(B)/profctl: $(B)/client/profctl/profctl_main.o $(call archives_of,profctl)
 	$(Q)$(CC) $(LDFLAGS_ALL) -pie -o $@ $< -Wl,--start-group $(call archives_of,profctl) -Wl,--end-group $(call libs_of,profctl)
 $(B)/libprofd.so: $(call archives_of,client) client/libprofd.map
 	$(Q)$(CC) $(LDFLAGS_ALL) -shared -Wl,--as-needed -Wl,-soname,libprofd.so.$(PROTOCOL_ABI) -Wl,--version-script=client/libprofd.map -o $@ \

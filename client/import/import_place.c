@@ -4,7 +4,7 @@
 #include "proto/sum.h"
 #include "core/table.h"
 #include "import/import_any_internal.h"
-#include "lib/upload.h"
+#include "lib/profd_upload.h"
 #include "proto/limits.h"
 
 /* An object of the profile. */

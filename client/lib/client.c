@@ -5,7 +5,7 @@
 
 #include "lib/client.h"
 #include "lib/executable.h"
-#include "lib/upload.h"
+#include "lib/profd_upload.h"
 #include "proto/limits.h"
 
 enum profd_status profd_client_new(const char *name, struct profd_client **out, struct profd_error *e)

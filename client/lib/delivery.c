@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "lib/client.h"
-#include "lib/upload.h"
+#include "lib/profd_upload.h"
 #include "proto/frame.h"
 #include "proto/limits.h"
 

@@ -11,7 +11,7 @@
 #include "core/arena.h"
 #include "core/bounds.h"
 #include "lib/executable.h"
-#include "lib/upload.h"
+#include "lib/profd_upload.h"
 #include "proto/gmon.h"
 #include "proto/limits.h"
 #include "core/symtab.h"

@@ -234,7 +234,7 @@ enum { FUNCTION_NAME = 2, FUNCTION_SYSTEM_NAME = 3 };
 enum { MAPPING_FILE = 5, MAPPING_BUILD = 6, MAPPING_HAS_FUNCTIONS = 7, MAPPING_HAS_INLINE_FRAMES = 10 };
 
 /* A text and its number in the table of strings, or a function of the export that is split by files. */
-struct named {
+struct export_name {
     const char *text, *file;
     uint64_t function; /* of the daemon's; 0: an inlined one, which has no location of its own */
     uint64_t number;
@@ -247,27 +247,27 @@ struct filling {
     size_t size;
     struct pprof_field *strings, *functions; /* by number */
     uint64_t string_count, string_capacity, function_count, next_string, next_function;
-    void *texts, *made; /* trees of struct named */
+    void *texts, *made; /* trees of struct export_name */
 };
 
 static int compare_texts(const void *left, const void *right)
 {
-    return strcmp(((const struct named *)left)->text, ((const struct named *)right)->text);
+    return strcmp(((const struct export_name *)left)->text, ((const struct export_name *)right)->text);
 }
 
 static int compare_functions(const void *left, const void *right)
 {
-    const struct named *a = left, *b = right;
+    const struct export_name *a = left, *b = right;
     int order = (a->function > b->function) - (a->function < b->function);
     order = order != 0 ? order : strcmp(a->file, b->file);
     return order != 0 || a->function != 0 ? order : strcmp(a->text, b->text);
 }
 
 /* The row like this one; *fresh: there was none. NULL: no memory. Texts live as long as the lines. */
-static struct named *intern(void **tree, const struct named *like, int (*compare)(const void *, const void *),
-                            bool *fresh)
+static struct export_name *intern(void **tree, const struct export_name *like,
+                                  int (*compare)(const void *, const void *), bool *fresh)
 {
-    struct named **found = tfind(like, tree, compare), *row;
+    struct export_name **found = tfind(like, tree, compare), *row;
     *fresh = !found;
     if (found) {
         return *found;
@@ -383,8 +383,8 @@ static enum profd_status read_tables(struct filling *f, struct profd_error *e)
 static bool take_text(struct filling *f, const char *text, uint64_t *number)
 {
     bool fresh;
-    struct named *row =
-        intern(&f->texts, &(struct named){.text = text, .number = f->next_string}, compare_texts, &fresh);
+    struct export_name *row =
+        intern(&f->texts, &(struct export_name){.text = text, .number = f->next_string}, compare_texts, &fresh);
     if (row && fresh) {
         put_bytes(f->out, PPROF_STRING, text, strlen(text));
         f->next_string++;
@@ -398,9 +398,9 @@ static bool take_function(struct filling *f, const struct code_frame *frame, uin
 {
     bool fresh;
     uint64_t name = 0, raw = 0, file = 0;
-    const struct named like = {
+    const struct export_name like = {
         .text = frame->function, .file = frame->file, .function = function, .number = f->next_function};
-    struct named *row = intern(&f->made, &like, compare_functions, &fresh);
+    struct export_name *row = intern(&f->made, &like, compare_functions, &fresh);
     *number = row ? row->number : 0;
     if (!row || !fresh) {
         return row != NULL;

@@ -82,7 +82,7 @@ struct code_instruction {
     size_t place;
 };
 
-struct code {
+struct function_code {
     struct code_instruction *instructions; /* ascending */
     size_t count;
     struct code_place *places; /* none twice, in the order of their first instructions */
@@ -92,8 +92,8 @@ struct code {
 #define SHOWN_MOST 1024 /* bytes of a name or line that are printed */
 #define CHAIN_MOST 2000
 
-struct reading {
-    struct code *code;
+struct disassembly {
+    struct function_code *code;
     struct code_lines *lines; /* NULL: the file has none */
     size_t capacity, place_capacity;
     char *file, *function; /* of the next instruction */
@@ -120,9 +120,9 @@ static bool parse_place(const char *text, size_t *path, unsigned *line)
 
 /* The number of the place of an instruction. objdump 2.40 confuses the files of clang's DWARF 5, so files and lines are
  * those of libdw. */
-static bool find_place(struct reading *r, uint64_t address, size_t *out)
+static bool find_place(struct disassembly *r, uint64_t address, size_t *out)
 {
-    struct code *c = r->code;
+    struct function_code *c = r->code;
     struct code_frame frames[CODE_LINES_DEPTH];
     char chain[CHAIN_MOST + 256] = "";
     const bool known = r->lines && code_lines_find(r->lines, address, frames) > 0 && frames[0].line > 0;
@@ -149,9 +149,9 @@ static bool find_place(struct reading *r, uint64_t address, size_t *out)
 }
 
 /* "    11c9:\tpush   %rbp" */
-static bool add_instruction(struct reading *r, uint64_t address, const char *text)
+static bool add_instruction(struct disassembly *r, uint64_t address, const char *text)
 {
-    struct code *c = r->code;
+    struct function_code *c = r->code;
     size_t place;
     struct code_instruction *instructions = list_grow(c->instructions, c->count, &r->capacity, sizeof *c->instructions);
     if (!instructions) {
@@ -175,7 +175,7 @@ static bool add_instruction(struct reading *r, uint64_t address, const char *tex
 
 static bool take_line(void *context, char *line)
 {
-    struct reading *r = context;
+    struct disassembly *r = context;
     const size_t n = strlen(line);
     size_t path;
     unsigned number;
@@ -209,13 +209,13 @@ static bool take_line(void *context, char *line)
 /* Disassembles [low, high) of an executable, with objdump of binutils. code_done frees, after failure too. NOT_FOUND if
  * objdump is missing, or the file has no code there. */
 static enum profd_status code_read(const char *path, const char *build_id, uint64_t low, uint64_t high,
-                                   struct code *out, struct profd_error *e)
+                                   struct function_code *out, struct profd_error *e)
 {
-    struct reading r = {.code = out};
+    struct disassembly r = {.code = out};
     char from[40], to[40];
     const char *words[] = {"objdump", "-d", "-l", "-C", "-w", "--inlines", "--no-show-raw-insn",
                            from,      to,   "--", path, NULL};
-    *out = (struct code){.count = 0};
+    *out = (struct function_code){.count = 0};
     (void)snprintf(from, sizeof from, "--start-address=0x%" PRIx64, low);
     (void)snprintf(to, sizeof to, "--stop-address=0x%" PRIx64, high);
     enum profd_status status = code_lines_open(path, build_id, &r.lines, e);
@@ -236,7 +236,7 @@ static enum profd_status code_read(const char *path, const char *build_id, uint6
 }
 
 /* The number of the instruction that holds the address; count if none does. O(log n). */
-static size_t code_find(const struct code *c, uint64_t address)
+static size_t code_find(const struct function_code *c, uint64_t address)
 {
     size_t low = 0, high = c->count;
     while (low < high) {
@@ -472,7 +472,8 @@ static uint64_t overlap(const struct code_instruction *i, uint64_t low, uint64_t
     return last > first ? last - first : 0;
 }
 
-static void add_ticks(struct annotate_sum *s, const struct code *code, uint64_t low, uint64_t high, double ticks)
+static void add_ticks(struct annotate_sum *s, const struct function_code *code, uint64_t low, uint64_t high,
+                      double ticks)
 {
     size_t first = 0, count = 0;
     uint64_t bytes = 0;
@@ -513,7 +514,7 @@ static void add_ticks(struct annotate_sum *s, const struct code *code, uint64_t 
 
 /* The call instruction of a return address; count if there is none. A return address stands behind the call; profiles
  * of other tools name the call itself. */
-static size_t find_site(const struct code *code, uint64_t address)
+static size_t find_site(const struct function_code *code, uint64_t address)
 {
     size_t at = code_find(code, address - 1);
     if (at == code->count || code->instructions[at].address + code->instructions[at].bytes != address ||
@@ -553,7 +554,7 @@ static void find_interval(struct annotate_amount *a, double n, double overdisper
 }
 
 /* Adds up an answer of /addresses. False when memory is exhausted. The caller frees the lists, after failure too. */
-static bool annotate_sum_make(const json_t *answer, const struct code *code, struct annotate_sum *out)
+static bool annotate_sum_make(const json_t *answer, const struct function_code *code, struct annotate_sum *out)
 {
     const json_t *row;
     size_t k;
@@ -608,7 +609,7 @@ static bool annotate_sum_make(const json_t *answer, const struct code *code, str
 
 struct annotate_print {
     const json_t *answer; /* of /addresses */
-    const struct code *code;
+    const struct function_code *code;
     const struct annotate_sum *sum;
     const struct source *sources; /* of each place: the text of its file */
     bool instructions;            /* else lines */
@@ -697,7 +698,7 @@ static bool same_part(const struct code_place *a, const struct code_place *b)
 /* The lines of one file and one chain of inlined calls, from the first to the last with ticks or calls. */
 static void print_part(const struct annotate_print *p, size_t part)
 {
-    const struct code *c = p->code;
+    const struct function_code *c = p->code;
     const struct code_place *place = &c->places[part];
     unsigned first = place->line, last = place->line;
     for (size_t i = part; i < c->place_count; i++) {
@@ -728,7 +729,7 @@ static void print_part(const struct annotate_print *p, size_t part)
 
 static void annotate_print_text(const struct annotate_print *p)
 {
-    const struct code *c = p->code;
+    const struct function_code *c = p->code;
     const struct annotate_sum *s = p->sum;
     const json_t *f = json_object_get(p->answer, "function");
     profctl_print(row_raw(f, "name"), SHOWN_MOST);
@@ -1030,7 +1031,7 @@ static const struct profctl_option options[] = {
 };
 
 /* Files that annotate reads: the executable, where it was downloaded or joined with its debug file. */
-struct files {
+struct annotate_files {
     struct annotate_fetch fetch;
     const char *executable;
     char *downloaded, *joined;
@@ -1038,7 +1039,7 @@ struct files {
 
 /* Finds the file with the function's code: --exe, the argument, or the path that the process had, if it is that build.
  * With --debuginfod it is downloaded if it is not there, and joined with its debug file. */
-static enum profd_status find_files(const struct profctl_call *call, const json_t *answer, struct files *f,
+static enum profd_status find_files(const struct profctl_call *call, const json_t *answer, struct annotate_files *f,
                                     struct profd_error *e)
 {
     const json_t *function = json_object_get(answer, "function");
@@ -1069,8 +1070,8 @@ static enum profd_status find_files(const struct profctl_call *call, const json_
     return PROFD_OK;
 }
 
-static enum profd_status find_sources(const struct profctl_call *call, struct files *files, const struct code *code,
-                                      struct source *sources, struct profd_error *e)
+static enum profd_status find_sources(const struct profctl_call *call, struct annotate_files *files,
+                                      const struct function_code *code, struct source *sources, struct profd_error *e)
 {
     const char *folders[FOLDERS_MOST];
     struct source_finder finder = {.executable = files->executable,
@@ -1102,8 +1103,8 @@ static enum profd_status annotate(const struct profctl_call *call, size_t format
 {
     const json_t *f = json_object_get(answer, "function");
     const uint64_t low = address_of(f, "address");
-    struct files files = {.executable = NULL};
-    struct code code = {.count = 0};
+    struct annotate_files files = {.executable = NULL};
+    struct function_code code = {.count = 0};
     struct annotate_sum sum = {.span = NULL};
     struct source *sources = NULL;
     enum profd_status status = debuginfod_read_timeout(call, &files.fetch.seconds, e);

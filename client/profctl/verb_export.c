@@ -14,39 +14,39 @@
 
 #define OFFSET_MASK 0xffffu /* LLVM keeps 16 bits of a line's distance from its function */
 
-struct target {
+struct sample_target {
     const char *function;
     uint64_t calls;
 };
 
-struct position {
+struct sample_position {
     unsigned offset, discriminator;
 };
 
-struct body {
-    struct position at;
+struct sample_body {
+    struct sample_position at;
     uint64_t count;
-    struct target *targets;
+    struct sample_target *targets;
     size_t target_count, target_capacity;
 };
 
 /* A function, or an inlined copy of one at a position of its parent. */
-struct node {
-    struct position at;
+struct sample_node {
+    struct sample_position at;
     const char *function;
     uint64_t head, total; /* total: of its lines, and of what is inlined there */
-    struct node *parent;
-    struct body *bodies;
+    struct sample_node *parent;
+    struct sample_body *bodies;
     size_t body_count, body_capacity;
-    struct node **children; /* ascending once they are printed */
+    struct sample_node **children; /* ascending once they are printed */
     size_t child_count, child_capacity;
     size_t printed; /* of them */
 };
 
-struct profile {
+struct sample_profile {
     struct code_lines *lines;
-    struct node root;   /* its children are the functions */
-    struct node **made; /* all others; parents stand before children */
+    struct sample_node root;   /* its children are the functions */
+    struct sample_node **made; /* all others; parents stand before children */
     size_t made_count, made_capacity;
     uint64_t left_out, taken;
 };
@@ -62,7 +62,7 @@ static unsigned component_of(unsigned d)
     return d & 0x20 ? ((d >> 1) & 0xfe0) | (d & 0x1f) : d & 0x1f;
 }
 
-static int compare_positions(const struct position *a, const struct position *b)
+static int compare_positions(const struct sample_position *a, const struct sample_position *b)
 {
     return a->offset != b->offset ? (a->offset > b->offset) - (a->offset < b->offset)
                                   : (a->discriminator > b->discriminator) - (a->discriminator < b->discriminator);
@@ -70,59 +70,62 @@ static int compare_positions(const struct position *a, const struct position *b)
 
 static int compare_bodies(const void *left, const void *right)
 {
-    return compare_positions(&((const struct body *)left)->at, &((const struct body *)right)->at);
+    return compare_positions(&((const struct sample_body *)left)->at, &((const struct sample_body *)right)->at);
 }
 
 static int compare_nodes(const void *left, const void *right)
 {
-    const struct node *a = *(struct node *const *)left, *b = *(struct node *const *)right;
+    const struct sample_node *a = *(struct sample_node *const *)left, *b = *(struct sample_node *const *)right;
     const int order = compare_positions(&a->at, &b->at);
     return order != 0 ? order : strcmp(a->function, b->function);
 }
 
 /* Neighbouring addresses have the same line: the search begins at the last row. */
-static struct body *take_body(struct node *n, struct position at)
+static struct sample_body *take_body(struct sample_node *n, struct sample_position at)
 {
     for (size_t i = n->body_count; i-- > 0;) {
         if (compare_positions(&n->bodies[i].at, &at) == 0) {
             return &n->bodies[i];
         }
     }
-    struct body *bodies = list_grow(n->bodies, n->body_count, &n->body_capacity, sizeof *bodies);
+    struct sample_body *bodies = list_grow(n->bodies, n->body_count, &n->body_capacity, sizeof *bodies);
     if (!bodies) {
         return NULL;
     }
     n->bodies = bodies;
-    bodies[n->body_count] = (struct body){.at = at};
+    bodies[n->body_count] = (struct sample_body){.at = at};
     return &bodies[n->body_count++];
 }
 
-static struct node *take_child(struct profile *p, struct node *n, struct position at, const char *function)
+static struct sample_node *take_child(struct sample_profile *p, struct sample_node *n, struct sample_position at,
+                                      const char *function)
 {
     for (size_t i = n->child_count; i-- > 0;) {
         if (compare_positions(&n->children[i]->at, &at) == 0 && strcmp(n->children[i]->function, function) == 0) {
             return n->children[i];
         }
     }
-    struct node **children = list_grow(n->children, n->child_count, &n->child_capacity, sizeof(struct node *)),
-                **made = list_grow(p->made, p->made_count, &p->made_capacity, sizeof(struct node *));
+    struct sample_node **children =
+                           list_grow(n->children, n->child_count, &n->child_capacity, sizeof(struct sample_node *)),
+                       **made = list_grow(p->made, p->made_count, &p->made_capacity, sizeof(struct sample_node *));
     n->children = children ? children : n->children;
     p->made = made ? made : p->made;
-    struct node *child = children && made ? calloc(1, sizeof *child) : NULL;
+    struct sample_node *child = children && made ? calloc(1, sizeof *child) : NULL;
     if (child) {
-        *child = (struct node){.at = at, .function = function, .parent = n};
+        *child = (struct sample_node){.at = at, .function = function, .parent = n};
         children[n->child_count++] = made[p->made_count++] = child;
     }
     return child;
 }
 
 /* The row of an address. *out NULL: it has no line, or its function no name. False: no memory. */
-static bool find_body(struct profile *p, uint64_t address, struct body **out, unsigned *copies, struct node **function)
+static bool find_body(struct sample_profile *p, uint64_t address, struct sample_body **out, unsigned *copies,
+                      struct sample_node **function)
 {
     struct code_frame frames[CODE_LINES_DEPTH];
     size_t n = code_lines_find(p->lines, address, frames);
-    struct node *node = &p->root;
-    struct position at = {0, 0};
+    struct sample_node *node = &p->root;
+    struct sample_position at = {0, 0};
     bool known = n > 0;
     *out = NULL;
     for (size_t i = 0; i < n; i++) {
@@ -131,8 +134,9 @@ static bool find_body(struct profile *p, uint64_t address, struct body **out, un
     if (!known) {
         return true;
     }
-    for (size_t i = n; node && i-- > 0; at = (struct position){(frames[i].line - frames[i].first_line) & OFFSET_MASK,
-                                                               component_of(frames[i].discriminator)}) {
+    for (size_t i = n; node && i-- > 0;
+         at = (struct sample_position){(frames[i].line - frames[i].first_line) & OFFSET_MASK,
+                                       component_of(frames[i].discriminator)}) {
         node = take_child(p, node, at, frames[i].function);
         *function = i + 1 == n ? node : *function;
     }
@@ -142,11 +146,11 @@ static bool find_body(struct profile *p, uint64_t address, struct body **out, un
     return *out != NULL;
 }
 
-static bool add_call(struct profile *p, uint64_t from, uint64_t to, uint64_t calls)
+static bool add_call(struct sample_profile *p, uint64_t from, uint64_t to, uint64_t calls)
 {
     struct code_frame frames[CODE_LINES_DEPTH];
-    struct body *body;
-    struct node *function;
+    struct sample_body *body;
+    struct sample_node *function;
     unsigned copies;
     size_t n = code_lines_find(p->lines, to, frames);
     if (n == 0 || !frames[n - 1].function[0]) {
@@ -162,22 +166,23 @@ static bool add_call(struct profile *p, uint64_t from, uint64_t to, uint64_t cal
             return true;
         }
     }
-    struct target *targets = list_grow(body->targets, body->target_count, &body->target_capacity, sizeof *targets);
+    struct sample_target *targets =
+        list_grow(body->targets, body->target_count, &body->target_capacity, sizeof *targets);
     if (targets) {
         body->targets = targets;
-        targets[body->target_count++] = (struct target){callee, calls};
+        targets[body->target_count++] = (struct sample_target){callee, calls};
     }
     return targets != NULL;
 }
 
 /* Adds the ticks of the lines. Other lines of a function with ticks have the count 0, and the function gets its head.
  */
-static enum profd_status add_histogram(struct profile *p, const struct counts *c, const struct counts_histogram *h,
-                                       struct profd_error *e)
+static enum profd_status add_histogram(struct sample_profile *p, const struct counts *c,
+                                       const struct counts_histogram *h, struct profd_error *e)
 {
     uint64_t low, high, entry, end = 0;
-    struct body *body = NULL;
-    struct node *function;
+    struct sample_body *body = NULL;
+    struct sample_node *function;
     unsigned copies;
     if (h->bins != h->high - h->low) {
         return profd_error_set(
@@ -224,25 +229,25 @@ static enum profd_status add_histogram(struct profile *p, const struct counts *c
     return PROFD_OK;
 }
 
-static void print_position(FILE *out, struct position at)
+static void print_position(FILE *out, struct sample_position at)
 {
     fprintf(out, at.discriminator > 0 ? "%u.%u: " : "%u: ", at.offset, at.discriminator);
 }
 
 /* Children behind lines, as LLVM writes them. */
-static void print(struct profile *p, FILE *out)
+static void print(struct sample_profile *p, FILE *out)
 {
     int depth = 0;
     for (size_t i = p->made_count; i-- > 0;) {
-        struct node *n = p->made[i];
+        struct sample_node *n = p->made[i];
         for (size_t k = 0; k < n->body_count; k++) {
             n->total += n->bodies[k].count;
         }
         n->parent->total += n->total;
     }
-    for (struct node *n = &p->root; n;) {
+    for (struct sample_node *n = &p->root; n;) {
         if (n->printed == 0 && n->child_count > 0) {
-            qsort(n->children, n->child_count, sizeof(struct node *), compare_nodes);
+            qsort(n->children, n->child_count, sizeof(struct sample_node *), compare_nodes);
         }
         if (n->printed == n->child_count) {
             n = n->parent;
@@ -291,7 +296,7 @@ static void print(struct profile *p, FILE *out)
 static enum profd_status autofdo_write(const struct counts *c, struct code_lines *lines, FILE *out, uint64_t *left_out,
                                        struct profd_error *e)
 {
-    struct profile p = {.lines = lines};
+    struct sample_profile p = {.lines = lines};
     enum profd_status status = PROFD_OK;
     for (uint32_t i = 0; status == PROFD_OK && i < c->histogram_count; i++) {
         if (c->histograms[i].build == 0 && strcmp(c->histograms[i].dimension, "seconds") == 0) {

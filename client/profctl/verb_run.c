@@ -21,7 +21,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "lib/upload.h"
+#include "lib/profd_upload.h"
 #include "profctl/profctl.h"
 #include "proto/attach.h"
 #include "proto/collector.h"
@@ -102,13 +102,13 @@ static enum profd_status run_place_socket(const char *text, char out[RUN_PLACE_S
 #define INTERPRETER_SIZE 256
 
 /* An ELF file that is open; elf is NULL if it is none. */
-struct program {
+struct elf_program {
     int fd;
     Elf *elf;
     GElf_Ehdr header;
 };
 
-static void program_open(struct program *p, const char *path)
+static void program_open(struct elf_program *p, const char *path)
 {
     p->fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
     p->elf = p->fd >= 0 && elf_version(EV_CURRENT) != EV_NONE ? elf_begin(p->fd, ELF_C_READ, NULL) : NULL;
@@ -118,7 +118,7 @@ static void program_open(struct program *p, const char *path)
     }
 }
 
-static void program_close(struct program *p)
+static void program_close(struct elf_program *p)
 {
     (void)elf_end(p->elf);
     if (p->fd >= 0) {
@@ -126,7 +126,7 @@ static void program_close(struct program *p)
     }
 }
 
-static bool has_section(const struct program *p, const char *wanted)
+static bool has_section(const struct elf_program *p, const char *wanted)
 {
     GElf_Shdr header;
     size_t names = 0;
@@ -144,7 +144,7 @@ static bool has_section(const struct program *p, const char *wanted)
 
 /* The reason why the collector cannot be loaded into a program with these libraries, as the end of a sentence; NULL if
  * there is none. glibc's start-up code has the section .note.ABI-tag, stripped or not. */
-static const char *judge_libraries(const struct program *p)
+static const char *judge_libraries(const struct elf_program *p)
 {
     char interpreter[INTERPRETER_SIZE] = ""; /* of a static program; a longer path is cut */
     GElf_Phdr header;
@@ -176,7 +176,7 @@ static const char *judge_libraries(const struct program *p)
  * is none, or if the file is not an ELF file (a script). Reads headers only. */
 static const char *run_judge_program(const char *path)
 {
-    struct program own, p;
+    struct elf_program own, p;
     struct stat st;
     const char *why = NULL;
     program_open(&own, "/proc/self/exe");

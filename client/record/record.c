@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "lib/client.h"
-#include "lib/upload.h"
+#include "lib/profd_upload.h"
 #include "proto/segment.h"
 #include "record/record_internal.h"
 

@@ -2,7 +2,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "lib/upload.h"
+#include "lib/profd_upload.h"
 #include "proto/limits.h"
 #include "record/record_internal.h"
 

@@ -5,7 +5,7 @@
 #include <sys/stat.h>
 
 #include "profd.h"
-#include "lib/upload.h"
+#include "lib/profd_upload.h"
 #include "proto/counts.h"
 #include "proto/frame.h"
 #include "proto/message.h"

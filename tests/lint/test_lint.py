@@ -191,7 +191,7 @@ def manuals():
     yield name, "profctl-report(1), --format: creased has no entry"
     change("daemon/profd.8", ".It Pa daemon/requests\n", ".It Pa daemon/requestz\n")
     yield name, "profd(8), SOURCE CODE: daemon/requests has no entry"
-    change("client/profctl/main.c", "{&look, &verb_export}", "{&data, &verb_export}")
+    change("client/profctl/profctl_main.c", "{&look, &verb_export}", "{&data, &verb_export}")
     yield name, "profctl(1): VERBS differs from the table of verbs"
     change("client/man/profctl-ps.1", "lists live processes.", "lists" + " processes" * 40 + ".")
     yield name, "client/man/profctl-ps.1: more than 40 words: profctl-ps lists processes"

@@ -10,7 +10,7 @@
 
 #include "lib/executable.h"
 #include "profd.h"
-#include "lib/upload.h"
+#include "lib/profd_upload.h"
 #include "elf/elf_debuglink.h"
 
 static char home[4096], directory[] = "/tmp/client_exe_XXXXXX";

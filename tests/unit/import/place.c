@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "import/import_any_internal.h"
-#include "lib/upload.h"
+#include "lib/profd_upload.h"
 #include "tests/unit/import/place_twin.h"
 #include "proto/frame.h"
 #include "proto/message.h"

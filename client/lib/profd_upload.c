@@ -1,5 +1,5 @@
 /* Uploads in the making. */
-#include "lib/upload.h"
+#include "lib/profd_upload.h"
 
 #include <errno.h>
 #include <fcntl.h>

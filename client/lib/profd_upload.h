@@ -1,6 +1,6 @@
 /* The inside of struct profd_upload, for the rest of the library. */
-#ifndef PROFD_CLIENT_UPLOAD_H
-#define PROFD_CLIENT_UPLOAD_H
+#ifndef PROFD_CLIENT_PROFD_UPLOAD_H
+#define PROFD_CLIENT_PROFD_UPLOAD_H
 
 #include "profd.h"
 #include "proto/counts.h"

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lib/upload.h"
+#include "lib/profd_upload.h"
 #include "profd.h"
 #include "proto/counts_tree.h"
 #include "proto/frame.h"
