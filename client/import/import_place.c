@@ -111,23 +111,6 @@ static bool place_in_file(const struct import_binary *b, uint64_t address, uint6
     return import_binary_load(b, address, at) && import_binary_holds(b, *at);
 }
 
-/* Frames of a stripped object have no names to look up. Tools then write file offsets or, for objects that cannot be
- * relocated, addresses. They are accepted if nine in ten of them are in code (stack walks contain errors). first is a
- * frame's number plus 1, and next links the other frames of the same object. */
-static void find_unnamed(const struct place *w, uint32_t first, const uint32_t *next, struct place_object *k)
-{
-    uint64_t all = 0, in_file = 0, here = 0, at;
-    for (uint32_t f = first; f != 0; f = next[f - 1]) {
-        const uint64_t address = w->profile->frames[f - 1].address;
-        all++;
-        in_file += place_in_file(k->binary, address, &at);
-        here += import_binary_holds(k->binary, address);
-    }
-    k->in_file = all > 0 && in_file * 10 >= all * 9;
-    k->has_bias = all > 0 && here * 10 >= all * 9 && !k->in_file;
-    k->bias = 0;
-}
-
 /* Determines how far each object was moved. */
 static enum profd_status find_biases(struct place *w, struct profd_error *e)
 {
@@ -156,7 +139,19 @@ static enum profd_status find_biases(struct place *w, struct profd_error *e)
         if (n > 0) {
             find_bias(votes, n, &w->objects[i]);
         } else {
-            find_unnamed(w, first[i], next, &w->objects[i]);
+            /* Frames of a stripped object have no names to look up. Tools then write file offsets or, for objects that
+             * cannot be relocated, addresses. They are accepted if nine in ten of them are in code (stack walks contain
+             * errors). */
+            uint64_t all = 0, in_file = 0, here = 0, at;
+            for (uint32_t frame = first[i]; frame != 0; frame = next[frame - 1]) {
+                const uint64_t address = w->profile->frames[frame - 1].address;
+                all++;
+                in_file += place_in_file(w->objects[i].binary, address, &at);
+                here += import_binary_holds(w->objects[i].binary, address);
+            }
+            w->objects[i].in_file = all > 0 && in_file * 10 >= all * 9;
+            w->objects[i].has_bias = all > 0 && here * 10 >= all * 9 && !w->objects[i].in_file;
+            w->objects[i].bias = 0;
         }
     }
     return PROFD_OK;

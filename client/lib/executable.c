@@ -51,17 +51,6 @@ static enum profd_status file_open(const char *path, int *out, struct profd_erro
     return PROFD_OK;
 }
 
-/* A debug file fits by build-id; an executable without one (its id is a hash) by the checksum in .gnu_debuglink. */
-static bool debug_fits(int debug, const struct buildid *id, uint32_t crc)
-{
-    struct buildid other;
-    if (strncmp(id->text, "sha256-", 7) != 0) {
-        return elf_read_id(debug, LIMIT_OBJECT_BYTES, &other, NULL) == PROFD_OK && strcmp(id->text, other.text) == 0;
-    }
-    uint32_t found;
-    return elf_read_crc(debug, LIMIT_OBJECT_BYTES, &found, NULL) == PROFD_OK && found == crc;
-}
-
 /* The debug file of .gnu_debuglink where debuggers look for it, or the one that a distribution keeps by build-id; −1 if
  * there is none. It is optional, so nothing here is an error. */
 static int debug_open(int fd, const char *path, const struct buildid *id)
@@ -83,7 +72,12 @@ static int debug_open(int fd, const char *path, const struct buildid *id)
             file_open(candidate, &debug, NULL) != PROFD_OK) {
             continue;
         }
-        if (debug_fits(debug, id, link.crc)) {
+        /* It fits by build-id; if the executable has none, by the checksum in .gnu_debuglink. */
+        struct buildid other;
+        uint32_t crc;
+        if (hashed ? elf_read_crc(debug, LIMIT_OBJECT_BYTES, &crc, NULL) == PROFD_OK && crc == link.crc
+                   : elf_read_id(debug, LIMIT_OBJECT_BYTES, &other, NULL) == PROFD_OK &&
+                         strcmp(id->text, other.text) == 0) {
             return debug;
         }
         close(debug);

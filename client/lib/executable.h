@@ -19,7 +19,7 @@ struct arena *executable_arena(const struct profd_executable *x);
 /* Reads it once more, with other options, into the arena. */
 enum profd_status executable_read_object(const struct profd_executable *x, const struct elf_read_options *options,
                                          struct arena *a, struct object **out, struct profd_error *e);
-/* Are its instructions to be stored? */
+/* Whether its instructions are to be stored. */
 bool executable_wants_code(const struct profd_executable *x);
 /* Its PT_LOAD segments. */
 enum profd_status executable_read_loads(const struct profd_executable *x, struct arena *a, struct elf_load **out,

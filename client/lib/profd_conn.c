@@ -304,17 +304,6 @@ void conn_give_up_executables(struct profd_conn *c, enum profd_status status, co
     }
 }
 
-/* Notes the answer to an executable while the caller waits for something else. */
-static void sent_answered(struct profd_conn *c, const struct profd_event *event)
-{
-    for (size_t i = 0; i < c->sent_count; i++) {
-        if (c->sent[i].tag == event->tag && (event->kind == PROFD_EVENT_ACK || event->kind == PROFD_EVENT_NACK)) {
-            sent_settle(c, i, event->kind == PROFD_EVENT_ACK ? PROFD_OK : event->status, event->sentence);
-            return;
-        }
-    }
-}
-
 /* Answers the daemon's question for an executable: with an offer, a file of the supplier, or a refusal. */
 static enum profd_status want_answer(struct profd_conn *c, const struct profd_event *want, struct profd_error *e)
 {
@@ -365,7 +354,14 @@ enum profd_status conn_step(struct profd_conn *c, int64_t deadline, struct profd
             } else if (next.kind == PROFD_EVENT_CLOSED) {
                 status = profd_error_set(e, next.status, "%s", next.sentence);
             } else {
-                sent_answered(c, &next);
+                /* The answer may be one to an executable, while the caller waits for something else. */
+                size_t i = 0;
+                while (i < c->sent_count && c->sent[i].tag != next.tag) {
+                    i++;
+                }
+                if (i < c->sent_count && (next.kind == PROFD_EVENT_ACK || next.kind == PROFD_EVENT_NACK)) {
+                    sent_settle(c, i, next.kind == PROFD_EVENT_ACK ? PROFD_OK : next.status, next.sentence);
+                }
                 *event = next;
                 *got = true;
                 return PROFD_OK;

@@ -185,60 +185,6 @@ struct side {
     const char *value, *text; /* text: LABEL=VALUE */
 };
 
-static bool has_label(struct profd_conn *conn, const char *id, const char *label, const char *value)
-{
-    struct ask_target target;
-    struct answer values = {.whole = NULL};
-    json_t *row;
-    size_t i;
-    bool found = false;
-    ask_target_init(&target, "/api/v1/labels/{}/values", label);
-    ask_target_add(&target, "build_id", id);
-    (void)ask_rows(conn, &target, &values, NULL);
-    json_array_foreach(values.rows, i, row)
-    {
-        found = found || strcmp(row_text(row, "value"), value) == 0;
-    }
-    answer_free(&values);
-    return found;
-}
-
-/* The one program of that name, or with such an id, that has the label. option: gives a build a label. */
-static enum profd_status find_labelled(struct profd_conn *conn, const struct side *side, const char *option,
-                                       char id[ID_SIZE], struct profd_error *e)
-{
-    struct answer builds;
-    json_t *build;
-    size_t found = 0, i;
-    enum profd_status status = PROFD_OK;
-    TRY(ask_builds(conn, &builds, e));
-    json_array_foreach(builds.rows, i, build)
-    {
-        const char *own = row_text(build, "build_id");
-        if (status != PROFD_OK ||
-            (!row_has_name(build, true, side->program) &&
-             (!row_flag(build, "is_program") || strncmp(own, side->program, strlen(side->program)) != 0)) ||
-            !has_label(conn, own, side->label, side->value)) {
-            continue;
-        }
-        if (found++ > 0) {
-            status = profd_error_set(e, PROFD_AMBIGUOUS,
-                                     "%s@%s: builds %.12s and %.12s both have this label; choose one by its build-id, "
-                                     "and give %s %s",
-                                     side->program, side->text, id, own, option, side->text);
-        }
-        (void)snprintf(id, ID_SIZE, "%s", own);
-    }
-    answer_free(&builds);
-    if (status == PROFD_OK && found == 0) {
-        status = profd_error_set(e, PROFD_NOT_FOUND,
-                                 "%s@%s: no program of this name has profiles with this label; `profctl labels %s` "
-                                 "lists its values",
-                                 side->program, side->text, side->label);
-    }
-    return status;
-}
-
 /* False if the argument has another form, or is a file. */
 static bool side_split(const char *argument, struct side *out)
 {
@@ -254,19 +200,59 @@ static bool side_split(const char *argument, struct side *out)
     return true;
 }
 
+/* Finds the one program of the side's name, or with such an id, that has uploads with its label. option is the option
+ * that gives a build a label. */
 static enum profd_status side_find(const struct profctl_call *call, struct side *side, const char *option,
                                    char id[ID_SIZE], struct profd_error *e)
 {
-    struct profd_conn *conn;
     const struct profd_options o = profctl_options(call, ASK_ANSWER_MS);
+    struct profd_conn *conn;
+    struct ask_target target;
+    struct answer builds, values = {.whole = NULL};
+    json_t *build, *row;
+    size_t found = 0, i, k;
     if (strchr(side->program, '/')) {
         char path[ID_SIZE];
         memcpy(path, side->program, sizeof path);
         TRY(profd_executable_read_id(path, side->program, sizeof side->program, e));
     }
     TRY(profd_conn_open(&o, &conn, e));
-    enum profd_status status = find_labelled(conn, side, option, id, e);
+    enum profd_status status = ask_builds(conn, &builds, e);
+    json_array_foreach(status == PROFD_OK ? builds.rows : NULL, i, build)
+    {
+        const char *own = row_text(build, "build_id");
+        bool labelled = false;
+        if (!row_has_name(build, true, side->program) &&
+            (!row_flag(build, "is_program") || strncmp(own, side->program, strlen(side->program)) != 0)) {
+            continue;
+        }
+        ask_target_init(&target, "/api/v1/labels/{}/values", side->label);
+        ask_target_add(&target, "build_id", own);
+        (void)ask_rows(conn, &target, &values, NULL);
+        json_array_foreach(values.rows, k, row)
+        {
+            labelled = labelled || strcmp(row_text(row, "value"), side->value) == 0;
+        }
+        answer_free(&values);
+        if (labelled && found++ > 0) {
+            status = profd_error_set(e, PROFD_AMBIGUOUS,
+                                     "%s@%s: builds %.12s and %.12s both have this label; choose one by its build-id, "
+                                     "and give %s %s",
+                                     side->program, side->text, id, own, option, side->text);
+            break;
+        }
+        if (labelled) {
+            (void)snprintf(id, ID_SIZE, "%s", own);
+        }
+    }
+    answer_free(&builds);
     profd_conn_close(conn);
+    if (status == PROFD_OK && found == 0) {
+        status = profd_error_set(e, PROFD_NOT_FOUND,
+                                 "%s@%s: no program of this name has profiles with this label; `profctl labels %s` "
+                                 "lists its values",
+                                 side->program, side->text, side->label);
+    }
     return status;
 }
 

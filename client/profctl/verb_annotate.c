@@ -118,9 +118,9 @@ static bool parse_place(const char *text, size_t *path, unsigned *line)
     return true;
 }
 
-/* The number of the place of an instruction. objdump 2.40 confuses the files of clang's DWARF 5, so files and lines are
- * those of libdw. */
-static bool find_place(struct disassembly *r, uint64_t address, size_t *out)
+/* Adds an instruction, "    11c9:\tpush   %rbp". objdump 2.40 confuses the files of clang's DWARF 5, so files and lines
+ * are those of libdw. False when memory is exhausted. */
+static bool add_instruction(struct disassembly *r, uint64_t address, const char *text)
 {
     struct function_code *c = r->code;
     struct code_frame frames[CODE_LINES_DEPTH];
@@ -128,49 +128,35 @@ static bool find_place(struct disassembly *r, uint64_t address, size_t *out)
     const bool known = r->lines && code_lines_find(r->lines, address, frames) > 0 && frames[0].line > 0;
     const char *file = known ? frames[0].file : r->file ? r->file : "";
     const unsigned line = known ? frames[0].line : r->line;
+    struct code_instruction *instructions = list_grow(c->instructions, c->count, &r->capacity, sizeof *c->instructions);
+    c->instructions = instructions ? instructions : c->instructions;
+    struct code_place *places = list_grow(c->places, c->place_count, &r->place_capacity, sizeof *c->places);
+    c->places = places ? places : c->places;
+    if (!instructions || !places) {
+        return false;
+    }
     if (r->chain[0]) {
         (void)snprintf(chain, sizeof chain, "%.200s, inlined%s", r->function ? r->function : "?", r->chain);
+        r->chain[0] = '\0';
     }
-    for (size_t i = c->place_count; i-- > 0;) {
-        if (c->places[i].line == line && strcmp(c->places[i].file, file) == 0 &&
-            strcmp(c->places[i].chain, chain) == 0) {
-            *out = i;
-            return true;
-        }
+    size_t place = c->place_count;
+    while (place > 0 && (places[place - 1].line != line || strcmp(places[place - 1].file, file) != 0 ||
+                         strcmp(places[place - 1].chain, chain) != 0)) {
+        place--;
     }
-    struct code_place *places = list_grow(c->places, c->place_count, &r->place_capacity, sizeof *c->places);
-    if (!places) {
-        return false;
-    }
-    c->places = places;
-    *out = c->place_count;
-    c->places[c->place_count++] = (struct code_place){.file = strdup(file), .chain = strdup(chain), .line = line};
-    return c->places[*out].file && c->places[*out].chain;
-}
-
-/* "    11c9:\tpush   %rbp" */
-static bool add_instruction(struct disassembly *r, uint64_t address, const char *text)
-{
-    struct function_code *c = r->code;
-    size_t place;
-    struct code_instruction *instructions = list_grow(c->instructions, c->count, &r->capacity, sizeof *c->instructions);
-    if (!instructions) {
-        return false;
-    }
-    c->instructions = instructions;
-    if (!find_place(r, address, &place)) {
-        return false;
+    if (place == 0) {
+        place = ++c->place_count;
+        places[place - 1] = (struct code_place){.file = strdup(file), .chain = strdup(chain), .line = line};
     }
     if (c->count > 0) {
-        c->instructions[c->count - 1].bytes = address - c->instructions[c->count - 1].address;
+        instructions[c->count - 1].bytes = address - instructions[c->count - 1].address;
     }
     char *copy = strdup(text);
     for (char *p = copy; p && *p; p++) {
         *p = *p == '\t' ? ' ' : *p;
     }
-    c->instructions[c->count++] = (struct code_instruction){.address = address, .text = copy, .place = place};
-    r->chain[0] = '\0';
-    return copy != NULL;
+    instructions[c->count++] = (struct code_instruction){.address = address, .text = copy, .place = place - 1};
+    return copy && places[place - 1].file && places[place - 1].chain;
 }
 
 static bool take_line(void *context, char *line)
@@ -310,7 +296,7 @@ struct source_finder {
 #define FILE_MOST ((off_t)64 << 20)
 #define DIGEST_TEXT (2 * MD5_DIGEST_SIZE)
 
-/* What the line tables say of files with this last name: with MD5, and is one that of the text? */
+/* Compares the text of a file with the MD5 that the line tables state for files with this last name. */
 struct checking {
     const char *base;
     char digest[DIGEST_TEXT + 1]; /* of the text */
@@ -534,7 +520,7 @@ static bool is_named(const json_t *answer, const struct code_instruction *i, con
            target == address_of(row, "callee_address");
 }
 
-/* Wilson's score interval of x of n samples of which n/overdispersion are independent. */
+/* An end of Wilson's score interval of x of n samples, as if only n/overdispersion were independent. */
 static double bound(double x, double n, double overdispersion, double sign)
 {
     const double m = n / overdispersion, p = x / n, z = NORMAL;
@@ -861,19 +847,6 @@ struct annotate_fetch {
 #define INFLATED_MOST (4 * (uint64_t)DEBUGINFOD_SIZE_MAX) /* bytes of compressed sections when they are read */
 #define ZDEBUG_HEADER 12                                  /* "ZLIB" and the size, the highest byte first */
 
-/* Bytes of a section in GNU's older form, known by its name; 0 of others. */
-static uint64_t section_inflated_older(Elf *elf, size_t names, Elf_Scn *section, const GElf_Shdr *header)
-{
-    const char *name = elf_strptr(elf, names, header->sh_name);
-    const Elf_Data *data = name && strncmp(name, ".zdebug", 7) == 0 ? elf_rawdata(section, NULL) : NULL;
-    const uint8_t *bytes = data && data->d_size >= ZDEBUG_HEADER ? data->d_buf : NULL;
-    uint64_t size = 0;
-    for (size_t i = 4; bytes && memcmp(bytes, "ZLIB", 4) == 0 && i < ZDEBUG_HEADER; i++) {
-        size = size << 8 | bytes[i];
-    }
-    return size;
-}
-
 /* Bytes of all compressed sections: the tools that read lines may read each of them into memory. Names of sections are
  * read only if the sections are small, because those may be compressed, too. */
 static uint64_t file_inflated(const char *path)
@@ -894,7 +867,13 @@ static uint64_t file_inflated(const char *path)
     }
     const bool named = elf && elf_getshdrstrndx(elf, &names) == 0;
     for (Elf_Scn *s = NULL; named && sum <= INFLATED_MOST && (s = elf_nextscn(elf, s)) != NULL;) {
-        const uint64_t size = gelf_getshdr(s, &header) ? section_inflated_older(elf, names, s, &header) : 0;
+        const char *name = gelf_getshdr(s, &header) ? elf_strptr(elf, names, header.sh_name) : NULL;
+        const Elf_Data *data = name && strncmp(name, ".zdebug", 7) == 0 ? elf_rawdata(s, NULL) : NULL;
+        const uint8_t *bytes = data && data->d_size >= ZDEBUG_HEADER ? data->d_buf : NULL;
+        uint64_t size = 0;
+        for (size_t i = 4; bytes && memcmp(bytes, "ZLIB", 4) == 0 && i < ZDEBUG_HEADER; i++) {
+            size = size << 8 | bytes[i];
+        }
         sum += size < INFLATED_MOST ? size : INFLATED_MOST + 1;
     }
     (void)elf_end(elf);

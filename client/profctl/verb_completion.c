@@ -49,12 +49,6 @@ static bool complete_takes_build(const struct profctl_verb *v)
     return strstr(v->arguments, "BUILD") != NULL;
 }
 
-static bool complete_takes_file(const struct profctl_verb *v)
-{
-    return strstr(v->arguments, "EXE") != NULL || strstr(v->arguments, "FILE") != NULL || v->has_command ||
-           v->run_alone != NULL;
-}
-
 /* Values with characters that the shell interprets are not completed. */
 static bool is_plain(const char *text)
 {
@@ -201,9 +195,12 @@ static void zsh_print(const struct profctl_row *verbs, size_t n)
             }
             puts("' \\");
         }
-        printf("            '*:argument:%s' ;;\n", complete_takes_build(verbs[i].verb)  ? "_profctl_builds"
-                                                   : complete_takes_file(verbs[i].verb) ? "_files"
-                                                                                        : "");
+        printf("            '*:argument:%s' ;;\n",
+               complete_takes_build(verbs[i].verb) ? "_profctl_builds"
+               : (strstr(verbs[i].verb->arguments, "EXE") != NULL || strstr(verbs[i].verb->arguments, "FILE") != NULL ||
+                  verbs[i].verb->has_command || verbs[i].verb->run_alone != NULL)
+                   ? "_files"
+                   : "");
     }
     printf("    esac\n}\n_profctl \"$@\"\n");
 }

@@ -245,41 +245,6 @@ static double count_changes(const json_t *table)
            count_of(table, "only-in-b") + count_of(table, "uncertain");
 }
 
-/* "No change" may be said only where no function is new or gone, either. */
-static void print_rest(const json_t *diff, const json_t *table, const struct metric_words *w)
-{
-    const double same = count_of(table, "not-significant"), constant = count_of(table, "constant"),
-                 few = count_of(table, "too-few"),
-                 only = row_real(json_object_get(diff, "only_in_a"), "count") +
-                        row_real(json_object_get(diff, "only_in_b"), "count");
-    const bool arcs = strcmp(row_raw(table, "metric"), "calls-per-parent") == 0;
-    const char *noun = arcs ? "arcs" : "functions", *one = arcs ? "arc" : "function";
-    char visible[40];
-    if (count_of(table, "rows") <= 0) {
-        printf("  nothing to compare: no function has %s on both sides\n", w->needs);
-    } else if (count_changes(table) <= 0 && only <= 0 && same + constant > 0) {
-        printf("  no significant change\n");
-    }
-    if (same > 0) {
-        show_change(row_real(table, "visible"), visible, sizeof visible);
-        printf("  %.0f %s: no significant change; ", same, noun_for((uint64_t)same, one, noun));
-        if (row_has(table, "visible")) {
-            printf("%s%s or more would probably have been seen\n", same > 1 ? "in half of them " : "", visible);
-        } else {
-            printf("these processes differ too much to see less than a doubling\n");
-        }
-    }
-    if (constant > 0) {
-        printf("  %.0f %s: exactly as before\n", constant, noun_for((uint64_t)constant, one, noun));
-    }
-    if (few > 0) {
-        printf("  %.0f %s: too few %s for a test\n", few, noun_for((uint64_t)few, one, noun),
-               arcs || strcmp(row_raw(table, "metric"), "calls-per-process") == 0
-                   ? "groups with calls"
-                   : "samples (150 a side, in 12 groups)");
-    }
-}
-
 /* Whether the table compares all functions together. */
 static bool is_of_all(const json_t *table)
 {
@@ -317,7 +282,36 @@ static void print_table(const json_t *diff, const json_t *table, const struct di
     if (listed > (double)shown) {
         printf("  %.0f more; --limit shows them\n", listed - (double)shown);
     }
-    print_rest(diff, table, w);
+    const double same = count_of(table, "not-significant"), constant = count_of(table, "constant"),
+                 few = count_of(table, "too-few"),
+                 only = row_real(json_object_get(diff, "only_in_a"), "count") +
+                        row_real(json_object_get(diff, "only_in_b"), "count");
+    const bool arcs = strcmp(row_raw(table, "metric"), "calls-per-parent") == 0;
+    const char *noun = arcs ? "arcs" : "functions", *one = arcs ? "arc" : "function";
+    char visible[40];
+    if (count_of(table, "rows") <= 0) {
+        printf("  nothing to compare: no function has %s on both sides\n", w->needs);
+    } else if (count_changes(table) <= 0 && only <= 0 && same + constant > 0) {
+        printf("  no significant change\n");
+    }
+    if (same > 0) {
+        show_change(row_real(table, "visible"), visible, sizeof visible);
+        printf("  %.0f %s: no significant change; ", same, noun_for((uint64_t)same, one, noun));
+        if (row_has(table, "visible")) {
+            printf("%s%s or more would probably have been seen\n", same > 1 ? "in half of them " : "", visible);
+        } else {
+            printf("these processes differ too much to see less than a doubling\n");
+        }
+    }
+    if (constant > 0) {
+        printf("  %.0f %s: exactly as before\n", constant, noun_for((uint64_t)constant, one, noun));
+    }
+    if (few > 0) {
+        printf("  %.0f %s: too few %s for a test\n", few, noun_for((uint64_t)few, one, noun),
+               arcs || strcmp(row_raw(table, "metric"), "calls-per-process") == 0
+                   ? "groups with calls"
+                   : "samples (150 a side, in 12 groups)");
+    }
 }
 
 /* Notes that the functions of one side need. */

@@ -22,17 +22,6 @@ static void tail_file(json_t *row)
     print_bracketed(row_text(row, "file"));
 }
 
-/* Tells each row whether numbers of calls of the answer are sampled: a member for CSV, and for cell_counted. */
-static void mark_sampled(struct list_view *l)
-{
-    json_t *row;
-    size_t i;
-    json_array_foreach(l->answer.rows, i, row)
-    {
-        (void)json_object_set_new(row, "calls_sampled", json_boolean(row_is_sampled(l->answer.whole)));
-    }
-}
-
 /* ---- hosts ---- */
 
 /* A time of the daemon's JSON up to its minute; "-" for no time. */
@@ -689,7 +678,13 @@ static enum profd_status functions_prepare(struct list_view *l, struct profd_err
         return profd_error_set(e, PROFD_NOTHING, "nothing matches: no upload has these labels in this time range");
     }
     if (l->format != FORMAT_JSON) {
-        mark_sampled(l);
+        /* Tells each row whether numbers of calls of the answer are sampled: a member for CSV, and for cell_counted. */
+        json_t *row;
+        size_t i;
+        json_array_foreach(l->answer.rows, i, row)
+        {
+            (void)json_object_set_new(row, "calls_sampled", json_boolean(row_is_sampled(l->answer.whole)));
+        }
     }
     return PROFD_OK;
 }
@@ -826,30 +821,6 @@ static void cycles_print_one(const json_t *cycle, const char *dimension, const c
     cycles_print_part(json_object_get(cycle, "break"), breaking, "calls", mark);
 }
 
-/* A line for each member, each call inside, and each call to remove. */
-static void cycles_print_csv(const json_t *rows, bool sampled)
-{
-    static const struct {
-        const char *list, *row, *members;
-    } PARTS[] = {{"members", "member", ",name,calls_inside,calls_outside,self_seconds"},
-                 {"arcs", "arc", "caller,callee,calls,calls_outside,self_seconds"},
-                 {"break", "remove", "caller,callee,calls,calls_outside,self_seconds"}};
-    const json_t *cycle, *row;
-    size_t i, k;
-    printf("cycle,row,caller,function,calls_inside,calls_outside,self_seconds,calls_sampled\r\n");
-    json_array_foreach(rows, i, cycle)
-    {
-        for (size_t p = 0; p < COUNT(PARTS); p++) {
-            json_array_foreach(json_object_get(cycle, PARTS[p].list), k, row)
-            {
-                printf("%" PRIu64 ",%s,", row_number(cycle, "number"), PARTS[p].row);
-                csv_print_row(row, PARTS[p].members);
-                printf(",%d\r\n", sampled);
-            }
-        }
-    }
-}
-
 static void cycles_print(struct list_view *l)
 {
     json_t *all = l->answer.whole, *cycle;
@@ -857,7 +828,25 @@ static void cycles_print(struct list_view *l)
     const bool sampled = row_is_sampled(all);
     size_t i;
     if (l->format == FORMAT_CSV) {
-        cycles_print_csv(l->answer.rows, sampled);
+        static const struct {
+            const char *list, *row, *members;
+        } PARTS[] = {{"members", "member", ",name,calls_inside,calls_outside,self_seconds"},
+                     {"arcs", "arc", "caller,callee,calls,calls_outside,self_seconds"},
+                     {"break", "remove", "caller,callee,calls,calls_outside,self_seconds"}};
+        const json_t *row;
+        size_t k;
+        printf("cycle,row,caller,function,calls_inside,calls_outside,self_seconds,calls_sampled\r\n");
+        json_array_foreach(l->answer.rows, i, cycle)
+        {
+            for (size_t p = 0; p < COUNT(PARTS); p++) {
+                json_array_foreach(json_object_get(cycle, PARTS[p].list), k, row)
+                {
+                    printf("%" PRIu64 ",%s,", row_number(cycle, "number"), PARTS[p].row);
+                    csv_print_row(row, PARTS[p].members);
+                    printf(",%d\r\n", sampled);
+                }
+            }
+        }
         return;
     }
     if (json_array_size(l->answer.rows) == 0) {

@@ -408,26 +408,6 @@ static enum profd_status upload_fill(struct profd_upload *u, size_t programs, co
     return upload_add_counts(u, &counts, e);
 }
 
-/* Uploads the number of programs that were not counted, as a counter of the collector, for the build of the command in
- * this file. It counts no process. The upload is sent once; a failure is said on standard error. */
-static void run_uncounted_send(size_t programs, const char *path, struct profd_conn *conn)
-{
-    struct profd_error e = {""};
-    struct profd_upload *u = NULL;
-    struct profd_id id;
-    enum profd_status status = profd_upload_new(&u, &e);
-    status = status ? status : upload_fill(u, programs, path, &e);
-    status = status ? status : profd_id_make(&id, &e);
-    if (!status) {
-        id.sequence++;
-        status = profd_conn_upload(conn, u, &id, &e);
-    }
-    if (status) {
-        profctl_complain("run: the number of programs that were not counted is not stored: %s", e.sentence);
-    }
-    profd_upload_free(u);
-}
-
 /* The connection of profctl run to the daemon, beside the collector's: sends executables, and at the end waits until
  * all counts are stored. */
 
@@ -699,26 +679,6 @@ static int command_run(char **argv, const char *path, struct run_delivery *d, bo
     return run_command_end(&c, status);
 }
 
-/* Waits for the daemon, and says what is missing, or, with verbose, that all is stored. */
-static void delivery_finish(struct run_delivery *d, uint32_t wait_ms, bool verbose)
-{
-    struct profd_error e = {""};
-    if (wait_ms && run_delivery_finish(d, wait_ms, &e) != PROFD_OK) {
-        profctl_complain("run: %s", e.sentence);
-    } else if (verbose && wait_ms) {
-        profctl_complain("run: all counts are stored by %s at %s; executables sent: %zu", profd_conn_daemon(d->conn),
-                         profd_conn_server(d->conn), d->names);
-    } else if (verbose) {
-        profctl_complain("run: counted for %s at %s; did not wait until the counts are stored",
-                         profd_conn_daemon(d->conn), profd_conn_server(d->conn));
-    }
-    if (d->refused > 1) {
-        profctl_complain("run: %s (and %zu more)", d->why.sentence, d->refused - 1);
-    } else if (d->refused) {
-        profctl_complain("run: %s", d->why.sentence);
-    }
-}
-
 static enum profd_status run_run(const struct profctl_call *call, struct profd_error *e)
 {
     struct profd_error absent = {""};
@@ -765,11 +725,43 @@ static enum profd_status run_run(const struct profctl_call *call, struct profd_e
     run_uncounted_open(&uncounted);
     *call->exit_status = command_run(argv, path[0] ? path : argv[0], &delivery, &ran);
     if (delivery.conn && ran) {
-        delivery_finish(&delivery, (uint32_t)wait * 1000, profctl_value(call, "verbose") != NULL);
+        const uint32_t wait_ms = (uint32_t)wait * 1000;
+        const bool verbose = profctl_value(call, "verbose") != NULL;
+        struct profd_error late = {""};
+        if (wait_ms && run_delivery_finish(&delivery, wait_ms, &late) != PROFD_OK) {
+            profctl_complain("run: %s", late.sentence);
+        } else if (verbose && wait_ms) {
+            profctl_complain("run: all counts are stored by %s at %s; executables sent: %zu",
+                             profd_conn_daemon(delivery.conn), profd_conn_server(delivery.conn), delivery.names);
+        } else if (verbose) {
+            profctl_complain("run: counted for %s at %s; did not wait until the counts are stored",
+                             profd_conn_daemon(delivery.conn), profd_conn_server(delivery.conn));
+        }
+        if (delivery.refused > 1) {
+            profctl_complain("run: %s (and %zu more)", delivery.why.sentence, delivery.refused - 1);
+        } else if (delivery.refused) {
+            profctl_complain("run: %s", delivery.why.sentence);
+        }
     }
+
+    /* The number of programs that were not counted becomes a counter of the command's build, which counts no process.
+     * It is sent once. */
     const size_t programs = run_uncounted_finish(&uncounted);
     if (programs && delivery.conn && ran && path[0] && !why[0]) {
-        run_uncounted_send(programs, path, delivery.conn);
+        struct profd_error late = {""};
+        struct profd_upload *upload = NULL;
+        struct profd_id id;
+        status = profd_upload_new(&upload, &late);
+        status = status ? status : upload_fill(upload, programs, path, &late);
+        status = status ? status : profd_id_make(&id, &late);
+        if (!status) {
+            id.sequence++;
+            status = profd_conn_upload(delivery.conn, upload, &id, &late);
+        }
+        if (status) {
+            profctl_complain("run: the number of programs that were not counted is not stored: %s", late.sentence);
+        }
+        profd_upload_free(upload);
     }
     run_delivery_close(&delivery);
     return PROFD_OK;

@@ -306,30 +306,6 @@ static enum profd_status file_send(struct upload_run *r, const char *path, struc
     return PROFD_OK;
 }
 
-/* Prints the ticks and calls of other tools' files that are in no known build or function. */
-static void notes_print(const struct import_notes *n)
-{
-    if (n->outside_ticks || n->outside_calls) {
-        printf("; %llu of %llu ticks (left out)", (unsigned long long)n->outside_ticks, (unsigned long long)n->ticks);
-        if (n->calls) {
-            printf(" and %llu of %llu calls", (unsigned long long)n->outside_calls, (unsigned long long)n->calls);
-        }
-        printf(" are in no known build (kernel, generated code, missing files)");
-    }
-    if (n->ambiguous) {
-        printf("; %llu function %s ambiguous: counted for the first function of that name",
-               (unsigned long long)n->ambiguous, noun_for(n->ambiguous, "name is", "names are"));
-    }
-    if (n->nameless) {
-        printf("; %llu %s in no symbol table: stored as outside", (unsigned long long)n->nameless,
-               noun_for(n->nameless, "function is", "functions are"));
-    }
-    if (n->left_out) {
-        printf("; %llu %s entirely in the kernel or generated code: left out", (unsigned long long)n->left_out,
-               noun_for(n->left_out, "process was", "processes were"));
-    }
-}
-
 static enum profd_status summary_print(const struct upload_run *r, struct profd_error *e)
 {
     const struct upload_tally *t = &r->tally;
@@ -371,7 +347,27 @@ static enum profd_status summary_print(const struct upload_run *r, struct profd_
         if (t->earlier_stored) {
             printf("; and %zu from the spool", t->earlier_stored);
         }
-        notes_print(&t->notes);
+        if (t->notes.outside_ticks || t->notes.outside_calls) {
+            printf("; %llu of %llu ticks (left out)", (unsigned long long)t->notes.outside_ticks,
+                   (unsigned long long)t->notes.ticks);
+            if (t->notes.calls) {
+                printf(" and %llu of %llu calls", (unsigned long long)t->notes.outside_calls,
+                       (unsigned long long)t->notes.calls);
+            }
+            printf(" are in no known build (kernel, generated code, missing files)");
+        }
+        if (t->notes.ambiguous) {
+            printf("; %llu function %s ambiguous: counted for the first function of that name",
+                   (unsigned long long)t->notes.ambiguous, noun_for(t->notes.ambiguous, "name is", "names are"));
+        }
+        if (t->notes.nameless) {
+            printf("; %llu %s in no symbol table: stored as outside", (unsigned long long)t->notes.nameless,
+                   noun_for(t->notes.nameless, "function is", "functions are"));
+        }
+        if (t->notes.left_out) {
+            printf("; %llu %s entirely in the kernel or generated code: left out",
+                   (unsigned long long)t->notes.left_out, noun_for(t->notes.left_out, "process was", "processes were"));
+        }
         putchar('\n');
     }
     if (t->spooled) {
