@@ -1,4 +1,4 @@
-#include "gprof/gprof.h"
+#include "gprof/gprof_main.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -210,7 +210,7 @@ static bool gprof_words_expand(const char *program, int argc, char **argv, struc
 
 #define GMON_SUM "gmon.sum"
 #define CLEAN_BLOCK ((size_t)4096)
-#define CLEAN_SIZE(n) (4 * ((n) + 4)) /* see gprof.h */
+#define CLEAN_SIZE(n) (4 * ((n) + 4)) /* see gprof_main.h */
 #define OUT_BLOCK                                                                                                      \
     ((size_t)256 << 10) /* bytes of output written at once: formatting goes on while a pipe's reader reads */
 

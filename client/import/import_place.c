@@ -555,7 +555,7 @@ static enum profd_status place_stacks(struct place *w, struct profd_error *e)
     for (uint32_t i = 0; i < p->node_count; i++) {
         callers |= p->nodes[i].parent != IMPORT_NONE;
     }
-    if (!callers) { /* such a file says nothing about stacks */
+    if (!callers) { /* the file has no stacks */
         return PROFD_OK;
     }
     struct place_stacks *s = ARENA_NEW(w->arena, struct place_stacks);

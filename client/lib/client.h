@@ -23,22 +23,21 @@ struct address {
     socklen_t size;
 };
 
-/* "unix:/path", a path, "http://HOST:PORT" with a loopback HOST (127.0.0.1, localhost, [::1]), or "https://HOST" with
- * any host and perhaps a port. USAGE names what is
- * wrong: an empty or relative unix: path is taken as it stands, one over 107 bytes is refused. */
+/* Parses "unix:/path", a path, "http://HOST:PORT" with a loopback HOST (127.0.0.1, localhost, [::1]), or "https://HOST"
+ * with any host and an optional port. USAGE names the fault. A relative path is accepted; one over 107 bytes is not. */
 enum profd_status address_parse(const char *text, struct address *out, struct profd_error *e);
 
-/* The default address: $PROFD_SOCKET (not in a set-user-id program), otherwise the system's socket if it exists,
- * otherwise the user's own (proto/runtime.h). UNTRUSTED: another user may have made the directory of that. */
+/* Sets the default address: $PROFD_SOCKET (not in a set-user-id program), the system's socket if it exists, or the
+ * user's own (proto/runtime.h). UNTRUSTED if another user may have made the directory of that one. */
 enum profd_status address_default(struct address *out, struct profd_error *e);
 
-/* DECISIONS 20: UNTRUSTED unless the peer of this connected Unix socket is root, the user profd, or the current user,
- * by a uid that identifies this user (proto/uidmap.h). */
+/* UNTRUSTED unless the peer of this connected Unix socket is root, the user profd, or the current user, by a uid that
+ * identifies this user (proto/uidmap.h; DECISIONS 20). */
 enum profd_status address_check_peer(int fd, const struct address *a, struct profd_error *e);
 
-/* The inside of struct profd_client: two queues and what is asked. No I/O. */
+/* The inside of struct profd_client: queues of frames in both directions, and the requests in flight. No I/O. */
 
-/* A frame that waits to be sent, wholly or in part. */
+/* A frame that waits to be sent; its first bytes may be sent already. */
 struct client_out {
     STAILQ_ENTRY(client_out) link;
     uint8_t *bytes;
@@ -53,7 +52,7 @@ struct client_asked {
     uint8_t type; /* enum frame_type */
 };
 
-/* A message that arrived and was not yet looked at. */
+/* A message that arrived and was not returned as an event yet. */
 struct client_in {
     STAILQ_ENTRY(client_in) link;
     struct frame frame;
@@ -85,22 +84,22 @@ struct profd_client {
     size_t payload_got, payload_capacity;
 };
 
-/* Queues a whole frame. Takes over its block and descriptors, even on failure. If *tag is 0 the frame gets a new tag,
- * else that one. expect_answer: it counts as in flight until answered. */
+/* Queues a whole frame. Takes over its block and descriptors, after failure too. If *tag is 0 the frame gets a new tag,
+ * otherwise that one. With expect_answer it counts as in flight until it is answered. */
 enum profd_status client_queue(struct profd_client *c, uint8_t *frame, size_t size, const int *fds, size_t fd_count,
                                uint32_t *tag, bool expect_answer, struct profd_error *e);
-/* Bytes queued and not yet sent. */
+/* Returns the number of bytes that are queued and not sent yet. */
 size_t client_queued(const struct profd_client *c);
 
-/* Queues an executable as profd_client_send_object does. m has its name and perhaps a claim; fds are its file and
- * perhaps its debug file, which the client closes in every case. */
+/* Queues an executable as profd_client_send_object does. m has its name and an optional claim; fds are its file and, if
+ * there is one, its debug file, which the client closes in every case. */
 enum profd_status client_send_files(struct profd_client *c, const struct profd_event *want,
                                     const struct message_object *m, const int *fds, size_t fd_count, uint32_t *tag,
                                     struct profd_error *e);
 
 /* The inside of struct profd_conn: a client, a socket and a clock. */
 
-/* An executable to answer WANT_OBJECT with: open, or a path that is looked at when it is asked for. */
+/* An executable for a WANT_OBJECT of the daemon: it is open, or a path that is opened when it is asked for. */
 struct conn_offer {
     const struct profd_executable *executable; /* NULL: see path */
     char *path, *build_id;
@@ -120,7 +119,7 @@ struct conn_file {
     bool claimed; /* it is of a process of user uid, which is not the sender's */
     uint32_t uid;
 };
-/* Finds the executable of a build; false: there is none. name lives until the next call. */
+/* Finds the executable of a build. Returns false if there is none. name lives until the next call. */
 typedef bool (*conn_supply)(void *context, const char *build_id, struct conn_file *out);
 
 struct profd_conn {
@@ -136,7 +135,7 @@ struct profd_conn {
     int64_t progress; /* ms on the monotonic clock when a byte last moved */
     struct conn_offer *offers;
     size_t offer_count, offer_capacity;
-    conn_supply supply; /* asked for what is not among the offers; may be NULL */
+    conn_supply supply; /* finds executables that are not among the offers; may be NULL */
     void *supply_context;
     struct conn_sent *sent;
     size_t sent_count, sent_capacity;
@@ -145,22 +144,22 @@ struct profd_conn {
     uint8_t input[65536];
 };
 
-/* Milliseconds of the monotonic clock. */
+/* Returns the monotonic clock in milliseconds. */
 int64_t conn_clock(void);
-/* From options (which may be NULL) the address, default or not. */
+/* Sets the address of the options, which may be NULL, or the default address. */
 enum profd_status conn_address(const struct profd_options *o, struct address *out, struct profd_error *e);
-/* Moves bytes until an event is there (*got), or the deadline (conn_clock) has passed (*got false). WANT_OBJECT is
- * answered here. An event CLOSED and a lost connection come back as the status. */
+/* Moves bytes until there is an event (*got), or until the deadline of conn_clock (*got is false). Answers each
+ * WANT_OBJECT itself. An event CLOSED and a lost connection become the status. */
 enum profd_status conn_step(struct profd_conn *c, int64_t deadline, struct profd_event *event, bool *got,
                             struct profd_error *e);
-/* As conn_step, but waits until answer_ms passed without any byte moving: TIMEOUT. */
+/* Waits for an event as conn_step does. TIMEOUT if no byte moved for answer_ms. */
 enum profd_status conn_wait(struct profd_conn *c, struct profd_event *event, struct profd_error *e);
-/* Queues an executable, requested or not (want NULL). Its ACK or NACK is an event, too. */
+/* Queues an executable; want is NULL if it was not requested. Its ACK or NACK is also an event. */
 enum profd_status conn_send_executable(struct profd_conn *c, const struct profd_event *want,
                                        const struct profd_executable *x, bool earlier, struct profd_error *e);
-/* No answer will arrive: reports each executable that waits for one to the sink. */
+/* Reports each executable that waits for its answer to the sink, because none will arrive. */
 void conn_give_up_executables(struct profd_conn *c, enum profd_status status, const char *sentence);
-/* Remembers a path; its file is offered only while it still has that build-id. A repeat is ignored. */
+/* Offers the file at a path as long as it has that build-id. A repeat is ignored. */
 enum profd_status conn_offer_path(struct profd_conn *c, const char *build_id, const char *path, struct profd_error *e);
 
 /* The spool: uploads that could not be delivered, one file each, until the next delivery (DECISIONS 21).
@@ -169,7 +168,7 @@ enum profd_status conn_offer_path(struct profd_conn *c, const char *build_id, co
 
 struct spool;
 
-/* What may be asked for later. */
+/* An executable that the daemon may ask for later. */
 struct spool_object {
     const char *build_id, *path;
 };
@@ -189,17 +188,17 @@ struct spool_upload {
     void *block;
 };
 
-/* Opens the directory, and creates it (0700) if create. NOT_FOUND: it does not exist. UNTRUSTED: other users have
- * access. UNAVAILABLE: the environment names none. Deletes uploads older than LIMIT_SPOOL_DAYS at time now (ns), and
- * incomplete files. */
+/* Opens the directory, and creates it with mode 0700 if create is set. Deletes uploads older than LIMIT_SPOOL_DAYS at
+ * time now (ns), and incomplete files. NOT_FOUND if it does not exist; UNTRUSTED if other users have access;
+ * UNAVAILABLE if the environment names none. */
 enum profd_status spool_open(bool create, uint64_t now, struct spool **out, struct profd_error *e);
 /* Accepts NULL. */
 void spool_close(struct spool *s);
 const char *spool_path(const struct spool *s);
-/* Number of entries that spool_open found too old and deleted. */
+/* Returns the number of entries that spool_open deleted because of their age. */
 size_t spool_expired(const struct spool *s);
 
-/* Takes the lock for delivery; false: another process is delivering this spool. */
+/* Takes the lock for delivery. False if another process delivers this spool. */
 bool spool_lock(struct spool *s);
 
 /* Writes one upload durably. FULL if the spool would exceed LIMIT_SPOOL_BYTES. A repeat of an id is written once.
@@ -207,23 +206,22 @@ bool spool_lock(struct spool *s);
 enum profd_status spool_add(struct spool *s, const struct profd_id *id, const struct spool_object *objects,
                             size_t object_count, const uint8_t *frame, size_t frame_size, struct profd_error *e);
 
-/* Entries, oldest sender first, in one block that the caller frees. O(n log n). */
+/* Lists the entries, the oldest sender first, in one block that the caller frees. O(n log n). */
 enum profd_status spool_list(struct spool *s, struct spool_entry **out, size_t *n, struct profd_error *e);
-/* Reads one and checks its form; spool_upload_done frees. MALFORMED: not a spooled upload. */
+/* Reads an entry and checks its form. spool_upload_done frees. MALFORMED if it is not a spooled upload. */
 enum profd_status spool_read(struct spool *s, const char *name, struct spool_upload *out, struct profd_error *e);
 void spool_upload_done(struct spool_upload *u);
-/* Deletes one; it is no failure that another process did. */
+/* Deletes an entry. Another process may have deleted it already. */
 void spool_remove(struct spool *s, const char *name);
 
 /* Deliveries of programs that run for a long time. */
 
-/* Executables that the daemon requests come from this function. */
+/* Lets the daemon's requests for executables be answered by this function. */
 void delivery_set_supply(struct profd_delivery *d, conn_supply supply, void *context);
-/* True if the daemon takes uploads for other users from this one, as it said at the latest connection; before the
- * first, if this user is root. */
+/* Returns whether the daemon takes uploads for other users from this one, as it stated at the latest connection. Before
+ * the first connection: whether this user is root. */
 bool delivery_may_claim(const struct profd_delivery *d);
-/* Handles what the daemon has answered and requested, without waiting. Without a daemon, connects again, at most once
- * a second. */
+/* Handles the daemon's answers and requests without waiting. Without a daemon, connects again at most once a second. */
 void delivery_poll(struct profd_delivery *d);
 
 #endif

@@ -250,7 +250,7 @@ static void item_answered(struct profd_delivery *d, const struct profd_event *ev
     item_free(item);
 }
 
-/* Sends again what is due; returns when the next one is, or INT64_MAX. */
+/* Sends the uploads again that are due. Returns the time of the next one, or INT64_MAX. */
 static int64_t items_repeat(struct profd_delivery *d)
 {
     int64_t now = conn_clock(), next = INT64_MAX;

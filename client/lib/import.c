@@ -216,8 +216,8 @@ static enum profd_status gmon_check_callees(struct gmon_check *k, const struct c
     return status;
 }
 
-/* What is known of an executable for its gmon.out files: made with the first file, kept with x for the next ones. Not
- * to be freed. O(symbols + sections). */
+/* The facts about an executable that checks of its gmon.out files need: made with the first file, and kept with x for
+ * the next ones. The caller does not free them. O(symbols + sections). */
 static enum profd_status gmon_check_get(const struct profd_executable *x, struct gmon_check **out,
                                         struct profd_error *e)
 {

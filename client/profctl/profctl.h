@@ -69,7 +69,7 @@ struct profctl_row {
 };
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
-/* Members of a verb: its table of options. */
+/* The members of a verb for its table of options. */
 #define OPTIONS(table) .options = (table), .option_count = COUNT(table)
 
 extern const struct profctl_verb verb_upload, verb_symbols, verb_builds, verb_labels, verb_report, verb_export,
@@ -77,64 +77,65 @@ extern const struct profctl_verb verb_upload, verb_symbols, verb_builds, verb_la
     verb_run_command, verb_record, verb_ps, verb_pause, verb_reload, verb_retention, verb_token, verb_hosts, verb_relay,
     verb_tier, verb_diff, verb_functions, verb_never_called, verb_cycles, verb_callers, verb_annotate;
 
-/* The candidate that is likely to be meant by a mistyped word: best is NULL if none is near enough. Begin with
- * {.word = word}. */
+/* The candidate that a mistyped word probably means; best is NULL if none is near enough. Begin with {.word = word}. */
 struct nearest {
     const char *word, *best;
     size_t distance;
 };
+/* Takes the candidate if it is nearer than the best so far. O(length of the word x length of the candidate). */
 void nearest_offer(struct nearest *n, const char *candidate);
-/* The last value of an option, NULL if it was not given. */
+/* Returns the last value of an option; NULL if it was not given. */
 const char *profctl_value(const struct profctl_call *call, const char *option);
-/* The number of a word among those of a list "self|total|calls"; −1 if it is none of them. */
+/* Returns the index of a word in a list such as "self|total|calls"; -1 if it is not there. */
 int profctl_alternative(const char *list, const char *word);
-/* The number of the given value of an option among its alternatives; 0 if it was not given. USAGE if it is none of
+/* Sets *out to the index of an option's value among its alternatives; 0 if it was not given. USAGE if it is none of
  * them. */
 enum profd_status profctl_choose(const struct profctl_call *call, const char *option, size_t *out,
                                  struct profd_error *e);
 enum { FORMAT_TEXT, FORMAT_JSON, FORMAT_CSV };
-/* Which of these the option "format" of a verb, text|json|csv, has; FORMAT_JSON if --json is given. USAGE as
+/* Sets *out to the value of a verb's option "format", text|json|csv; FORMAT_JSON with --json. USAGE as for
  * profctl_choose. */
 enum profd_status profctl_choose_format(const struct profctl_call *call, size_t *out, struct profd_error *e);
-/* The seconds of an option such as --expires, "90s", "30m", "1h" or "7d", as digits; otherwise is used if it was not
- * given. USAGE if it is none. */
+/* Writes the value of an option such as --expires, "90s", "30m", "1h" or "7d", as a number of seconds. Uses otherwise
+ * if the option was not given. USAGE if the value has another form. */
 enum profd_status profctl_duration(const struct profctl_call *call, const char *option, const char *otherwise,
                                    char out[24], struct profd_error *e);
-/* The number that an option has, in these bounds; *out stays if it was not given. USAGE if it is none; what names it in
- * the sentence: "a number". */
+/* Sets *out to the value of an option; unchanged if it was not given. USAGE if the value is not a number from least to
+ * most; what stands for it in the sentence: "a number". */
 enum profd_status profctl_number(const struct profctl_call *call, const char *option, const char *what,
                                  unsigned long least, unsigned long most, unsigned long *out, struct profd_error *e);
-/* Prints what profctl_clean makes of the text with that size, 1024 at most, on stdout. */
+/* Prints the text on stdout as profctl_clean makes it, cut to size, which is at most 1024. */
 void profctl_print(const char *text, size_t size);
-/* A copy for a terminal, cut to size: control and bidirectional characters, line breaks too, become '?'. */
+/* Copies the text for one line of a terminal, cut to size. Control and bidirectional characters, and line breaks, are
+ * escaped. */
 void profctl_clean(const char *text, char *out, size_t size);
-/* "profctl: sentence" on stderr, control characters replaced. */
+/* Prints "profctl: " and the sentence on stderr, escaped as profctl_clean does. */
 void profctl_complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
-/* Connection options for this call; answers may take answer_ms. */
+/* Returns the connection options of this call. An answer may take answer_ms. */
 struct profd_options profctl_options(const struct profctl_call *call, unsigned answer_ms);
-/* Milliseconds of the monotonic clock. */
+/* Returns the monotonic clock in milliseconds. */
 int64_t monotonic_ms(void);
-/* The list with space for one more row of that size: it may have moved. NULL without memory, and it is as it was. */
+/* Returns the list, which may have moved, with space for one more row of that size. NULL without memory; then it is
+ * unchanged. */
 void *list_grow(void *list, size_t count, size_t *capacity, size_t size);
-/* Adds each given value of the option "label". USAGE, with the verb and the value, if one is not NAME=VALUE; REFUSED if
- * it breaks a rule of labels. */
+/* Adds each value of the option "label" to the upload. USAGE if one is not NAME=VALUE; REFUSED if it breaks a rule of
+ * labels. */
 enum profd_status labels_add(const struct profctl_call *call, struct profd_upload *u, struct profd_error *e);
-/* Whether labels_add would succeed on an upload without labels: bad ones are refused before anything is read or sent.
- */
+/* Fails as labels_add would with an upload that has no labels yet. Called before anything is read or sent. */
 enum profd_status labels_check(const struct profctl_call *call, struct profd_error *e);
 
 /* The command line of one verb, and its help. */
 
-/* Moves options that stand before the verb behind it. USAGE if one of them is not an option of every verb. */
+/* Moves options that stand before the verb behind it. USAGE if one is not an option of every verb. */
 enum profd_status profctl_place_verb(int argc, char **argv, struct profd_error *e);
-/* Parses argv[1…] after the verb (argv[0]). *help: --help was given, the rest is ignored. USAGE names the wrong
- * argument. profctl_parse_done frees. */
+/* Parses argv[1...] after the verb, argv[0]. Sets *help if --help was given, and ignores the rest. USAGE names the
+ * wrong argument. profctl_parse_done frees, after failure too. */
 enum profd_status profctl_parse(const struct profctl_verb *verb, int argc, char **argv, struct profctl_call *call,
                                 bool *help, struct profd_error *e);
-/* The i-th option of a verb, then those that all verbs have, if it takes them; NULL at the end. */
+/* Returns option i of a verb: its own come first, then those that all verbs have. NULL at the end. */
 const struct profctl_option *profctl_option_at(const struct profctl_verb *v, size_t i);
 void profctl_parse_done(struct profctl_call *call);
-/* Usage, summary and every option of the verb, on stdout. */
+/* Prints usage, summary and every option of the verb on stdout. */
 void profctl_print_help(const struct profctl_verb *verb);
 
 /* Options that several verbs have. An argument in lower case is the list of its values, as "auto|always|never": help
@@ -177,7 +178,7 @@ void profctl_print_help(const struct profctl_verb *verb);
 #define ASK_TARGET_SIZE 4097
 #define ASK_ANSWER_MS 120000
 
-/* A path with parameters in the making. Too long is noticed at the end, by ask_open_sentence or profd_query. */
+/* A path with parameters. If it becomes too long, ask_run and ask_read refuse it. */
 struct ask_target {
     char text[ASK_TARGET_SIZE];
     size_t size;
@@ -185,86 +186,88 @@ struct ask_target {
     const struct profctl_call *call; /* with options that are parameters; NULL before ask_target_add_given */
     const char *if_none_match;       /* the ETag of an answer that is kept, or NULL */
 };
-/* A route as it stands in the daemon's table (daemon/query/run.c), with the name, percent-encoded, in the place of
- * {}; name may be NULL where there is none. */
+/* Begins with a route of the daemon, in which {} is replaced by the percent-encoded name. name may be NULL if the route
+ * has no {}. */
 void ask_target_init(struct ask_target *t, const char *route, const char *name);
-/* A route with two of {}. */
+/* Begins with a route that has two of {}. */
 void ask_target_init_two(struct ask_target *t, const char *route, const char *name, const char *second);
-/* Appends name=value, percent-encoded. value NULL: nothing. */
+/* Appends name=value, percent-encoded; nothing if value is NULL. */
 void ask_target_add(struct ask_target *t, const char *name, const char *value);
-/* Appends prefix, "label." and NAME=VALUE of text. USAGE if it is not NAME=VALUE. */
+/* Appends the parameter "label.NAME", with that prefix, for a text NAME=VALUE. USAGE if the text has another form. */
 enum profd_status ask_target_add_label(struct ask_target *t, const struct profctl_call *call, const char *prefix,
                                        const char *text, struct profd_error *e);
-/* Appends label.NAME=VALUE for each -l, each --match and --by, and the last value of each other option that is in names
- * ("a|b|c"). USAGE if -l is given what is not NAME=VALUE. */
+/* Appends the call's options: each -l, each --match and --by, and the last value of each option that is in names
+ * ("a|b|c"). USAGE if a label is not NAME=VALUE. */
 enum profd_status ask_target_add_given(struct ask_target *t, const struct profctl_call *call, const char *names,
                                        struct profd_error *e);
 
-/* Makes a request of libprofd, with what it needs. Its body goes to sink; answers from 400 on become a status and a
- * sentence instead. */
+/* A request of libprofd, with its argument what. It gives the answer to sink. */
 typedef enum profd_status (*ask_request)(struct profd_conn *c, void *what, profd_sink sink, void *context,
                                          struct profd_error *e);
+/* Makes the request and gives the body of its answer to sink. An answer from HTTP status 400 on becomes a status and a
+ * sentence instead. */
 enum profd_status ask_by(struct profd_conn *c, ask_request request, void *what, profd_sink sink, void *context,
                          struct profd_error *e);
-/* Runs the query. Its body goes to sink; answers from 400 on become a status and a sentence instead. */
+/* Runs a query in the same way. In a sentence about parameters it names the options of the call. */
 enum profd_status ask_run(struct profd_conn *c, const struct ask_target *t, profd_sink sink, void *context,
                           struct profd_error *e);
-/* Reads the whole body into a new NUL-terminated block. *answer becomes what the answer says of itself; it may be NULL.
+/* Reads the whole body into a new NUL-terminated block. *answer gets the header of the answer; it may be NULL.
  * TOO_LARGE above max bytes. */
 enum profd_status ask_read(struct profd_conn *c, const struct ask_target *t, size_t max, char **out, size_t *size,
                            struct profd_answer *answer, struct profd_error *e);
 
-/* An answer that is an object of JSON. */
+/* An answer that is a JSON object. */
 struct answer {
-    json_t *whole; /* of a list in several pages the first one, with the rows of all */
-    json_t *rows;  /* its rows, where it is a list; part of whole */
-    char *text;    /* the daemon's own bytes; NULL where several pages are one */
+    json_t *whole; /* of a list with several pages: the first page, with the rows of all */
+    json_t *rows;  /* the rows of a list; part of whole */
+    char *text;    /* the daemon's own bytes; NULL if several pages were joined */
     size_t size;
 };
 
-/* Asks for an object. */
+/* Asks for an object. answer_free frees. MALFORMED if the answer is not an object. */
 enum profd_status ask_object(struct profd_conn *c, const struct ask_target *t, struct answer *out,
                              struct profd_error *e);
-/* Asks for a list page by page. */
+/* Asks for a list, page by page. MALFORMED if a page has no rows. */
 enum profd_status ask_rows(struct profd_conn *c, const struct ask_target *t, struct answer *out, struct profd_error *e);
 /* Asks for all builds. */
 enum profd_status ask_builds(struct profd_conn *c, struct answer *out, struct profd_error *e);
-/* The first two on a connection of their own, which waits ASK_ANSWER_MS for the answer. */
+/* Asks for an object on a connection of its own, which waits ASK_ANSWER_MS for the answer. */
 enum profd_status ask_fetch_object(const struct profctl_call *call, const struct ask_target *t, struct answer *out,
                                    struct profd_error *e);
+/* Asks for a list in the same way. */
 enum profd_status ask_fetch_rows(const struct profctl_call *call, const struct ask_target *t, struct answer *out,
                                  struct profd_error *e);
-/* Sends an administrative command, with progress on a terminal. word says what is done meanwhile. */
+/* Sends an administrative command, and shows progress on a terminal; word says what is in progress, as "verifying". */
 enum profd_status ask_admin(const struct profctl_call *call, const char *verb, const char *const *arguments, size_t n,
                             const char *word, struct answer *out, struct profd_error *e);
-/* The same. With --json it prints the answer, and *out is empty: its whole is NULL. */
+/* Does the same. With --json it prints the answer and empties *out: whole is NULL. */
 enum profd_status ask_admin_text(const struct profctl_call *call, const char *verb, const char *const *arguments,
                                  size_t n, const char *word, struct answer *out, struct profd_error *e);
-/* {"rows":[…]} with all rows to stdout: the daemon's own bytes where one page holds them. */
+/* Prints {"rows":[...]} with all rows on stdout: the daemon's own bytes if one page holds them. */
 enum profd_status answer_print_json(const struct answer *a, struct profd_error *e);
-/* Sorts the rows by a field, descending numbers or ascending text, equal rows in the order they had. O(n log n). */
+/* Sorts the rows by a field: numbers descending or texts ascending. Stable. O(n log n). */
 enum profd_status answer_sort(struct answer *a, const char *field, bool descending, struct profd_error *e);
 /* Frees it, and clears it. */
 void answer_free(struct answer *a);
 
-/* Fields of a row, or of another object; "", 0 or false where there is no such field. Text is fit for a terminal, and
- * lives as long as the row. */
+/* Returns a text field of a row or another object; "" if it has none. It is fit for a terminal and lives as long as the
+ * row. The functions below return 0 or false for a missing field. */
 const char *row_text(json_t *row, const char *field);
-/* The text as it came, which is not fit for a terminal. */
+/* Returns the text as it came, which is not fit for a terminal. */
 const char *row_raw(const json_t *row, const char *field);
 uint64_t row_number(const json_t *row, const char *field);
 double row_real(const json_t *row, const char *field);
 bool row_flag(const json_t *row, const char *field);
-/* True if the field is a number. */
+/* Returns whether the field is a number. */
 bool row_has(const json_t *row, const char *field);
-/* The last part of a field that is a path. */
+/* Returns the file name of a field that is a path. */
 const char *row_base(json_t *row, const char *field);
-/* An object of strings as "name=value name=value". */
+/* Returns an object of strings as "name=value name=value". */
 const char *row_pairs(json_t *row, const char *field);
-/* A list of strings as "one, two", cut to size. */
+/* Writes a list of strings as "one, two", cut to size. */
 void row_join(const json_t *row, const char *field, char *out, size_t size);
-/* Are calls of this object sampled, at least in part? Its numbers of calls are then how often ticks found a callee
- * below its caller, where a program does not count. */
+/* Returns whether calls of this object are sampled, at least in part. Its numbers of calls then say how often ticks
+ * found a callee below its caller, in programs that do not count. */
 bool row_is_sampled(const json_t *row);
 
 /* A number for json_pack's 'I'. JSON numbers above 2^63-1 do not exist here: such a sum has saturated. */
@@ -272,15 +275,14 @@ static inline json_int_t json_count(uint64_t n)
 {
     return n > (uint64_t)INT64_MAX ? INT64_MAX : (json_int_t)n;
 }
-/* Prints the value on one line of stdout, and frees it. NO_MEMORY for NULL, which is what json_pack returns without
- * memory. */
+/* Prints the value on one line of stdout, and frees it. NO_MEMORY if it is NULL, as json_pack returns it. */
 enum profd_status json_print(json_t *value, struct profd_error *e);
 
 /* HTTP over TLS, by libcurl: what libprofd leaves to its user (profd_http of profd.h). */
 
-/* A profd_http. The context is the name of a file with the certificates of CAs, which stand in place of the system's;
- * NULL: the system's. Certificate and name of the server are always checked; no redirection is followed. UNTRUSTED: the
- * certificate is not that of the server. */
+/* A profd_http, by libcurl. The context is the name of a file with the certificates of CAs, or NULL for the system's.
+ * The certificate and the name of the server are always checked; redirections are not followed. UNTRUSTED if the
+ * certificate is not the server's. */
 enum profd_status https_ask(void *context, const struct profd_http_request *r, profd_sink sink, void *sink_context,
                             struct profd_error *e);
 
@@ -298,36 +300,35 @@ struct debuginfod_file {
     unsigned seconds;   /* the download takes at most these and one more */
 };
 
-/* Downloads a file of a build, or finds it in the user's cache of libdebuginfod. *path: the file in the cache, which
- * the caller frees (the string). USAGE: there is no server. NOT_FOUND: they do not have it. TIMEOUT, TOO_LARGE,
- * UNAVAILABLE: as the sentence says. The content is not checked. */
+/* Downloads a file of a build, or finds it in the user's cache of libdebuginfod. *path is the name of the file in the
+ * cache; the caller frees it. The content is not checked. USAGE without a server; NOT_FOUND if no server has it;
+ * TIMEOUT, TOO_LARGE, UNAVAILABLE. */
 enum profd_status debuginfod_fetch(const struct debuginfod_file *file, char **path, struct profd_error *e);
 
-/* The value of --timeout; 120 if it is not given. USAGE. */
+/* Sets *seconds to the value of --timeout; 120 if it is not given. USAGE. */
 enum profd_status debuginfod_read_timeout(const struct profctl_call *call, unsigned *seconds, struct profd_error *e);
 
 /* Which build, side of a comparison and function a person means. */
 
-/* The build-id or prefix for an argument: that of the file, if it contains '/' or exists; that of the program with this
- * name, as profctl builds prints it; that of the command with this name, which may be a link; otherwise the argument
- * itself, if it can be the beginning of a build-id.
- * AMBIGUOUS, with a list, if several builds have the name; NOT_FOUND if nothing stored is called so. id has 160 bytes.
- * Queries the daemon for its builds unless the argument is a file or too long for a name. */
+/* Writes the build-id, or a prefix of it, that an argument means. A file stands for its own build. Otherwise it is the
+ * program with this name, as profctl builds prints it; the command with this name, which may be a link; or the
+ * beginning of a build-id. Asks the daemon for its builds unless the argument is a file or a whole build-id. AMBIGUOUS,
+ * with a list, if several builds have the name; NOT_FOUND. */
 enum profd_status build_find(const struct profctl_call *call, const char *argument, char id[160],
                              struct profd_error *e);
 
-/* Is the file that build? */
+/* Returns whether the file is that build. */
 bool build_is_file(const char *path, const char *id);
 
 #define SIDE_BUILD "PROGRAM|BUILD|EXE" /* a build, in the usage of a verb */
 
-/* Replaces PROGRAM@LABEL=VALUE where a verb with -l takes a build: by the build-id, and by one more -l LABEL=VALUE. Of
- * other arguments nothing changes, nor if a file has this name. Errors as of side_add. */
+/* Replaces the argument PROGRAM@LABEL=VALUE of a verb with -l by the build-id, and adds -l LABEL=VALUE. Other arguments
+ * stay, and so does the name of a file. Errors as of side_add. */
 enum profd_status side_take(struct profctl_call *call, struct profd_error *e);
 
-/* Appends the side's build as parameter name ("a"), and its labels as "a.label.…". argument: what build_find accepts,
- * or such a name followed by @LABEL=VALUE: of the builds of that name the one with uploads that have the label.
- * AMBIGUOUS, with a list, if several have it; NOT_FOUND. */
+/* Appends one side of a comparison as parameter name ("a"), and its label as "a.label...". The argument is one of
+ * build_find, or PROGRAM@LABEL=VALUE, which means the build of that name that has uploads with the label. AMBIGUOUS if
+ * several have it; NOT_FOUND. */
 enum profd_status side_add(const struct profctl_call *call, const char *argument, const char *name,
                            struct ask_target *t, struct profd_error *e);
 
@@ -337,42 +338,42 @@ struct function_place {
     char address[24];   /* "0x401230" */
 };
 
-/* The function of a build's report that text names: by its name, its name in the symbol table, its name without the
- * parameters, or a part of these that only one function has; or by its address, if text begins with 0x. Of the uploads
- * that the call's options select. NOT_FOUND; AMBIGUOUS, with some of them. */
+/* Finds the function that text names in a build's report, among the uploads that the call's options select: by its
+ * name, its name in the symbol table, its name without parameters, or a part of these that only one function has; or by
+ * its address, if text begins with 0x. NOT_FOUND; AMBIGUOUS, with some of them. */
 enum profd_status function_find(const struct profctl_call *call, const char *build_id, const char *text,
                                 struct function_place *out, struct profd_error *e);
 
-/* Sets the path of a function that was found in a build's report. path has {} for the build and for the address. */
+/* Begins with the path of a function, which has {} for the build and for the address. */
 void function_target_init(struct ask_target *target, const char *path, const char *build_id,
                           const struct function_place *place);
 
-/* Prints why an answer's counts are not exact, as a line behind the indentation; nothing if they are. */
+/* Prints why an answer's counts are not exact, as a line after the indentation; nothing if they are exact. */
 void function_print_reasons(const json_t *answer, const char *indentation);
 
-/* Prints the end of a heading line: "3 calls by others", "no call by others was counted"; how sampled calls are marked.
- */
+/* Prints the end of a heading line: "3 calls by others", or that no call was counted. Explains the mark of sampled
+ * calls. */
 void function_print_calls(const json_t *answer);
 
 /* Times and amounts as people read them. */
 
-/* "12 s ago", "3 min ago", "5 h ago", "2 d ago" for a time before now (both in seconds since the epoch). */
+/* Writes "12 s ago", "3 min ago", "5 h ago" or "2 d ago" for a time; both times are in seconds since 1970. */
 void show_age(int64_t then, int64_t now, char *out, size_t size);
-/* Seconds since the epoch of "2026-11-21T15:48:00Z"; 0 if it is no time. */
+/* Returns the seconds since 1970 of "2026-11-21T15:48:00Z"; 0 if the text is not a time. */
 int64_t show_time_of(const char *rfc3339);
-/* show_age for such a text; "-" if it is no time. */
+/* Writes the age of such a text; "-" if it is not a time. */
 void show_age_of(const char *rfc3339, int64_t now, char *out, size_t size);
-/* "812 B", "1.4 MB". */
+/* Writes "812 B" or "1.4 MB". */
 void show_bytes(uint64_t bytes, char *out, size_t size);
-/* Two decimals, "12.34"; "<0.01" for what is above 0 and would read 0.00. */
+/* Writes two decimals, "12.34"; "<0.01" for a value above 0 that would read 0.00. */
 void show_amount(double value, char *out, size_t size);
-/* A percentage of that many ticks, "80.94%"; below 1,000 ticks with two significant digits, "81%". */
+/* Writes a percentage of that many ticks, "80.94%"; with fewer than 1,000 ticks two significant digits, "81%". */
 void show_percent(double percent, uint64_t ticks, char *out, size_t size);
-/* A number above 0 with this number of digits, others rounded, without an exponent: "7.6", "520". */
+/* Writes a number above 0 with that many significant digits, without an exponent: "7.6", "520". */
 void show_rounded(double value, int digits, char *out, size_t size);
-/* A part of the whole, "4.74%"; "<0.001%" for what is above 0 and less than that. */
+/* Writes a part of the whole, "4.74%"; "<0.001%" for less than that, but more than 0. */
 void show_share(double part, char *out, size_t size);
-/* A fraction as a percentage, "+12.3%", "-2.51%"; "0.00%" for what would read 0; from 9 on as a factor, "10x". */
+/* Writes a fraction as a percentage, "+12.3%"; "0.00%" if it would read 0; from 9 on as a factor, "10x". */
 void show_change(double change, char *out, size_t size);
 
 /* Lists: one way from the daemon's rows to text, JSON and comma-separated values. */
@@ -399,20 +400,20 @@ const char *cell_number(json_t *row, const char *field, char out[LIST_CELL]);
 const char *cell_amount(json_t *row, const char *field, char out[LIST_CELL]); /* show_amount */
 const char *cell_yes(json_t *row, const char *field, char out[LIST_CELL]);    /* "yes" or "no" */
 const char *cell_join(json_t *row, const char *field, char out[LIST_CELL]);   /* a list of texts */
-/* A number of calls: "~12" where calls were sampled and not counted, "-" where none was sampled either. */
+/* A number of calls: "~12" if calls were sampled, not counted; "-" for a sampled 0. */
 const char *cell_calls(json_t *row, const char *field, char out[LIST_CELL]);
-/* The same where the row's member calls_sampled tells it; "-" for none in any case. */
+/* The same for rows with a member calls_sampled; "-" for every 0. */
 const char *cell_counted(json_t *row, const char *field, char out[LIST_CELL]);
 
-/* The titles, then a line for each row. tail: prints what follows the last column; NULL: nothing does. */
+/* Prints the titles, then a line for each row. tail prints the rest of the line after the last column; it may be NULL.
+ * */
 void list_print_table(json_t *rows, const struct list_column *columns, size_t n, void (*tail)(json_t *row));
 
-/* Prints the members of an object, separated by commas, as RFC 4180 has it: text as csv_print_text, numbers with all
- * their digits, true and false as 1 and 0, a list of texts as one, with spaces between them, nothing for null or for a
- * member that is not there. members: their names, separated by commas. */
+/* Prints members of an object, separated by commas, as RFC 4180 has it. Texts are printed by csv_print_text, numbers
+ * with all their digits, true and false as 1 and 0, a list of texts as one text with spaces; null and missing members
+ * are empty. members has their names, separated by commas. */
 void csv_print_row(const json_t *row, const char *members);
-/* Prints the text to stdout in quotes, with a ' before what a spreadsheet would read as a formula: text that begins
- * with = + - @ or '. */
+/* Prints the text in quotes, after a ' if a spreadsheet would read it as a formula: if it begins with = + - @ or '. */
 void csv_print_text(const char *text);
 
 struct list_view;
@@ -426,10 +427,10 @@ struct list {
     const char *csv;        /* members of a row, which are the header, too */
     const struct list_column *columns;
     size_t column_count;
-    const char *empty; /* what is printed instead of a table without rows; NULL: the titles are */
+    const char *empty; /* printed instead of a table without rows; NULL: print the titles */
     void (*tail)(json_t *row);
-    /* Each of these may be NULL: checks the options, and adds more parameters; judges the rows, and prepares them for
-     * the format; prints the text in place of the table, and CSV where csv is NULL. */
+    /* Functions that may be NULL. ask checks the options and adds parameters; prepare checks the rows and changes them
+     * for the format; print prints the text instead of the table, and CSV if csv is NULL. */
     enum profd_status (*ask)(struct list_view *l, struct profd_error *e);
     enum profd_status (*prepare)(struct list_view *l, struct profd_error *e);
     void (*print)(struct list_view *l);
@@ -444,7 +445,7 @@ struct list_view {
     struct answer answer;
 };
 
-/* Asks, and prints in the format of the call. */
+/* Asks for the list, and prints it in the format of the call. */
 enum profd_status list_run(const struct profctl_call *call, const struct list *list, struct profd_error *e);
 
 /* Names are untrusted, and terminals obey control characters. */
@@ -459,9 +460,9 @@ struct terminal_filter {
 /* Bytes that are enough for what n bytes become. */
 #define TERMINAL_BOUND(n) (4 * ((n) + 4))
 
-/* Copies n bytes to out (TERMINAL_BOUND(n)) as utf8_escape shows them. Unless one_line, newlines and tabs stay, and
- * form feeds, which begin the pages of gprof's listing, are left out. Returns bytes written. With n = 0 at the end of
- * the stream what was held is written. Any way of cutting the stream gives the same. O(n). */
+/* Copies n bytes to out, of TERMINAL_BOUND(n) bytes, as utf8_escape shows them. Unless one_line, newlines and tabs
+ * stay, and form feeds, which begin the pages of gprof's listing, are left out. Returns the bytes written. n = 0 at the
+ * end of the stream writes the held bytes. The result does not depend on how the stream is cut. O(n). */
 size_t terminal_filter_run(struct terminal_filter *f, const void *bytes, size_t n, char *out);
 
 /* How text looks where a person reads it, colours and widths, and where it goes: a terminal, a pager, a pipe, or a file
@@ -474,16 +475,16 @@ struct look {
     const char *dots;    /* replaces the part that was cut */
 };
 
-/* From --color and --wide of the call, where its verb has them, and from NO_COLOR, TERM, COLORTERM, COLUMNS and the
- * locale. USAGE for a --color that is none of auto, always, never. */
+/* Chooses by --color and --wide, if the verb has them, NO_COLOR, TERM, COLORTERM, COLUMNS and the locale. USAGE if
+ * --color is not auto, always or never. */
 enum profd_status look_choose(const struct profctl_call *call, struct look *out, struct profd_error *e);
 
-/* The parameter names= for a text: --names of the call, else "short" for a terminal that shows UTF-8, without --wide,
- * else NULL: full names. */
+/* Returns the parameter names= for a text: --names of the call; "short" for a terminal that shows UTF-8, without
+ * --wide; otherwise NULL, which means full names. */
 const char *look_names(const struct profctl_call *call, bool terminal);
 
-/* Escape sequence for a share of the total in percent; "" for small shares and without colours. Orange and blue, never
- * red against green; the line always states the number, too. */
+/* Returns the escape sequence for a share of the total in percent; "" for small shares and without colours. The colours
+ * are orange and blue, never red against green, and the line always states the number, too. */
 const char *look_heat(const struct look *look, double percent);
 
 enum paint_part { PAINT_HEADING, PAINT_FLAT, PAINT_GRAPH };
@@ -498,12 +499,12 @@ struct paint {
     char line[8192]; /* its beginning */
 };
 
-/* look outlives it. */
+/* look must outlive the painter. */
 void paint_init(struct paint *p, const struct look *look);
-/* Takes text that the terminal's filter has passed; whole lines go out. Any way of cutting the text gives the same.
- * O(n). */
+/* Takes text that the terminal's filter has passed, and writes whole lines. The result does not depend on how the text
+ * is cut. O(n). */
 void paint_run(struct paint *p, const char *text, size_t n, FILE *out);
-/* What was held goes out. */
+/* Writes the line that is held. */
 void paint_end(struct paint *p, FILE *out);
 
 struct pager {
@@ -513,7 +514,7 @@ struct pager {
     struct sigaction interrupt, quit, pipe; /* what signals meant before */
 };
 
-/* The command; NULL where there is to be none: an empty one, cat, no less, raised rights, TERM=dumb. */
+/* Returns the command; NULL if there is to be no pager: an empty command, cat, no less, raised rights, or TERM=dumb. */
 const char *pager_choose(void);
 
 struct output {
@@ -522,20 +523,20 @@ struct output {
     bool terminal;
     struct terminal_filter filter;
     struct paint *paint;       /* NULL: text goes out as it is */
-    const char *pager_command; /* NULL, or what is started before the first byte */
+    const char *pager_command; /* the pager, which is started before the first byte; NULL: none */
     struct pager pager;
     bool left; /* the reader has seen enough: writing failed for that, and it is no error */
 };
 
-/* path NULL is stdout. An existing regular file is replaced at the end; a device or FIFO is written to as it is.
- * CANT_CREATE. */
+/* Opens path, or stdout if it is NULL. An existing regular file is replaced at the end; a device or FIFO is written to
+ * as it is. CANT_CREATE. */
 enum profd_status output_open(const char *path, struct output *out, struct profd_error *e);
-/* Of stdout, before the first byte: through paint (NULL: none, else it outlives out), and to a pager (NULL: none). */
+/* Sends stdout through paint (which outlives out; NULL: none) and to a pager (NULL: none). Before the first byte. */
 void output_dress(struct output *out, struct paint *paint, const char *pager_command);
-/* IO if it cannot be written, or the reader has closed the pipe (out->left). On a terminal control characters are
- * replaced. */
+/* Writes n bytes. On a terminal control characters are replaced. IO if they cannot be written, or the reader has closed
+ * the pipe (out->left). */
 enum profd_status output_write(struct output *out, const void *bytes, size_t n, struct profd_error *e);
-/* Finishes the output; with keep false the file is removed. */
+/* Finishes the output. If keep is false, the file is removed. */
 enum profd_status output_close(struct output *out, bool keep, struct profd_error *e);
 
 /* One line on stderr that is written over while work goes on, if stderr is a terminal and the work takes a second. */
@@ -546,12 +547,12 @@ struct progress {
     struct timespec start, last;
 };
 
-/* "verifying [#####.....]  50 %  12 s": done of total, and how long the rest will take. detail: what else is said, or
- * "". The first call only starts the clock. */
+/* Shows "verifying [#####.....] 50 % 12 s": done of total, and the time that is left. detail is more text, or "". The
+ * first call only starts the clock. */
 void progress_show(struct progress *p, const char *word, uint64_t done, uint64_t total, const char *detail);
 /* Clears the line. */
 void progress_end(struct progress *p);
-/* Clears whatever line there is: something else is about to be said on stderr. */
+/* Clears the line of any progress, before something else is printed on stderr. */
 void progress_clear(void);
 
 /* A command that profctl starts: its signals and its exit status are passed on. */
@@ -568,18 +569,18 @@ struct run_command {
     sigset_t watched, before;
 };
 
-/* Creates the child, which waits for run_command_release. Signals to profctl are blocked until run_command_end. False:
- * there is no process; said. */
+/* Creates the child, which waits for run_command_release. Signals to profctl are blocked until run_command_end. False,
+ * with a complaint, if there is no process. */
 bool run_command_start(struct run_command *c, const char *verb, char **argv);
-/* The child calls execvp. False: it could not, which run_command_end reports after run_command_step. */
+/* Lets the child call execvp. False if that failed; run_command_end says so, after run_command_step. */
 bool run_command_release(struct run_command *c);
-/* Handles signals that are pending: those that were sent to profctl alone go to the command; those of the terminal
- * reach it without us. If wait is set, waits for the next one first. True: the command has ended, *status is its exit
- * status, or 128 plus the signal that ended it; its process exists until run_command_end. */
+/* Handles pending signals: those that were sent to profctl alone go to the command; a terminal sends its signals to the
+ * command itself. If wait is set, waits for the next one first. Returns whether the command has ended; *status is then
+ * its exit status, or 128 plus the signal that ended it. Its process exists until run_command_end. */
 bool run_command_step(struct run_command *c, bool wait, int *status);
-/* Restores the signals. If the command did not run, says why. Returns the exit status: status, if it ran. */
+/* Restores the signals. Complains if the command did not run. Returns the exit status: status if it ran. */
 int run_command_end(struct run_command *c, int status);
-/* Instead of run_command_release: the child ends without calling execvp, and the signals are restored. */
+/* Instead of run_command_release: ends the child without execvp, and restores the signals. */
 void run_command_abandon(struct run_command *c);
 
 /* Starts the program words[0] of PATH with these words, at most 15, ended by NULL. Its standard input is the descriptor
@@ -603,17 +604,18 @@ struct code_frame {
 
 struct code_lines;
 
-/* Opens an executable, or the file with its debug information. *out NULL: it has none, and neither has
- * /usr/lib/debug/.build-id (build_id: hex). code_lines_close frees, NULL too. NO_MEMORY. */
+/* Opens an executable, or the file with its debug information. *out is NULL if neither it nor /usr/lib/debug/.build-id
+ * has any; build_id is hexadecimal. code_lines_close frees, NULL too. NO_MEMORY. */
 enum profd_status code_lines_open(const char *path, const char *build_id, struct code_lines **out,
                                   struct profd_error *e);
 void code_lines_close(struct code_lines *l);
-/* Frames of the instruction at an address, innermost first: at most CODE_LINES_DEPTH. 0: nothing is known.
- * O(log functions + size of the function's description). */
+/* Writes the frames of the instruction at an address, innermost first, at most CODE_LINES_DEPTH. Returns their number;
+ * 0 if nothing is known. O(log functions + size of the function's description). */
 size_t code_lines_find(struct code_lines *l, uint64_t address, struct code_frame frames[CODE_LINES_DEPTH]);
-/* The bytes of a function that hold the address, and where it begins, perhaps elsewhere: false if none does. */
+/* Sets the range of the function's code that holds the address, and the function's entry, which may be elsewhere. False
+ * if no function holds it. */
 bool code_lines_range(const struct code_lines *l, uint64_t address, uint64_t *low, uint64_t *high, uint64_t *entry);
-/* The first address from here on, below high, where a line begins; high if none does. O(log lines). */
+/* Returns the first address from this one on, below high, where a line begins; high if none does. O(log lines). */
 uint64_t code_lines_next(struct code_lines *l, uint64_t address, uint64_t high);
 
 /* Exports get the source lines of their addresses, from executables on this machine. */
@@ -632,17 +634,17 @@ struct export_objects {
 void export_objects_done(struct export_objects *o);
 #define EXPORT_OBJECTS_MOST 65536u
 
-/* Each writes an export of the daemon to out, with the lines of the objects. body is NUL-terminated. NO_MEMORY;
- * MALFORMED if body is not of the format. */
+/* Writes an export of the daemon to out, with the lines of the objects. body is NUL-terminated. NO_MEMORY; MALFORMED if
+ * body is not of the format. */
 enum profd_status export_callgrind_fill(struct export_objects *o, char *body, FILE *out, struct profd_error *e);
+/* Does the same for an export in the format of pprof. */
 enum profd_status export_pprof_fill(struct export_objects *o, const uint8_t *body, size_t size, FILE *out,
                                     struct profd_error *e);
 
-/* Formats with lines that can be filled in; format may be NULL. */
+/* Returns whether lines can be filled in for a format; format may be NULL. */
 bool export_lines_has(const char *format);
-/* Writes an export of the daemon to out, with lines. given: an executable that the user named, perhaps; may be NULL. A
- * build without a file on this machine stays as it is. NO_MEMORY; MALFORMED if the daemon's answer is not of that
- * format. */
+/* Writes an export of the daemon to out, with lines. given is an executable that the user named, or NULL. A build
+ * without a file on this machine stays as it is. NO_MEMORY; MALFORMED if the daemon's answer is not of that format. */
 enum profd_status export_lines_fill(const char *format, const char *given, char *body, size_t size, FILE *out,
                                     struct profd_error *e);
 

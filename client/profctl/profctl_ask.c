@@ -495,7 +495,7 @@ enum profd_status answer_sort(struct answer *a, const char *field, bool descendi
     return PROFD_OK;
 }
 
-/* Strings of a row are cleaned in place, once: what is printed later needs no more care. */
+/* Cleans the strings of a row in place, so that they can be printed. */
 static void row_clean(json_t *row)
 {
     const char *key;

@@ -109,8 +109,8 @@ static size_t count_named(json_t *builds, bool program, const char *name, char i
     return count;
 }
 
-/* The build of the program with that name, or of the library if there is no such program. What has the form of the
- * beginning of a build-id is one if no program has the name. */
+/* Finds the build of the program with that name, or of the library if there is no such program. If neither exists, the
+ * name of a command in PATH is tried, and then the beginning of a build-id. */
 static enum profd_status find_name(struct profd_conn *conn, const char *name, bool partial, char id[ID_SIZE],
                                    struct profd_error *e)
 {

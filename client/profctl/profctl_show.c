@@ -102,7 +102,7 @@ void show_change(double change, char *out, size_t size)
     } else {
         (void)snprintf(out, size, "%+.*f%%", fabs(change) < 0.1 ? 2 : 1, 100 * change);
     }
-    if (strtod(out, NULL) == 0) { /* without the sign of what is rounded away */
+    if (strtod(out, NULL) == 0) { /* rounded to 0: no sign */
         (void)snprintf(out, size, "0.00%%");
     }
 }

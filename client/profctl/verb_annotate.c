@@ -388,7 +388,7 @@ static enum profd_status source_find(const struct source_finder *f, const char *
     }
     const bool same = out->text && check_text(f, name, path, size, out);
 
-    /* A download replaces what is not here, and what may differ. */
+    /* A download replaces a file that is not here, or that may differ. */
     char *fetched = f->fetch && (!same || out->note[0]) ? f->fetch(f->context, name) : NULL;
     struct source other = {.text = fetched ? read_file(fetched, &size) : NULL};
     if (other.text && check_text(f, name, fetched, size, &other)) {

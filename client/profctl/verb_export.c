@@ -34,7 +34,7 @@ struct sample_body {
 struct sample_node {
     struct sample_position at;
     const char *function;
-    uint64_t head, total; /* total: of its lines, and of what is inlined there */
+    uint64_t head, total; /* total: of its lines, and of the calls that are inlined in it */
     struct sample_node *parent;
     struct sample_body *bodies;
     size_t body_count, body_capacity;

@@ -1,7 +1,7 @@
 /* profctl gprof: GNU gprof's listings, locally. */
 #include <unistd.h>
 
-#include "gprof/gprof.h"
+#include "gprof/gprof_main.h"
 #include "profctl/profctl.h"
 
 static size_t terminal_clean(void *context, const void *bytes, size_t n, char *out)

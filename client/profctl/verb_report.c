@@ -344,7 +344,7 @@ static enum profd_status top_fetch(struct top *t, bool *changed, struct profd_er
     return status;
 }
 
-/* Shows what is kept: on a terminal its age grows. */
+/* Shows the report that is kept. On a terminal the age in it grows. */
 static enum profd_status show(struct top *t, struct profd_error *e)
 {
     if (t->terminal) {

@@ -505,7 +505,7 @@ static enum profd_status names_finish(struct run_delivery *d, int64_t deadline, 
     char id[ID_SIZE];
     (void)profd_conn_set_answer_ms(d->conn, left ? left : 1);
     TRY(ask_builds(d->conn, &builds, e));
-    d->refused = 0; /* what is still without names is sent again */
+    d->refused = 0; /* builds that are still without names are sent again */
     json_array_foreach(builds.rows, i, build)
     {
         const char *path = row_text(build, "name");

@@ -220,7 +220,7 @@ static enum profd_status status_run(const struct profctl_call *call, struct prof
         }
     }
     answer_free(&builds);
-    if (status == PROFD_OK) { /* only users who may read everything get it */
+    if (status == PROFD_OK) { /* only users with all rights get it */
         ask_target_init(&target, "/api/v1/status", NULL);
         (void)ask_object(conn, &target, &state, NULL);
     }

@@ -1,6 +1,6 @@
 /* profctl gprof: a local gprof, without a daemon. */
-#ifndef PROFD_CLIENT_GPROF_H
-#define PROFD_CLIENT_GPROF_H
+#ifndef PROFD_CLIENT_GPROF_MAIN_H
+#define PROFD_CLIENT_GPROF_MAIN_H
 
 #include <stddef.h>
 
