@@ -17,7 +17,7 @@ static void frame_put_u32(uint32_t value, uint8_t *out)
     }
 }
 
-void frame_encode(const struct frame *f, uint8_t out[FRAME_HEADER_SIZE])
+void frame_encode(const struct frame_header *f, uint8_t out[FRAME_HEADER_SIZE])
 {
     frame_put_u32(f->length, out);
     out[4] = f->version;
@@ -42,7 +42,7 @@ const char *frame_type_name(unsigned type)
     }
 }
 
-enum profd_status frame_decode(const uint8_t in[FRAME_HEADER_SIZE], struct frame *f, struct profd_error *e)
+enum profd_status frame_decode(const uint8_t in[FRAME_HEADER_SIZE], struct frame_header *f, struct profd_error *e)
 {
     f->length = frame_get_u32(in);
     f->version = in[4];

@@ -27,7 +27,7 @@ enum frame_type {
 #define FRAME_FLAG_FDS_MASK 0x0f00u
 #define FRAME_FLAGS_KNOWN (FRAME_FLAG_LAST | FRAME_FLAG_COMPRESSED | FRAME_FLAG_FDS_MASK)
 
-struct frame {
+struct frame_header {
     uint32_t length; /* of the payload, bytes */
     uint8_t version;
     uint8_t type;
@@ -35,18 +35,18 @@ struct frame {
     uint32_t tag; /* chosen by the sender of a request, repeated in the answer */
 };
 
-static inline unsigned frame_fds(const struct frame *f)
+static inline unsigned frame_fds(const struct frame_header *f)
 {
     return (f->flags & FRAME_FLAG_FDS_MASK) >> FRAME_FLAG_FDS_SHIFT;
 }
 
 /* Writes the header. */
-void frame_encode(const struct frame *f, uint8_t out[FRAME_HEADER_SIZE]);
+void frame_encode(const struct frame_header *f, uint8_t out[FRAME_HEADER_SIZE]);
 
 /* Parses and validates a header. TOO_LARGE: the length is above LIMIT_FRAME_PAYLOAD. UNKNOWN_VERSION, UNKNOWN_TYPE.
  * PROTOCOL: unknown flags, or more than LIMIT_FRAME_FDS descriptors. The sentence names the value. *f is always filled
  * in, so that a NACK can repeat the tag. */
-enum profd_status frame_decode(const uint8_t in[FRAME_HEADER_SIZE], struct frame *f, struct profd_error *e);
+enum profd_status frame_decode(const uint8_t in[FRAME_HEADER_SIZE], struct frame_header *f, struct profd_error *e);
 
 /* Name of a type ("UPLOAD"), or NULL. */
 const char *frame_type_name(unsigned type);

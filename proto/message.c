@@ -312,11 +312,11 @@ static enum profd_status wire_pack(const struct message *m, const ProtobufCMessa
         frame = packed;
         payload = size;
     }
-    frame_encode(&(struct frame){.length = (uint32_t)payload,
-                                 .version = FRAME_VERSION,
-                                 .type = (uint8_t)m->type,
-                                 .flags = flags,
-                                 .tag = tag},
+    frame_encode(&(struct frame_header){.length = (uint32_t)payload,
+                                        .version = FRAME_VERSION,
+                                        .type = (uint8_t)m->type,
+                                        .flags = flags,
+                                        .tag = tag},
                  frame);
     *out = frame;
     *out_size = FRAME_HEADER_SIZE + payload;

@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "proto/attach.h"
+#include "proto/attach_memory.h"
 
 enum collect_stage {
     COLLECT_FRESH, /* no function has been called yet */

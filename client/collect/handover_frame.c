@@ -14,7 +14,7 @@
 #include "client/collect/handover_page.h"
 #include "client/collect/module.h"
 #include "client/collect/raw.h"
-#include "proto/attach.h"
+#include "proto/attach_memory.h"
 #include "proto/frame.h"
 #include "proto/status.h"
 

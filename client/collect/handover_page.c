@@ -6,7 +6,7 @@
 #include <sys/stat.h>
 
 #include "client/collect/raw.h"
-#include "proto/attach.h"
+#include "proto/attach_memory.h"
 
 #define STALE_MS 3000 /* without a heartbeat: then the daemon may have ended */
 

@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "proto/attach.h"
+#include "proto/attach_memory.h"
 
 /* Processes in which this child is not recorded yet. */
 extern uint32_t kin_untold __attribute__((visibility("hidden")));

@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 #include "client/collect/unwind.h"
-#include "proto/attach.h"
+#include "proto/attach_memory.h"
 
 /* Reads the ELF header of an object in memory, without the loader's help or locks. */
 

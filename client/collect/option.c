@@ -7,7 +7,7 @@
 #include <sys/utsname.h>
 
 #include "client/collect/raw.h"
-#include "proto/attach.h"
+#include "proto/attach_memory.h"
 #include "proto/label.h"
 #include "proto/runtime.h"
 

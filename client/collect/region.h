@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "proto/attach.h"
+#include "proto/attach_memory.h"
 
 /* The collector's descriptors have the highest free numbers below this one and the soft limit: programs close, list and
  * reuse the low ones, and select(2) takes numbers below 1,024 only. */

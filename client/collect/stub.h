@@ -23,7 +23,7 @@
 #ifndef __ASSEMBLER__
 #include <stdint.h>
 
-#include "proto/attach.h"
+#include "proto/attach_memory.h"
 
 /* Key of a call: self << 32 | from, 32 bits each. Index in the first area: from / 8, in the second: the high half of
  * key × STUB_FACTOR; there, probing goes upwards to the first free slot. */

@@ -1,5 +1,5 @@
 /* Tables of counts: one for the calls of each thread, and shared ones for samples and for calls for which no thread's
- * table could be had. Layout of the memory: proto/attach.h; what the stubs read of it: stub.h.
+ * table could be had. Layout of the memory: proto/attach_memory.h; what the stubs read of it: stub.h.
  *
  * A slot is claimed by setting its key from 0 with a compare-and-swap, so that a signal handler on the same thread
  * cannot be overwritten; then its identity is written; the count needs no lock: one thread adds to it (shared tables
@@ -11,7 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "proto/attach.h"
+#include "proto/attach_memory.h"
 
 struct table_entry {
     uint64_t key;

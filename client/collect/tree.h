@@ -1,4 +1,4 @@
-/* The tree of stacks in the region, shared by all threads (proto/attach.h, STACKS).
+/* The tree of stacks in the region, shared by all threads (proto/attach_memory.h, STACKS).
  *
  * A node is claimed by setting its key from 0 with a compare-and-swap, then its identity is written, its module last;
  * counts are added atomically. A chunk that gets crowded stays as it is and a larger one is begun with a tree of its

@@ -4,7 +4,7 @@
 #include "import/import_any_internal.h"
 #include "proto/buildid.h"
 #include "proto/counts.h"
-#include "proto/pprof.h"
+#include "proto/pprof_format.h"
 
 #define PPROF_TYPES 64 /* limit of sample types of one profile */
 

@@ -133,7 +133,7 @@ enum profd_status client_queue(struct profd_client *c, uint8_t *frame, size_t si
         }
         return status;
     }
-    struct frame f;
+    struct frame_header f;
     (void)frame_decode(frame, &f, NULL); /* our own header: filled in every case */
     f.tag = *tag ? *tag : tag_new(c);
     frame_encode(&f, frame);
@@ -216,13 +216,13 @@ static bool asked_take(struct profd_client *c, uint32_t tag, unsigned types, boo
     return false;
 }
 
-static enum profd_status not_asked(const struct frame *f, struct profd_error *why)
+static enum profd_status not_asked(const struct frame_header *f, struct profd_error *why)
 {
     return profd_error_set(why, PROFD_PROTOCOL, "unexpected %s from the daemon for tag %u", frame_type_name(f->type),
                            f->tag);
 }
 
-static enum profd_status take_welcome(struct profd_client *c, const struct frame *f, const struct message *m,
+static enum profd_status take_welcome(struct profd_client *c, const struct frame_header *f, const struct message *m,
                                       struct profd_error *why)
 {
     (void)f; /* the first answer of a connection, whatever its tag */
@@ -249,7 +249,7 @@ static enum profd_status take_welcome(struct profd_client *c, const struct frame
     return PROFD_OK;
 }
 
-static enum profd_status take_ack(struct profd_client *c, const struct frame *f, const struct message *m,
+static enum profd_status take_ack(struct profd_client *c, const struct frame_header *f, const struct message *m,
                                   struct profd_error *why)
 {
     const unsigned others = 1u << FRAME_HELLO | 1u << FRAME_QUERY | 1u << FRAME_ADMIN; /* WELCOME or REPLY answers */
@@ -263,7 +263,7 @@ static enum profd_status take_ack(struct profd_client *c, const struct frame *f,
     return PROFD_OK;
 }
 
-static enum profd_status take_nack(struct profd_client *c, const struct frame *f, const struct message *m,
+static enum profd_status take_nack(struct profd_client *c, const struct frame_header *f, const struct message *m,
                                    struct profd_error *why)
 {
     (void)m;
@@ -273,7 +273,7 @@ static enum profd_status take_nack(struct profd_client *c, const struct frame *f
     return asked_take(c, f->tag, ~(1u << FRAME_HELLO), false) ? PROFD_OK : not_asked(f, why);
 }
 
-static enum profd_status take_want(struct profd_client *c, const struct frame *f, const struct message *m,
+static enum profd_status take_want(struct profd_client *c, const struct frame_header *f, const struct message *m,
                                    struct profd_error *why)
 {
     (void)c;
@@ -283,7 +283,7 @@ static enum profd_status take_want(struct profd_client *c, const struct frame *f
     return PROFD_OK;
 }
 
-static enum profd_status take_reply(struct profd_client *c, const struct frame *f, const struct message *m,
+static enum profd_status take_reply(struct profd_client *c, const struct frame_header *f, const struct message *m,
                                     struct profd_error *why)
 {
     (void)m;
@@ -292,10 +292,10 @@ static enum profd_status take_reply(struct profd_client *c, const struct frame *
                : not_asked(f, why);
 }
 
-typedef enum profd_status (*take_function)(struct profd_client *, const struct frame *, const struct message *,
+typedef enum profd_status (*take_function)(struct profd_client *, const struct frame_header *, const struct message *,
                                            struct profd_error *);
 
-static enum profd_status frame_open(const struct frame *f, const uint8_t *payload, size_t n, struct message *m,
+static enum profd_status frame_open(const struct frame_header *f, const uint8_t *payload, size_t n, struct message *m,
                                     struct profd_error *why)
 {
     if (!(f->flags & FRAME_FLAG_COMPRESSED)) {
@@ -312,8 +312,8 @@ static enum profd_status frame_open(const struct frame *f, const uint8_t *payloa
 }
 
 /* Takes a whole frame; the payload stays the caller's. An answer must be one to a request. */
-static enum profd_status frame_take(struct profd_client *c, const struct frame *f, const uint8_t *payload, size_t n,
-                                    struct profd_error *e)
+static enum profd_status frame_take(struct profd_client *c, const struct frame_header *f, const uint8_t *payload,
+                                    size_t n, struct profd_error *e)
 {
     static const struct {
         unsigned type;

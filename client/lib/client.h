@@ -55,7 +55,7 @@ struct client_asked {
 /* A message that arrived and was not returned as an event yet. */
 struct client_in {
     STAILQ_ENTRY(client_in) link;
-    struct frame frame;
+    struct frame_header frame;
     struct message message;
 };
 
@@ -79,7 +79,7 @@ struct profd_client {
     uint32_t payload_max, in_flight_max;
     uint8_t header[FRAME_HEADER_SIZE];
     size_t header_got;
-    struct frame frame;
+    struct frame_header frame;
     uint8_t *payload;
     size_t payload_got, payload_capacity;
 };

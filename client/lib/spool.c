@@ -378,7 +378,7 @@ static bool file_parse(char *bytes, size_t n, struct spool_upload *u)
         u->objects[u->object_count++] = (struct spool_object){p + 7, space + 1};
         p = line_end + 1;
     }
-    struct frame f;
+    struct frame_header f;
     return u->frame_size >= FRAME_HEADER_SIZE && frame_decode(u->frame, &f, NULL) == PROFD_OK &&
            f.type == FRAME_UPLOAD && frame_fds(&f) == 0 && u->frame_size - FRAME_HEADER_SIZE == f.length;
 }

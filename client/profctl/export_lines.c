@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "proto/pprof.h"
+#include "proto/pprof_format.h"
 
 /* The object of this number, below EXPORT_OBJECTS_MOST; NULL beyond it, and when memory is exhausted. */
 static struct export_object *export_objects_take(struct export_objects *o, uint64_t number)

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "profctl/profctl.h"
-#include "proto/attach.h"
+#include "proto/attach_memory.h"
 #include "proto/limits.h"
 #include "proto/noun.h"
 

@@ -23,7 +23,7 @@
 
 #include "lib/profd_upload.h"
 #include "profctl/profctl.h"
-#include "proto/attach.h"
+#include "proto/attach_memory.h"
 #include "proto/collector.h"
 #include "proto/uncounted.h"
 

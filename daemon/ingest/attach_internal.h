@@ -8,7 +8,7 @@
 
 #include "core/arena.h"
 #include "ingest/attach_process.h"
-#include "proto/attach.h"
+#include "proto/attach_memory.h"
 #include "proto/collector.h"
 #include "proto/counts.h"
 #include "proto/counts_tree.h"

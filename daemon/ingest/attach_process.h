@@ -1,6 +1,6 @@
 /* Live processes: what one has counted since its last harvest becomes an upload (DECISIONS 23). The process counts into
- * a sealed memfd (proto/attach.h) that is read with pread only: nothing that its owner does can make a reader fault,
- * wait or allocate.
+ * a sealed memfd (proto/attach_memory.h) that is read with pread only: nothing that its owner does can make a reader
+ * fault, wait or allocate.
  *
  * A harvest is the difference between two snapshots, made durable together with the newer one: counted exactly once
  * whatever dies in between. Used by one thread at a time for each process; no two harvests of one process are under way
@@ -13,7 +13,7 @@
 #include <stdint.h>
 
 #include "ingest/ingest.h"
-#include "proto/attach.h"
+#include "proto/attach_memory.h"
 #include "proto/buildid.h"
 #include "proto/status.h"
 #include "store/store.h"

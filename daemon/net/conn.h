@@ -36,7 +36,7 @@ struct conn_body {
 /* A whole frame. A handler that keeps body or descriptors takes them (conn_frame_take_…); the rest is freed and closed
  * when it returns. */
 struct conn_frame {
-    struct frame header;
+    struct frame_header header;
     struct conn_body body;
     int fds[LIMIT_FRAME_FDS];
     unsigned fd_count;

@@ -112,8 +112,8 @@ enum profd_status talk_send(struct stream *s, const struct message *m, uint32_t 
 }
 
 /* Reads the body of a frame, and decompresses it. The caller frees *body. */
-static enum profd_status talk_take_body(struct stream *s, const struct frame *f, int64_t deadline, uint8_t **body,
-                                        size_t *n, struct profd_error *e)
+static enum profd_status talk_take_body(struct stream *s, const struct frame_header *f, int64_t deadline,
+                                        uint8_t **body, size_t *n, struct profd_error *e)
 {
     uint8_t *plain, *data = malloc((size_t)f->length + 1);
     enum profd_status status =
@@ -141,7 +141,7 @@ static enum profd_status talk_take_body(struct stream *s, const struct frame *f,
 enum profd_status talk_take(struct stream *s, int64_t wait_ms, struct message *m, uint32_t *tag, struct profd_error *e)
 {
     uint8_t head[FRAME_HEADER_SIZE], *body = NULL;
-    struct frame f = {.flags = 0};
+    struct frame_header f = {.flags = 0};
     size_t n;
     enum profd_status status = stream_read(s, head, 1, stream_now() + wait_ms, e);
     const int64_t deadline = stream_now() + MESSAGE_MS;

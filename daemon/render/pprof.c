@@ -3,7 +3,7 @@
 
 #include "core/report.h"
 #include "proto/message.h"
-#include "proto/pprof.h"
+#include "proto/pprof_format.h"
 #include "proto/varint.h"
 #include "render/render_internal.h"
 

@@ -19,7 +19,7 @@
 #include "live/live.h"
 #include "net/loop.h"
 #include "net/work.h"
-#include "proto/attach.h"
+#include "proto/attach_memory.h"
 #include "proto/buildid.h"
 #include "proto/hex.h"
 #include "proto/limits.h"

@@ -96,7 +96,7 @@ void load_conn_tick(struct load_conn *c, uint64_t now);
 
 /* load_take.c */
 /* One frame from the daemon. */
-void load_take_frame(struct load_conn *c, const struct frame *f, const uint8_t *payload);
+void load_take_frame(struct load_conn *c, const struct frame_header *f, const uint8_t *payload);
 /* Queues a message that is no upload. */
 void load_conn_say(struct load_conn *c, const struct message *m, uint32_t tag);
 void load_conn_drop(struct load_conn *c);

@@ -221,10 +221,10 @@ static void fill_head(struct load_conn *c, struct load_slot *s)
     p = put_field(p, 7, label, (size_t)(q - label));
     s->head_size = (size_t)(p - s->head);
     s->tag = ++c->tag ? c->tag : ++c->tag;
-    frame_encode(&(struct frame){.length = (uint32_t)(s->head_size - FRAME_HEADER_SIZE + l->common_size),
-                                 .version = FRAME_VERSION,
-                                 .type = FRAME_UPLOAD,
-                                 .tag = s->tag},
+    frame_encode(&(struct frame_header){.length = (uint32_t)(s->head_size - FRAME_HEADER_SIZE + l->common_size),
+                                        .version = FRAME_VERSION,
+                                        .type = FRAME_UPLOAD,
+                                        .tag = s->tag},
                  s->head);
 }
 
@@ -273,7 +273,7 @@ static size_t take_frames(struct load_conn *c, const uint8_t *bytes, size_t n)
     size_t at = 0;
 
     while (c->state != CONN_DOWN) {
-        struct frame f;
+        struct frame_header f;
         struct profd_error e;
 
         if (c->skip) {

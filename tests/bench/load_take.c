@@ -116,7 +116,7 @@ static void take_want(struct load_conn *c, const struct message_want_object *o)
     load_conn_write(c);
 }
 
-void load_take_frame(struct load_conn *c, const struct frame *f, const uint8_t *payload)
+void load_take_frame(struct load_conn *c, const struct frame_header *f, const uint8_t *payload)
 {
     struct message m;
     struct profd_error e;

@@ -16,7 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "proto/attach.h"
+#include "proto/attach_memory.h"
 #include "proto/frame.h"
 #include "proto/message.h"
 
@@ -92,7 +92,7 @@ static void memory_take(struct client *c, int fd)
     c->memory = fd;
 }
 
-static void frame_take(struct client *c, const struct frame *f, const uint8_t *payload)
+static void frame_take(struct client *c, const struct frame_header *f, const uint8_t *payload)
 {
     if (frame_fds(f) > c->fd_count) {
         snprintf(c->failed, sizeof c->failed, "%u descriptors announced, %u came", frame_fds(f), c->fd_count);
@@ -129,7 +129,7 @@ static void frame_take(struct client *c, const struct frame *f, const uint8_t *p
 static void frames_take(struct client *c)
 {
     size_t at = 0;
-    struct frame f;
+    struct frame_header f;
     struct profd_error e;
     while (c->filled - at >= FRAME_HEADER_SIZE) {
         if (frame_decode(c->input + at, &f, &e) != PROFD_OK) {

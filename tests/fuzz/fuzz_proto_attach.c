@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "proto/attach.h"
+#include "proto/attach_memory.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

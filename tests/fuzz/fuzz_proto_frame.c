@@ -12,7 +12,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (size < FRAME_HEADER_SIZE) {
         return 0;
     }
-    struct frame f;
+    struct frame_header f;
     struct profd_error e;
     uint8_t again[FRAME_HEADER_SIZE], *out;
     size_t n;

@@ -1,5 +1,5 @@
 # not a test
-"""The memory that a live process counts in (proto/attach.h), made by hand: what the collector never does can be done
+"""The memory that a live process counts in (proto/attach_memory.h), made by hand: what the collector never does can be done
 with it, too."""
 import array
 import ctypes

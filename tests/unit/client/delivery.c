@@ -51,7 +51,7 @@ static void say(int fd, const struct message *m, uint32_t tag)
     free(frame);
 }
 
-static bool hear(int fd, struct frame *f, struct message *m)
+static bool hear(int fd, struct frame_header *f, struct message *m)
 {
     uint8_t header[FRAME_HEADER_SIZE];
     if (recv(fd, header, sizeof header, MSG_WAITALL) != sizeof header || frame_decode(header, f, NULL) != PROFD_OK) {
@@ -66,7 +66,7 @@ static bool hear(int fd, struct frame *f, struct message *m)
 
 static void serve(int fd, int connection, script acts)
 {
-    struct frame f;
+    struct frame_header f;
     struct message m, answer = {.type = FRAME_WELCOME};
     int uploads = 0;
     answer.as.welcome = (struct message_welcome){1, 1 << 20, 8, "peer", 1, 0, false};

@@ -85,7 +85,7 @@ Test(client_upload, counts_are_added_with_their_stacks)
     struct profd_id id = {.sequence = 1};
     struct message m;
     struct counts back;
-    struct frame f;
+    struct frame_header f;
     uint8_t *frame;
     size_t size;
     cr_assert_eq(profd_upload_new(&u, NULL), PROFD_OK);

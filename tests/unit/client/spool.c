@@ -36,7 +36,7 @@ TestSuite(client_spool, .init = begin, .fini = end);
 static uint8_t *frame_make(size_t payload)
 {
     uint8_t *frame = calloc(1, FRAME_HEADER_SIZE + payload);
-    frame_encode(&(struct frame){(uint32_t)payload, FRAME_VERSION, FRAME_UPLOAD, 0, 0}, frame);
+    frame_encode(&(struct frame_header){(uint32_t)payload, FRAME_VERSION, FRAME_UPLOAD, 0, 0}, frame);
     return frame;
 }
 

@@ -82,7 +82,7 @@ static size_t drain(struct profd_client *c, struct bytes *b, size_t piece)
 }
 
 /* The i-th frame of a run of frames. */
-static void frame_at(const struct bytes *b, size_t i, struct frame *f, struct message *m)
+static void frame_at(const struct bytes *b, size_t i, struct frame_header *f, struct message *m)
 {
     size_t at = 0;
     for (;; i--) {
@@ -136,7 +136,7 @@ Test(client_wire, hello_goes_first_and_alone)
 {
     struct profd_client *c;
     struct bytes out = {0}, welcome = {0};
-    struct frame f;
+    struct frame_header f;
     struct message m;
     cr_assert_eq(profd_client_new("test 1", &c, NULL), PROFD_OK);
     cr_assert_eq(profd_client_send_query(c, "/x", NULL, NULL, NULL), PROFD_OK);
@@ -165,7 +165,7 @@ Test(client_wire, an_upload_arrives_as_it_was_made)
     struct profd_upload *u = upload_make();
     struct profd_id id = {.sender = {1, 2, 3}, .sequence = 7};
     struct bytes out = {0};
-    struct frame f;
+    struct frame_header f;
     struct message m;
     struct counts counts;
     uint32_t tag = 0;
@@ -279,21 +279,21 @@ static void dies(struct profd_client *c, const struct bytes *b, enum profd_statu
 Test(client_wire, unknown_type)
 {
     struct bytes b = {calloc(1, 12), 12};
-    frame_encode(&(struct frame){0, FRAME_VERSION, 99, 0, 5}, b.data);
+    frame_encode(&(struct frame_header){0, FRAME_VERSION, 99, 0, 5}, b.data);
     dies(client_open(), &b, PROFD_UNKNOWN_TYPE, "99");
 }
 
 Test(client_wire, a_length_beyond_the_limit)
 {
     struct bytes b = {calloc(1, 12), 12};
-    frame_encode(&(struct frame){UINT32_MAX, FRAME_VERSION, FRAME_ACK, 0, 5}, b.data);
+    frame_encode(&(struct frame_header){UINT32_MAX, FRAME_VERSION, FRAME_ACK, 0, 5}, b.data);
     dies(client_open(), &b, PROFD_TOO_LARGE, "4294967295");
 }
 
 Test(client_wire, descriptors_from_the_daemon)
 {
     struct bytes b = {calloc(1, 12), 12};
-    frame_encode(&(struct frame){0, FRAME_VERSION, FRAME_ACK, 1 << FRAME_FLAG_FDS_SHIFT, 5}, b.data);
+    frame_encode(&(struct frame_header){0, FRAME_VERSION, FRAME_ACK, 1 << FRAME_FLAG_FDS_SHIFT, 5}, b.data);
     dies(client_open(), &b, PROFD_PROTOCOL, "descriptors");
 }
 
@@ -339,7 +339,7 @@ Test(client_wire, welcome_of_another_version_or_twice)
 Test(client_wire, garbage_payload)
 {
     struct bytes b = {calloc(1, 15), 15};
-    frame_encode(&(struct frame){3, FRAME_VERSION, FRAME_REPLY, 0, 5}, b.data);
+    frame_encode(&(struct frame_header){3, FRAME_VERSION, FRAME_REPLY, 0, 5}, b.data);
     memset(b.data + 12, 0xff, 3);
     dies(client_open(), &b, PROFD_MALFORMED, "byte 0");
 }
@@ -397,7 +397,7 @@ Test(client_wire, objects_travel_with_their_first_byte)
     struct profd_executable *x;
     struct bytes b = {0}, out = {0};
     struct profd_event e;
-    struct frame f;
+    struct frame_header f;
     struct message m;
     cr_assert_eq(profd_executable_open("/proc/self/exe", &x, NULL), PROFD_OK);
     struct message want = {.type = FRAME_WANT_OBJECT};
@@ -455,7 +455,7 @@ Test(client_wire, an_operators_verb_is_told_how_far_it_is)
     struct bytes out = {0}, in = {0};
     struct profd_event event;
     struct profd_error e = {""};
-    struct frame f;
+    struct frame_header f;
     struct message m;
     uint32_t tag = 0, other = 0;
     cr_assert_eq(profd_client_send_admin(c, "delete", arguments, 9, &tag, &e), PROFD_USAGE);
@@ -490,7 +490,7 @@ Test(client_wire, an_operators_verb_is_told_how_far_it_is)
 
 static void expect_upload(const struct bytes *b, size_t at, uint64_t ticks)
 {
-    struct frame f;
+    struct frame_header f;
     struct message m;
     struct counts c;
     frame_at(b, at, &f, &m);

@@ -218,7 +218,7 @@ static int join_as(uint32_t uid)
 
 static size_t put_header(uint8_t *at, unsigned type, unsigned flags, uint32_t tag, uint32_t length)
 {
-    const struct frame f = {
+    const struct frame_header f = {
         .length = length, .version = FRAME_VERSION, .type = (uint8_t)type, .flags = (uint16_t)flags, .tag = tag};
 
     frame_encode(&f, at);
@@ -282,7 +282,7 @@ static int take_exactly(int fd, uint8_t *into, size_t n)
     return got == n ? 1 : -1;
 }
 
-static int take(int fd, struct frame *f, struct message *m)
+static int take(int fd, struct frame_header *f, struct message *m)
 {
     uint8_t header[FRAME_HEADER_SIZE], *body;
     int got = take_exactly(fd, header, sizeof header);
@@ -302,7 +302,7 @@ static int take(int fd, struct frame *f, struct message *m)
 static void expect_ack(int fd, uint32_t tag)
 {
     struct message m = {0};
-    struct frame f;
+    struct frame_header f;
 
     cr_assert_eq(take(fd, &f, &m), 1);
     if (f.type == FRAME_NACK) {
@@ -317,7 +317,7 @@ static void expect_ack(int fd, uint32_t tag)
 static void expect_nack(int fd, enum profd_status status, uint32_t tag, const char *word, bool closed)
 {
     struct message m = {0};
-    struct frame f;
+    struct frame_header f;
     int got = take(fd, &f, &m);
 
     cr_assert_eq(got, 1, "no NACK \"%s\", but %d", word, got);
@@ -335,7 +335,7 @@ static void expect_nack(int fd, enum profd_status status, uint32_t tag, const ch
 static void expect_welcome(int fd)
 {
     struct message m = {0};
-    struct frame f;
+    struct frame_header f;
 
     cr_assert_eq(take(fd, &f, &m), 1);
     cr_assert_eq(f.type, FRAME_WELCOME);
@@ -422,7 +422,7 @@ Test(conn, every_split_of_the_bytes_means_the_same)
     n = (size_t)(at - block);
     for (size_t cut = 0; cut <= n; cut++) {
         struct message w = {0};
-        struct frame f;
+        struct frame_header f;
         int fd = join_as(1000);
 
         if (cut) {
@@ -769,7 +769,7 @@ Test(conn, who_does_not_read_is_not_read_and_then_dropped)
 static void expect_pieces(int fd)
 {
     struct message m = {0};
-    struct frame f = {0};
+    struct frame_header f = {0};
     int n = 0;
     size_t bytes = 0;
 
@@ -1017,7 +1017,7 @@ Test(conn, a_half_closed_connection_gets_its_answers)
 {
     const struct message ack = {.type = FRAME_ACK};
     struct message m;
-    struct frame f;
+    struct frame_header f;
     uint8_t header[FRAME_HEADER_SIZE];
     int fd = join_open();
 
@@ -1174,7 +1174,7 @@ Test(conn, who_has_fewer_connections_does_not_give_way)
 Test(conn, draining_takes_what_has_arrived_and_ends)
 {
     struct message m;
-    struct frame f;
+    struct frame_header f;
     const struct message ack = {.type = FRAME_ACK};
     int fd = join_open(), idle = join_open(), greeting = join_as(3), late;
 

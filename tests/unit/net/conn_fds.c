@@ -109,7 +109,7 @@ static int join_as(uint32_t uid, int size)
 
 static void put_frame(int fd, unsigned type, uint32_t tag, const void *body, size_t n)
 {
-    const struct frame f = {.length = (uint32_t)n, .version = FRAME_VERSION, .type = (uint8_t)type, .tag = tag};
+    const struct frame_header f = {.length = (uint32_t)n, .version = FRAME_VERSION, .type = (uint8_t)type, .tag = tag};
     uint8_t bytes[FRAME_HEADER_SIZE + 64];
 
     frame_encode(&f, bytes);
@@ -189,7 +189,7 @@ static int read_all(int fd, size_t n, int wanted)
         memcpy(stream + size, piece, (size_t)got);
         size += (size_t)got;
         while (size - at >= FRAME_HEADER_SIZE) {
-            struct frame f;
+            struct frame_header f;
 
             cr_assert_eq(frame_decode(stream + at, &f, NULL), PROFD_OK);
             if (size - at - FRAME_HEADER_SIZE < f.length) {
@@ -295,7 +295,7 @@ Test(conn_fds, what_was_sent_before_is_heard_at_once)
 Test(conn_fds, what_was_sent_before_the_sender_went_is_heard_although_nobody_reads_the_answers)
 {
     static uint8_t large[100000]; /* more than is read at once: WELCOME meets a closed socket in between */
-    const struct frame f = {
+    const struct frame_header f = {
         .length = sizeof large - FRAME_HEADER_SIZE, .version = FRAME_VERSION, .type = FRAME_UPLOAD, .tag = 1};
     struct conn_counts counts;
     int fd = join_as(7, 0);

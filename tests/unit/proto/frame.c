@@ -11,10 +11,11 @@
 
 Test(proto_frame, the_header_is_little_endian_and_fixed)
 {
-    struct frame f = {.length = 0x01020304, .version = 1, .type = FRAME_OBJECT, .flags = 0x0201, .tag = 0xa0b0c0d0};
+    struct frame_header f = {
+        .length = 0x01020304, .version = 1, .type = FRAME_OBJECT, .flags = 0x0201, .tag = 0xa0b0c0d0};
     static const uint8_t expected[FRAME_HEADER_SIZE] = {4, 3, 2, 1, 1, 7, 1, 2, 0xd0, 0xc0, 0xb0, 0xa0};
     uint8_t bytes[FRAME_HEADER_SIZE];
-    struct frame back;
+    struct frame_header back;
     frame_encode(&f, bytes);
     cr_assert_arr_eq(bytes, expected, sizeof expected);
     cr_assert_eq(frame_decode(bytes, &back, NULL), PROFD_OK);
@@ -25,10 +26,10 @@ Test(proto_frame, the_header_is_little_endian_and_fixed)
     cr_assert_eq(frame_fds(&back), 2);
 }
 
-static void refuse(struct frame f, enum profd_status status, const char *word)
+static void refuse(struct frame_header f, enum profd_status status, const char *word)
 {
     uint8_t bytes[FRAME_HEADER_SIZE];
-    struct frame back = {0};
+    struct frame_header back = {0};
     struct profd_error e = {""};
     frame_encode(&f, bytes);
     cr_assert_eq(frame_decode(bytes, &back, &e), status, "%s", e.sentence);
@@ -38,22 +39,22 @@ static void refuse(struct frame f, enum profd_status status, const char *word)
 
 Test(proto_frame, bad_headers_are_refused_with_the_value)
 {
-    refuse((struct frame){UINT32_MAX, 1, FRAME_UPLOAD, 0, 9}, PROFD_TOO_LARGE, "4294967295");
-    refuse((struct frame){LIMIT_FRAME_PAYLOAD + 1, 1, FRAME_UPLOAD, 0, 9}, PROFD_TOO_LARGE, "67108865");
-    refuse((struct frame){0, 0, FRAME_UPLOAD, 0, 9}, PROFD_UNKNOWN_VERSION, "version 0");
-    refuse((struct frame){0, FRAME_VERSION + 1, FRAME_UPLOAD, 0, 9}, PROFD_UNKNOWN_VERSION, "version 2");
-    refuse((struct frame){0, FRAME_VERSION + 1, FRAME_HELLO, 0, 9}, PROFD_UNKNOWN_VERSION, "version 2");
-    refuse((struct frame){0, 1, 0, 0, 9}, PROFD_UNKNOWN_TYPE, "type 0");
-    refuse((struct frame){0, 1, 32, 0, 9}, PROFD_UNKNOWN_TYPE, "type 32");
-    refuse((struct frame){0, 1, 255, 0, 9}, PROFD_UNKNOWN_TYPE, "type 255");
-    refuse((struct frame){0, 1, FRAME_UPLOAD, 0x0004, 9}, PROFD_PROTOCOL, "0x0004");
-    refuse((struct frame){0, 1, FRAME_UPLOAD, 0x1000, 9}, PROFD_PROTOCOL, "0x1000");
-    refuse((struct frame){0, 1, FRAME_OBJECT, 0x0900, 9}, PROFD_PROTOCOL, "9 descriptors");
+    refuse((struct frame_header){UINT32_MAX, 1, FRAME_UPLOAD, 0, 9}, PROFD_TOO_LARGE, "4294967295");
+    refuse((struct frame_header){LIMIT_FRAME_PAYLOAD + 1, 1, FRAME_UPLOAD, 0, 9}, PROFD_TOO_LARGE, "67108865");
+    refuse((struct frame_header){0, 0, FRAME_UPLOAD, 0, 9}, PROFD_UNKNOWN_VERSION, "version 0");
+    refuse((struct frame_header){0, FRAME_VERSION + 1, FRAME_UPLOAD, 0, 9}, PROFD_UNKNOWN_VERSION, "version 2");
+    refuse((struct frame_header){0, FRAME_VERSION + 1, FRAME_HELLO, 0, 9}, PROFD_UNKNOWN_VERSION, "version 2");
+    refuse((struct frame_header){0, 1, 0, 0, 9}, PROFD_UNKNOWN_TYPE, "type 0");
+    refuse((struct frame_header){0, 1, 32, 0, 9}, PROFD_UNKNOWN_TYPE, "type 32");
+    refuse((struct frame_header){0, 1, 255, 0, 9}, PROFD_UNKNOWN_TYPE, "type 255");
+    refuse((struct frame_header){0, 1, FRAME_UPLOAD, 0x0004, 9}, PROFD_PROTOCOL, "0x0004");
+    refuse((struct frame_header){0, 1, FRAME_UPLOAD, 0x1000, 9}, PROFD_PROTOCOL, "0x1000");
+    refuse((struct frame_header){0, 1, FRAME_OBJECT, 0x0900, 9}, PROFD_PROTOCOL, "9 descriptors");
 }
 
 Test(proto_frame, the_largest_allowed_header_passes)
 {
-    struct frame f = {LIMIT_FRAME_PAYLOAD, FRAME_VERSION, FRAME_OBJECT, 0x0803, UINT32_MAX}, back;
+    struct frame_header f = {LIMIT_FRAME_PAYLOAD, FRAME_VERSION, FRAME_OBJECT, 0x0803, UINT32_MAX}, back;
     uint8_t bytes[FRAME_HEADER_SIZE];
     frame_encode(&f, bytes);
     cr_assert_eq(frame_decode(bytes, &back, NULL), PROFD_OK);
@@ -62,7 +63,7 @@ Test(proto_frame, the_largest_allowed_header_passes)
 
 Test(proto_frame, garbage_is_refused_as_a_frame)
 {
-    struct frame f;
+    struct frame_header f;
     struct profd_error e;
     cr_assert_eq(frame_decode((const uint8_t *)"GET / HTTP/1", &f, &e), PROFD_TOO_LARGE, "%s", e.sentence);
     static const uint8_t zeros[FRAME_HEADER_SIZE];

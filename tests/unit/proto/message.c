@@ -15,7 +15,7 @@ static void round_trip(const struct message *m, uint16_t flags, struct message *
 {
     uint8_t *bytes;
     size_t n;
-    struct frame f;
+    struct frame_header f;
     struct profd_error e = {""};
     cr_assert_eq(message_encode(m, flags, 4711, &bytes, &n, &e), PROFD_OK, "%s", e.sentence);
     cr_assert_eq(frame_decode(bytes, &f, &e), PROFD_OK, "%s", e.sentence);

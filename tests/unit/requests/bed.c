@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "net/closer.h"
-#include "proto/attach.h"
+#include "proto/attach_memory.h"
 #include "proto/counts.h"
 #include "requests/requests.h"
 
@@ -382,7 +382,7 @@ static void bed_take_exactly(int client, uint8_t *into, size_t n)
     cr_assert_eq(got, n, "no answer in a minute");
 }
 
-const struct message *bed_take(int client, struct frame *f)
+const struct message *bed_take(int client, struct frame_header *f)
 {
     static struct message m;
     uint8_t header[FRAME_HEADER_SIZE], *body;
@@ -410,7 +410,7 @@ int bed_take_fd(void)
 
 const struct message *bed_expect_ack(int client, uint32_t tag)
 {
-    struct frame f;
+    struct frame_header f;
     const struct message *m = bed_take(client, &f);
 
     cr_assert_eq(f.type, FRAME_ACK, "type %u: %s", f.type, f.type == FRAME_NACK ? m->as.nack.sentence : "");
@@ -420,7 +420,7 @@ const struct message *bed_expect_ack(int client, uint32_t tag)
 
 const struct message *bed_expect_nack(int client, uint32_t tag, enum profd_status status)
 {
-    struct frame f;
+    struct frame_header f;
     const struct message *m = bed_take(client, &f);
 
     cr_assert_eq(f.type, FRAME_NACK, "type %u", f.type);
@@ -432,7 +432,7 @@ const struct message *bed_expect_nack(int client, uint32_t tag, enum profd_statu
 const char *bed_expect_reply(int client, uint32_t tag, uint32_t http_status)
 {
     static char text[1 << 16];
-    struct frame f;
+    struct frame_header f;
     const struct message *m = bed_take(client, &f);
 
     cr_assert_eq(f.type, FRAME_REPLY, "type %u: %s", f.type, f.type == FRAME_NACK ? m->as.nack.sentence : "");
@@ -456,7 +456,7 @@ int bed_join(uint32_t uid, bool may_admin)
 int bed_join_peer(const struct peer *peer)
 {
     struct message hello = {.type = FRAME_HELLO};
-    struct frame f;
+    struct frame_header f;
     int pair[2];
 
     cr_assert_eq(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, pair), 0);

@@ -69,7 +69,7 @@ int bed_make_memory(uint8_t number);
 /* An upload of BED_BUILD with this sequence. */
 void bed_put_upload(int client, uint32_t tag, uint32_t sequence);
 /* The next frame, running the loop meanwhile; strings live until the next call. */
-const struct message *bed_take(int client, struct frame *f);
+const struct message *bed_take(int client, struct frame_header *f);
 /* The descriptor that came with the latest frame, now the caller's; −1: none. */
 int bed_take_fd(void);
 /* The next frame must be an ACK, or a NACK with this status, of this tag. */

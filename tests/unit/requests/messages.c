@@ -6,7 +6,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "proto/attach.h"
+#include "proto/attach_memory.h"
 
 TestSuite(messages, .init = bed_setup, .fini = bed_teardown);
 
@@ -40,7 +40,7 @@ static void put_admin(int client, uint32_t tag, const char *verb, const char *ar
 /* The executable is asked for before the upload is acknowledged. */
 static void expect_want(int client)
 {
-    struct frame f;
+    struct frame_header f;
     const struct message *m = bed_take(client, &f);
 
     cr_assert_eq(f.type, FRAME_WANT_OBJECT, "type %u", f.type);
@@ -281,7 +281,7 @@ Test(messages, admin_backup)
     const int operators = bed_join(0, true);
     uint64_t got = 0, total = 0;
     bool begun = false;
-    struct frame f;
+    struct frame_header f;
 
     put_admin(operators, 1, "backup", NULL);
     put_admin(operators, 2, "backup", NULL);
@@ -315,7 +315,7 @@ Test(messages, attach_refused)
     struct live_counts counts;
 
     for (uint32_t tag = 1; tag < 3; tag++) {
-        struct frame f;
+        struct frame_header f;
 
         bed_put_fd(client, &m, tag, text);
         (void)bed_take(client, &f);
@@ -352,7 +352,7 @@ Test(messages, attach_accepted_and_repeated)
     const struct message m = {.type = FRAME_ATTACH};
     const struct attach_page *page;
     struct live_counts counts;
-    struct frame f;
+    struct frame_header f;
 
     bed_put_fd(client, &m, 1, memory);
     expect_want(client);

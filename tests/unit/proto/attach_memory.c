@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "proto/attach.h"
+#include "proto/attach_memory.h"
 #include "tests/rounds.h"
 
 #define PAGES 16

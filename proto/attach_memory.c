@@ -1,4 +1,4 @@
-#include "proto/attach.h"
+#include "proto/attach_memory.h"
 
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* profile.proto of github.com/google/pprof, as far as an export and an import must agree on it. */
-#ifndef PROFD_PROTO_PPROF_H
-#define PROFD_PROTO_PPROF_H
+#ifndef PROFD_PROTO_PPROF_FORMAT_H
+#define PROFD_PROTO_PPROF_FORMAT_H
 
 #include <stdbool.h>
 #include <stddef.h>

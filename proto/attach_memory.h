@@ -1,5 +1,5 @@
 /* The shared memory of a live process: a sealed memfd that the daemon receives with ATTACH and reads with pread. This
- * header is the contract; attach.c parses and validates such bytes. Pure.
+ * header is the contract; attach_memory.c parses and validates such bytes. Pure.
  *
  * The file consists of one page of header (struct attach_header) and chunks of whole pages up to `used`. Numbers have
  * the machine's byte order, which is little-endian on every supported machine. A chunk is published by its magic, which
@@ -21,8 +21,8 @@
  * it is an outermost frame. One frame may have several nodes with the same parent, or the same path several times: a
  * reader adds them up. The chunk has a magic of its own, and no page in it begins with ATTACH_CHUNK_MAGIC, so that a
  * reader that does not know the kind skips it page by page. A tick is added to SAMPLES first, then to its node. */
-#ifndef PROFD_PROTO_ATTACH_H
-#define PROFD_PROTO_ATTACH_H
+#ifndef PROFD_PROTO_ATTACH_MEMORY_H
+#define PROFD_PROTO_ATTACH_MEMORY_H
 
 #include <stdbool.h>
 #include <stddef.h>
