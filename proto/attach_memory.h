@@ -103,11 +103,11 @@ struct attach_header {
     uint32_t mode;                          /* enum attach_mode */
     uint32_t modules;                       /* rows taken */
     uint64_t start;                         /* ns since 1970 */
-    uint8_t elders[ATTACH_PARENTS_MAX - 1][ATTACH_INSTANCE_SIZE]; /* of what the parent itself was forked from, and so
-                                                                   * on: as many as IS_CHILD says, less the parent */
+    uint8_t elders[ATTACH_PARENTS_MAX - 1][ATTACH_INSTANCE_SIZE]; /* the parent's own parent, and so on; IS_CHILD − 1 of
+                                                                   * them */
     uint64_t counters[ATTACH_COUNTERS_MAX];
     uint64_t cpu_before; /* ns of CPU time that the process had used when it began to count: exec keeps the clock */
-    uint32_t filters;    /* seccomp filters that it had then (proto/filters.h) */
+    uint32_t filters;    /* number of its seccomp filters at that time (proto/filters.h) */
     uint32_t reserved;
 };
 
@@ -147,8 +147,8 @@ enum attach_node_kind {
                            begins by its unwind information; has no children */
 };
 
-/* Identity and count in one, so that a frame costs one cache line. parent is first: a page must not begin with the
- * magic of a chunk. count: ticks that end here. */
+/* A node has its identity and its count, so that a frame costs one cache line. parent is the first field, because a
+ * page must not begin with the magic of a chunk. */
 struct attach_node {
     uint32_t parent;
     uint32_t self;  /* bytes above the module's low; outside modules 0, or ATTACH_INCOMPLETE at an outermost frame */
@@ -156,8 +156,8 @@ struct attach_node {
                        to the parent, too; else ATTACH_BEGIN_UNKNOWN: the frame pointer did */
     uint16_t kind;  /* enum attach_node_kind */
     uint16_t module; /* written last: 0 means not yet */
-    uint64_t key;    /* the client's */
-    uint64_t count;
+    uint64_t key;    /* private to the client */
+    uint64_t count;  /* ticks that end here */
 };
 
 struct attach_module_row {
@@ -216,7 +216,7 @@ struct attach_image {
     const uint8_t *bytes;
     size_t size;
     struct attach_header header;
-    uint32_t module_count; /* ids 1 … module_count are there (attach_module_get may still say no for one) */
+    uint32_t module_count; /* ids 1 … module_count have rows, which may not be written yet */
     uint64_t slots;        /* of all tables, and nodes */
     const char *labels;    /* NULL if there are none */
     size_t labels_size;
@@ -237,15 +237,15 @@ struct attach_module {
     size_t name_size;
 };
 
-/* Module 1 … module_count. False: its row is not yet written. MALFORMED values are answered by *bad. O(1). */
+/* Reads module 1 … module_count. False: its row is not yet written, or its values are impossible; *bad tells. O(1). */
 bool attach_module_get(const struct attach_image *image, uint32_t id, struct attach_module *out, bool *bad);
 
-/* One label; at begins with 0. False at the end, or where the text is not name=value: then *bad. */
+/* Reads the next label; *at begins with 0. False at the end, or if the text is not name=value; *bad tells. */
 bool attach_label_next(const struct attach_image *image, size_t *at, const char **name, size_t *name_size,
                        const char **value, bool *bad);
 
-/* One counted thing. Addresses are link-time addresses of the module with that id; ATTACH_MODULE_NONE: from nowhere,
- * address 0. */
+/* A count with its identity. Addresses are link-time addresses of the module with that id; those of ATTACH_MODULE_NONE
+ * are 0. */
 struct attach_count {
     enum attach_kind kind; /* ARCS, SAMPLES (from is nowhere), or STACKS (from is the node's number, nowhere) */
     uint32_t from_module, self_module;
@@ -261,8 +261,8 @@ struct attach_cursor {
     uint64_t bad;     /* addresses outside their module, counts of 2^63 and more: left out */
 };
 
-/* Every count above 0, table after table; chunks of STACKS are tables here. Begin with a cursor of zeros. O(slots) for
- * all. */
+/* Returns every count above 0, table after table; chunks of STACKS are tables here. Begin with a cursor of zeros. False
+ * at the end. O(slots) for all. */
 bool attach_count_next(const struct attach_image *image, struct attach_cursor *c, struct attach_count *out);
 /* The same in two steps, for readers that have only one table in memory. attach_table_next moves the cursor to the next
  * table, which has *size bytes from c->at; attach_table_count returns its counts. Before that call only the header of
@@ -270,13 +270,13 @@ bool attach_count_next(const struct attach_image *image, struct attach_cursor *c
 bool attach_table_next(const struct attach_image *image, struct attach_cursor *c, uint64_t *size);
 bool attach_table_count(const struct attach_image *image, struct attach_cursor *c, struct attach_count *out);
 
-/* A node of the tree, wherever it stands. */
+/* A frame of a stack: a node of the tree with link-time addresses. */
 struct attach_frame {
     uint32_t parent; /* 0: it is an outermost frame */
     enum attach_node_kind kind;
-    bool incomplete;  /* stands for the outer frames, which are not known */
-    uint32_t module;  /* ATTACH_MODULE_NONE: outside every module, or incomplete; then the addresses are 0 */
-    uint64_t address; /* link-time addresses */
+    bool incomplete; /* stands for the outer frames, which are not known */
+    uint32_t module; /* ATTACH_MODULE_NONE: outside every module, or incomplete; then the addresses are 0 */
+    uint64_t address;
     bool has_begin;
     uint64_t begin; /* as in struct attach_node; if has_begin */
 };
@@ -287,25 +287,26 @@ enum attach_there {
     ATTACH_BAD,     /* impossible values */
 };
 
-/* The node of a slot in the table of the cursor, which is one of STACKS and in memory; *number is its number in the
- * tree. O(1). */
+/* Reads the node of a slot in the cursor's table, which must be one of STACKS and in memory. *number is its number in
+ * the tree. O(1). */
 enum attach_there attach_node_get(const struct attach_image *image, const struct attach_cursor *c, uint32_t slot,
                                   uint32_t *number, struct attach_frame *out);
-/* Kind and nodes or slots of the table of the cursor. */
+/* Returns the kind of the cursor's table, and in *slots the number of its slots or nodes. */
 enum attach_kind attach_table_kind(const struct attach_image *image, const struct attach_cursor *c, uint32_t *slots);
 
-/* Name of a counter ("CPU_NS"); NULL if there is none. */
+/* Returns the name of a counter ("CPU_NS"); NULL if there is none. */
 const char *attach_counter_name(unsigned counter);
 
-/* True if every call was counted with both ends: nothing lost, no junk, no unknown module or child. Calls that begin
- * outside every object of the process (generated code) are junk. attach_ticks_exact: no tick was dropped or late, not
- * too many were undelivered, every thread has a timer, and the program has no SIGPROF handler of its own. *why (may be
- * NULL) is the counter that is the reason. */
+/* Returns whether every call was counted with both ends: none lost, no junk, no unknown module or child. Calls that
+ * begin outside every object of the process (generated code) are junk. If not, *why (may be NULL) is the counter that
+ * is the reason. */
 bool attach_calls_exact(const struct attach_image *image, enum attach_counter *why);
+/* Returns whether no tick was dropped or late, not too many were undelivered, every thread has a timer, and the program
+ * has no SIGPROF handler of its own. *why as above. */
 bool attach_ticks_exact(const struct attach_image *image, enum attach_counter *why);
-/* True if the undelivered ticks are more than the error of a sample of that size: their square exceeds the number of
- * all ticks (the standard error of a Poisson number n is √n), and they are of 50 ms or more. Fewer are lost in every
- * program, because the kernel compares timers of CPU time with the clock in its own ticks only. */
+/* Returns whether the undelivered ticks are more than the error of a sample of that size: their square exceeds the
+ * number of all ticks (the standard error of a Poisson number n is √n), and they stand for 50 ms or more. Fewer are
+ * lost in every program, because the kernel checks timers of CPU time only at its own clock ticks. */
 bool attach_undelivered_matter(uint64_t undelivered, uint64_t ticks, uint32_t rate);
 
 #endif

@@ -16,16 +16,17 @@ struct buildid {
     char text[BUILDID_TEXT_SIZE];
 };
 
-/* From the n descriptor bytes of an NT_GNU_BUILD_ID note. REFUSED unless 1 ≤ n ≤ 64. */
+/* Makes it of the n descriptor bytes of an NT_GNU_BUILD_ID note. REFUSED unless 1 ≤ n ≤ 64. */
 enum profd_status buildid_from_note(const uint8_t *bytes, size_t n, struct buildid *id, struct profd_error *e);
 
-/* "sha256-…" from the hash of DECISIONS 11 (address, size and bytes of each executable PROGBITS section). */
+/* Makes "sha256-…" of the hash of DECISIONS 11 (address, size and bytes of each executable PROGBITS section). */
 void buildid_from_sha256(const uint8_t hash[32], struct buildid *id);
 
-/* From text of n bytes (no NUL needed); upper case is folded. REFUSED with the reason otherwise. */
+/* Parses a text of n bytes, which needs no NUL; upper case is folded. REFUSED, with the reason, if it is no build-id.
+ */
 enum profd_status buildid_parse(const char *text, size_t n, struct buildid *id, struct profd_error *e);
 
-/* True for a prefix that may be searched: at least 4 characters of the alphabet above, "sha256-" included. */
+/* Returns whether a prefix may be searched: at least 4 characters of the alphabet above, "sha256-" included. */
 bool buildid_prefix_valid(const char *text, size_t n);
 
 #endif

@@ -1,8 +1,8 @@
-/* Counters of a collector, or of one that samples from outside, beside ticks and calls: CPU time, losses, what it could
- * not observe. They are stored as one
- * histogram of dimension "collector" among the counts of an upload, bin i for counter i, so that they are added up over
- * hours, processes and hosts like all counts. They are not samples: sums of ticks leave that histogram out. Pure. Its
- * geometry is always build = the program, low 0, high and bins COLLECTOR_COUNTERS_MAX, rate 1, abbreviation 'c'. */
+/* Counters of a collector, or of a recorder that samples from outside: CPU time, losses, and what it could not observe.
+ * They are one histogram of dimension "collector" among the counts of an upload, bin i for counter i, so that they are
+ * added up over hours, processes and hosts like all counts. They are not samples: sums of ticks leave that histogram
+ * out. Its geometry is always build = the program, low 0, high and bins COLLECTOR_COUNTERS_MAX, rate 1, abbreviation
+ * 'c'. Pure. */
 #ifndef PROFD_PROTO_COLLECTOR_H
 #define PROFD_PROTO_COLLECTOR_H
 
@@ -65,9 +65,9 @@ bool collector_is_dimension(const char *dimension);
 /* Makes a histogram of the geometry that is described above, without bins. */
 struct counts_histogram;
 void collector_make_histogram(struct counts_histogram *h, uint32_t program);
-/* True if the counter is in ns. Its JSON name says seconds. */
+/* Returns whether the counter is in ns. Its JSON name says seconds. */
 bool collector_counter_is_time(uint32_t counter);
-/* The JSON name of a counter; NULL if there is none. */
+/* Returns the JSON name of a counter; NULL if there is none. */
 const char *collector_counter_name(uint32_t counter);
 
 #endif

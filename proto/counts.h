@@ -49,7 +49,7 @@ struct counts_histogram {
 /* The stacks of one clock as a tree: its nodes are those from first on. */
 struct counts_tree {
     uint32_t rate;      /* ticks per second; 1 to LIMIT_RATE */
-    char dimension[16]; /* as of a histogram; never the collector's counters */
+    char dimension[16]; /* as in a histogram; never the collector's counters */
     char abbreviation;
     uint32_t first, used; /* used ≥ 1 */
 };
@@ -134,13 +134,13 @@ static inline void counts_column_set(struct counts *c, const struct counts_colum
     memcpy((char *)c + column->at, &array, sizeof array);
 }
 
-/* By commit, then by rank. */
+/* Returns whether a arrived before b: by commit, then by rank. */
 static inline bool counts_order_less(struct counts_order a, struct counts_order b)
 {
     return a.commit < b.commit || (a.commit == b.commit && a.rank < b.rank);
 }
 
-/* The earlier of the two becomes *order. */
+/* Sets *order to the earlier of the two. */
 static inline void counts_order_lower(struct counts_order *order, struct counts_order other)
 {
     *order = counts_order_less(other, *order) ? other : *order;
@@ -199,15 +199,15 @@ enum profd_status counts_decode_sizes(const uint8_t *in, size_t n, struct counts
  * on failure nothing is allocated. MALFORMED, TOO_LARGE, NO_MEMORY or OK. O(bytes). */
 enum profd_status counts_decode_parts(const uint8_t *in, size_t n, uint32_t builds, unsigned parts,
                                       const struct counts_memory *memory, struct counts *c, struct profd_error *e);
-/* All parts, in a block of their own. */
+/* Decodes all parts into a block of their own. */
 enum profd_status counts_decode(const uint8_t *in, size_t n, uint32_t builds, struct counts *c, struct profd_error *e);
-/* Decodes the shares of counts of which all parts were decoded, like counts_decode_parts. With memory NULL the shares
- * are only checked and *out is unchanged, because they need COUNTS_GROUPS numbers for each row. */
+/* Decodes the shares of counts that were decoded with all parts, as counts_decode_parts does. With memory NULL the
+ * shares are only checked and *out is unchanged, because they need COUNTS_GROUPS numbers for each row. */
 enum profd_status counts_decode_shares(const struct counts *c, const uint8_t *in, size_t n,
                                        const struct counts_memory *memory, struct counts_shares *out,
                                        struct profd_error *e);
 
-/* True if dimension is printable ASCII followed by NULs up to its end, and abbreviation is printable ASCII. */
+/* Returns whether dimension is printable ASCII followed by NULs up to its end, and abbreviation is printable ASCII. */
 bool counts_dimension_valid(const char dimension[16], char abbreviation);
 
 /* Checks the limits of an upload (limits.h). TOO_LARGE or OK. */
@@ -216,7 +216,7 @@ enum profd_status counts_judge_sizes(uint64_t histograms, uint64_t bins, uint64_
 /* Checks every rule for one histogram, except build and first. at names the histogram in the sentence. */
 enum profd_status counts_judge_histogram(const struct counts_histogram *h, uint32_t at, struct profd_error *e);
 
-/* At most one histogram has the collector's counters. MALFORMED or OK. */
+/* Checks that at most one histogram has the collector's counters. MALFORMED or OK. */
 enum profd_status counts_check_collector(const struct counts *c, struct profd_error *e);
 
 /* Computes Σ ticks and Σ calls, saturating at 2^63−1. The collector's counters (collector.h) are not ticks. */

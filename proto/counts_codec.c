@@ -598,7 +598,7 @@ struct counts_decoding {
     void *block;
 };
 
-/* Sets builds and addresses of the rows from the numbers of their places. False: there is no such place. */
+/* Sets builds and addresses of the rows from the numbers of their places. False: a number is too large. */
 static bool take_places(const struct counts_places *places, const uint64_t *numbers, uint32_t n, uint32_t *builds,
                         uint64_t *addresses)
 {
@@ -843,7 +843,8 @@ static const struct {
     {decode_stacks, "stacks"},
 };
 
-/* Decodes the wanted sections, of which the first begins at `at`. The caller frees the block, on failure, too. */
+/* Decodes the wanted sections. The first of all sections begins at `at`. The caller frees the block, on failure, too.
+ */
 static enum profd_status decode_all(const uint8_t *at, const struct counts_head *h, uint32_t builds, unsigned parts,
                                     struct counts_decoding *w, struct counts *c, struct profd_error *e)
 {

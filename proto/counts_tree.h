@@ -22,6 +22,7 @@ struct counts_nodes {
 #define COUNTS_NODES(x)                                                                                                \
     ((struct counts_nodes){(x)->node_depth, (x)->node_kind, (x)->node_build, (x)->node_address, (x)->node_ticks})
 
+/* Returns the frame of a node. */
 struct counts_frame counts_node_frame(const struct counts_nodes *n, uint32_t at);
 
 /* The order of siblings: by build (COUNTS_NOWHERE last), address, kind. 0: the same frame. */
@@ -30,9 +31,9 @@ int counts_compare_frames(const struct counts_frame *a, const struct counts_fram
 /* The order of trees: by rate, dimension, abbreviation. 0: trees that can be added up. */
 int counts_compare_clocks(const struct counts_tree *a, const struct counts_tree *b);
 
-/* For merging two trees in one pass over both: i and j are the next nodes of a and b. Negative: node i comes first, and
- * b does not have it; positive: node j; 0: both are the same node. Take what comes first, of both if they are the same,
- * and compare again; if one tree ends, the rest of the other follows. So O(n + m). */
+/* Compares the next nodes i and j of two trees, for a merge in one pass over both. Negative: node i comes first, and b
+ * does not have it; positive: node j comes first, and a does not have it; 0: both are the same node. Take the node that
+ * comes first, or both, and compare again; if one tree ends, the rest of the other follows. O(n + m) in all. */
 static inline int counts_compare_nodes(const struct counts_nodes *a, uint32_t i, const struct counts_nodes *b,
                                        uint32_t j)
 {
@@ -43,8 +44,8 @@ static inline int counts_compare_nodes(const struct counts_nodes *a, uint32_t i,
     return order != 0 ? order : a->kind[i] - b->kind[j];
 }
 
-/* Every rule of counts.h and limits.h on trees and their nodes; build indices must be below builds, or COUNTS_NOWHERE.
- * MALFORMED, TOO_LARGE or OK. O(nodes). */
+/* Checks every rule of counts.h and limits.h for trees and their nodes. Build indices must be below builds, or
+ * COUNTS_NOWHERE. MALFORMED, TOO_LARGE or OK. O(nodes). */
 enum profd_status counts_judge_trees(const struct counts_tree *trees, uint32_t tree_count,
                                      const struct counts_nodes *nodes, uint32_t node_count, uint32_t builds,
                                      struct profd_error *e);
@@ -77,13 +78,13 @@ enum profd_status counts_tree_fold(struct counts_tree *trees, uint32_t tree_coun
 
 struct counts_stacks; /* private */
 
-/* The caller ends it with counts_stacks_free. NULL if memory is exhausted. */
+/* Returns an empty collection, which the caller frees with counts_stacks_free; NULL if memory is exhausted. */
 struct counts_stacks *counts_stacks_new(void);
 /* Accepts NULL. */
 void counts_stacks_free(struct counts_stacks *s);
 
 /* Adds ticks that found this stack: n frames, the outermost first, all return addresses except, as a rule, the last.
- * The clock is that of the histogram in which the ticks are. Of more than LIMIT_STACK_DEPTH frames the outer ones are
+ * The clock is that of the ticks' histogram. If there are more than LIMIT_STACK_DEPTH frames, the outer ones are
  * replaced by COUNTS_FRAME_INCOMPLETE. No frames or no ticks: nothing is added. MALFORMED if a frame above another
  * is a program counter, or one of COUNTS_NOWHERE has an address or place that counts.h does not have; TOO_LARGE if
  * there are LIMIT_STACK_TREES other clocks; NO_MEMORY or OK. O(n) expected; memory is bounded: when four times

@@ -8,7 +8,7 @@
 
 #include "proto/status.h"
 
-/* Upper bound of what deflate_pack writes for n bytes. */
+/* Returns the most bytes that deflate_pack writes for n bytes. */
 size_t deflate_bound(size_t n);
 
 /* Writes one zstd frame of level 1 over n bytes into out (capacity at least deflate_bound(n)), with a checksum over
@@ -16,21 +16,23 @@ size_t deflate_bound(size_t n);
 enum profd_status deflate_pack(const uint8_t *in, size_t n, bool sized, uint8_t *out, size_t capacity, size_t *size,
                                struct profd_error *e);
 
-/* Most bytes that a zstd frame of n bytes can hold: a block takes at least 4 bytes and yields at most 128 KiB. */
+/* Returns the most bytes that a zstd frame of n bytes can hold: a block takes at least 4 bytes and yields at most 128
+ * KiB. */
 uint64_t deflate_content_max(size_t n);
 
-/* The content size stated in the header of the one zstd frame that fills in. MALFORMED if there is none, or the
- * bytes are not exactly one such frame. */
+/* Reads the content size in the header of the one zstd frame that `in` consists of. MALFORMED if it is not stated, or
+ * the bytes are not exactly one such frame. */
 enum profd_status deflate_stated_size(const uint8_t *in, size_t n, uint64_t *size, struct profd_error *e);
 
-/* Inflates the one zstd frame that fills in; exactly size bytes must come out, and have the frame's checksum. MALFORMED
- * otherwise. */
+/* Inflates the one zstd frame that `in` consists of. MALFORMED unless exactly size bytes come out and have the frame's
+ * checksum. */
 enum profd_status deflate_unpack(const uint8_t *in, size_t n, uint8_t *out, size_t size, struct profd_error *e);
 
-/* For a frame of another program, which may lack the checksum and the content size: the stated size, UINT64_MAX: none
- * is stated. MALFORMED if the bytes are not exactly one frame. */
+/* Reads the content size of a frame of another program, which may have no checksum and state no size: then UINT64_MAX.
+ * MALFORMED if the bytes are not exactly one frame. */
 enum profd_status deflate_find_size(const uint8_t *in, size_t n, uint64_t *size, struct profd_error *e);
-/* Inflates such a frame into at most `most` bytes. TOO_LARGE if there are more, MALFORMED if it is damaged. */
+/* Inflates the frame of another program into at most `most` bytes. TOO_LARGE if there are more, MALFORMED if it is
+ * damaged. */
 enum profd_status deflate_unpack_foreign(const uint8_t *in, size_t n, uint8_t *out, size_t most, size_t *size,
                                          struct profd_error *e);
 

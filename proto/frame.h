@@ -35,6 +35,7 @@ struct frame_header {
     uint32_t tag; /* chosen by the sender of a request, repeated in the answer */
 };
 
+/* Returns the number of descriptors that belong to the frame. */
 static inline unsigned frame_fds(const struct frame_header *f)
 {
     return (f->flags & FRAME_FLAG_FDS_MASK) >> FRAME_FLAG_FDS_SHIFT;
@@ -48,7 +49,7 @@ void frame_encode(const struct frame_header *f, uint8_t out[FRAME_HEADER_SIZE]);
  * in, so that a NACK can repeat the tag. */
 enum profd_status frame_decode(const uint8_t in[FRAME_HEADER_SIZE], struct frame_header *f, struct profd_error *e);
 
-/* Name of a type ("UPLOAD"), or NULL. */
+/* Returns the name of a type ("UPLOAD"); NULL if it is not known. */
 const char *frame_type_name(unsigned type);
 
 /* Inflates the payload of a COMPRESSED frame into a new block (*out, *out_size; the caller frees it).

@@ -1,5 +1,4 @@
-/* gmon.out, as glibc and the BSDs write it (gprof's file format). Pure: bytes to counts and back. Used by clients only.
- */
+/* gmon.out, gprof's file format, as glibc writes it. Pure: bytes to counts and back. Used by clients only. */
 #ifndef PROFD_PROTO_GMON_H
 #define PROFD_PROTO_GMON_H
 

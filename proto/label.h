@@ -58,7 +58,7 @@ static inline enum label_fault label_judge(const char *name, size_t name_size, c
     return LABEL_GOOD;
 }
 
-/* OK, or a sentence with the rule and the value: TOO_LARGE for what is too long, REFUSED for the rest. */
+/* Checks a label. TOO_LARGE if its name or value is too long, REFUSED if another rule is broken, or OK. */
 enum profd_status label_check(const char *name, const char *value, struct profd_error *e);
 
 #endif

@@ -1,4 +1,4 @@
-/* What is remarked of an executable, where it is more than a sentence for people. */
+/* Remarks about an executable that programs recognise. */
 #ifndef PROFD_PROTO_OBJECT_NOTE_H
 #define PROFD_PROTO_OBJECT_NOTE_H
 

@@ -73,10 +73,8 @@ void segment_digest(const uint8_t *in, size_t n, uint8_t out[SEGMENT_DIGEST_SIZE
  * would be refused because of them. O(fields). */
 size_t segment_weight(const uint8_t *in, size_t n);
 
-/* The random group of a process (schema/spread.md): one of 16, the same for all its uploads. Pure. */
-
-/* The group, < 16, of the process with that key, of that user on that host (a machine-id in lower case, or ""). O(n).
- */
+/* Returns the random group, below 16, of the process with that key of that user on that host (a machine-id in lower
+ * case, or ""). It is the same for all uploads of the process (schema/spread.md). O(n). */
 uint32_t process_group_find(const char *host, uint32_t uid, const void *key, size_t n);
 
 #endif

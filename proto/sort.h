@@ -1,5 +1,4 @@
-/* Orders: stable sorts without recursion, for which the caller brings the scratch space; comparisons, searches, a heap.
- */
+/* Orders: stable sorts, comparisons, searches, a heap. */
 #ifndef PROFD_PROTO_SORT_H
 #define PROFD_PROTO_SORT_H
 
@@ -8,18 +7,18 @@
 #include <stdint.h>
 #include <string.h>
 
-/* Stable sorts without recursion; the caller brings the scratch space. */
+/* Stable sorts without recursion. The caller provides the scratch space. */
 
 struct sort_item {
     uint64_t key;
     uint32_t value;
 };
 
-/* Ascending by key; equal keys keep their order, so that sorting by the least important key first sorts by several.
+/* Sorts ascending by key. Equal keys keep their order: to sort by several keys, sort by the least important one first.
  * scratch holds n items. O(n) for each byte in which the keys differ. */
 void sort_radix(struct sort_item *items, struct sort_item *scratch, size_t n);
 
-/* Key number `key` of a value, for sort_keys. */
+/* Returns key number `key` of a value, for sort_keys. */
 typedef uint64_t sort_key_of(const void *context, uint32_t value, int key);
 
 /* Sorts the values of items by several keys: by key 0 where all later keys are equal, and so on; equal values keep
@@ -27,23 +26,23 @@ typedef uint64_t sort_key_of(const void *context, uint32_t value, int key);
 void sort_keys(struct sort_item *items, struct sort_item *scratch, size_t n, int keys, sort_key_of *key_of,
                const void *context);
 
-/* A 64-bit key that ascends as the doubles do; −0 is below 0. */
+/* Returns a 64-bit key that ascends as the doubles do; −0 is below 0. */
 uint64_t sort_key_double(double value);
 
-/* Negative, 0 or positive as item a comes before, with or after b. */
+/* Returns a number that is negative, 0 or positive if item a comes before, with or after b. */
 typedef int sort_compare(const void *context, uint32_t a, uint32_t b);
 
-/* Ascending by compare; equal items keep their order. scratch holds n items. O(n log n) comparisons. */
+/* Sorts ascending by compare; equal items keep their order. scratch holds n items. O(n log n) comparisons. */
 void sort_merge(uint32_t *items, uint32_t *scratch, size_t n, sort_compare *compare, const void *context);
 
-/* Orders as qsort and sort_merge want them: below 0, 0 or above 0. And the search in rows that ascend. */
+/* Comparisons for qsort and sort_merge: below 0, 0 or above 0. */
 
 static inline int compare_u64(uint64_t a, uint64_t b)
 {
     return (a > b) - (a < b);
 }
 
-/* By two numbers each: by the second where the first are equal. */
+/* Compares pairs: by the second numbers if the first are equal. */
 static inline int compare_pairs(uint64_t a, uint64_t b, uint64_t then_a, uint64_t then_b)
 {
     return a != b ? compare_u64(a, b) : compare_u64(then_a, then_b);
@@ -65,8 +64,8 @@ static inline int compare_pairs(uint64_t a, uint64_t b, uint64_t then_a, uint64_
         (i) = search_low;                                                                                              \
     } while (0)
 
-/* The first of count rows that is not below key; count: none. Each row has size bytes and begins with a uint64_t, by
- * which the rows ascend. O(log n) */
+/* Returns the number of the first of count rows that is not below key; count if there is none. Each row has size bytes
+ * and begins with a uint64_t, by which the rows ascend. O(log n). */
 static inline uint32_t compare_find_first(const void *rows, uint32_t count, size_t size, uint64_t key)
 {
     uint32_t i;

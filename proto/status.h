@@ -1,4 +1,4 @@
-/* The one list of outcomes: what goes over the wire, which HTTP status answers it, how a command exits. */
+/* The list of all outcomes of an operation: each with its code on the wire, its HTTP status and its exit status. */
 #ifndef PROFD_PROTO_STATUS_H
 #define PROFD_PROTO_STATUS_H
 
@@ -48,8 +48,8 @@ enum profd_status {
 #undef X
 };
 
-/* A sentence for a person: names the rule and the value. Always NUL-terminated, cut at a character
- * boundary when too long. Nothing is allocated to report an error. */
+/* A sentence for a person, which names the rule and the value. It always ends with a NUL, and is cut between characters
+ * if it is too long. Nothing is allocated to report an error. */
 struct profd_error {
     char sentence[512];
 };
@@ -64,7 +64,7 @@ enum profd_status profd_error_set(struct profd_error *e, enum profd_status statu
 enum profd_status profd_error_wrap(struct profd_error *e, enum profd_status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* The sentence of an allocation that failed. Returns PROFD_NO_MEMORY. */
+/* Sets the sentence for an allocation that failed. Returns PROFD_NO_MEMORY. */
 enum profd_status profd_no_memory(struct profd_error *e);
 
 /* Returns the status of the expression from the function, unless it is OK. */
@@ -82,7 +82,7 @@ const char *profd_status_text(enum profd_status status); /* "malformed data" */
 bool profd_status_retry(enum profd_status status);
 int profd_status_http(enum profd_status status);
 int profd_status_exit(enum profd_status status);
-/* True if code is in the list: for codes that come from a peer. */
+/* Returns whether the code is in the list. For codes that come from a peer. */
 bool profd_status_known(unsigned code);
 
 #pragma GCC visibility pop

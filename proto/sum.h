@@ -7,7 +7,7 @@
 
 #define SUM_MAX ((uint64_t)INT64_MAX)
 
-/* *sum += value, stopping at SUM_MAX; *saturated becomes true when it stops, and never false. */
+/* Adds value to *sum, which stops at SUM_MAX. *saturated becomes true if it stops, and is otherwise unchanged. */
 static inline void sum_add(uint64_t *sum, uint64_t value, bool *saturated)
 {
     uint64_t result;
@@ -18,7 +18,7 @@ static inline void sum_add(uint64_t *sum, uint64_t value, bool *saturated)
     *sum = result;
 }
 
-/* The same for a caller to which it does not matter whether it stopped. */
+/* The same without the mark. */
 static inline void sum_saturate(uint64_t *sum, uint64_t value)
 {
     bool ignored = false;
@@ -35,7 +35,7 @@ static inline uint64_t sum_all(const uint64_t *values, uint32_t n)
     return sum;
 }
 
-/* Takes part away. False, with nothing changed: the sum is saturated or smaller than the part. */
+/* Subtracts the part. False, with nothing changed, if the sum is saturated or smaller than the part. */
 static inline bool sum_subtract(uint64_t *from, uint64_t part)
 {
     if (*from >= SUM_MAX || part > *from) {

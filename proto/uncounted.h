@@ -1,6 +1,5 @@
-/* What a process under profctl run says of a program that it starts and that will not be counted: a datagram to the
- * abstract Unix socket that the environment variable PROFD_RUN names, with one of these bytes and the program's file.
- */
+/* Messages about programs that a process under profctl run starts and that cannot be counted. Each is a datagram to the
+ * abstract Unix socket that the environment variable PROFD_RUN names: one of these bytes, then the program's file. */
 #ifndef PROFD_PROTO_UNCOUNTED_H
 #define PROFD_PROTO_UNCOUNTED_H
 

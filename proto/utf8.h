@@ -31,8 +31,8 @@ static inline size_t utf8_length_long(const uint8_t *t, size_t n)
     return 4;
 }
 
-/* Bytes of the character that text begins with (1–4); 0 if none of the n bytes or no valid character is there. Calls
- * nothing: the collector uses it. */
+/* Returns the bytes of the character that the text begins with (1–4); 0 if n is 0 or it is not valid. Calls no
+ * function: the collector uses it. */
 static inline size_t utf8_length(const uint8_t *text, size_t n)
 {
     if (n == 0) {
@@ -50,15 +50,15 @@ static inline size_t utf8_length(const uint8_t *text, size_t n)
     return utf8_length_long(text, n);
 }
 
-/* True if all n bytes are valid characters other than NUL. O(n). */
+/* Returns whether all n bytes are valid characters other than NUL. O(n). */
 bool utf8_valid(const uint8_t *text, size_t n);
 
-/* The code point of a valid character of length bytes. */
+/* Returns the code point of a valid character of length bytes. */
 uint32_t utf8_decode(const uint8_t *text, size_t length);
 
-/* True for a character that a reader does not see, but that a terminal obeys, that reorders text, or that makes two
- * names look the same: controls (C0, DEL, C1), general categories Cf, Zl and Zp, and what is ignorable by default
- * (Unicode 15). */
+/* Returns whether a reader does not see the character although a terminal obeys it, or it reorders text or makes two
+ * names look the same: controls (C0, DEL, C1), the general categories Cf, Zl and Zp, and characters that are ignorable
+ * by default (Unicode 15). */
 bool utf8_unseen(uint32_t code);
 
 #define UTF8_ESCAPE_SIZE 12

@@ -92,8 +92,8 @@ static void identifier_add(const char *text, size_t n, struct buffer *out)
     }
 }
 
-/* Appends the path without its hash, with escapes decoded. False, and nothing is appended, if it is not such a name.
- * O(length). */
+/* Appends the path without its hash, with escapes decoded. False, and nothing is appended, if the name is not one of
+ * Rust. O(length). */
 static bool rust_demangle(const char *mangled, struct buffer *out)
 {
     if (strncmp(mangled, "_ZN", 3) != 0) {

@@ -127,7 +127,7 @@ static enum profd_status table_outside(const struct elf_file *f, const char *wha
                            f->size, count, offset);
 }
 
-/* libelf silently shortens a table that does not fit into the file: such a file is refused here. */
+/* libelf silently shortens a table that does not fit into the file. Here the file is refused. */
 static enum profd_status read_segments(struct elf_file *f, const GElf_Ehdr *h, struct arena *a, struct profd_error *e)
 {
     size_t count = 0;

@@ -25,8 +25,8 @@ struct elf_build {
     struct object *object;
     struct buffer names; /* begins with the empty string */
     struct buffer note;
-    size_t name_limit;  /* limit of one name: LIMIT_SYMBOL_NAME, or none */
-    uint64_t names_cut; /* longer than that */
+    size_t name_limit;  /* bytes of one name: LIMIT_SYMBOL_NAME, or no limit */
+    uint64_t names_cut; /* names that were longer */
 };
 
 /* Copies n bytes, cut at name_limit, and returns their offset. 0 for the empty name, and if memory or the limit of all
@@ -42,7 +42,7 @@ enum profd_status elf_build_finish(struct elf_build *b, struct profd_error *e);
 /* Limits the names of a file of that size: symbols that share one long name must not need quadratic space. */
 void elf_build_limit(struct elf_build *b, uint64_t file_size);
 
-/* The sentence for names.failed. */
+/* Sets the sentence for names.failed. Returns LIMIT. */
 enum profd_status elf_build_names_full(const struct elf_build *b, struct profd_error *e);
 
 /* Identity of a file: the GNU build-id of its notes, otherwise the hash of its code (DECISIONS 11); and the hash of its
@@ -52,14 +52,15 @@ enum profd_status elf_build_names_full(const struct elf_build *b, struct profd_e
  * skipped. */
 enum profd_status elf_id_from_notes(const struct elf_file *f, struct buildid *id, struct profd_error *e);
 
-/* One executable section of the hash over code: u64 address, u64 size (little-endian), bytes. Ascending by address. */
+/* Adds an executable section to the hash over code: u64 address, u64 size (little-endian), bytes. Call it in ascending
+ * order of addresses. */
 void elf_id_hash_section(struct sha256_ctx *hash, const GElf_Shdr *s, const uint8_t *bytes);
 
-/* Finishes a copy of the hash. MALFORMED if sections is 0: such a file cannot be identified. */
+/* Finishes a copy of the hash. MALFORMED if sections is 0: nothing identifies the file. */
 enum profd_status elf_id_from_code(const struct sha256_ctx *hash, uint32_t sections, struct buildid *id,
                                    struct profd_error *e);
 
-/* SHA-256 in hex over the code's hash and the object's symbols (address, size, bind, type, name each). */
+/* Writes the SHA-256, in hex, over the code's hash and each symbol's address, size, bind, type and name. */
 void elf_id_variant(const struct sha256_ctx *code, const struct object *o, const char *names, char variant[65]);
 
 /* Symbol tables: .symtab, else the debug file's, else .dynsym; and from them the functions of the object. */
@@ -105,20 +106,20 @@ struct elf_functions {
     uint32_t count;
 };
 
-/* From the object's symbols, into scratch: STT_FUNC and IFUNC, and untyped global or weak ones in executable sections.
- * O(n log n). NO_MEMORY. */
+/* Lists the functions among the object's symbols, in scratch: STT_FUNC and IFUNC, and untyped global or weak symbols in
+ * executable sections. O(n log n). NO_MEMORY. */
 enum profd_status elf_functions_make(struct elf_build *b, struct elf_functions *out, struct profd_error *e);
 
-/* The function that begins at the address, or NULL. O(log n). */
+/* Returns the function that begins at the address, or NULL. O(log n). */
 const struct elf_function *elf_functions_at(const struct elf_functions *f, uint64_t address);
-/* The innermost function that holds the address, or NULL. O(log n). */
+/* Returns the innermost function that holds the address, or NULL. O(log n). */
 const struct elf_function *elf_functions_holding(const struct elf_functions *f, uint64_t address);
-/* Index of the first function at or above the address; count if none. O(log n). */
+/* Returns the index of the first function at or above the address; count if there is none. O(log n). */
 uint32_t elf_functions_from(const struct elf_functions *f, uint64_t address);
 
 /* Executable address ranges of an object. */
 
-/* True for .plt, .plt.got, .plt.sec and .iplt: slots, not functions. */
+/* Returns whether the section is .plt, .plt.got, .plt.sec or .iplt, which have slots and not functions. */
 bool elf_ranges_is_plt(const struct elf_file *f, const GElf_Shdr *s);
 
 /* Fills the object's ranges, ascending by (kind, low, high). LIMIT above LIMIT_SECTIONS, NO_MEMORY. */
@@ -166,21 +167,21 @@ enum profd_status elf_plt_read(struct elf_build *b, const struct elf_file *f, st
 /* Returns the import of the slot that begins at this address; NULL if there is none. O(log n). */
 struct elf_import *elf_plt_slot_at(const struct elf_plt *p, uint64_t address);
 
-/* capstone for the machines that are known. The library is loaded when the first disassembler is opened. */
+/* Disassembling by capstone. The library is loaded when the first disassembler is opened. */
 
 struct disassembler {
     csh handle;
     cs_insn *instruction; /* the one that disassembler_next has read; NULL: not open */
 };
 
-/* True for x86-64, i386 and AArch64. */
+/* Returns whether it is x86-64, i386 or AArch64. */
 bool disassembler_knows(uint16_t machine);
 
 /* Loads the library for all threads; processes that may open no files later inherit it. INTERNAL: it is missing. */
 enum profd_status disassembler_load(struct profd_error *e);
 
-/* A disassembler for a machine that is known. text: it writes instructions as objdump does, and what is no instruction
- * becomes .byte. NO_MEMORY, INTERNAL; it is then not open. */
+/* Opens a disassembler for a machine that is known. text: it writes instructions as objdump does, and other bytes as
+ * .byte. NO_MEMORY or INTERNAL: it is not open. */
 enum profd_status disassembler_open(struct disassembler *d, uint16_t machine, bool text, struct profd_error *e);
 /* Reads one instruction at *bytes and moves all three behind it. False: there is none. */
 bool disassembler_next(struct disassembler *d, const uint8_t **bytes, size_t *size, uint64_t *address);
@@ -230,7 +231,8 @@ enum profd_status elf_arcs_finish(struct elf_arcs *a, struct profd_error *e);
  * the function; an address operand without a base register, or relative to the next instruction; and, where the object
  * is not position-independent, 32 bits at the end of an instruction that are an address in the object. On AArch64 the
  * offset of bl, of b out of the function and of adr and adrp, and the immediate of the add, load or store that uses a
- * register which adrp has set. A function of less than ELF_CODE_LEAST bytes has no hash: such are seldom unique. */
+ * register which adrp has set. Functions of less than ELF_CODE_LEAST bytes have no hash, because they are seldom
+ * unique. */
 
 #define ELF_CODE_LEAST 16u
 
@@ -262,7 +264,7 @@ enum profd_status elf_instructions_finish(struct elf_instructions *i, struct pro
 
 /* Sets demangled of every symbol and of every function of lines in the object. cxx: names that begin with `_Z` or
  * `_GLOBAL_` + [._$][DI]_, after leading '.' and '$'; these and a trailing `@version` are kept. rust: hash and escapes
- * of Rust's names are removed. A name that cannot be demangled, or of which either form exceeds the build's name_limit,
+ * of Rust's names are removed. A name that cannot be demangled, or that exceeds the build's name_limit in either form,
  * keeps its raw form. */
 void elf_demangle_all(struct elf_build *b, bool cxx, bool rust);
 

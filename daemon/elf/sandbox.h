@@ -7,7 +7,8 @@
 
 #include "proto/status.h"
 
-/* A sanitizer's runtime makes system calls and maps terabytes: such builds fork, but build no walls (DECISIONS 39). */
+/* A sanitizer's runtime makes system calls and maps terabytes. Workers of these builds have no sandbox (DECISIONS 39).
+ */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 enum { SANDBOX_POSSIBLE = 0 };
 #elif defined(__has_feature)
