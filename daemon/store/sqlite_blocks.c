@@ -1,5 +1,6 @@
 /* Sums of past days that the tier keeps: blocks, and what the database keeps of them. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "proto/sum.h"
 #include "store/block_keys.h"
@@ -145,6 +146,29 @@ static enum profd_status add_shares(struct block_reading *b, struct store_block_
     return PROFD_OK;
 }
 
+/* Adds the reasons of the marked hours. The marks stay in this database, and a report of another centre would call the
+ * sum exact. */
+static enum profd_status add_marks(struct block_reading *b, int64_t first, int64_t last, uint32_t *reasons,
+                                   struct profd_error *e)
+{
+    const struct series_info *info = b->r.series;
+    const bool tenant = store_is_tenant(info->uid);
+    const char *host = NULL;
+    enum profd_status status = PROFD_OK;
+    sqlite3_stmt *q;
+    for (size_t i = 0; i < info->label_count; i++) {
+        host = strcmp(info->labels[i].name, "host") ? host : info->labels[i].value;
+    }
+    TRY(sqlite_start(b->r.s, SQL_HOUR_MARKS_OF,
+                     VALUES(INTEGER(first), INTEGER(last), INTEGER(tenant ? 0 : SQLITE_MARK_LOCAL),
+                            INTEGER(tenant ? store_tenant_id(info->uid) : 0), host ? TEXT(host) : NOTHING),
+                     &q, e));
+    while (sqlite_row(b->r.s, q, &status, e)) {
+        *reasons |= (uint32_t)sqlite3_column_int64(q, 0);
+    }
+    return status;
+}
+
 static enum profd_status give_sum(struct block_reading *b, sqlite3_stmt *q, struct store_block_sum *sum,
                                   struct profd_error *e)
 {
@@ -160,6 +184,7 @@ static enum profd_status give_sum(struct block_reading *b, sqlite3_stmt *q, stru
     sum->first = sqlite3_column_int64(q, FIRST);
     sum->last = sqlite3_column_int64(q, LAST);
     sum->inexact = (uint32_t)sqlite3_column_int64(q, INEXACT);
+    TRY(add_marks(b, hours * at, hours * at + hours - 1, &sum->inexact, e));
     sum->groups = sqlite_blob(q, GROUPS, &sum->groups_size);
     sum->bulk.counts = sqlite_blob(q, COUNTS, &sum->bulk.counts_size);
     sum->bulk.spread = sqlite_blob(q, SPREAD, &sum->bulk.spread_size);

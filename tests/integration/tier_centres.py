@@ -13,7 +13,7 @@ from harness import Daemon, Tap, run, until
 from tier import Bed, daemon, differing, sealed, tier
 from tier_bed import Chdb, Old
 from uploads import Host
-from windows import settled
+from windows import HOUR, settled
 from wire import sender_number
 
 SENT, KILLS = 80, 10  # uploads of each host
@@ -122,6 +122,27 @@ def centres(tap, kind):
         leaving(tap, ch, bed, a)
         deleted(tap, bed, a, b, truth)
         lost(tap, ch, bed, a, b, truth)
+
+
+def marked(tap, kind):
+    """What says that the hours of a centre are not exact is said by another's reports, too."""
+    with kind() as ch, begin(ch, None, "eu-1") as a, begin(ch, None, "us-1") as b:
+        bed = Bed(a.folder)
+        for d in (a, b):
+            for p in bed.programs:
+                assert d.ctl("symbols", p.exe).returncode == 0
+        m = Machine(bed, "db0", 0, a)
+        m.send(latest=80)
+        # Others with the key of the first upload, if they have its sender, too.
+        others = [m.programs[1].upload(1, bed.start - 100 * HOUR) for _ in range(20)]
+        outcomes = {o for o, _ in m.hosts[0].send(*others)}
+        assert settled(a) and a.ctl("tier", "init").returncode == 0 and sealed(a), (tier(a), a.logged())
+        assert mirrored(b, "eu-1"), (tier(b), b.logged()[-2000:])
+        said = [[json.loads(d.get(f"/api/v1/builds/{p.build}/report")[2])["provenance"] for p in bed.programs]
+                for d in (a, b)]
+        short = [[(x["exact"], x["inexact_reasons"]) for x in s] for s in said]
+        tap.point("conflict" in outcomes and any("upload-missing" in r for _, r in short[0]) and short[0] == short[1],
+                  "an upload that a centre has refused is missing in the reports of both", (outcomes, short))
 
 
 def rights(tap, bed, a, truth):
@@ -255,7 +276,8 @@ def restored(tap):
 def main():
     with Tap() as tap:
         for kind in (Chdb, Old):
-            tap.skip(kind.__name__, kind.why_not) if kind.why_not else centres(tap, kind)
+            for part in (centres, marked):
+                tap.skip(kind.__name__, kind.why_not) if kind.why_not else part(tap, kind)
         tap.skip("a restore", Chdb.why_not) if Chdb.why_not else restored(tap)
 
 
