@@ -9,26 +9,11 @@
 
 #include "proto/status.h"
 #include "store/store.h"
-#include "base/clickhouse_address.h"
+#include "tier/steps.h"
 
-struct loop;
 struct sealer;
-struct writer;
 
-/* All parts outlive the sealer. */
-struct sealer_config {
-    struct loop *loop;
-    struct writer *writer;
-    const struct clickhouse_address *address;
-    const char *ca;       /* file with the certificates of the CAs that are trusted; NULL: the system's */
-    const char *name;     /* of this centre */
-    const char *database; /* path of the database */
-    int64_t seal_after;   /* ns after its end, a day is sealed */
-    /* On the loop: ns since the epoch; 0: the clock is in doubt, and nothing is sealed. */
-    int64_t (*get_clock)(void *context);
-    void *context;
-};
-
+/* All parts of the config outlive the sealer. */
 enum profd_status sealer_start(const struct sealer_config *config, struct sealer **out, struct profd_error *e);
 bool sealer_is_idle(const struct sealer *s);
 /* Begins nothing more, and ends the statement that runs. */

@@ -12,11 +12,26 @@
 #include "net/work.h"
 #include "proto/status.h"
 #include "tier/clickhouse.h"
-#include "tier/seal.h"
 #include "writer/writer.h"
 
 #define STEPS_BACK_OFF_MS 1000u
 #define STEPS_LANES 2u
+
+struct loop;
+
+/* What the sealer and the mirror are given. */
+struct sealer_config {
+    struct loop *loop;
+    struct writer *writer;
+    const struct clickhouse_address *address;
+    const char *ca;       /* file with the certificates of the CAs that are trusted; NULL: the system's */
+    const char *name;     /* of this centre */
+    const char *database; /* path of the database */
+    int64_t seal_after;   /* ns after its end, a day is sealed */
+    /* On the loop: ns since the epoch; 0: the clock is in doubt, and nothing is sealed. */
+    int64_t (*get_clock)(void *context);
+    void *context;
+};
 
 struct steps;
 

@@ -95,8 +95,8 @@ def ask_started(d, target, engine=None, rounds=3):
 
 
 def seal(d, engine):
-    """Waits until every day is in ClickHouse: seconds since the first began, and CPU of both. A copy of a database reads
-    first whether it had sealed days before."""
+    """Waits until every day is in ClickHouse: seconds since the first began, and CPU of both. A copy of a database
+    first reads whether it had sealed days before."""
     until(lambda: (t := state(d)["tier"])["lag_seconds"] or t["days_sealed"], PATIENCE)
     began, cpu, other = time.monotonic(), spent(d.process.pid), spent(engine.process.pid)
     good = until(lambda: (t := state(d)["tier"])["days_waiting"] == 0 and t["days_sealed"], PATIENCE)

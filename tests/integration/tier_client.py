@@ -1,5 +1,5 @@
-"""A question about past days whose client has gone ends in ClickHouse, too. One whose day is removed while it is asked is
-asked a second time."""
+"""A question about past days whose client has gone ends in ClickHouse, too. One whose day is removed while it is asked
+is asked a second time."""
 import re
 import socket
 import threading
