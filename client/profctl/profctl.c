@@ -51,7 +51,7 @@ void *list_grow(void *list, size_t count, size_t *capacity, size_t size)
     if (count < *capacity) {
         return list;
     }
-    const size_t more = *capacity ? *capacity * 2 : 64;
+    const size_t more = *capacity ? *capacity * 2 : 8;
     void *grown = reallocarray(list, more, size);
     *capacity = grown ? more : *capacity;
     return grown;
