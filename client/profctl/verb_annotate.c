@@ -82,7 +82,7 @@ struct code_instruction {
     size_t place;
 };
 
-struct function_code {
+struct annotate_code {
     struct code_instruction *instructions; /* ascending */
     size_t count;
     struct code_place *places; /* none twice, in the order of their first instructions */
@@ -93,7 +93,7 @@ struct function_code {
 #define CHAIN_MOST 2000
 
 struct disassembly {
-    struct function_code *code;
+    struct annotate_code *code;
     struct code_lines *lines; /* NULL: the file has none */
     size_t capacity, place_capacity;
     char *file, *function; /* of the next instruction */
@@ -122,7 +122,7 @@ static bool parse_place(const char *text, size_t *path, unsigned *line)
  * are those of libdw. False when memory is exhausted. */
 static bool add_instruction(struct disassembly *r, uint64_t address, const char *text)
 {
-    struct function_code *c = r->code;
+    struct annotate_code *c = r->code;
     struct code_frame frames[CODE_LINES_DEPTH];
     char chain[CHAIN_MOST + 256] = "";
     const bool known = r->lines && code_lines_find(r->lines, address, frames) > 0 && frames[0].line > 0;
@@ -195,13 +195,13 @@ static bool take_line(void *context, char *line)
 /* Disassembles [low, high) of an executable, with objdump of binutils. code_done frees, after failure too. NOT_FOUND if
  * objdump is missing, or the file has no code there. */
 static enum profd_status code_read(const char *path, const char *build_id, uint64_t low, uint64_t high,
-                                   struct function_code *out, struct profd_error *e)
+                                   struct annotate_code *out, struct profd_error *e)
 {
     struct disassembly r = {.code = out};
     char from[40], to[40];
     const char *words[] = {"objdump", "-d", "-l", "-C", "-w", "--inlines", "--no-show-raw-insn",
                            from,      to,   "--", path, NULL};
-    *out = (struct function_code){.count = 0};
+    *out = (struct annotate_code){.count = 0};
     (void)snprintf(from, sizeof from, "--start-address=0x%" PRIx64, low);
     (void)snprintf(to, sizeof to, "--stop-address=0x%" PRIx64, high);
     enum profd_status status = code_lines_open(path, build_id, &r.lines, e);
@@ -222,7 +222,7 @@ static enum profd_status code_read(const char *path, const char *build_id, uint6
 }
 
 /* The number of the instruction that holds the address; count if none does. O(log n). */
-static size_t code_find(const struct function_code *c, uint64_t address)
+static size_t code_find(const struct annotate_code *c, uint64_t address)
 {
     size_t low = 0, high = c->count;
     while (low < high) {
@@ -458,7 +458,7 @@ static uint64_t overlap(const struct code_instruction *i, uint64_t low, uint64_t
     return last > first ? last - first : 0;
 }
 
-static void add_ticks(struct annotate_sum *s, const struct function_code *code, uint64_t low, uint64_t high,
+static void add_ticks(struct annotate_sum *s, const struct annotate_code *code, uint64_t low, uint64_t high,
                       double ticks)
 {
     size_t first = 0, count = 0;
@@ -500,7 +500,7 @@ static void add_ticks(struct annotate_sum *s, const struct function_code *code, 
 
 /* The call instruction of a return address; count if there is none. A return address stands behind the call; profiles
  * of other tools name the call itself. */
-static size_t find_site(const struct function_code *code, uint64_t address)
+static size_t find_site(const struct annotate_code *code, uint64_t address)
 {
     size_t at = code_find(code, address - 1);
     if (at == code->count || code->instructions[at].address + code->instructions[at].bytes != address ||
@@ -540,7 +540,7 @@ static void find_interval(struct annotate_amount *a, double n, double overdisper
 }
 
 /* Adds up an answer of /addresses. False when memory is exhausted. The caller frees the lists, after failure too. */
-static bool annotate_sum_make(const json_t *answer, const struct function_code *code, struct annotate_sum *out)
+static bool annotate_sum_make(const json_t *answer, const struct annotate_code *code, struct annotate_sum *out)
 {
     const json_t *row;
     size_t k;
@@ -595,7 +595,7 @@ static bool annotate_sum_make(const json_t *answer, const struct function_code *
 
 struct annotate_print {
     const json_t *answer; /* of /addresses */
-    const struct function_code *code;
+    const struct annotate_code *code;
     const struct annotate_sum *sum;
     const struct source *sources; /* of each place: the text of its file */
     bool instructions;            /* else lines */
@@ -684,7 +684,7 @@ static bool same_part(const struct code_place *a, const struct code_place *b)
 /* The lines of one file and one chain of inlined calls, from the first to the last with ticks or calls. */
 static void print_part(const struct annotate_print *p, size_t part)
 {
-    const struct function_code *c = p->code;
+    const struct annotate_code *c = p->code;
     const struct code_place *place = &c->places[part];
     unsigned first = place->line, last = place->line;
     for (size_t i = part; i < c->place_count; i++) {
@@ -715,7 +715,7 @@ static void print_part(const struct annotate_print *p, size_t part)
 
 static void annotate_print_text(const struct annotate_print *p)
 {
-    const struct function_code *c = p->code;
+    const struct annotate_code *c = p->code;
     const struct annotate_sum *s = p->sum;
     const json_t *f = json_object_get(p->answer, "function");
     profctl_print(row_raw(f, "name"), SHOWN_MOST);
@@ -1050,7 +1050,7 @@ static enum profd_status find_files(const struct profctl_call *call, const json_
 }
 
 static enum profd_status find_sources(const struct profctl_call *call, struct annotate_files *files,
-                                      const struct function_code *code, struct source *sources, struct profd_error *e)
+                                      const struct annotate_code *code, struct source *sources, struct profd_error *e)
 {
     const char *folders[FOLDERS_MOST];
     struct source_finder finder = {.executable = files->executable,
@@ -1083,7 +1083,7 @@ static enum profd_status annotate(const struct profctl_call *call, size_t format
     const json_t *f = json_object_get(answer, "function");
     const uint64_t low = address_of(f, "address");
     struct annotate_files files = {.executable = NULL};
-    struct function_code code = {.count = 0};
+    struct annotate_code code = {.count = 0};
     struct annotate_sum sum = {.span = NULL};
     struct source *sources = NULL;
     enum profd_status status = debuginfod_read_timeout(call, &files.fetch.seconds, e);
