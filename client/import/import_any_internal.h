@@ -10,7 +10,7 @@
 
 #include "core/arena.h"
 #include "core/symtab.h"
-#include "core/table.h"
+#include "core/row_table.h"
 #include "import/import_any.h"
 #include "lib/executable.h"
 #include "proto/status.h"

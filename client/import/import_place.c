@@ -2,7 +2,7 @@
 
 #include "proto/sort.h"
 #include "proto/sum.h"
-#include "core/table.h"
+#include "core/row_table.h"
 #include "import/import_any_internal.h"
 #include "lib/profd_upload.h"
 #include "proto/limits.h"

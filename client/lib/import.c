@@ -15,7 +15,7 @@
 #include "proto/gmon.h"
 #include "proto/limits.h"
 #include "core/symtab.h"
-#include "core/table.h"
+#include "core/row_table.h"
 
 /* ---- Whether a gmon.out can be of an executable, beyond where its addresses lie (core/bounds.h) ---- */
 

@@ -14,7 +14,7 @@
 
 #include "client/collect/frame_entry.h"
 #include "core/arena.h"
-#include "core/table.h"
+#include "core/row_table.h"
 #include "profd.h"
 #include "proto/buildid.h"
 #include "proto/collector.h"

@@ -3,7 +3,7 @@
 
 #include "client/collect/cfi.h"
 #include "core/arena.h"
-#include "core/table.h"
+#include "core/row_table.h"
 #include "elf/elf_file.h"
 #include "proto/sort.h"
 #include "record/record_internal.h"

@@ -5,7 +5,7 @@
 #include "proto/sort.h"
 #include "core/names.h"
 #include "core/object.h"
-#include "core/table.h"
+#include "core/row_table.h"
 
 /* A function of one side. */
 struct match_item {

@@ -1,5 +1,5 @@
 /* A hash table on the heap from byte strings to byte strings, keyed with SipHash, because senders choose many of the
- * keys. Rows that only get added, in an arena, use core/table.h. */
+ * keys. Rows that only get added, in an arena, use core/row_table.h. */
 #ifndef PROFD_CORE_HASHMAP_H
 #define PROFD_CORE_HASHMAP_H
 

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "proto/sort.h"
-#include "core/table.h"
+#include "core/row_table.h"
 
 /* e_machine */
 #define MACHINE_X86_64 62

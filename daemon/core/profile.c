@@ -4,7 +4,7 @@
 
 #include "proto/sort.h"
 #include "proto/sum.h"
-#include "core/table.h"
+#include "core/row_table.h"
 #include "proto/collector.h"
 
 /* One histogram in the making: dense where the bins pay for it, else a hash of the bins that are not zero. */

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "core/names.h"
-#include "core/table.h"
+#include "core/row_table.h"
 #include "proto/sort.h"
 #include "proto/sum.h"
 

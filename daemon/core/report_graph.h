@@ -12,7 +12,7 @@
 #include "core/report.h"
 #include "core/spread.h"
 #include "core/symtab.h"
-#include "core/table.h"
+#include "core/row_table.h"
 #include "proto/sort.h"
 #include "proto/status.h"
 

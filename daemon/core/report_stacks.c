@@ -5,7 +5,7 @@
 
 #include "core/spread.h"
 #include "proto/sum.h"
-#include "core/table.h"
+#include "core/row_table.h"
 #include "proto/limits.h"
 #include "proto/sort.h"
 

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "proto/sort.h"
-#include "core/table.h"
+#include "core/row_table.h"
 
 static unsigned symtab_rank_bind(const struct object_symbol *s)
 {

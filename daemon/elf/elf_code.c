@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "core/object.h"
-#include "core/table.h"
+#include "core/row_table.h"
 #include "elf/elf_internal.h"
 #include "proto/late.h"
 #include "proto/limits.h"

@@ -22,7 +22,7 @@
 #include "core/rows.h"
 #include "core/report.h"
 #include "core/shares.h"
-#include "core/table.h"
+#include "core/row_table.h"
 #include "proto/buildid.h"
 #include "proto/counts.h"
 #include "proto/limits.h"

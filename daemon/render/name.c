@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/table.h"
+#include "core/row_table.h"
 #include "proto/utf8.h"
 #include "render/render_internal.h"
 

@@ -1,6 +1,6 @@
 /* Open addressing over the indices of rows kept elsewhere. Slots hold index + 1, 0 is free; nothing is ever removed. */
-#ifndef PROFD_CORE_TABLE_H
-#define PROFD_CORE_TABLE_H
+#ifndef PROFD_CORE_ROW_TABLE_H
+#define PROFD_CORE_ROW_TABLE_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,4 +1,4 @@
-#include "core/table.h"
+#include "core/row_table.h"
 
 #include <string.h>
 
