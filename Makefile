@@ -51,10 +51,10 @@ $(foreach r,core compat elf ingest query render store net base writer live reque
 $(foreach r,$(COMPONENTS),$(eval SRC_$(r) := $(wildcard $(DIR_$(r))/*.c)))
 # The collector's interpreter of unwind entries, compiled like other code.
 SRC_record += client/collect/cfi.c client/collect/frame_entry.c
-SRC_server := $(filter-out daemon/main.c,$(wildcard daemon/*.c))
-SRC_main := daemon/main.c
+SRC_server := $(filter-out daemon/profd.c,$(wildcard daemon/*.c))
+SRC_main := daemon/profd.c
 SRC_profctl := $(filter-out client/profctl/profctl_main.c,$(SRC_profctl))
-SRC_relay := $(filter-out daemon/relay/main.c,$(SRC_relay))
+SRC_relay := $(filter-out daemon/relay/profd_relay.c,$(SRC_relay))
 
 NEEDS_proto := proto
 NEEDS_core := core proto
@@ -154,7 +154,7 @@ $(foreach r,$(COMPONENTS) server,$(eval $(call component,$(r))))
 
 $(B)/profd: $(SRC_main:%.c=$(B)/%.o) $(call archives_of,server)
 	$(Q)$(CC) $(LDFLAGS_ALL) -pie -o $@ $< -Wl,--start-group $(call archives_of,server) -Wl,--end-group $(call libs_of,server)
-$(B)/profd-relay: $(B)/daemon/relay/main.o $(call archives_of,relay)
+$(B)/profd-relay: $(B)/daemon/relay/profd_relay.o $(call archives_of,relay)
 	$(Q)$(CC) $(LDFLAGS_ALL) -pie -o $@ $< -Wl,--start-group $(call archives_of,relay) -Wl,--end-group -Wl,--as-needed $(call libs_of,relay)
 $(B)/profctl: $(B)/client/profctl/profctl_main.o $(call archives_of,profctl)
 	$(Q)$(CC) $(LDFLAGS_ALL) -pie -o $@ $< -Wl,--start-group $(call archives_of,profctl) -Wl,--end-group $(call libs_of,profctl)

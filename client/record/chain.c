@@ -63,7 +63,7 @@ static bool leads_on(struct table_walk *w, uint64_t address)
     if (!table_find(w, address - 1, &object)) {
         return true;
     }
-    const struct unwind_rule *r = unwind_table_find(object.table, address - 1 - object.bias);
+    const struct table_rule *r = unwind_table_find(object.table, address - 1 - object.bias);
     return r && unwind_keeps_record(MACHINE, r);
 }
 

@@ -11,7 +11,7 @@
 #include "proto/utf8.h"
 
 #define MEMORY_MAX ((size_t)16 << 20)  /* for the functions of one process */
-#define MEMORY_SHARED (2 * MEMORY_MAX) /* of which the n-th process may take an n-th */
+#define MEMORY_SHARED (2 * MEMORY_MAX) /* the n-th process may take an n-th of it */
 #define FUNCTIONS_MAX 16384u           /* that samples found */
 #define NAME_BYTES_MAX 4096u
 #define READ_NS UINT64_C(200000000)

@@ -71,7 +71,7 @@ bool origin_read_start(uint32_t pid, uint64_t *start)
     return scan_number(&at, 10, start);
 }
 
-bool origin_read(uint32_t pid, struct origin *o)
+bool origin_read(uint32_t pid, struct sum_origin *o)
 {
     char text[8192];
     const char *path = NULL;

@@ -201,7 +201,7 @@ enum unwind_place {
     UNWIND_OUTERMOST, /* of a return address: the function has no caller */
 };
 
-struct unwind_rule {
+struct table_rule {
     int32_t cfa_offset, cfa_more;
     int32_t fp_offset, link_offset; /* of UNWIND_AT_… */
     uint8_t cfa;                    /* enum unwind_cfa */
@@ -219,7 +219,7 @@ struct unwind_table {
     uint64_t base; /* link-time address of the first row */
     uint32_t row_count, rule_count;
     const struct unwind_row *rows; /* ascending; the last has rule 0 */
-    const struct unwind_rule *rules;
+    const struct table_rule *rules;
 };
 
 #define UNWIND_SECTION (64u << 20) /* limit of bytes of a section */
@@ -246,7 +246,7 @@ size_t unwind_table_size(const struct unwind_table *t);
 void unwind_table_free(struct unwind_table *t);
 
 /* Returns the rule that is valid at a link-time address; NULL: no function is there. O(log rows). */
-const struct unwind_rule *unwind_table_find(const struct unwind_table *t, uint64_t address);
+const struct table_rule *unwind_table_find(const struct unwind_table *t, uint64_t address);
 
 /* Reads the sections of a file (by pread: its owner may truncate it) and makes the table as unwind_table_make. A file
  * without unwind information gets a table without rows. A vDSO is read from a sealed memfd. MALFORMED: not an ELF
@@ -289,7 +289,7 @@ enum unwind_end {
  * that begins at the thread's frame pointer. Functions that keep no record are not in it. This says how far a walk by
  * tables came along that chain. */
 struct unwind_records {
-    uint32_t passed; /* records of which the walk found the return address */
+    uint32_t passed; /* records whose return address the walk found */
     bool next;       /* true: the next record belongs to the function at which the walk ended */
 };
 
@@ -302,13 +302,13 @@ enum unwind_end unwind_walk(const struct unwind_thread *thread, unwind_find *fin
                             bool *interrupted, uint32_t *count, struct unwind_records *records);
 
 /* Returns whether, according to its rule, the function at an address keeps a frame record there. */
-bool unwind_keeps_record(enum unwind_machine machine, const struct unwind_rule *r);
+bool unwind_keeps_record(enum unwind_machine machine, const struct table_rule *r);
 
 /* What was sampled of one program: ticks at addresses, and stacks. Pure. */
 
 struct tally_bin;
 
-struct tally {
+struct ticks {
     struct arena *arena;
     struct table bin_table, build_table;
     struct tally_bin *bins;
@@ -320,14 +320,14 @@ struct tally {
 
 /* An empty tally of that program, which has a number that the caller chose. rate: of the ticks. Its memory is the
  * arena's, which must not be reset before tally_done. */
-enum profd_status tally_init(struct tally *t, struct arena *a, uint32_t program, uint32_t rate, struct profd_error *e);
-void tally_done(struct tally *t);
+enum profd_status tally_init(struct ticks *t, struct arena *a, uint32_t program, uint32_t rate, struct profd_error *e);
+void tally_done(struct ticks *t);
 
 /* Counts a tick: n frames, the outermost caller's return address first, the program counter last; n is 1 to
  * LIMIT_STACK_DEPTH. Their builds are numbers that the caller chose, or COUNTS_NOWHERE as counts.h has it; that of the
  * program counter is a build. A frame of a build beyond LIMIT_BUILDS is outside. False: no memory, or the program
  * counter's build is beyond that; nothing was counted. O(n). */
-bool tally_add(struct tally *t, const struct counts_frame *frames, uint32_t n);
+bool tally_add(struct ticks *t, const struct counts_frame *frames, uint32_t n);
 
 /* [low, high) of a build's link-time addresses. */
 struct tally_range {
@@ -335,7 +335,7 @@ struct tally_range {
 };
 /* Makes the counts: histograms of bins of one byte of each build, the counters, and the stacks. ranges[i] is that of
  * t->builds[i]; every program counter must be in its range. O(n log n). */
-enum profd_status tally_make_counts(const struct tally *t, const struct tally_range *ranges, struct counts *out,
+enum profd_status tally_make_counts(const struct ticks *t, const struct tally_range *ranges, struct counts *out,
                                     struct profd_error *e);
 
 /* Files of other processes, opened so that their owners cannot make us wait or lead us elsewhere. */
@@ -436,7 +436,7 @@ void images_close_old(struct images *m);
 #define ORIGIN_CGROUP_SIZE 1025 /* LIMIT_LABEL_VALUE and NUL */
 #define ORIGIN_NAME_SIZE 256
 
-struct origin {
+struct sum_origin {
     uint32_t uid; /* effective */
     char comm[ORIGIN_COMM_SIZE];
     char cgroup[ORIGIN_CGROUP_SIZE]; /* "/system.slice/redis.service"; "" if it is not known */
@@ -444,7 +444,7 @@ struct origin {
 
 /* Reads uid and cgroup of a process from /proc. Returns false, with *o unchanged, if the process has ended or
  * permission is missing. */
-bool origin_read(uint32_t pid, struct origin *o);
+bool origin_read(uint32_t pid, struct sum_origin *o);
 /* Reads the uid alone. */
 bool origin_read_user(uint32_t pid, uint32_t *uid);
 /* Reads the number that a process has in its own namespace. Returns false if it has ended. */
@@ -553,7 +553,7 @@ struct process {
     uint32_t map_count, map_capacity;
     struct process_map *maps; /* ascending, apart from each other */
     uint32_t program;         /* the file of its main executable; IMAGE_NONE */
-    struct origin origin;
+    struct sum_origin origin;
     uint64_t user_read; /* time of the event at which its user was read */
     uint64_t next_from; /* next_user is its user from then on; 0: no other was read */
     uint32_t next_user;
@@ -610,11 +610,11 @@ void processes_begin_interval(struct processes *t);
 struct sum {
     STAILQ_ENTRY(sum) link;
     uint32_t program; /* a build */
-    struct origin origin;
+    struct sum_origin origin;
     uint32_t group;             /* of its processes */
     uint8_t key[LIMIT_PROCESS]; /* of the first of them */
-    struct tally tally;
-    uint32_t started; /* processes of which the first sample is in it */
+    struct ticks tally;
+    uint32_t started; /* processes whose first sample is in it */
     bool lost;        /* samples of it were lost for want of memory */
 };
 
@@ -628,10 +628,10 @@ enum profd_status sums_init(struct sums *s, uint32_t rate, struct profd_error *e
 void sums_done(struct sums *s);
 /* Finds or makes the sum of this program, origin and group. A new one gets a copy of key, of LIMIT_PROCESS bytes. NULL:
  * no memory. O(sums). */
-struct sum *sums_take(struct sums *s, uint32_t program, const struct origin *origin, uint32_t group,
+struct sum *sums_take(struct sums *s, uint32_t program, const struct sum_origin *origin, uint32_t group,
                       const uint8_t *key);
 /* Returns whether there is a sum of this program and origin, of any group. O(sums). */
-bool sums_has(const struct sums *s, uint32_t program, const struct origin *origin);
+bool sums_has(const struct sums *s, uint32_t program, const struct sum_origin *origin);
 /* Adds samples that the kernel lost, of unknown programs, once to each program of a user. O(sums²). */
 void sums_add_lost(struct sums *s, uint64_t samples);
 /* Discards all. */
@@ -650,7 +650,7 @@ enum profd_status sum_fill_upload(const struct sum *s, const struct images *imag
 
 /* Reads the CPU time of a process now, if it exists. */
 void account_read(struct process *p);
-/* Adds the time since the previous call to the process's sum; of a process that is gone, or of which the time at the
+/* Adds the time since the previous call to the process's sum; of a process that is gone, or whose time at the
  * previous call was not known, the ticks as those of unknown CPU time. account_read came before. */
 void account_add(struct process *p);
 /* The process calls execve: its program gets no time since the previous call, if a tick found it; otherwise the next

@@ -37,13 +37,13 @@ void sums_clear(struct sums *s)
     arena_reset(s->arena);
 }
 
-static bool sum_matches(const struct sum *s, uint32_t program, const struct origin *origin)
+static bool sum_matches(const struct sum *s, uint32_t program, const struct sum_origin *origin)
 {
     return s->program == program && s->origin.uid == origin->uid && strcmp(s->origin.comm, origin->comm) == 0 &&
            strcmp(s->origin.cgroup, origin->cgroup) == 0;
 }
 
-bool sums_has(const struct sums *s, uint32_t program, const struct origin *origin)
+bool sums_has(const struct sums *s, uint32_t program, const struct sum_origin *origin)
 {
     const struct sum *sum;
     STAILQ_FOREACH(sum, &s->list, link)
@@ -69,12 +69,12 @@ void sums_add_lost(struct sums *s, uint64_t samples)
     }
 }
 
-struct sum *sums_take(struct sums *s, uint32_t program, const struct origin *origin, uint32_t group, const uint8_t *key)
+struct sum *sums_take(struct sums *s, uint32_t program, const struct sum_origin *o, uint32_t group, const uint8_t *key)
 {
     struct sum *found;
     STAILQ_FOREACH(found, &s->list, link)
     {
-        if (found->group == group && sum_matches(found, program, origin)) {
+        if (found->group == group && sum_matches(found, program, o)) {
             return found;
         }
     }
@@ -83,7 +83,7 @@ struct sum *sums_take(struct sums *s, uint32_t program, const struct origin *ori
         return NULL;
     }
     found->program = program;
-    found->origin = *origin;
+    found->origin = *o;
     found->group = group;
     memcpy(found->key, key, sizeof found->key);
     STAILQ_INSERT_TAIL(&s->list, found, link);
@@ -143,17 +143,17 @@ struct tally_bin {
 
 static uint64_t bin_hash(const void *context, uint32_t index)
 {
-    const struct tally_bin *b = &((const struct tally *)context)->bins[index];
+    const struct tally_bin *b = &((const struct ticks *)context)->bins[index];
     return table_mix(b->address, b->build);
 }
 
 static uint64_t build_hash(const void *context, uint32_t index)
 {
-    return table_mix(((const struct tally *)context)->builds[index], 1);
+    return table_mix(((const struct ticks *)context)->builds[index], 1);
 }
 
 /* Finds or adds a build. Returns false if there is no space. */
-static bool take_build(struct tally *t, uint32_t build, uint32_t *out)
+static bool take_build(struct ticks *t, uint32_t build, uint32_t *out)
 {
     if (build == COUNTS_NOWHERE) {
         *out = COUNTS_NOWHERE;
@@ -183,10 +183,10 @@ static bool take_build(struct tally *t, uint32_t build, uint32_t *out)
     return true;
 }
 
-enum profd_status tally_init(struct tally *t, struct arena *a, uint32_t program, uint32_t rate, struct profd_error *e)
+enum profd_status tally_init(struct ticks *t, struct arena *a, uint32_t program, uint32_t rate, struct profd_error *e)
 {
     uint32_t index;
-    *t = (struct tally){.arena = a, .rate = rate, .stacks = counts_stacks_new()};
+    *t = (struct ticks){.arena = a, .rate = rate, .stacks = counts_stacks_new()};
     if (!t->stacks || !take_build(t, program, &index)) {
         tally_done(t);
         return profd_no_memory(e);
@@ -194,13 +194,13 @@ enum profd_status tally_init(struct tally *t, struct arena *a, uint32_t program,
     return PROFD_OK;
 }
 
-void tally_done(struct tally *t)
+void tally_done(struct ticks *t)
 {
     counts_stacks_free(t->stacks);
     t->stacks = NULL;
 }
 
-static struct tally_bin *take_bin(struct tally *t, uint32_t build, uint64_t address)
+static struct tally_bin *take_bin(struct ticks *t, uint32_t build, uint64_t address)
 {
     if (!table_reserve(&t->bin_table, t->arena, bin_hash, t)) {
         return NULL;
@@ -225,7 +225,7 @@ static struct tally_bin *take_bin(struct tally *t, uint32_t build, uint64_t addr
     return &t->bins[t->bin_count - 1];
 }
 
-bool tally_add(struct tally *t, const struct counts_frame *frames, uint32_t n)
+bool tally_add(struct ticks *t, const struct counts_frame *frames, uint32_t n)
 {
     struct counts_frame own[LIMIT_STACK_DEPTH];
     for (uint32_t i = 0; i < n; i++) {
@@ -271,7 +271,7 @@ static bool begins_histogram(const struct tally_range *ranges, const struct tall
     return i == 0 || bins[i].build != bins[i - 1].build || part_of(ranges, &bins[i]) != part_of(ranges, &bins[i - 1]);
 }
 
-enum profd_status tally_make_counts(const struct tally *t, const struct tally_range *ranges, struct counts *out,
+enum profd_status tally_make_counts(const struct ticks *t, const struct tally_range *ranges, struct counts *out,
                                     struct profd_error *e)
 {
     struct tally_bin *bins = malloc(((size_t)t->bin_count + 1) * sizeof *bins);

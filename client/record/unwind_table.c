@@ -148,12 +148,12 @@ struct maker {
     uint64_t base, end; /* end: of the code that has rows */
     struct unwind_row *rows;
     uint32_t row_count, row_capacity;
-    struct unwind_rule *rules;
+    struct table_rule *rules;
     uint32_t rule_count, rule_capacity;
     struct table rule_table;
 };
 
-static uint64_t rule_mix(const struct unwind_rule *r)
+static uint64_t rule_mix(const struct table_rule *r)
 {
     return table_hash_bytes(r, sizeof *r, 0);
 }
@@ -164,7 +164,7 @@ static uint64_t rule_hash(const void *context, uint32_t index)
 }
 
 /* Finds or adds a rule. Returns false if memory is exhausted. */
-static bool take_rule(struct maker *m, const struct unwind_rule *rule, uint32_t *out)
+static bool take_rule(struct maker *m, const struct table_rule *rule, uint32_t *out)
 {
     if (!table_reserve(&m->rule_table, m->arena, rule_hash, m)) {
         return false;
@@ -225,7 +225,7 @@ static bool is_plt(struct frame_cursor c, int32_t *n)
            frame_take_byte(&c) == OP_SHL && frame_take_byte(&c) == OP_PLUS && c.at == c.end && !c.bad;
 }
 
-static uint8_t cfa_by_expression(const struct maker *m, const uint8_t *block, struct unwind_rule *out)
+static uint8_t cfa_by_expression(const struct maker *m, const uint8_t *block, struct table_rule *out)
 {
     struct frame_cursor c = expression_of(block);
     uint64_t reg;
@@ -246,7 +246,7 @@ static uint8_t cfa_by_expression(const struct maker *m, const uint8_t *block, st
     return c.at != c.end ? UNWIND_CFA_NONE : reg == m->registers.sp ? UNWIND_CFA_SP : UNWIND_CFA_FP;
 }
 
-static uint8_t cfa_of(const struct maker *m, const struct cfi_row *row, struct unwind_rule *out)
+static uint8_t cfa_of(const struct maker *m, const struct cfi_row *row, struct table_rule *out)
 {
     if (row->cfa == CFI_CFA_EXPRESSION) {
         return cfa_by_expression(m, row->cfa_expression, out);
@@ -282,9 +282,9 @@ static uint8_t place_of(const struct maker *m, const struct cfi_rule *rule, int3
 }
 
 /* Equal rules have equal bytes: offsets that mean nothing are 0. */
-static struct unwind_rule rule_of(const struct maker *m, const struct cfi_row *row, const struct frame_common *common)
+static struct table_rule rule_of(const struct maker *m, const struct cfi_row *row, const struct frame_common *common)
 {
-    struct unwind_rule r = {.is_signal = common->is_signal};
+    struct table_rule r = {.is_signal = common->is_signal};
     r.cfa = cfa_of(m, row, &r);
     r.fp = place_of(m, &row->fp, &r.fp_offset);
     r.link = common->link == m->registers.link ? place_of(m, &row->link, &r.link_offset) : UNWIND_LOST;
@@ -343,14 +343,14 @@ static bool add_entry(struct maker *m, const struct unwind_entry *entry, struct 
         if (machine->next <= m->end) {
             continue;
         }
-        const struct unwind_rule rule = rule_of(m, &machine->row, common);
+        const struct table_rule rule = rule_of(m, &machine->row, common);
         if (!take_rule(m, &rule, &index) || !add_row(m, from, index)) {
             return false;
         }
         m->end = machine->next;
     }
     if (m->end < end) { /* the rest of the program is not supported */
-        const struct unwind_rule none = {.cfa = UNWIND_CFA_NONE};
+        const struct table_rule none = {.cfa = UNWIND_CFA_NONE};
         uint32_t index;
         if (!take_rule(m, &none, &index) || !add_row(m, m->end, index)) {
             return false;
@@ -425,7 +425,7 @@ enum profd_status unwind_table_make(const struct unwind_source *in, struct unwin
 {
     struct unwind_reader readers[2];
     struct maker m = {.in = in, .registers = registers_of[in->machine]};
-    const struct unwind_rule absent = {.cfa = UNWIND_CFA_ABSENT};
+    const struct table_rule absent = {.cfa = UNWIND_CFA_ABSENT};
     struct unwind_table *t = NULL;
     uint32_t zero;
     size_t most = in->eh_frame.size > in->debug_frame.size ? in->eh_frame.size : in->debug_frame.size;
@@ -475,7 +475,7 @@ void unwind_table_free(struct unwind_table *t)
     free(t);
 }
 
-const struct unwind_rule *unwind_table_find(const struct unwind_table *t, uint64_t address)
+const struct table_rule *unwind_table_find(const struct unwind_table *t, uint64_t address)
 {
     uint32_t from = 0, to = t->row_count;
     if (address < t->base || address - t->base > UINT32_MAX) {

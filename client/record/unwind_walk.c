@@ -26,7 +26,7 @@ static bool read_word(const struct unwind_thread *t, uint64_t at, uint64_t *out)
 }
 
 /* Finds the CFA. pc is a link-time address. */
-static enum unwind_end find_cfa(const struct unwind_thread *t, const struct walk_frame *f, const struct unwind_rule *r,
+static enum unwind_end find_cfa(const struct unwind_thread *t, const struct walk_frame *f, const struct table_rule *r,
                                 uint64_t pc, uint64_t *cfa)
 {
     uint64_t offset = (uint64_t)(int64_t)r->cfa_offset, more = (uint64_t)(int64_t)r->cfa_more, word;
@@ -73,7 +73,7 @@ static enum unwind_end find_value(const struct unwind_thread *t, const struct wa
     return read_word(t, from + (uint64_t)(int64_t)offset, out) ? UNWIND_COMPLETE : UNWIND_SHORT;
 }
 
-bool unwind_keeps_record(enum unwind_machine machine, const struct unwind_rule *r)
+bool unwind_keeps_record(enum unwind_machine machine, const struct table_rule *r)
 {
     return r->fp == UNWIND_AT_CFA && r->link == UNWIND_AT_CFA &&
            (int64_t)r->link_offset == (int64_t)r->fp_offset + WORD &&
@@ -85,7 +85,7 @@ static enum unwind_end step(const struct unwind_thread *t, struct walk_frame *f,
                             bool *outermost)
 {
     uint64_t pc = f->pc - object->bias, cfa;
-    const struct unwind_rule *r = unwind_table_find(object->table, pc - f->called);
+    const struct table_rule *r = unwind_table_find(object->table, pc - f->called);
     if (!r) {
         return UNWIND_NO_ENTRY;
     }

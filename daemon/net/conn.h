@@ -112,7 +112,8 @@ conn_id conn_get_id(const struct conn *c);
 const struct peer *conn_get_peer(const struct conn *c);
 void *conn_get_user(const struct conn *c);
 
-/* Has the peer, and every process that has its socket, closed the connection? What it sent may still be unread. */
+/* True if the peer, and every process that has its socket, has closed the connection. What it sent may still be unread.
+ */
 bool conn_has_hung_up(const struct conn *c);
 /* The process at the other end (peer_open_process). */
 enum peer_process conn_open_process(const struct conn *c, int *pidfd);

@@ -2,7 +2,7 @@
 
 #include "net/closer.h"
 #include "net/loop.h"
-#include "net/conn_internal.h"
+#include "net/net_internal.h"
 
 /* What one user may hold of what all share: reads in a pass of the loop, memory for bodies, descriptors to be closed.
  */

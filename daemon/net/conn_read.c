@@ -5,7 +5,7 @@
 
 #include "net/closer.h"
 #include "net/loop.h"
-#include "net/conn_internal.h"
+#include "net/net_internal.h"
 
 /* From bytes to a frame and its handler. One scratch block serves all connections: what is kept of a connection that
  * says nothing is its struct, of one in the middle of a frame that frame. */

@@ -8,7 +8,7 @@
 
 #include "net/closer.h"
 #include "net/loop.h"
-#include "net/conn_internal.h"
+#include "net/net_internal.h"
 
 /* State, deadlines and answers of a connection, and whether a peer is there to read them. Blocks are written as soon as
  * the socket takes them; pieces of a long answer are made one at a time. */

@@ -36,7 +36,7 @@ struct http_credentials {
  * number, 0: none, the rights are those of the connection. Else the status 401 or 403 with a sentence. */
 typedef int (*http_admit)(void *context, const struct http_credentials *c, uint64_t *token, struct profd_error *e);
 
-/* The head of a PUT or POST of which the body was not read yet. */
+/* The head of a PUT or POST whose body was not read yet. */
 struct http_body_head {
     bool post;        /* false: PUT */
     const char *path; /* n bytes, no query */

@@ -6,7 +6,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "net/http_internal.h"
+#include "net/net_internal.h"
 #include "proto/deflate.h"
 #include "proto/http_text.h"
 

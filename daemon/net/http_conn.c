@@ -9,7 +9,7 @@
 
 #include "net/closer.h"
 #include "net/loop.h"
-#include "net/http_internal.h"
+#include "net/net_internal.h"
 
 #define HTTP_LINGER_MS 1000
 #define HTTP_LINGER_BODY_MS 10000 /* a client that sends a body reads the answer afterwards */
@@ -55,7 +55,7 @@ void http_conn_close(struct http_conn *c)
 }
 
 /* Reads what has arrived. Returns 0 if nothing has, or if the client has closed the connection, which is freed then. */
-static size_t conn_read(struct http_conn *c, void *to, size_t size)
+static size_t bytes_read(struct http_conn *c, void *to, size_t size)
 {
     const ssize_t n = closer_receive(c->server->config.closer, c->peer.uid, c->fd, to, size);
     if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR)) {
@@ -258,7 +258,7 @@ static void conn_receive(struct http_conn *c)
     size_t n = c->input_size - c->parser.at, took = 0;
     struct profd_error e;
     if (n == 0 && c->body->part != HTTP_BODY_WHOLE) {
-        n = conn_read(c, there, http_body_wants(c->body, HTTP_INPUT_MAX - c->parser.at));
+        n = bytes_read(c, there, http_body_wants(c->body, HTTP_INPUT_MAX - c->parser.at));
         if (n == 0) {
             return;
         }
@@ -341,7 +341,7 @@ static void conn_read_on(struct http_conn *c)
         http_conn_close(c);
         return;
     }
-    const size_t n = conn_read(c, c->input + c->input_size, HTTP_INPUT_MAX - c->input_size);
+    const size_t n = bytes_read(c, c->input + c->input_size, HTTP_INPUT_MAX - c->input_size);
     if (n == 0) {
         return;
     }
@@ -404,7 +404,7 @@ static void conn_on_readable(evutil_socket_t fd, short what, void *context)
     (void)what;
     if (c->state == HTTP_LINGERING) {
         char waste[65536];
-        const size_t n = conn_read(c, waste, sizeof waste);
+        const size_t n = bytes_read(c, waste, sizeof waste);
         if (n == 0) {
             return;
         }

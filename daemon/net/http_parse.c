@@ -5,7 +5,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "net/http_internal.h"
+#include "net/net_internal.h"
 #include "proto/http_text.h"
 
 #define HTTP_HOST_MAX 255

@@ -2,7 +2,7 @@
 #include <unistd.h>
 
 #include "net/closer.h"
-#include "net/http_internal.h"
+#include "net/net_internal.h"
 
 #define HTTP_HANDLE_MS 60000u
 

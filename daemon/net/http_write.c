@@ -3,7 +3,7 @@
 #include <time.h>
 
 #include "core/buffer.h"
-#include "net/http_internal.h"
+#include "net/net_internal.h"
 #include "proto/http_text.h"
 
 #define HTTP_PROBLEM_MAX 4096

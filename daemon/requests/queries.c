@@ -18,7 +18,7 @@
 #include "tier/fetch.h"
 #include "writer/writer.h"
 
-#define READERS 3 /* of which one user occupies two at most */
+#define READERS 3 /* one user occupies two of them at most */
 #define QUEUE 1024u
 #define RETRY_MS 5000              /* after a status 503: a day that cannot be read from ClickHouse, for example */
 #define NICE 10                    /* reports may be slow, acknowledgements may not */

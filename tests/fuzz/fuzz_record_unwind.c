@@ -24,7 +24,7 @@ static void check_table(const struct unwind_table *t)
         abort();
     }
     for (uint32_t i = 0; i < t->row_count; i++) {
-        const struct unwind_rule *rule = unwind_table_find(t, t->base + t->rows[i].at);
+        const struct table_rule *rule = unwind_table_find(t, t->base + t->rows[i].at);
         if (t->rows[i].rule >= t->rule_count || (i > 0 && t->rows[i].at <= t->rows[i - 1].at) ||
             (i > 0 && t->rows[i].rule == t->rows[i - 1].rule) ||
             rule != (t->rows[i].rule ? &t->rules[t->rows[i].rule] : NULL)) {

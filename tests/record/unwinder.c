@@ -185,7 +185,7 @@ static int print_rows(const char *path)
     }
     const char *sp = t->machine == UNWIND_X86_64 ? "rsp" : "sp", *fp = t->machine == UNWIND_X86_64 ? "rbp" : "x29";
     for (uint32_t i = 0; i < t->row_count; i++) {
-        const struct unwind_rule *r = &t->rules[t->rows[i].rule];
+        const struct table_rule *r = &t->rules[t->rows[i].rule];
         char cfa[32] = "none", a[32], b[32];
         if (r->cfa == UNWIND_CFA_SP || r->cfa == UNWIND_CFA_FP) {
             snprintf(cfa, sizeof cfa, "%s%+d", r->cfa == UNWIND_CFA_SP ? sp : fp, r->cfa_offset);

@@ -1,7 +1,7 @@
 /* Reads lines of hexadecimal code and prints what rewrite_decode_length says of each. */
 #include <stdio.h>
 
-#include "client/collect/rewrite_decode.h"
+#include "client/collect/rewrite_find.h"
 
 int main(void)
 {

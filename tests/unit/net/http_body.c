@@ -9,7 +9,7 @@
 #include <unistd.h>
 #include <zstd.h>
 
-#include "net/http_internal.h"
+#include "net/net_internal.h"
 #include "proto/limits.h"
 #include "tests/unit/net/http_scene.h"
 

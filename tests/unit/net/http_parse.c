@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "net/http_internal.h"
+#include "net/net_internal.h"
 
 struct outcome {
     enum http_parse_result result;

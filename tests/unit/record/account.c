@@ -13,7 +13,7 @@ static struct sum *sum;
 
 static void setup(void)
 {
-    const struct origin origin = {.uid = 0};
+    const struct sum_origin origin = {.uid = 0};
     const uint8_t key[LIMIT_PROCESS] = {1};
     cr_assert_eq(sums_init(&sums, 99, NULL), PROFD_OK);
     sum = sums_take(&sums, 1, &origin, 3, key);
@@ -118,7 +118,7 @@ Test(account, a_process_that_becomes_another_program)
 
 Test(account, lost_samples_count_once_for_each_program_of_a_user)
 {
-    const struct origin other = {.uid = 5};
+    const struct sum_origin other = {.uid = 5};
     const uint8_t key[LIMIT_PROCESS] = {0};
     const struct sum *second = sums_take(&sums, 1, &sum->origin, 9, key), *theirs = sums_take(&sums, 1, &other, 9, key);
     sums_add_lost(&sums, 11);

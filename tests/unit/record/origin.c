@@ -49,7 +49,7 @@ Test(origin, containers)
 
 Test(origin, of_this_process)
 {
-    struct origin o = {.uid = UINT32_MAX};
+    struct sum_origin o = {.uid = UINT32_MAX};
     cr_assert(origin_read((uint32_t)getpid(), &o));
     cr_assert_eq(o.uid, geteuid());
     cr_assert(origin_read_comm((uint32_t)getpid(), o.comm));

@@ -7,7 +7,7 @@
 #include "record/record_internal.h"
 
 static struct arena *arena;
-static struct tally tally;
+static struct ticks tally;
 
 static void setup(void)
 {

@@ -6,7 +6,7 @@
 
 #include "net/closer.h"
 #include "net/loop.h"
-#include "net/conn_internal.h"
+#include "net/net_internal.h"
 
 /* The set of connections and their events: admits them, assigns ids, settles each after what happened to it, closes
  * all. */
