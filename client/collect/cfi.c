@@ -86,11 +86,6 @@ static const uint8_t *take_block(struct frame_cursor *c)
     return block;
 }
 
-static void advance(struct cfi_machine *m, unsigned bytes)
-{
-    m->next += frame_take_fixed(&m->program, bytes) * m->common->code_unit;
-}
-
 /* Executes an instruction that defines the CFA. False: op is another instruction. */
 static bool run_cfa(struct cfi_machine *m, uint8_t op)
 {
@@ -192,7 +187,10 @@ static bool run_other(struct cfi_machine *m, uint8_t op)
     case CFA_ADVANCE1:
     case CFA_ADVANCE2:
     case CFA_ADVANCE4:
-        advance(m, op == CFA_ADVANCE1 ? 1 : op == CFA_ADVANCE2 ? 2 : 4);
+        m->next += frame_take_fixed(&m->program, op == CFA_ADVANCE1   ? 1
+                                                 : op == CFA_ADVANCE2 ? 2
+                                                                      : 4) *
+                   m->common->code_unit;
         return true;
     case CFA_REMEMBER_STATE:
         if (m->depth == CFI_STATES) {

@@ -255,28 +255,19 @@ static void range_write(struct module_range *r, struct attach_module_row *row, c
     __atomic_store_n(&r->live, 1, __ATOMIC_RELEASE);
 }
 
-/* An object that was loaded before at the same address keeps its id and its slots. 0 if it is new. An image without a
- * build-id cannot be recognized. */
-static uint32_t range_revive(const struct module_image *image)
-{
-    uint32_t n = __atomic_load_n(&range_count, __ATOMIC_ACQUIRE);
-    for (uint32_t id = 1; id <= n && image->id_size; id++) {
-        if (!__atomic_load_n(&ranges[id].live, __ATOMIC_ACQUIRE) && is_same(ranges[id].row, image)) {
-            range_write(&ranges[id], ranges[id].row, image);
-            return id;
-        }
-    }
-    return 0;
-}
-
 /* If two threads find the same new object at once, they write two rows, which the reader adds up by build-id. */
 static uint32_t range_add(const struct module_image *image, const struct link_map *map)
 {
-    uint32_t id = range_revive(image);
-    if (id) {
-        return id;
+    uint32_t n = __atomic_load_n(&range_count, __ATOMIC_ACQUIRE);
+    /* An object that was loaded before at the same address keeps its id and its slots. An image without a build-id
+     * cannot be recognized. */
+    for (uint32_t before = 1; before <= n && image->id_size; before++) {
+        if (!__atomic_load_n(&ranges[before].live, __ATOMIC_ACQUIRE) && is_same(ranges[before].row, image)) {
+            range_write(&ranges[before], ranges[before].row, image);
+            return before;
+        }
     }
-    id = __atomic_add_fetch(&range_count, 1, __ATOMIC_ACQ_REL);
+    uint32_t id = __atomic_add_fetch(&range_count, 1, __ATOMIC_ACQ_REL);
     if (id > ATTACH_MODULES_MAX) {
         __atomic_store_n(&range_count, ATTACH_MODULES_MAX, __ATOMIC_RELEASE);
         collect_counter_add(ATTACH_COUNTER_MODULES_LOST, 1);
@@ -311,23 +302,17 @@ static uint32_t range_find(uintptr_t pc)
     return 0;
 }
 
-static uint32_t module_learn(uintptr_t pc)
-{
-    struct dl_find_object found;
-    struct module_image image;
-    if (!module_image_find(pc, &found) ||
-        !module_image_read((uintptr_t)found.dlfo_map_start, (uintptr_t)found.dlfo_map_end, &image)) {
-        return 0;
-    }
-    return range_add(&image, found.dlfo_link_map);
-}
-
 struct module_place module_find(uintptr_t pc)
 {
     struct module_place nowhere = {ATTACH_MODULE_NONE, 0};
     uint32_t id = range_find(pc);
     if (!id) {
-        id = module_learn(pc);
+        struct dl_find_object found;
+        struct module_image image;
+        if (module_image_find(pc, &found) &&
+            module_image_read((uintptr_t)found.dlfo_map_start, (uintptr_t)found.dlfo_map_end, &image)) {
+            id = range_add(&image, found.dlfo_link_map);
+        }
     }
     if (!id || pc < ranges[id].text_low || pc >= ranges[id].text_high) {
         return nowhere;
@@ -394,13 +379,6 @@ void module_each_gone(uintptr_t only, void (*each)(uint16_t id))
     }
 }
 
-/* Keys hold 32 bits of an address. */
-static bool is_overlap(const struct module_range *a, const struct module_range *b)
-{
-    return (uint32_t)(a->text_low - b->text_low) < b->text_high - b->text_low ||
-           (uint32_t)(b->text_low - a->text_low) < a->text_high - a->text_low;
-}
-
 void module_set_called(uint16_t id)
 {
     if (id == 0 || id > ATTACH_MODULES_MAX || __atomic_load_n(&ranges[id].called, __ATOMIC_RELAXED) ||
@@ -409,8 +387,11 @@ void module_set_called(uint16_t id)
     }
     uint32_t n = __atomic_load_n(&range_count, __ATOMIC_ACQUIRE);
     for (uint32_t other = 1; other <= n; other++) {
-        if (other != id && ranges[other].called && __atomic_load_n(&ranges[other].live, __ATOMIC_ACQUIRE) &&
-            is_overlap(&ranges[id], &ranges[other])) {
+        const struct module_range *a = &ranges[id], *b = &ranges[other];
+        if (other != id && b->called && __atomic_load_n(&b->live, __ATOMIC_ACQUIRE) &&
+            ((uint32_t)(a->text_low - b->text_low) < b->text_high - b->text_low ||
+             (uint32_t)(b->text_low - a->text_low) <
+                 a->text_high - a->text_low)) { /* keys hold 32 bits of an address */
             collect_counter_add(ATTACH_COUNTER_OVERLAPS, 1);
         }
     }

@@ -170,26 +170,12 @@ static bool taken_add(struct taken *t, const char *text, size_t name, size_t val
     return true;
 }
 
-/* Adds the label host, as `profctl upload` does. */
-static void host_add(struct taken *t)
-{
-    static const char name[] = HOST_LABEL;
-    struct utsname machine;
-    char text[sizeof name + sizeof machine.nodename];
-    if (t->host || raw_call(SYS_uname, &machine, 0, 0, 0) != 0) {
-        return;
-    }
-    size_t n = raw_length(machine.nodename);
-    raw_copy(text, name, sizeof name - 1);
-    raw_copy(text + sizeof name - 1, machine.nodename, n + 1);
-    if (n > 0 && label_judge(text, sizeof name - 2, machine.nodename, n) == LABEL_GOOD) {
-        taken_add(t, text, sizeof name - 2, n);
-    }
-}
-
 uint32_t option_labels(char *to, uint32_t size, uint32_t *left_out)
 {
+    static const char host[] = HOST_LABEL;
     struct taken taken = {to, size, 0, 0, 0, false};
+    struct utsname machine;
+    char own[sizeof host + sizeof machine.nodename];
     size_t name, value;
     *left_out = 0;
     for (char **at = variables(); at && *at; at++) {
@@ -198,6 +184,14 @@ uint32_t option_labels(char *to, uint32_t size, uint32_t *left_out)
             ++*left_out;
         }
     }
-    host_add(&taken);
+    /* The label host, as `profctl upload` adds it. */
+    if (!taken.host && raw_call(SYS_uname, &machine, 0, 0, 0) == 0) {
+        size_t n = raw_length(machine.nodename);
+        raw_copy(own, host, sizeof host - 1);
+        raw_copy(own + sizeof host - 1, machine.nodename, n + 1);
+        if (n > 0 && label_judge(own, sizeof host - 2, machine.nodename, n) == LABEL_GOOD) {
+            taken_add(&taken, own, sizeof host - 2, n);
+        }
+    }
     return taken.used;
 }

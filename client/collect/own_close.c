@@ -7,8 +7,8 @@
 #include "client/collect/module.h"
 #include "client/collect/rewrite.h"
 #include "client/collect/stack.h"
-#include "client/collect/table.h"
-#include "client/collect/tree.h"
+#include "client/collect/count_table.h"
+#include "client/collect/stack_tree.h"
 #include "client/collect/unload.h"
 
 /* A static program may have neither; then nothing is unloaded, which dlclose() may do. */
@@ -20,8 +20,8 @@ typedef int close_function(void *);
 static void module_retire(uint16_t id)
 {
     if (module_is_counted(id)) {
-        table_retire_module(id);
-        tree_retire_module(id);
+        count_table_retire_module(id);
+        stack_tree_retire_module(id);
     }
 }
 

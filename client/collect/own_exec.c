@@ -62,15 +62,6 @@ static bool has_other_loader(int fd)
     return true;
 }
 
-/* Its process will have rights that the user has not. */
-static bool gains_rights(int fd)
-{
-    struct stat st;
-    raw_zero(&st, sizeof st);
-    return raw_call(SYS_prctl, PR_GET_NO_NEW_PRIVS, 0, 0, 0) == 0 && raw_call(SYS_fstat, fd, &st, 0, 0) == 0 &&
-           ((st.st_mode & (S_ISUID | S_ISGID)) != 0 || raw_call(SYS_fgetxattr, fd, XATTR_NAME_CAPS, NULL, 0) > 0);
-}
-
 static bool is_preloaded(char *const *variables)
 {
     for (; variables && *variables; variables++) {
@@ -144,8 +135,15 @@ static void note_file(int fd, char *const *variables)
         tell(fd, UNCOUNTED_ROOT);
     } else if (!is_preloaded(variables)) {
         tell(fd, UNCOUNTED_ENVIRONMENT);
-    } else if (gains_rights(fd) || has_other_loader(fd)) {
-        tell(fd, UNCOUNTED_FILE);
+    } else {
+        raw_zero(&st, sizeof st);
+        /* Its process will have rights that the user has not. */
+        bool gains =
+            raw_call(SYS_prctl, PR_GET_NO_NEW_PRIVS, 0, 0, 0) == 0 && raw_call(SYS_fstat, fd, &st, 0, 0) == 0 &&
+            ((st.st_mode & (S_ISUID | S_ISGID)) != 0 || raw_call(SYS_fgetxattr, fd, XATTR_NAME_CAPS, NULL, 0) > 0);
+        if (gains || has_other_loader(fd)) {
+            tell(fd, UNCOUNTED_FILE);
+        }
     }
 }
 

@@ -4,33 +4,14 @@
 
 #include "client/collect/collect.h"
 #include "client/collect/rewrite.h"
-#include "client/collect/table.h"
+#include "client/collect/count_table.h"
 
 static uint32_t denied;  /* set of enum pause_by */
 static uint32_t changes; /* changes not handled yet; above 0: a thread is handling them */
 
 /* Switches counting and ticks on or off for the whole process, as moncontrol does. Calls that other threads are
- * counting at this moment may still be counted. */
-static void counting_switch(bool on)
-{
-    if (collect.stage != COLLECT_RUNNING || (collect.on != 0) == on) {
-        return;
-    }
-    if (!on) {
-        collect_counter_add(ATTACH_COUNTER_PAUSES, 1);
-    }
-    __atomic_store_n(&collect.on, on, __ATOMIC_RELEASE);
-    if (!on) {
-        rewrite_switch(false);
-    }
-    table_switch_all(on);
-    if (on) {
-        rewrite_switch(true);
-    }
-}
-
-/* The last change takes effect, even if callers interrupt each other: the first caller repeats until there is no new
- * change. */
+ * counting at this moment may still be counted. The last change takes effect, even if callers interrupt each other: the
+ * first caller repeats until there is no new change. */
 static void settle(void)
 {
     uint32_t seen;
@@ -39,7 +20,21 @@ static void settle(void)
     }
     do {
         seen = __atomic_load_n(&changes, __ATOMIC_ACQUIRE);
-        counting_switch(__atomic_load_n(&denied, __ATOMIC_ACQUIRE) == 0);
+        const bool on = __atomic_load_n(&denied, __ATOMIC_ACQUIRE) == 0;
+        if (collect.stage != COLLECT_RUNNING || (collect.on != 0) == on) {
+            continue;
+        }
+        if (!on) {
+            collect_counter_add(ATTACH_COUNTER_PAUSES, 1);
+        }
+        __atomic_store_n(&collect.on, on, __ATOMIC_RELEASE);
+        if (!on) {
+            rewrite_switch(false);
+        }
+        count_table_switch_all(on);
+        if (on) {
+            rewrite_switch(true);
+        }
     } while (!__atomic_compare_exchange_n(&changes, &seen, 0, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE));
 }
 

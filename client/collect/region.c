@@ -18,17 +18,13 @@
 #define REGION_MACHINE 183
 #endif
 
-/* The lowest number that no descriptor may have: the soft limit, or REGION_DESCRIPTORS_END. */
-static long descriptors_end(void)
+int region_descriptor_lift(int fd)
 {
     struct rlimit limit;
     bool known = raw_call(SYS_prlimit64, 0, RLIMIT_NOFILE, 0, &limit) == 0;
-    return known && limit.rlim_cur < REGION_DESCRIPTORS_END ? (long)limit.rlim_cur : REGION_DESCRIPTORS_END;
-}
-
-int region_descriptor_lift(int fd)
-{
-    for (long number = descriptors_end() - 1; fd >= 0 && number > fd; number--) {
+    /* the lowest number that no descriptor may have: the soft limit, or REGION_DESCRIPTORS_END */
+    long end = known && limit.rlim_cur < REGION_DESCRIPTORS_END ? (long)limit.rlim_cur : REGION_DESCRIPTORS_END;
+    for (long number = end - 1; fd >= 0 && number > fd; number--) {
         long lifted = raw_call(SYS_fcntl, fd, F_DUPFD_CLOEXEC, number, 0);
         if (lifted >= 0) {
             raw_call(SYS_close, lifted == number ? fd : lifted, 0, 0, 0); /* above `number` if that one is in use */

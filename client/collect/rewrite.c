@@ -12,7 +12,7 @@
 #include "client/collect/option.h"
 #include "client/collect/raw.h"
 #include "client/collect/rewrite_object.h"
-#include "client/collect/table.h"
+#include "client/collect/count_table.h"
 
 #define OBJECTS_MAX 256u
 #define PAGE 4096u
@@ -71,7 +71,7 @@ void rewrite_switch(bool on)
 static void object_patch(struct rewrite_object *o)
 {
     if (o->capacity < o->count) {
-        bool fits = site_count + o->count <= table_sites();
+        bool fits = site_count + o->count <= count_table_sites();
         o->first = fits ? site_count : REWRITE_NO_THUNKS;
         o->capacity = fits ? o->count : 0;
         site_count += o->capacity;
@@ -136,23 +136,11 @@ void rewrite_begin(const struct stub_code given[2], bool bound)
     while (capacity < sites * 2 && capacity < STUB_SITES_MAX) {
         capacity *= 2;
     }
-    table_set_sites(capacity);
+    count_table_set_sites(capacity);
     for (uint32_t i = 0; i < object_count; i++) {
         object_patch(&objects[i]);
     }
     __atomic_store_n(&wanted, 1, __ATOMIC_RELEASE);
-}
-
-/* An object that was loaded at the same address before has site numbers. NULL: it is known, or there is no capacity. */
-static struct rewrite_object *object_for(const struct rewrite_image *image)
-{
-    uint32_t n = object_total();
-    for (uint32_t i = 0; i < n; i++) {
-        if (objects[i].image.low == image->low && objects[i].image.high == image->high) {
-            return objects[i].count ? NULL : &objects[i];
-        }
-    }
-    return n < OBJECTS_MAX ? &objects[n] : NULL;
 }
 
 static void object_learn(uint16_t module, uintptr_t self)
@@ -168,10 +156,15 @@ static void object_learn(uint16_t module, uintptr_t self)
                             &image)) {
         return;
     }
-    struct rewrite_object *o = object_for(&image);
-    if (!o) {
+    /* An object that was loaded at the same address before has site numbers. */
+    uint32_t n = object_total(), i = 0;
+    while (i < n && (objects[i].image.low != image.low || objects[i].image.high != image.high)) {
+        i++;
+    }
+    if (i == OBJECTS_MAX || (i < n && objects[i].count)) {
         return;
     }
+    struct rewrite_object *o = &objects[i];
     o->image = image;
     if (!rewrite_object_find(o, stub, stub_is_bound)) {
         return;

@@ -10,7 +10,7 @@
  * site stays there.
  *
  * Sites are not guessed from bytes. The unwinder's sorted table states where functions begin. From there instructions
- * are decoded one by one (rewrite_decode.h) until one calls through a GOT slot that a relocation against the name
+ * are decoded one by one (rewrite_decode.c) until one calls through a GOT slot that a relocation against the name
  * filled with our function; decoding stops at the first other call, jump or return. Data is never reached that way,
  * whatever it looks like. A function without unwind information, or with its call elsewhere, keeps its call and is
  * counted as usual.

@@ -1,4 +1,5 @@
-#include "client/collect/rewrite_decode.h"
+/* Lengths of those x86-64 instructions that compilers emit before a call of mcount. */
+#include "client/collect/rewrite_find.h"
 
 #include <stdbool.h>
 
@@ -137,18 +138,6 @@ static bool form_length(enum form form, const uint8_t *code, const uint8_t *end,
     return true;
 }
 
-/* VEX of two and three bytes, EVEX: length including the opcode, and the kind of the operand. */
-static unsigned vector_length(const uint8_t *code, const uint8_t *end, enum form *form)
-{
-    unsigned size = *code == 0xc5 ? 3 : *code == 0xc4 ? 4 : 5;
-    if (end - code < (long)size) {
-        return 0;
-    }
-    unsigned map = size == 3 ? 1 : size == 4 ? code[1] & 31u : code[1] & 7u;
-    *form = form_map(map, code[size - 1]);
-    return size;
-}
-
 unsigned rewrite_decode_length(const uint8_t *code, const uint8_t *end)
 {
     struct prefixes p = {false, false};
@@ -170,10 +159,11 @@ unsigned rewrite_decode_length(const uint8_t *code, const uint8_t *end)
         return 0;
     }
     if (*at == 0xc4 || *at == 0xc5 || *at == 0x62) {
-        unsigned head = vector_length(at, end, &form);
-        if (head == 0) {
+        unsigned head = *at == 0xc5 ? 3 : *at == 0xc4 ? 4 : 5; /* VEX of two and three bytes, EVEX, and the opcode */
+        if (end - at < (long)head) {
             return 0;
         }
+        form = form_map(head == 3 ? 1 : head == 4 ? at[1] & 31u : at[1] & 7u, at[head - 1]);
         at += head;
         p.narrow = p.wide = false;
     } else if (*at == 0x0f && end - at >= 3 && (at[1] == 0x38 || at[1] == 0x3a)) {

@@ -8,7 +8,10 @@
 
 #include "client/collect/stub.h"
 
-/* Beginning and end of an object's functions, from the unwind information. */
+/* Returns the length of the x86-64 instruction at code, which ends before end. 0: it is a call, jump, return, trap or
+ * system call, is unknown, or does not end before end. Conditional jumps have a length. Reads nothing at end or beyond.
+ * O(1). */
+unsigned rewrite_decode_length(const uint8_t *code, const uint8_t *end);
 
 /* An object: its program headers, and what the loader added. */
 struct rewrite_image {
@@ -37,9 +40,6 @@ struct rewrite_frames {
 /* False if there is no unwind information. program: the image is the main program's, so its file may be read (by raw
  * system calls). */
 bool rewrite_frames_find(const struct rewrite_image *image, bool program, struct rewrite_frames *out);
-
-/* Reads the next function: [*begin, *begin + *size) is code. False: there are no more. */
-bool rewrite_frames_next(struct rewrite_frames *f, uintptr_t *begin, uint32_t *size);
 
 enum rewrite_form {
     REWRITE_FENTRY = 1, /* true: __fentry__; false: mcount */

@@ -15,7 +15,7 @@
 #include "client/collect/rewrite.h"
 #include "client/collect/stack.h"
 #include "client/collect/stub.h"
-#include "client/collect/table.h"
+#include "client/collect/count_table.h"
 #include "client/collect/vdso.h"
 
 #define TIMERS_MAX 65536u  /* timers with remembered ids, to delete them when sampling is given up */
@@ -35,7 +35,7 @@ static uint32_t on;             /* ticks come */
 static uint32_t owned;          /* SIGPROF's handler is tick() */
 static struct sigaction theirs; /* what the program wants with signals that are no ticks, while that is so */
 static uint64_t ticked_ms;      /* CPU time of all threads, as ticks show it: the clock of a process without a vDSO */
-static uint64_t look_at;        /* listen_now_ms of the next check for the daemon; 0: at the next tick */
+static uint64_t look_at;        /* ms: the next check for the daemon; 0: at the next tick */
 static uint64_t look_wait; /* ms between the latest check and the next: soon after ATTACH, then at growing intervals */
 static uint32_t timer_set[TIMERS_MAX / 32];
 
@@ -77,29 +77,23 @@ static void signal_lost_note(void)
     }
 }
 
-static void sample_give_up(void)
-{
-    if (!__atomic_exchange_n(&on, 0, __ATOMIC_ACQ_REL)) {
-        return;
-    }
-    for (int32_t id = 0; id < (int32_t)TIMERS_MAX; id++) {
-        if (timer_set[id / 32] == 0) {
-            id |= 31;
-        } else if (timer_set[id / 32] >> (id & 31) & 1u) {
-            timer_note(id, false);
-            raw_call(SYS_timer_delete, id, 0, 0, 0);
-        }
-    }
-    signal_lost_note();
-}
-
 int sample_set_action(const struct sigaction *act)
 {
     if (act->sa_handler == SIG_DFL || (raw_denied && sample_is_on())) {
         theirs = *act;
         return 0;
     }
-    sample_give_up();
+    if (__atomic_exchange_n(&on, 0, __ATOMIC_ACQ_REL)) { /* the program has the signal from now on */
+        for (int32_t id = 0; id < (int32_t)TIMERS_MAX; id++) {
+            if (timer_set[id / 32] == 0) {
+                id |= 31;
+            } else if (timer_set[id / 32] >> (id & 31) & 1u) {
+                timer_note(id, false);
+                raw_call(SYS_timer_delete, id, 0, 0, 0);
+            }
+        }
+        signal_lost_note();
+    }
     int failed = __sigaction(SIGPROF, act, NULL);
     if (!failed) {
         __atomic_store_n(&owned, 0, __ATOMIC_RELAXED);
@@ -110,27 +104,6 @@ int sample_set_action(const struct sigaction *act)
 void sample_get_action(struct sigaction *out)
 {
     *out = theirs;
-}
-
-/* Counts a tick at its address. False: no memory. */
-static bool tick_place(uintptr_t pc, uint64_t weight)
-{
-    struct module_place place = module_find(pc);
-    struct table_entry entry = {pc, {0, place.offset, 0, place.module}};
-    if (place.module == ATTACH_MODULE_NONE) {
-        entry.key = KEY_NOWHERE;
-    }
-    if (table_count_shared(ATTACH_KIND_SAMPLES, &entry, weight)) {
-        return true;
-    }
-    collect_counter_add(ATTACH_COUNTER_TICKS_DROPPED, weight);
-    return false;
-}
-
-static bool is_inside(uintptr_t pc)
-{
-    return (pc >= (uintptr_t)__start_profd_collect_text && pc < (uintptr_t)__stop_profd_collect_text) ||
-           rewrite_contains(pc);
 }
 
 /* ns of CPU time between two ticks at the header's rate; if that is 0, ticks only check for the daemon. */
@@ -208,27 +181,31 @@ static void tick_count(const void *context, uint64_t weight)
     if (weight > here) {
         collect_counter_add(ATTACH_COUNTER_TICKS_BLOCKED, weight - here);
     }
-    if (is_inside(pc)) {
+    if ((pc >= (uintptr_t)__start_profd_collect_text && pc < (uintptr_t)__stop_profd_collect_text) ||
+        rewrite_contains(pc)) {
         collect_counter_add(ATTACH_COUNTER_TICKS_INSIDE, here);
-    } else if (tick_place(pc, here)) {
-        stack_count(context, profd_collect_thread.stack_low, profd_collect_thread.stack_high, here);
+        return;
     }
+    struct module_place place = module_find(pc);
+    struct count_table_entry entry = {pc, {0, place.offset, 0, place.module}};
+    if (place.module == ATTACH_MODULE_NONE) {
+        entry.key = KEY_NOWHERE;
+    }
+    if (!count_table_add_shared(ATTACH_KIND_SAMPLES, &entry, here)) {
+        collect_counter_add(ATTACH_COUNTER_TICKS_DROPPED, here);
+        return;
+    }
+    stack_count(context, profd_collect_thread.stack_low, profd_collect_thread.stack_high, here);
 }
 
-/* Milliseconds by which ticks decide when to look for the daemon. By the wall clock: a process that uses little CPU
- * time has few ticks, and each may be the only one for minutes. */
-static uint64_t listen_now_ms(uint64_t passed)
-{
-    uint64_t now = __atomic_add_fetch(&ticked_ms, passed, __ATOMIC_RELAXED);
-    vdso_now_ms(&now);
-    return now;
-}
-
-/* Checks the daemon's socket if its page does not say that this is unnecessary, and it is time. */
+/* Checks the daemon's socket if its page does not say that this is unnecessary, and it is time. By the wall clock: a
+ * process that uses little CPU time has few ticks, and each may be the only one for minutes. */
 static void tick_listen(uint64_t passed)
 {
     uint32_t asked;
-    uint64_t now = listen_now_ms(passed), at = __atomic_load_n(&look_at, __ATOMIC_RELAXED), wait = LOOK_MS;
+    uint64_t now = __atomic_add_fetch(&ticked_ms, passed, __ATOMIC_RELAXED), wait = LOOK_MS;
+    uint64_t at = __atomic_load_n(&look_at, __ATOMIC_RELAXED);
+    vdso_now_ms(&now);
     if (handover_page_is_quiet(now, &asked) || raw_denied || now < at ||
         !__atomic_compare_exchange_n(&look_at, &at, now + LOOK_MS, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
         return;

@@ -7,7 +7,7 @@
 #include "client/collect/rewrite.h"
 #include "client/collect/sample.h"
 #include "client/collect/stub.h"
-#include "client/collect/table.h"
+#include "client/collect/count_table.h"
 #include "client/collect/thread.h"
 
 /* A caller on the stack is not code: gcc's -mfentry pushes the static chain of a nested function before the call. */
@@ -26,7 +26,8 @@ void collect_slow(uintptr_t from, uintptr_t self)
     thread_begin_late();
     sample_arm_late();
     struct module_place callee = module_find(self), caller = module_find(from);
-    struct table_entry entry = {stub_key(from, self), {caller.offset, callee.offset, caller.module, callee.module}};
+    struct count_table_entry entry = {stub_key(from, self),
+                                      {caller.offset, callee.offset, caller.module, callee.module}};
     if (caller.module == ATTACH_MODULE_NONE) {
         collect_counter_add(ATTACH_COUNTER_CALLS_JUNK, 1);
         /* There are as many stack addresses as depths: the slow path uses one slot for all of them. Generated code has
@@ -38,7 +39,7 @@ void collect_slow(uintptr_t from, uintptr_t self)
     }
     module_set_called(callee.module);
     rewrite_learn(callee.module, self);
-    if (!table_count_mine(&entry, 1) && !table_count_shared(ATTACH_KIND_ARCS, &entry, 1)) {
+    if (!count_table_add_mine(&entry, 1) && !count_table_add_shared(ATTACH_KIND_ARCS, &entry, 1)) {
         collect_counter_add(ATTACH_COUNTER_CALLS_LOST, 1);
     }
 }
@@ -49,6 +50,6 @@ void collect_often(uintptr_t from, uintptr_t self)
     struct module_place callee = module_find(self), caller = module_find(from);
     struct attach_identity id = {caller.offset, callee.offset, caller.module, callee.module};
     if (site && collect.stage == COLLECT_RUNNING) {
-        table_prefer_site(site - 1, from, &id);
+        count_table_prefer_site(site - 1, from, &id);
     }
 }

@@ -5,7 +5,7 @@
 
 #include "client/collect/collect.h"
 #include "client/collect/module.h"
-#include "client/collect/tree.h"
+#include "client/collect/stack_tree.h"
 #include "client/collect/unload.h"
 #include "client/collect/unwind.h"
 
@@ -217,22 +217,6 @@ static enum unwind_end step(struct unwind_frame *frame, uintptr_t high, unsigned
     return end;
 }
 
-/* Collects the return addresses; true if the last one has no caller. */
-static bool walk(struct unwind_frame frame, uintptr_t low, uintptr_t high, uintptr_t *pcs, unsigned *n)
-{
-    uint32_t object = 0;
-    for (;;) {
-        enum unwind_end end = step(&frame, high, *n - 1, &object);
-        if (end != UNWIND_STEPPED) {
-            return end == UNWIND_END;
-        }
-        if (*n == TREE_FRAMES_MAX || frame.pc < PAGE_ZERO || (frame.pc >= low && frame.pc < high)) {
-            return false;
-        }
-        pcs[(*n)++] = frame.pc;
-    }
-}
-
 static uintptr_t begin_find(uintptr_t pc, bool called)
 {
     struct unwind_rule rule;
@@ -250,14 +234,20 @@ static uintptr_t begin_unknown(uintptr_t pc, bool called)
 void stack_count(const void *context, uintptr_t low, uintptr_t high, uint64_t weight)
 {
     struct unwind_frame frame = context_read(context);
-    uintptr_t pcs[TREE_FRAMES_MAX];
+    uintptr_t pcs[STACK_TREE_FRAMES_MAX];
     unsigned n = 1;
     bool complete = false, reading = unload_read_begin(), fits;
     pcs[0] = frame.pc;
     if (reading && frame.floor >= low && frame.sp < high) {
-        complete = walk(frame, low, high, pcs, &n);
+        uint32_t object = 0;
+        enum unwind_end end;
+        while ((end = step(&frame, high, n - 1, &object)) == UNWIND_STEPPED && n < STACK_TREE_FRAMES_MAX &&
+               frame.pc >= PAGE_ZERO && (frame.pc < low || frame.pc >= high)) {
+            pcs[n++] = frame.pc;
+        }
+        complete = end == UNWIND_END;
     }
-    fits = tree_count(pcs, n, complete, weight, reading ? begin_find : begin_unknown);
+    fits = stack_tree_count(pcs, n, complete, weight, reading ? begin_find : begin_unknown);
     if (reading) {
         unload_read_end();
     }

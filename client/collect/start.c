@@ -13,8 +13,8 @@
 #include "client/collect/region.h"
 #include "client/collect/rewrite.h"
 #include "client/collect/sample.h"
-#include "client/collect/table.h"
-#include "client/collect/tree.h"
+#include "client/collect/count_table.h"
+#include "client/collect/stack_tree.h"
 #include "client/collect/unload.h"
 #include "proto/filters.h"
 
@@ -124,8 +124,8 @@ void collect_start_child(void)
     const uint32_t filters = collect.header->filters;
     kin_begin_child(collect.header);
     handover_reset();
-    table_reset();
-    tree_reset();
+    count_table_reset();
+    stack_tree_reset();
     module_reset();
     unload_reset();
     rewrite_begin_child();

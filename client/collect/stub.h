@@ -14,7 +14,7 @@
 #define STUB_SITE_KEY 3   /* key of a caller there: from × 2 + 3. Odd, never STUB_TOMB; even while counting is off */
 #define STUB_OFTEN 64     /* calls after which one is worth a slot there */
 
-/* A thunk: what a rewritten call site jumps to and comes back from. rewrite_near.c writes them, stub_x86_64.S reads
+/* A thunk: what a rewritten call site jumps to and comes back from. rewrite_object.c writes them, stub_x86_64.S reads
  * from behind a thunk's call: where the thunk goes on, and the site's place in the thread's table. */
 #define STUB_THUNK_SIZE 64
 #define STUB_THUNK_AFTER 51 /* a jump back to the site: its displacement begins one byte later */

@@ -7,7 +7,7 @@
 #include "client/collect/sample.h"
 #include "client/collect/saved.h"
 #include "client/collect/stub.h"
-#include "client/collect/table.h"
+#include "client/collect/count_table.h"
 
 /* glibc stores the values of this many keys in the thread itself: setting one is two stores, without lock or memory */
 #define KEYS_INSIDE 32u
@@ -23,7 +23,7 @@ static void thread_end(void *value)
         return;
     }
     sample_disarm();
-    table_release();
+    count_table_release();
 }
 
 void thread_prepare(void)

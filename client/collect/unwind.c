@@ -73,13 +73,6 @@ static bool take_fp(struct frame_cursor *c, int64_t *offset)
     return same;
 }
 
-/* The expression of code that aligns its stack: the CFA was stored in the frame. */
-static bool cfa_is_loaded(const uint8_t *expression, int64_t *offset)
-{
-    struct frame_cursor c = expression_open(expression);
-    return take_fp(&c, offset) && frame_take_byte(&c) == OP_DEREF && is_over(&c);
-}
-
 /* The linker's expression for a procedure linkage table. On x86-64 its entries have 16 bytes: an entry pushes its
  * number with the instruction before byte `after`. */
 static bool cfa_is_table(const uint8_t *expression, uintptr_t pc, int64_t *offset)
@@ -107,7 +100,9 @@ static bool cfa_find(const struct cfi_row *row, uintptr_t pc, struct unwind_rule
             out->cfa = UNWIND_SP;
             return true;
         }
-        return cfa_is_loaded(row->cfa_expression, offset);
+        /* The expression of code that aligns its stack: the CFA was stored in the frame. */
+        struct frame_cursor c = expression_open(row->cfa_expression);
+        return take_fp(&c, offset) && frame_take_byte(&c) == OP_DEREF && is_over(&c);
     }
     out->cfa = row->cfa_register == registers.sp ? UNWIND_SP : UNWIND_FP;
     return row->cfa == CFI_CFA_REGISTER && (row->cfa_register == registers.sp || row->cfa_register == registers.fp);

@@ -1,4 +1,4 @@
-#include "client/collect/table.h"
+#include "client/collect/count_table.h"
 
 #include "client/collect/collect.h"
 #include "client/collect/module.h"
@@ -167,7 +167,7 @@ static struct attach_chunk *take_mine(void)
     return t;
 }
 
-void table_release(void)
+void count_table_release(void)
 {
     uint32_t n = table_total(), tid = profd_collect_thread.tid;
     mine_set(NULL);
@@ -179,30 +179,10 @@ void table_release(void)
     }
 }
 
-static bool identity_equal(const struct attach_identity *a, const struct attach_identity *b)
-{
-    return a->self_module == b->self_module && a->from_module == b->from_module && a->self == b->self &&
-           a->from == b->from;
-}
-
-static void identity_write(struct attach_identity *to, const struct attach_identity *id)
-{
-    to->from = id->from;
-    to->self = id->self;
-    to->from_module = id->from_module;
-    __atomic_store_n(&to->self_module, id->self_module, __ATOMIC_RELEASE);
-    if (!module_is_counted(id->from_module)) {
-        module_set_counted(id->from_module);
-    }
-    if (!module_is_counted(id->self_module)) {
-        module_set_counted(id->self_module);
-    }
-}
-
 enum claim { CLAIM_FOUND, CLAIM_NEW, CLAIM_OTHER };
 
 /* Assigns the slot to the entry if it is free, or belonged to the entry before it was invalidated. */
-static enum claim slot_claim(struct attach_chunk *t, uint32_t index, const struct table_entry *entry)
+static enum claim slot_claim(struct attach_chunk *t, uint32_t index, const struct count_table_entry *entry)
 {
     struct attach_slot *s = &slots_of(t)[index];
     struct attach_identity *id = &identities_of(t)[index];
@@ -211,10 +191,20 @@ static enum claim slot_claim(struct attach_chunk *t, uint32_t index, const struc
         return CLAIM_FOUND;
     }
     if (key == 0 && __atomic_compare_exchange_n(&s->key, &key, entry->key, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
-        identity_write(id, &entry->id);
+        id->from = entry->id.from;
+        id->self = entry->id.self;
+        id->from_module = entry->id.from_module;
+        __atomic_store_n(&id->self_module, entry->id.self_module, __ATOMIC_RELEASE);
+        if (!module_is_counted(entry->id.from_module)) {
+            module_set_counted(entry->id.from_module);
+        }
+        if (!module_is_counted(entry->id.self_module)) {
+            module_set_counted(entry->id.self_module);
+        }
         return CLAIM_NEW;
     }
-    if (key == STUB_TOMB && identity_equal(id, &entry->id) &&
+    if (key == STUB_TOMB && id->self_module == entry->id.self_module && id->from_module == entry->id.from_module &&
+        id->self == entry->id.self && id->from == entry->id.from &&
         __atomic_compare_exchange_n(&s->key, &key, entry->key, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
         return CLAIM_FOUND;
     }
@@ -222,7 +212,7 @@ static enum claim slot_claim(struct attach_chunk *t, uint32_t index, const struc
 }
 
 /* Returns the slot of the entry, assigned if necessary; NULL: no slot is free in its part of the table. */
-static struct attach_slot *table_find(struct attach_chunk *t, const struct table_entry *entry)
+static struct attach_slot *table_find(struct attach_chunk *t, const struct count_table_entry *entry)
 {
     uint32_t first = (uint32_t)entry->key >> 3 & (t->primary - 1);
     if (first != 0 && slot_claim(t, first, entry) != CLAIM_OTHER) {
@@ -254,19 +244,7 @@ static uint32_t primary_next(uint32_t primary)
     return primary < PRIMARY_FAST ? primary * 4 : primary < PRIMARY_MAX ? primary * 2 : primary;
 }
 
-static void count_add(struct attach_slot *s, uint64_t n)
-{
-#if defined __x86_64__
-    __asm__ volatile("addq %1, %0"
-                     : "+m"(s->count)
-                     : "r"(n)
-                     : "cc"); /* one instruction, so that a handler's addition is not lost */
-#else
-    __atomic_fetch_add(&s->count, n, __ATOMIC_RELAXED);
-#endif
-}
-
-bool table_count_mine(const struct table_entry *entry, uint64_t n)
+bool count_table_add_mine(const struct count_table_entry *entry, uint64_t n)
 {
     struct attach_chunk *t = take_mine();
     if (!t) {
@@ -284,11 +262,18 @@ bool table_count_mine(const struct table_entry *entry, uint64_t n)
     if (!s) {
         return false;
     }
-    count_add(s, n);
+#if defined __x86_64__
+    __asm__ volatile("addq %1, %0"
+                     : "+m"(s->count)
+                     : "r"(n)
+                     : "cc"); /* one instruction, so that a handler's addition is not lost */
+#else
+    __atomic_fetch_add(&s->count, n, __ATOMIC_RELAXED);
+#endif
     return true;
 }
 
-bool table_count_shared(enum attach_kind kind, const struct table_entry *entry, uint64_t n)
+bool count_table_add_shared(enum attach_kind kind, const struct count_table_entry *entry, uint64_t n)
 {
     for (unsigned tries = 0; tries < 4; tries++) {
         struct attach_chunk *t = __atomic_load_n(&shared[kind], __ATOMIC_ACQUIRE);
@@ -315,12 +300,12 @@ bool table_count_shared(enum attach_kind kind, const struct table_entry *entry, 
 
 /* --- tables of sites: some slots for each call site that has a thunk --- */
 
-void table_set_sites(uint32_t n)
+void count_table_set_sites(uint32_t n)
 {
     site_capacity = n < STUB_SITES_MAX ? n : STUB_SITES_MAX;
 }
 
-uint32_t table_sites(void)
+uint32_t count_table_sites(void)
 {
     return site_capacity;
 }
@@ -362,9 +347,9 @@ static struct attach_chunk *sites_of_thread(void)
     return (struct attach_chunk *)(void *)profd_collect_thread.sites - 1;
 }
 
-void table_prefer_site(uint32_t site, uintptr_t from, const struct attach_identity *id)
+void count_table_prefer_site(uint32_t site, uintptr_t from, const struct attach_identity *id)
 {
-    struct table_entry entry = {(uint64_t)from * 2 + STUB_SITE_KEY, *id};
+    struct count_table_entry entry = {(uint64_t)from * 2 + STUB_SITE_KEY, *id};
     struct attach_chunk *t = site < site_capacity ? sites_of_thread() : NULL;
     if (!t) {
         return;
@@ -375,19 +360,7 @@ void table_prefer_site(uint32_t site, uintptr_t from, const struct attach_identi
     }
 }
 
-/* Even if a thunk cannot be switched off itself, it finds no slot, because no caller's key is even. */
-static void sites_switch(struct attach_chunk *t, bool on)
-{
-    for (uint32_t i = 0; i < t->primary; i++) {
-        uint64_t *key = &slots_of(t)[i].key, was = __atomic_load_n(key, __ATOMIC_RELAXED);
-        if (was > STUB_TOMB) {
-            __atomic_compare_exchange_n(key, &was, on ? was | 1 : was & ~1ull, false, __ATOMIC_RELAXED,
-                                        __ATOMIC_RELAXED);
-        }
-    }
-}
-
-void table_retire_module(uint16_t id)
+void count_table_retire_module(uint16_t id)
 {
     uint32_t n = table_total();
     for (uint32_t i = 0; i < n; i++) {
@@ -402,20 +375,26 @@ void table_retire_module(uint16_t id)
     }
 }
 
-void table_switch_all(bool on)
+void count_table_switch_all(bool on)
 {
     uint32_t n = table_total();
     for (uint32_t i = 0; i < n; i++) {
         struct attach_chunk *t = __atomic_load_n(&tables[i].table, __ATOMIC_ACQUIRE);
-        if (t && tables[i].of_sites) {
-            sites_switch(t, on);
-        } else if (t && t->kind == ATTACH_KIND_ARCS) {
+        if (t && !tables[i].of_sites && t->kind == ATTACH_KIND_ARCS) {
             masks_write(t, on);
+        }
+        /* Even if a thunk cannot be switched off itself, it finds no slot, because no caller's key is even. */
+        for (uint32_t j = 0; t && tables[i].of_sites && j < t->primary; j++) {
+            uint64_t *key = &slots_of(t)[j].key, was = __atomic_load_n(key, __ATOMIC_RELAXED);
+            if (was > STUB_TOMB) {
+                __atomic_compare_exchange_n(key, &was, on ? was | 1 : was & ~1ull, false, __ATOMIC_RELAXED,
+                                            __ATOMIC_RELAXED);
+            }
         }
     }
 }
 
-void table_reset(void)
+void count_table_reset(void)
 {
     uint32_t n = table_total();
     for (uint32_t i = 0; i < n; i++) {

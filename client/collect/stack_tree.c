@@ -1,4 +1,4 @@
-#include "client/collect/tree.h"
+#include "client/collect/stack_tree.h"
 
 #include "client/collect/collect.h"
 #include "client/collect/module.h"
@@ -26,7 +26,7 @@ static struct generation {
 } generations[GENERATIONS];
 static uint32_t newest; /* number of generations */
 
-struct frame {
+struct tree_frame {
     uintptr_t pc;
     bool is_pc; /* where the tick found the thread */
 };
@@ -47,7 +47,7 @@ static bool is_pseudo(uintptr_t pc)
     return pc == PC_INCOMPLETE || pc == PC_OUTSIDE;
 }
 
-static uint64_t key_of(uint32_t parent, struct frame f)
+static uint64_t key_of(uint32_t parent, struct tree_frame f)
 {
     uint64_t pc = is_pseudo(f.pc) ? f.pc : (uint64_t)f.pc >> PC_SHIFT;
     return pc << 17 | (uint64_t)parent << 1 | f.is_pc;
@@ -80,36 +80,32 @@ static bool generation_begin(uint32_t which)
     return true;
 }
 
-/* Searches are long when 5/8 of the nodes are used. */
-static bool is_crowded(uint32_t which)
-{
-    return (uint64_t)__atomic_load_n(&generations[which].filled, __ATOMIC_RELAXED) * 8 > nodes_in(which) * 5ull;
-}
-
 static struct generation *generation_get(void)
 {
     uint32_t n = __atomic_load_n(&newest, __ATOMIC_ACQUIRE);
-    if (n == 0 || (n < GENERATIONS && is_crowded(n - 1))) {
+    /* Searches are long when 5/8 of the nodes are used. */
+    if (n == 0 || (n < GENERATIONS &&
+                   __atomic_load_n(&generations[n - 1].filled, __ATOMIC_RELAXED) * 8ull > nodes_in(n - 1) * 5ull)) {
         generation_begin(n);
         n = __atomic_load_n(&newest, __ATOMIC_ACQUIRE);
     }
     return n > 0 ? &generations[n - 1] : NULL;
 }
 
-struct wanted {
+struct tree_wanted {
     uint32_t parent;
-    struct frame frame;
+    struct tree_frame frame;
     uint64_t key;
     uintptr_t (*begin)(uintptr_t, bool);
 };
 
-static struct module_place place_of(struct frame f)
+static struct module_place place_of(struct tree_frame f)
 {
     struct module_place outside = {ATTACH_MODULE_NONE, f.pc == PC_INCOMPLETE ? ATTACH_INCOMPLETE : 0};
     return is_pseudo(f.pc) ? outside : module_find(f.pc);
 }
 
-static void identity_write(struct attach_node *node, const struct wanted *w)
+static void identity_write(struct attach_node *node, const struct tree_wanted *w)
 {
     struct module_place place = place_of(w->frame);
     uint32_t begin = ATTACH_BEGIN_UNKNOWN;
@@ -129,15 +125,7 @@ static void identity_write(struct attach_node *node, const struct wanted *w)
     __atomic_store_n(&node->module, place.module, __ATOMIC_RELEASE);
 }
 
-/* A module that was unloaded and is back has its old nodes, with their children. */
-static bool is_same(const struct attach_node *node, const struct wanted *w)
-{
-    struct module_place place = place_of(w->frame);
-    return node->parent == w->parent && node->module == place.module && node->self == place.offset &&
-           node->kind == (w->frame.is_pc ? ATTACH_NODE_PC : ATTACH_NODE_RETURN);
-}
-
-static bool node_claim(struct generation *g, struct attach_node *node, const struct wanted *w)
+static bool node_claim(struct generation *g, struct attach_node *node, const struct tree_wanted *w)
 {
     uint64_t key = __atomic_load_n(&node->key, __ATOMIC_ACQUIRE);
     if (key == w->key) {
@@ -148,9 +136,13 @@ static bool node_claim(struct generation *g, struct attach_node *node, const str
         __atomic_fetch_add(&g->filled, 1, __ATOMIC_RELAXED);
         return true;
     }
-    if (key == STUB_TOMB && is_same(node, w) &&
-        __atomic_compare_exchange_n(&node->key, &key, w->key, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
-        return true;
+    if (key == STUB_TOMB) { /* a module that was unloaded and is back has its old nodes, with their children */
+        struct module_place place = place_of(w->frame);
+        if (node->parent == w->parent && node->module == place.module && node->self == place.offset &&
+            node->kind == (w->frame.is_pc ? ATTACH_NODE_PC : ATTACH_NODE_RETURN) &&
+            __atomic_compare_exchange_n(&node->key, &key, w->key, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
+            return true;
+        }
     }
     return key == w->key;
 }
@@ -158,20 +150,6 @@ static bool node_claim(struct generation *g, struct attach_node *node, const str
 static uint32_t place_in(const struct attach_chunk *c, uint64_t key)
 {
     return (uint32_t)((key * STUB_FACTOR >> 32) * c->primary >> 32);
-}
-
-static struct attach_node *node_find(struct generation *g, const struct wanted *w)
-{
-    struct attach_chunk *c = g->chunk;
-    uint32_t at = place_in(c, w->key);
-    for (uint32_t i = 0; i < PROBES; i++) {
-        struct attach_node *node = &nodes_of(c)[at];
-        if (node_claim(g, node, w)) {
-            return node;
-        }
-        at = at + 1 < c->primary ? at + 1 : 0;
-    }
-    return NULL;
 }
 
 /* The node, if it is there. */
@@ -189,7 +167,7 @@ static struct attach_node *node_peek(struct attach_chunk *c, uint64_t key)
     return NULL;
 }
 
-static struct attach_node *node_get(struct generation *g, struct wanted *w)
+static struct attach_node *node_get(struct generation *g, struct tree_wanted *w)
 {
     struct attach_node *node;
     w->key = key_of(w->parent, w->frame);
@@ -198,26 +176,29 @@ static struct attach_node *node_get(struct generation *g, struct wanted *w)
         w->frame.pc = PC_OUTSIDE;
         w->key = key_of(w->parent, w->frame);
     }
-    return node ? node : node_find(g, w);
-}
-
-/* Half of the last chunk is used. Then ticks of one function and path share a node, at the function's beginning,
- * instead of one node for each instruction: what is left serves for new paths. The histogram has the instructions. */
-static bool is_scarce(const struct generation *g)
-{
-    return g == &generations[GENERATIONS - 1] && __atomic_load_n(&g->filled, __ATOMIC_RELAXED) * 2 > g->chunk->primary;
+    uint32_t at = place_in(g->chunk, w->key);
+    for (uint32_t i = 0; i < PROBES && !node; i++) {
+        struct attach_node *candidate = &nodes_of(g->chunk)[at];
+        node = node_claim(g, candidate, w) ? candidate : NULL;
+        at = at + 1 < g->chunk->primary ? at + 1 : 0;
+    }
+    return node;
 }
 
 /* Looks up the frames, the outermost first. *end: the innermost that has a node, NULL if there is none. False: it is
  * not the last. */
-static bool path_find(struct generation *g, const uintptr_t *pcs, unsigned n, bool complete, struct wanted *w,
+static bool path_find(struct generation *g, const uintptr_t *pcs, unsigned n, bool complete, struct tree_wanted *w,
                       struct attach_node **end)
 {
     *end = NULL;
     w->parent = 0;
     for (unsigned left = n + !complete; left > 0; left--) {
-        w->frame = (struct frame){left > n ? PC_INCOMPLETE : pcs[left - 1], left == 1};
-        if (left == 1 && is_scarce(g)) {
+        w->frame = (struct tree_frame){left > n ? PC_INCOMPLETE : pcs[left - 1], left == 1};
+        /* Half of the last chunk is used. Then ticks of one function and path share a node, at the function's
+         * beginning, instead of one node for each instruction: what is left serves for new paths. The histogram has the
+         * instructions. */
+        if (left == 1 && g == &generations[GENERATIONS - 1] &&
+            __atomic_load_n(&g->filled, __ATOMIC_RELAXED) * 2 > g->chunk->primary) {
             uintptr_t begin = w->begin(pcs[0], false);
             w->frame.pc = begin ? begin : pcs[0];
         }
@@ -231,12 +212,13 @@ static bool path_find(struct generation *g, const uintptr_t *pcs, unsigned n, bo
     return true;
 }
 
-bool tree_count(const uintptr_t *pcs, unsigned n, bool complete, uint64_t weight, uintptr_t (*begin)(uintptr_t, bool))
+bool stack_tree_count(const uintptr_t *pcs, unsigned n, bool complete, uint64_t weight,
+                      uintptr_t (*begin)(uintptr_t, bool))
 {
     struct generation *g = generation_get();
     struct attach_node *node = NULL;
-    struct wanted w = {.begin = begin};
-    n = !complete && n == TREE_FRAMES_MAX ? n - 1 : n; /* what stands for the others has the depth of one */
+    struct tree_wanted w = {.begin = begin};
+    n = !complete && n == STACK_TREE_FRAMES_MAX ? n - 1 : n; /* what stands for the others has the depth of one */
     bool whole = g && path_find(g, pcs, n, complete, &w, &node);
     for (uint32_t next = g ? (uint32_t)(g - generations) + 1 : GENERATIONS; !whole && next < GENERATIONS; next++) {
         struct attach_node *other;
@@ -252,7 +234,7 @@ bool tree_count(const uintptr_t *pcs, unsigned n, bool complete, uint64_t weight
     return whole;
 }
 
-void tree_retire_module(uint16_t id)
+void stack_tree_retire_module(uint16_t id)
 {
     uint32_t n = __atomic_load_n(&newest, __ATOMIC_ACQUIRE);
     for (uint32_t i = 0; i < n; i++) {
@@ -266,7 +248,7 @@ void tree_retire_module(uint16_t id)
     }
 }
 
-void tree_reset(void)
+void stack_tree_reset(void)
 {
     for (uint32_t i = 0; i < GENERATIONS; i++) {
         generations[i].chunk = NULL;
