@@ -51,9 +51,10 @@ $(foreach r,core compat elf ingest query render store net base writer live reque
 $(foreach r,$(COMPONENTS),$(eval SRC_$(r) := $(wildcard $(DIR_$(r))/*.c)))
 # The collector's interpreter of unwind entries, compiled like other code.
 SRC_record += client/collect/cfi.c client/collect/frame_entry.c
-SRC_server := $(filter-out daemon/profd.c,$(wildcard daemon/*.c))
-SRC_main := daemon/profd.c
+SRC_server := $(filter-out daemon/daemon.c,$(wildcard daemon/*.c))
+SRC_main := daemon/daemon.c
 SRC_profctl := $(filter-out client/profctl/profctl_main.c,$(SRC_profctl))
+SRC_relay := $(filter-out daemon/relay/profd_relay.c,$(SRC_relay))
 SRC_relay := $(filter-out daemon/relay/profd_relay.c,$(SRC_relay))
 
 NEEDS_proto := proto

@@ -119,4 +119,4 @@ tests: $(TESTS) $(if $(SANITIZE),$(FUZZ_NAMES:%=$(B)/tests/replay-%)) # after th
 SRC_tests := $(wildcard $(SUITES:%=tests/%/*/*.c) $(foreach d,fuzz crash fleet collect record bench,tests/$(d)/*.c))
 .PHONY: objects
 objects: $(foreach r,$(COMPONENTS) server,$(OBJ_$(r))) $(B)/gen/proto/profd.pb-c.o $(OBJ_collect) $(B)/collect/interpose.o $(B)/collect/own_exec.o \
-         $(patsubst %.c,$(B)/%.o,$(SRC_main) $(foreach d,daemon/relay client/profctl,$(d)/main.c) $(SRC_tests))
+         $(patsubst %.c,$(B)/%.o,$(SRC_main) daemon/relay/profd_relay.c client/profctl/profctl_main.c $(SRC_tests))

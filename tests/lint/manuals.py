@@ -110,7 +110,7 @@ def verbs_of(tree):
                 table = re.search(r"OPTIONS\((\w+)\)", body)
                 tables[named[struct]] = rows(with_shared(tree, table_of(text, f"profctl_option {table.group(1)}"))) \
                     if table else []
-    main = tree.text(f"{os.path.dirname(COMMON)}/main.c")
+    main = tree.text(f"{os.path.dirname(COMMON)}/profctl_main.c")
     titles = dict(re.findall(r'\b(\w+) = \{"\w+",\s*"([^"]+)"\}', main))
     groups = []
     for group, struct in re.findall(r"\{&(\w+), &(\w+)\}", main):

@@ -53,7 +53,7 @@ def main():
     bad = os.path.join(BUILD, "wrong.c")
     with open(bad, "w", encoding="utf-8") as f:
         f.write("int twice(long n);\nint twice(long n)\n{\n    int unused;\n    return n * 2;\n}\n")
-    lines = look((bad, found["daemon/profd.c"]))[1]
+    lines = look((bad, found["daemon/daemon.c"]))[1]
     os.unlink(bad)
     good = any("Wconversion" in x or "precision" in x for x in lines) and any("unused" in x for x in lines)
     print(f"{'ok' if good else 'not ok'} 2 - it names an unused variable and a conversion that loses bits\n1..2")
