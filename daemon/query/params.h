@@ -66,7 +66,7 @@ enum profd_status when_parse(const char *name, const char *text, int64_t now, in
 enum profd_status when_parse_window(const char *since_text, const char *until_text, int64_t now, int64_t *since,
                                     int64_t *until, struct profd_error *e);
 
-/* Is it a time that moves on: now, or before it? */
+/* Returns whether the time is relative to now, so that it moves on. */
 bool when_is_relative(const char *text);
 
 #endif

@@ -1,8 +1,8 @@
 /* What the files of a query share. Private to query/.
  *
- * From the outside in: run.c finds the handler of a path, and answers. report.c makes the report of a build, and
- * functions.c, groups.c, joined.c and diff.c make other answers of the same sums; catalogue.c lists what is stored.
- * Below them options.c reads parameters, load.c adds up what is stored, and cache.c keeps what was made. */
+ * From the outside in: run.c finds the handler of a path, and answers. report_work.c makes the report of a build.
+ * functions.c, groups.c, joined.c and compare.c make other answers of the same sums, and catalogue.c lists what is
+ * stored. Below them options.c reads parameters, load.c adds up what is stored, and cache.c keeps what was made. */
 #ifndef PROFD_QUERY_QUERY_INTERNAL_H
 #define PROFD_QUERY_QUERY_INTERNAL_H
 
@@ -353,7 +353,8 @@ void joined_files_add(struct joined_files *x, const struct report *r, struct are
  * that their files have in common. Each name and file is one row before. *count: of rows. O(rows) expected. */
 void joined_files_merge(const struct joined_files *x, struct joined_row *rows, uint32_t *count);
 
-/* Entries by a key of bytes, the least recently used of which go first. The caller holds a lock around each call. */
+/* A cache of entries by a key of bytes. The least recently used entry is removed first. The caller holds a lock around
+ * each call. */
 
 /* First member of an entry, which is one block of malloc. */
 struct lru_entry {

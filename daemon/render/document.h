@@ -1,5 +1,5 @@
 /* Small documents of JSON, built with jansson: health, status, problems. Rows of reports and lists are written straight
- * into a buffer (json_write.h), because a tree of values costs more than the whole report. */
+ * into a buffer (render/json_write.c), because a tree of values costs more than the whole report. */
 #ifndef PROFD_RENDER_DOCUMENT_H
 #define PROFD_RENDER_DOCUMENT_H
 

@@ -768,8 +768,8 @@ static void add_item(struct buffer *out, const struct render_diff *in, enum diff
     json_add_number(out, "ticks_b", x->ticks[1]);
     json_add_number(out, "share", x->share);
 
-    /* Which sides have inlined copies, of which no call is counted: it matters where numbers of calls changed, and on
-     * the side that lacks a function. */
+    /* No call of an inlined copy is counted. Sides with such copies matter where numbers of calls changed, and on the
+     * side that lacks a function. */
     const bool calls = metric >= DIFF_TIME && x->verdict <= DIFF_ONLY_B && x->row < d->match.row_count;
     for (uint32_t s = 0; s < 2; s++) {
         if (calls) {

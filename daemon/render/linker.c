@@ -142,7 +142,7 @@ static void linker_add_heading(struct buffer *out, const struct render_input *in
     }
 }
 
-/* format=exclude-list: the cheap and hot functions, of which counting the calls costs more than the calls themselves.
+/* format=exclude-list: cheap and hot functions. Counting a call of such a function costs more than the call itself.
  * "BUILD-ID ADDRESS SIZE NAME" a line, as the collector reads it (PROFD_LEAVE_OUT). Comments begin with '#'.
  *
  * A counted call takes the same time in every function, so that a function's part of the ticks inside the collector is

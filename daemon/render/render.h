@@ -1,4 +1,4 @@
-/* A finished report becomes bytes: one file a format, one table of formats. */
+/* A finished report becomes bytes, by one table of formats; lists become JSON, by one table of fields. */
 #ifndef PROFD_RENDER_RENDER_H
 #define PROFD_RENDER_RENDER_H
 
@@ -84,9 +84,9 @@ const struct render_format *render_find(const char *name);
 /* Names of all formats, joined by ", ", for sentences. */
 const char *render_names(void);
 
-/* Does the function's name, or its raw name, contain focus? */
+/* Returns whether the function's name, or its raw name, contains focus. */
 bool render_has_focus(const struct report_function *f, const char *focus);
-/* Does a function that is an entry of the report? */
+/* Returns whether that is true of a function that is an entry of the report. */
 bool render_find_focus(const struct report *r, const char *focus);
 
 /* A name of labels. */

@@ -309,7 +309,7 @@ void text_add_inside(const struct text_parts *t, int before, int width);
 /* "~" where calls were sampled and not counted, else "": before a number of calls, or the heading of their column. */
 const char *text_calls_mark(const struct render_input *in);
 
-/* The functions of the formats (proto/report_format.h): one file each. Contract: struct render_format. gprof_render
+/* The functions of the formats (proto/report_format.h). Contract: struct render_format. gprof_render
  * needs in->object and in->counts (one build), and view drops the flat profile or the graph. Formats of other tools say
  * "synthetic" in the payload of what is derived and not observed. */
 

@@ -178,7 +178,7 @@ static void add_per_call(const struct graph *g, const struct report_arc *arc)
     }
 }
 
-/* Before a measured time: is that by numbers of calls outside its interval? */
+/* The mark before a measured time: '*' if the time by numbers of calls is outside its interval. */
 static char differs_mark(const struct graph *g, const struct report_measured *m)
 {
     return g->report->time_measured && m && m->differs ? '*' : ' ';
