@@ -1,4 +1,4 @@
-/* The daemon's components, wired together. For main.c and server*.c only: the components know one another by their
+/* The daemon's components, wired together. For daemon.c and server*.c only: the components know one another by their
  * headers and by callbacks, and none knows the server. */
 #ifndef PROFD_DAEMON_SERVER_H
 #define PROFD_DAEMON_SERVER_H

@@ -21,7 +21,7 @@ struct side_work {
     uint64_t *calls; /* of each arc of the graph: value k at [k·arcs + arc], so that a flow reads them in order */
     uint16_t *arc_groups;
     double *self, *total, *node_calls; /* of each node: [node·V] */
-    double *measured;                  /* total of stacks, likewise; NULL: diff_side.h */
+    double *measured;                  /* total of stacks, likewise; NULL if the stacks do not tell it */
     uint16_t *tick_groups, *call_groups;
     struct diff_side *out;
 };

@@ -19,7 +19,7 @@ enum object_type { OBJECT_TYPE_NONE, OBJECT_TYPE_DATA, OBJECT_TYPE_FUNCTION, OBJ
 #define OBJECT_SYMBOL_EXECUTABLE 1u /* its section has SHF_EXECINSTR */
 #define OBJECT_SYMBOL_DYNAMIC 2u    /* from .dynsym */
 #define OBJECT_SYMBOL_DEBUG 4u      /* from the separate debug file */
-#define OBJECT_SYMBOL_UNLISTED 8u   /* a local name of .symtab that GNU gprof leaves out (local_names.h) */
+#define OBJECT_SYMBOL_UNLISTED 8u   /* a local name of .symtab that GNU gprof leaves out */
 
 /* Symbols stand in the order of the symbol table. Left out: section and file symbols, undefined, common and absolute
  * ones, except __executable_start and etext; all others outside executable sections except weak ones that are no data

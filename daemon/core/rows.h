@@ -10,7 +10,7 @@
 #include "core/spread.h"
 #include "proto/buildid.h"
 
-/* Another centre, of which the sealed days are counted, too. */
+/* Another centre. Its sealed days are counted, too. */
 struct provenance_centre {
     const char *name;
     int64_t sealed_to; /* everything that it sealed of days before then is counted */

@@ -1,4 +1,4 @@
-/* The watch list of a configuration: which functions of which uploads are counted for Prometheus. A line is
+/* The watch list of a configuration names uploads and functions that are counted for Prometheus. A line is
  * NAME=VALUE[,NAME=VALUE...]:FUNCTION[,FUNCTION...], as in service=api:parse,render. */
 #ifndef PROFD_CORE_WATCH_LIST_H
 #define PROFD_CORE_WATCH_LIST_H

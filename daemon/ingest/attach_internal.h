@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 #include "core/arena.h"
-#include "ingest/attach_process.h"
+#include "ingest/attach.h"
 #include "proto/attach_memory.h"
 #include "proto/collector.h"
 #include "proto/counts.h"
@@ -153,8 +153,8 @@ struct attach_stacks {
     struct counts_node *tree; /* for counts_tree_sort */
     const struct attach_frame **frame;
 };
-/* Makes tree of the news, of which at most `most` ticks are taken, and adds the sampled pairs among them: caller and
- * callee, once for each stack. A pair's callee is where its function begins. O(nodes · depth). */
+/* Makes the tree of at most `most` new ticks, and adds their sampled pairs of caller and callee, once for each stack.
+ * A pair's callee is where its function begins. O(nodes · depth). */
 enum profd_status attach_stacks_list(struct attach_stacks *s, const struct attach_builds *b, uint64_t most,
                                      struct attach_arcs *pairs, struct profd_error *e);
 

@@ -16,7 +16,7 @@
 
 #define FEW 32 /* builds of a usual upload */
 
-/* Checks the counts of an upload against every build of which its uid has an object (bounds_check_counts), and cuts its
+/* Checks the counts of an upload against each build if its uid has an object of it (bounds_check_counts), and cuts its
  * stacks (bounds_cut_stacks). The collector's counters must be of the program, because they are of it as a whole. */
 static enum profd_status address_check(struct build_cache *cache, const struct store_upload *u, struct counts *c,
                                        bool *cut, struct profd_error *e)

@@ -19,7 +19,7 @@
 #include "core/container.h"
 #include "core/hashmap.h"
 #include "core/rows.h"
-#include "ingest/attach_process.h"
+#include "ingest/attach.h"
 #include "ingest/ingest.h"
 #include "live/live.h"
 #include "net/conn.h"

@@ -69,7 +69,7 @@ struct conn {
     /* input */
     uint8_t header[FRAME_HEADER_SIZE];
     size_t header_got;
-    struct frame_header frame;                 /* valid when header_got is whole, */
+    struct frame_header frame;          /* valid when header_got is whole, */
     const struct conn_handler *handler; /* and what handles it; NULL of HELLO */
     struct conn_body body;
     size_t body_got;

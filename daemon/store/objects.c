@@ -144,7 +144,7 @@ enum profd_status sqlite_await_objects(struct store *s, int64_t series, int64_t 
     return sqlite_run(s, SQL_HOST_BUILD_AWAIT, VALUES(INTEGER(series), INTEGER(host)), e);
 }
 
-/* A build of which the host has sent counts, with row ids. */
+/* A build, and a host that has sent counts of it: their row ids. */
 struct host_build {
     int64_t build, host;
     uint32_t uid;  /* of the host's tenant */

@@ -105,7 +105,7 @@ static enum profd_status doom_series(struct store *s, struct arena *a, int64_t i
     return sqlite_centre_removed(s, &series, &gone, e);
 }
 
-/* All series of which the build is the program. */
+/* All series whose program is the build. */
 static enum profd_status doom_program(struct store *s, const struct store_scope *scope, int64_t build,
                                       struct hashmap *w, uint64_t *uploads, bool *any, struct profd_error *e)
 {

@@ -19,7 +19,7 @@
 #include "proto/message.h"
 #include "proto/status.h"
 #include "store/blocks.h"
-#include "store/mirror.h"
+#include "store/foreign_blocks.h"
 #include "store/offers.h"
 #include "store/segments.h"
 #include "store/tombstones.h"
@@ -203,7 +203,7 @@ struct store_object {
     char variant[65]; /* "" if the worker failed */
     uint32_t uid;
     bool trusted;     /* may name functions for all users */
-    bool by_operator; /* uid is a tenant, of which an operator has sent it */
+    bool by_operator; /* uid is a tenant, and one of its operators has sent it */
     bool has_names;
     const uint8_t *encoded;
     size_t encoded_size;
@@ -228,7 +228,7 @@ enum profd_status store_has_object(struct store *s, uint32_t uid, const char *bu
 
 /* Reads the encoded object that names functions in a sum to which these senders contributed: a trusted variant, or one
  * that all of them sent. A tenant has sent those with names that its operators sent; if these sent none, the first that
- * a host sent (offers.h). Objects with names come before those without, then those of which all senders are tenants
+ * a host sent (offers.h). Objects with names come before those without, then those whose senders are all tenants
  * with operators, then trusted ones, then the latest delivered. NOT_FOUND if there is none; then, too, *naming is set.
  * *bytes is a new block that the caller frees. */
 enum profd_status store_get_object(struct store *s, const struct store_senders *of, const char *build_id,

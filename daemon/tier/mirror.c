@@ -270,8 +270,8 @@ static bool mirror_note_adopted(void *context, const struct store_mirror *here)
     return true;
 }
 
-/* Of the days of which a restored database lacks a block that this centre had sealed, all blocks are adopted: the
- * latest of them has what the backup had not sealed of that day. */
+/* If a restored database lacks a block that this centre had sealed, all blocks of that day are adopted: the latest of
+ * them has what the backup had not sealed of the day. */
 static void mirror_choose_own(struct mirror *m)
 {
     for (size_t i = 0; i < m->list_count; i++) {
@@ -505,7 +505,7 @@ static enum profd_status mirror_take_sum(struct mirror *m, struct row_reader *r,
     return PROFD_OK;
 }
 
-/* One row of table series, of which key and what belongs to all sums of a series is set in *out. */
+/* Reads one row of table series. Sets in *out the key and what belongs to all sums of the series. */
 static enum profd_status mirror_take_series(struct mirror *m, struct row_reader *r, struct store_block_sum *out,
                                             struct profd_error *e)
 {
@@ -621,7 +621,7 @@ static enum profd_status mirror_name_sums(struct mirror *m, struct hashmap *know
     return status;
 }
 
-/* Days of the page, of which the counts are being read. */
+/* Days of the page whose counts are being read. */
 struct mirror_days {
     struct mirror *m;
     struct store_stub *stubs;

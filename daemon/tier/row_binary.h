@@ -100,7 +100,7 @@ static inline void rows_put_fixed(struct buffer *b, const void *bytes, size_t n)
     buffer_add(b, bytes, n);
 }
 
-/* Length of an Array, of which the elements follow. */
+/* Length of an Array. Its elements follow. */
 void rows_put_count(struct buffer *b, size_t n);
 /* String; text may be NULL if n is 0. */
 static inline void rows_put_bytes(struct buffer *b, const void *text, size_t n)

@@ -22,7 +22,7 @@
 
 /* The steps of sealing a block, and of retiring blocks. */
 enum sealer_step {
-    SEALER_LOOK,    /* thread: is there anything? */
+    SEALER_LOOK,    /* thread: looks for a block to seal */
     SEALER_BEGIN,   /* writer */
     SEALER_SEND,    /* all threads: one reads the database while another waits for an insert */
     SEALER_PUBLISH, /* thread: reads the block back, then makes it visible */
@@ -41,7 +41,7 @@ struct retired {
 };
 
 /* Rows of a batch. */
-struct batch {
+struct insert_batch {
     struct buffer sums, series;
     uint8_t latest[STORE_SERIES_KEY_SIZE]; /* series of the latest row */
 };
@@ -71,14 +71,14 @@ static int64_t sealer_before(const struct sealer *s)
 /* What is being read into a batch. */
 struct sending {
     struct sealer *s;
-    struct batch *batch;
+    struct insert_batch *batch;
 };
 
 static enum profd_status sealer_put_sum(void *context, const struct store_block_sum *sum, struct profd_error *e)
 {
     struct sending *sending = context;
     struct sealer *s = sending->s;
-    struct batch *batch = sending->batch;
+    struct insert_batch *batch = sending->batch;
     struct buffer *b = &batch->series;
 
     if (b->size == 0 || memcmp(batch->latest, sum->stub.series, sizeof batch->latest)) {
@@ -135,7 +135,7 @@ static enum profd_status sealer_put_sum(void *context, const struct store_block_
 /* Sends batches until the block has been read. The other lane reads its next batch while ClickHouse writes this one. */
 static enum profd_status sealer_send(struct sealer *s, struct clickhouse *client, struct profd_error *e)
 {
-    struct batch batch;
+    struct insert_batch batch;
     enum profd_status status = PROFD_OK;
     bool more = true;
 
@@ -293,7 +293,7 @@ static enum profd_status drop_days(struct steps *s, int64_t now, const struct re
     return status;
 }
 
-/* Retires blocks of which the database has nothing any more: they become invisible to other centres, and the partition
+/* Retires blocks whose sums have all left the database: they become invisible to other centres, and the partition
  * of a day goes when the database has no block of it. On OK, those of *out may be forgotten. It may be repeated after
  * it ended anywhere. */
 static enum profd_status retire_blocks(struct steps *s, int64_t now, struct retired *out, struct profd_error *e)

@@ -9,7 +9,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "ingest/attach_process.h"
+#include "ingest/attach.h"
 #include "ingest/attach_internal.h"
 #include "ingest/ingest.h"
 #include "proto/counts.h"

@@ -1,6 +1,6 @@
 # not a test
-"""The memory that a live process counts in (proto/attach_memory.h), made by hand: what the collector never does can be done
-with it, too."""
+"""The memory that a live process counts in (proto/attach_memory.h), made by hand: what the collector never does can be
+done with it, too."""
 import array
 import ctypes
 import fcntl

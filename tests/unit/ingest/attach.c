@@ -1,5 +1,5 @@
 /* What a harvest brings: each number under its build, once, and how true it is. */
-#include "ingest/attach_process.h"
+#include "ingest/attach.h"
 
 #include <criterion/criterion.h>
 #include <string.h>

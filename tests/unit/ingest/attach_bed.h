@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "ingest/attach_process.h"
+#include "ingest/attach.h"
 #include "ingest/ingest.h"
 #include "proto/counts.h"
 #include "proto/collector.h"

@@ -5,8 +5,8 @@
  * A harvest is the difference between two snapshots, made durable together with the newer one: counted exactly once
  * whatever dies in between. Used by one thread at a time for each process; no two harvests of one process are under way
  * at a time. */
-#ifndef PROFD_INGEST_ATTACH_PROCESS_H
-#define PROFD_INGEST_ATTACH_PROCESS_H
+#ifndef PROFD_INGEST_ATTACH_H
+#define PROFD_INGEST_ATTACH_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -3,8 +3,8 @@
  *
  * A block is either visible to readers as a whole or not at all. Retention does not remove it: it stays until its
  * centre drops it. */
-#ifndef PROFD_STORE_MIRROR_H
-#define PROFD_STORE_MIRROR_H
+#ifndef PROFD_STORE_FOREIGN_BLOCKS_H
+#define PROFD_STORE_FOREIGN_BLOCKS_H
 
 #include "store/blocks.h"
 
