@@ -11,7 +11,9 @@ sys.dont_write_bytecode = True
 from callers import check_callers  # noqa: E402
 from circles import check_circles  # noqa: E402
 from duplicates import check_duplicates  # noqa: E402
+from house import check_house  # noqa: E402
 from manuals import check_manuals  # noqa: E402
+from once import check_once  # noqa: E402
 from shape import check_arguments, check_braces, check_format, check_sizes, check_width  # noqa: E402
 from size import check_budgets  # noqa: E402
 from symbols import Symbols  # noqa: E402
@@ -121,6 +123,8 @@ def main():
     check_format(tree)
     check_calls(tree)
     check_tests(tree)
+    check_house(tree)
+    check_once(tree)
     check_manuals(tree)
     print(f"1..{len(points)}")
     return 0 if all(points) else 1

@@ -169,7 +169,30 @@ def violations():
     write("tests/integration/zz_silent.py", "import os\n")
     yield "at its head", "tests/unit/zz_lost.c: begins without a comment"
     yield "at its head", "tests/integration/zz_silent.py: begins without a docstring"
+    yield from house()
     yield from manuals()
+
+
+def house():
+    """Called when the other files of violations() are there."""
+    write("daemon/net/zz_a.h", "#ifndef PROFD_NET_ZZ_A\nstruct zz_tag {\n    int zz;\n};\nint zz_c(void);\n#endif\n")
+    write("daemon/net/zz_internal.h", "#ifndef PROFD_NET_ZZ\nint zz_d(void);\nint zz_e(void);\n#endif\n")
+    write("daemon/core/zz_tag.c", "/* Is it gone? */\n/* A list, of which one goes. */\n/* zz_missing.h says so. */\n"
+          "struct zz_tag {\n    int zz;\n};\n")
+    pieces = "".join(f"static int zz_piece_{n}(void)\n{{\n    return {n};\n}}\n" for n in range(2000))
+    write("daemon/core/zz_pieces.c", f"{pieces}int zz_whole(void)\n{{\n    return "
+          f"{' + '.join(f'zz_piece_{n}()' for n in range(2000))};\n}}\n")
+    for f in ("zz_tag", "zz_pieces"):
+        build(f"daemon/core/{f}.c")
+    yield "has the directories of the design", "zz_more"
+    yield "share a name", "zz_a: in daemon/core, daemon/net"
+    yield "share a tag", "struct zz_tag: in daemon/core/zz_tag.c, daemon/net/zz_a.h"
+    yield "only one prototype", "daemon/core/zz_b.h: only zz_b()"
+    yield "at most one private header", "daemon/net/zz_internal.h"
+    yield "that a comment names exists", "daemon/core/zz_tag.c:3: zz_missing.h"
+    yield "asks a question", "daemon/core/zz_tag.c:1: Is it gone?"
+    yield "'of which'", "daemon/core/zz_tag.c:2: A list, of which one goes."
+    yield "are static and called once", " functions: "
 
 
 def manuals():
