@@ -393,15 +393,18 @@ static void remove_common(struct diff_work *work, bool by_ticks, struct diff_tab
         for (uint32_t i = 0; i < t->count; i++) {
             const struct diff_logs *logs = &work->logs[(size_t)i * 2];
             const double own = w.weight[i], rest = w.total - own;
-            struct diff_logs without[2] = {logs[0], logs[1]};
-            for (uint32_t k = 0; k < 2 * V && w.compared[i]; k++) {
-                const uint32_t s = k / V;
-                const double log = logs[s].of[k % V];
-                without[s].of[k % V] = log - (w.sum[s].of[k % V] - own * log) / rest;
+            struct diff_logs without[2];
+            if (!w.compared[i]) {
+                continue;
             }
-            if (w.compared[i]) {
-                diff_stat_compare(&without[0], &without[1], work->groups, paired, &t->items[i].estimate);
+            for (uint32_t s = 0; s < 2; s++) {
+                for (uint32_t k = 0; k < V; k++) {
+                    const double log = logs[s].of[k];
+                    without[s].of[k] = log - (w.sum[s].of[k] - own * log) / rest;
+                }
+                without[s].freedom = logs[s].freedom;
             }
+            diff_stat_compare(&without[0], &without[1], work->groups, paired, &t->items[i].estimate);
         }
     }
     if (w.functions >= DIFF_COMMON_LEAST) {
