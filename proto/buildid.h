@@ -19,7 +19,7 @@ struct buildid {
 /* Makes it of the n descriptor bytes of an NT_GNU_BUILD_ID note. REFUSED unless 1 ≤ n ≤ 64. */
 enum profd_status buildid_from_note(const uint8_t *bytes, size_t n, struct buildid *id, struct profd_error *e);
 
-/* Makes "sha256-…" of the hash of DECISIONS 11 (address, size and bytes of each executable PROGBITS section). */
+/* Makes "sha256-…" of the hash of address, size and bytes of each executable PROGBITS section. */
 void buildid_from_sha256(const uint8_t hash[32], struct buildid *id);
 
 /* Parses a text of n bytes, which needs no NUL; upper case is folded. REFUSED, with the reason, if it is no build-id.

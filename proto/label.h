@@ -1,5 +1,8 @@
-/* The rules for labels, shared by daemon, library, profctl and collector: Prometheus's rule for names, and limits.h.
- * The check is inline and calls nothing, because the collector links no library. */
+/* The rules for labels, shared by daemon, library, profctl and collector: Prometheus's rule for names, UTF-8 for
+ * values, and the sizes of limits.h. The check is inline and calls nothing, because the collector links no library.
+ *
+ * Uploads that break a rule are refused, and a harvest leaves the label out. segment_decode and the store's blocks of
+ * other centres judge labels that were accepted before, so a stricter rule would make queued uploads unreadable. */
 #ifndef PROFD_PROTO_LABEL_H
 #define PROFD_PROTO_LABEL_H
 

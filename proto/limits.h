@@ -3,7 +3,7 @@
 #ifndef PROFD_PROTO_LIMITS_H
 #define PROFD_PROTO_LIMITS_H
 
-/* frames (DECISIONS 16) */
+/* frames */
 #define LIMIT_FRAME_PAYLOAD (64u << 20)     /* bytes after the header */
 #define LIMIT_FRAME_SMALL (1u << 20)        /* a larger body waits for the daemon's global budget */
 #define LIMIT_BODIES_IN_FLIGHT (256u << 20) /* bytes of bodies the daemon holds for all connections */
@@ -53,7 +53,7 @@
 #define LIMIT_SUM_ROWS (1u << 19)            /* arcs and bins of a stored sum; each takes 200 bytes of memory */
 #define LIMIT_RATE 1000000000u               /* ticks per second */
 #define LIMIT_COUNTS_RAW (512u << 20)        /* bytes of an upload's columns once decompressed */
-#define LIMIT_CLOCK_PAST_DAYS 7              /* DECISIONS 30: the window of the sender is accepted */
+#define LIMIT_CLOCK_PAST_DAYS 7              /* the window of the sender is accepted */
 #define LIMIT_CLOCK_FUTURE_MINUTES 5         /* between these, else the time of receipt is used */
 #define LIMIT_ID_DAYS 30                     /* upload ids are remembered this long */
 #define LIMIT_BUILDS_PER_HOUR_PER_UID 10000u /* builds one user may name for the first time; then BUSY */
@@ -71,7 +71,7 @@
 #define LIMIT_PARSED_OBJECT (32u << 20) /* bytes of one */
 #define LIMIT_PARSED_PIECE (256u << 10) /* of one message */
 
-/* live processes (DECISIONS 23–25) */
+/* live processes */
 #define LIMIT_ATTACH_RESIDENT                                                                                          \
     (128u << 20)                      /* bytes of one's memory that the daemon holds at a time, or of one table        \
                                        */
@@ -79,7 +79,7 @@
 #define LIMIT_ATTACH_SLOTS (8u << 20) /* slots that count anything */
 #define LIMIT_ATTACH_NEWS (1u << 20)  /* changed slots in one harvest; the others are in the next */
 
-/* executables (DECISIONS 33) */
+/* executables */
 #define LIMIT_OBJECT_BYTES (4ull << 30) /* size of an executable */
 #define LIMIT_SYMBOLS 4000000u
 #define LIMIT_SYMBOL_NAME 4096u         /* bytes of one name, raw or demangled */
@@ -146,7 +146,7 @@
 #define LIMIT_HTTP_POSTS_OF_ONE (32u << 20) /* of those of one token */
 #define LIMIT_HTTP_POST_LEAST (256u << 10)  /* for which a smaller body counts: no token has all connections */
 
-/* the sender's side (DECISIONS 21) */
+/* the sender's side */
 #define LIMIT_SPOOL_BYTES (64u << 20)
 #define LIMIT_SPOOL_DAYS 7
 #define LIMIT_EXIT_MS 250 /* added to a host program's exit */

@@ -6,8 +6,14 @@
 /* MESSAGE(NAME, number, member, Type, fields): a type with the protobuf message Type as its payload. member is its name
  * in struct message and, as the protobuf compiler spells it, in generated functions. EMPTY(NAME, number): a type
  * without payload. Numbers are never reused. Meaning and size of each field: profd.proto; fields have the same names
- * there. U32, U64, FLAG, TEXT, BYTES(name)  one value; FLAG is a bool; TEXT is never NULL BUILDS, LABELS, TEXTS,
- * NUMBERS(count, name) an array and its length */
+ * there.
+ *
+ * U32, U64, FLAG, TEXT and BYTES(name) are one value; FLAG is a bool; TEXT is never NULL. BUILDS, LABELS, TEXTS and
+ * NUMBERS(count, name) are an array and its length.
+ *
+ * A further type needs a row here, its message in profd.proto, and profd-protocol(7). If a client sends it: a row in
+ * requests/handlers.c, and in client/lib/client.c the answers that settle it. tests/integration/wire.py lists the types
+ * by number. */
 #define MESSAGE_LIST(MESSAGE, EMPTY, U32, U64, FLAG, TEXT, BYTES, BUILDS, LABELS, TEXTS, NUMBERS)                      \
     /* client → daemon: versions, name of the program */                                                             \
     MESSAGE(HELLO, 1, hello, Hello, U32(version_oldest) U32(version_newest) TEXT(client))                              \

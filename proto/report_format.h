@@ -3,8 +3,11 @@
 #define PROFD_PROTO_REPORT_FORMAT_H
 
 /* X(name, word, content type, wants_report, lists_rows, functions), in the order of lists of them. word: as users write
- * it. The three last are fields of struct render_format. A further format is a line here and a file render/NAME.c with
- * the function NAME_render. */
+ * it. wants_report, lists_rows and functions are fields of struct render_format (render.h).
+ *
+ * A further format is a row here, and the function NAME_render in a file of daemon/render. Lint then asks for its entry
+ * in profctl-report(1) and for its word in schema/openapi.json. Add it also to tests/unit/render/formats.c and
+ * tests/integration/formats.py, which try hostile names and a lack of memory. */
 #define REPORT_FORMATS(X)                                                                                              \
     X(json, "json", "application/json", true, true, 0)                                                                 \
     X(text, "text", "text/plain; charset=utf-8", true, true, 0)                                                        \

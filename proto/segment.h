@@ -15,7 +15,7 @@
 #define SEGMENT_VERSION 1 /* of the encoding of its counts */
 #define SEGMENT_EPOCH_SIZE UPLOAD_SENDER_SIZE
 #define SEGMENT_DIGEST_SIZE 32
-#define SEGMENT_GROUPS COUNTS_GROUPS /* random groups of processes (DECISIONS 29) */
+#define SEGMENT_GROUPS COUNTS_GROUPS /* random groups of processes */
 #define SEGMENT_COUNT_MAX ((uint64_t)INT64_MAX)
 #define SEGMENT_HOUR INT64_C(3600000000000) /* ns */
 #define SEGMENT_CHECKSUM_SIZE 8u            /* last bytes of a sum or a key: of the SHA-256 of all bytes before */

@@ -41,7 +41,7 @@ $(foreach f,$(FUZZ_NAMES),$(eval $(call fuzz_target,$(f))))
 # tests/oracle/test_gprof_*.py want `profctl gprof`, with sanitizers too.
 TESTS += $(B)/profctl
 
-# Threads under the thread sanitizer: plain programs, because Criterion does not run there (DECISIONS 39).
+# Threads under the thread sanitizer: plain programs, because Criterion does not run there.
 define tsan_test
 TSAN_TESTS += $$(B)/tests/tsan-$(1)
 $$(B)/tests/tsan-$(1): $$(B)/tests/unit/$(2)/tsan_$(1).o $$(call archives_of,$(2))

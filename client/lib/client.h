@@ -32,7 +32,7 @@ enum profd_status address_parse(const char *text, struct address *out, struct pr
 enum profd_status address_default(struct address *out, struct profd_error *e);
 
 /* UNTRUSTED unless the peer of this connected Unix socket is root, the user profd, or the current user, by a uid that
- * identifies this user (proto/uidmap.h; DECISIONS 20). */
+ * identifies this user (proto/uidmap.h). */
 enum profd_status address_check_peer(int fd, const struct address *a, struct profd_error *e);
 
 /* The inside of struct profd_client: queues of frames in both directions, and the requests in flight. No I/O. */
@@ -162,7 +162,7 @@ void conn_give_up_executables(struct profd_conn *c, enum profd_status status, co
 /* Offers the file at a path as long as it has that build-id. A repeat is ignored. */
 enum profd_status conn_offer_path(struct profd_conn *c, const char *build_id, const char *path, struct profd_error *e);
 
-/* The spool: uploads that could not be delivered, one file each, until the next delivery (DECISIONS 21).
+/* The spool: uploads that could not be delivered, one file each, until the next delivery.
  * A file is written under a name beginning with "." , synced, and renamed: what has the right name is whole.
  * File: "profd-spool 1\n", lines "object BUILD-ID PATH\n", an empty line, and the UPLOAD frame as it is sent. */
 

@@ -15,7 +15,7 @@
 /* Purposes for which a symspec includes or excludes symbols. */
 enum compat_purpose { COMPAT_FLAT, COMPAT_GRAPH, COMPAT_TIME, COMPAT_EXEC, COMPAT_ARCS, COMPAT_PURPOSES };
 
-/* A symspec, "f", "file.c", "file.c:12", ":odd.name", and for arcs "S/S" (reference 1). Borrowed. */
+/* A symspec, "f", "file.c", "file.c:12", ":odd.name", and for arcs "S/S". Borrowed. */
 struct compat_spec {
     enum compat_purpose purpose;
     bool exclude;

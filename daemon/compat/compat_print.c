@@ -438,7 +438,7 @@ static void heading_print(struct graph_listing *l)
     }
 }
 
-/* Appends the call graph (reference 3.6). Reaching the limit of the buffer is recorded in the buffer. O(symbols + arcs
+/* Appends the call graph. Reaching the limit of the buffer is recorded in the buffer. O(symbols + arcs
  * log arcs). */
 static void callgraph_print(const struct compat_run *r, struct arena *a, struct buffer *out)
 {
@@ -538,7 +538,7 @@ static void executions_print(const struct compat_run *r, struct arena *a, struct
     }
 }
 
-/* The index by function name (reference 3.6). */
+/* The index by function name. */
 
 /* Writes "<cycle 1>" and a NUL; returns its length. */
 static size_t cycle_name(char text[24], uint32_t number)
@@ -623,7 +623,7 @@ static void index_print(const struct compat_run *r, struct arena *a, struct buff
     }
 }
 
-/* The flat profile (reference 3.6). */
+/* The flat profile. */
 
 /* Bytes of a line without its name. */
 #define LINE_MOST (5 * BUFFER_FIXED_MOST + 64)

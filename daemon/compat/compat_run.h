@@ -133,7 +133,7 @@ static inline bool compat_filter_on(const struct compat_filter *f, enum compat_p
 /* Returns whether arc records between these symbols are loaded. O(rules). */
 bool compat_filter_arc(const struct compat_filter *f, const struct compat_symbols *s, uint32_t from, uint32_t to);
 
-/* Assigns ticks to symbols as gprof does (reference 3.4): in units of two bytes, each bin divided by overlap. */
+/* Assigns ticks to symbols as gprof does: in units of two bytes, each bin divided by overlap. */
 
 /* All records of one range, added up. Bins ascend; bins without ticks may be missing. */
 struct compat_hist_range {
@@ -163,9 +163,9 @@ enum profd_status compat_hist_assign(const struct counts *c, const struct compat
                                      const struct compat_filter *f, struct arena *a, struct compat_hist *out,
                                      struct profd_error *e);
 
-/* Arcs between symbols (reference 3.3), from both of their ends. */
+/* Arcs between symbols, from both of their ends. */
 
-/* -c: calls in the machine code, found as gprof finds them (reference 3.5, A1). On x86 each byte 0xe8 is read as a call
+/* -c: calls in the machine code, found as gprof finds them. On x86 each byte 0xe8 is read as a call
  * with an unsigned operand, so backward calls are not found. On AArch64 each word that is b or bl is a call. */
 
 /* Calls, in the order in which gprof finds them. They may repeat. */
@@ -206,7 +206,7 @@ enum profd_status compat_arcs_tally(const struct counts *c, const struct compat_
                                     const struct compat_filter *f, const struct compat_calls *calls, struct arena *a,
                                     struct compat_arcs *out, struct profd_error *e);
 
-/* Cycles and the topological order (reference 3.5, A2 and A3): strongly connected components with gprof's order of
+/* Cycles and the topological order: strongly connected components with gprof's order of
  * members. */
 
 struct compat_cycles {
@@ -219,7 +219,7 @@ struct compat_cycles {
 /* Depth-first search over all arcs, including those of count 0; iterative. O(symbols + arcs). */
 struct compat_cycles compat_cycles_find(const struct compat_arcs *arcs, uint32_t symbols, struct arena *a);
 
-/* The call graph with its times (reference 3.5): gprof's order of every addition, so that every double has gprof's
+/* The call graph with its times: gprof's order of every addition, so that every double has gprof's
  * bits. */
 
 /* A symbol, or a cycle as a whole. One cache line, because each arc reads it. Times are in ticks. */

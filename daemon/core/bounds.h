@@ -1,4 +1,4 @@
-/* Where an executable has code, in few bytes, and whether counts can be of it (DECISIONS 13). The daemon checks uploads
+/* Where an executable has code, in few bytes, and whether counts can be of it. The daemon checks uploads
  * against the bounds that are stored beside the object, without decoding it; the client checks a gmon.out against the
  * file. Pure. */
 #ifndef PROFD_CORE_BOUNDS_H

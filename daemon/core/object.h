@@ -90,7 +90,7 @@ struct object {
     bool position_independent;            /* ET_DYN */
     bool has_names;                       /* at least one function symbol from .symtab, .dynsym or the debug file */
     bool only_dynamic;                    /* .symtab was missing, .dynsym was used */
-    bool has_executable_start, has_etext; /* the symbols that bound a gmon.out (DECISIONS 13) */
+    bool has_executable_start, has_etext; /* the symbols that bound a gmon.out */
     uint64_t executable_start, etext;
     uint32_t symbol_count, range_count, arc_count, plt_count;
     struct object_symbol *symbols;

@@ -1,5 +1,5 @@
 /* A profile: the sum of many uploads' histograms, arcs and stacks, in link-time addresses of builds.
- * Summing is associative and commutative down to the bytes (DECISIONS 4). */
+ * Summing is associative and commutative down to the bytes. */
 #ifndef PROFD_CORE_PROFILE_H
 #define PROFD_CORE_PROFILE_H
 

@@ -1,5 +1,5 @@
 /* A rollup: the sum of many uploads of one series, kept sorted by key so that rollups merge without hashing, together
- * with its spread: the same counts in 16 columns, one per random group of processes (DECISIONS 28, 29). Sums lose time
+ * with its spread: the same counts in 16 columns, one per random group of processes. Sums lose time
  * resolution, never a count: adding is associative and commutative down to the bytes, first-arrival order included. */
 #ifndef PROFD_CORE_ROLLUP_H
 #define PROFD_CORE_ROLLUP_H
@@ -60,7 +60,7 @@ void rollup_sum_add_mapped(struct rollup_sum *s, const struct counts *r, const u
 enum profd_status rollup_sum_finish(struct rollup_sum *s, struct counts *out, struct counts_shares *spread,
                                     struct profd_error *e);
 
-/* The sum of two uploads of one process, as one upload that grows (DECISIONS 23): of more, which came later, what is
+/* The sum of two uploads of one process, as one upload that grows: of more, which came later, what is
  * new is behind what old has in order of first arrival. Either may be sorted; out is, with the ranks of its rows as
  * their order. It lives in the arena scratch, which is reset. TOO_LARGE: it exceeds the limits of an upload. */
 enum profd_status rollup_grow(struct arena *scratch, const struct counts *old, const struct counts *more,

@@ -19,7 +19,7 @@ struct provenance_centre {
 /* Times are nanoseconds since the epoch, UTC; 0 where nothing was found. */
 struct provenance {
     uint64_t uploads;
-    uint64_t processes; /* counted where a process's first upload lands (DECISIONS 7) */
+    uint64_t processes; /* counted where a process's first upload lands */
     struct random_groups
         groups;           /* of these processes by random group: for comparisons with intervals, known of some or all */
     uint64_t hosts;       /* distinct machines, by machine-id */

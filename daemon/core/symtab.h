@@ -1,4 +1,4 @@
-/* Which function owns an address of one build (DECISIONS 2). Total: every 64-bit address has exactly one owner. */
+/* Which function owns an address of one build. Total: every 64-bit address has exactly one owner. */
 #ifndef PROFD_CORE_SYMTAB_H
 #define PROFD_CORE_SYMTAB_H
 
@@ -56,7 +56,8 @@ struct symtab_request {
 
 /* Builds the table in the arena; object and entries must outlive it. NO_MEMORY or OK.
  * A function owns [address, address + size), cut at the end of its section; size 0 reaches up to the next function
- * symbol or that end. Where several claim a byte, the first of DECISIONS 2's order has it. O(symbols · log overlap). */
+ * symbol or that end. Where several claim a byte, the first in the order of symtab.c has it. O(symbols · log overlap).
+ */
 enum profd_status symtab_build(struct arena *a, const struct symtab_request *request, struct symtab **out,
                                struct profd_error *e);
 

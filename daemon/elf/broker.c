@@ -214,9 +214,9 @@ static enum profd_status judge(const struct outcome *o, int answer, const struct
         return profd_error_set(e, PROFD_INTERNAL, "the worker ended without an answer");
     }
 
-    /* The file may control the worker, so a status can only say that the file is at fault, or that the worker is
-     * (DECISIONS 45). IO: the file could not be read, or became shorter meanwhile. The sentence is used as the reason.
-     */
+    /* The file may control the worker, so a status can only say that the file or the worker is at fault. It never
+     * changes the state of the store. IO: the file could not be read, or became shorter meanwhile. The sentence is used
+     * as the reason. */
     switch (head.status) {
     case PROFD_OK:
         break;

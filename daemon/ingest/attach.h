@@ -1,4 +1,4 @@
-/* Live processes: what one has counted since its last harvest becomes an upload (DECISIONS 23). The process counts into
+/* Live processes: what one has counted since its last harvest becomes an upload. The process counts into
  * a sealed memfd (proto/attach_memory.h) that is read with pread only: nothing that its owner does can make a reader
  * fault, wait or allocate.
  *

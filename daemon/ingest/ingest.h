@@ -16,7 +16,7 @@
 
 struct ingest_validated;
 
-/* Claimed users: a program that samples a whole host sends what processes of other users did (DECISIONS 54). */
+/* Claimed users: a program that samples a whole host sends what processes of other users did. */
 
 /* A message of user sender, which may claim or not; it claims that it is of uid if claimed is set. */
 struct claim {

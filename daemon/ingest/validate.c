@@ -152,7 +152,7 @@ static enum profd_status validate_labels(const struct message_upload *m, struct 
     return PROFD_OK;
 }
 
-/* Who sent it, which of the sender's it is, from which host, and the random group of its process (DECISIONS 29). A
+/* Who sent it, which of the sender's it is, from which host, and the random group of its process. A
  * sender that chooses its bytes spoils only the error estimates of its own counts. */
 static enum profd_status validate_sender(const struct message_upload *m, struct store_upload *u, struct profd_error *e)
 {
@@ -212,7 +212,7 @@ enum profd_status validate_upload(uint32_t uid, int64_t received, const struct m
                                "the reasons for inexactness 0x%" PRIx32 " hold unknown bits; known are 0x%x",
                                m->inexact, (unsigned)INEXACT_SENT);
     }
-    /* DECISIONS 30: the sender's window is accepted if its end is near the time of receipt. An unknown start becomes
+    /* The sender's window is accepted if its end is near the time of receipt. An unknown start becomes
      * the end. */
     const int64_t past = received - LIMIT_CLOCK_PAST_DAYS * 86400 * SECOND;
     const int64_t future = received + LIMIT_CLOCK_FUTURE_MINUTES * 60 * SECOND;

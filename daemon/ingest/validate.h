@@ -11,7 +11,7 @@
 #include "proto/status.h"
 #include "store/store.h"
 
-/* Validates everything in an upload but its counts: ids, host, builds, labels, window (DECISIONS 30), bits. Labels are
+/* Validates everything in an upload but its counts: ids, host, builds, labels, window, bits. Labels are
  * sorted, and empty values are removed (an absent label equals ""). Arrays live in the arena; strings and counts stay
  * the message's. *builds is u->builds, in which the validation of the counts fills in the shares. */
 enum profd_status validate_upload(uint32_t uid, int64_t received, const struct message_upload *m, struct arena *a,

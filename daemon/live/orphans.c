@@ -1,5 +1,5 @@
 /* Orphans: processes in the database that have not attached to this daemon. Those that no longer exist ended without
- * being observed and are marked end-not-seen (DECISIONS 24); the others may attach again. Checked at start and every
+ * being observed and are marked end-not-seen; the others may attach again. Checked at start and every
  * minute. */
 #include <stdlib.h>
 #include <string.h>

@@ -248,7 +248,7 @@ void conn_read_held(struct conn *c)
 }
 
 /* Appends the descriptors of one recvmsg to those that wait for their frame. recvmsg may return later descriptors
- * together with earlier bytes, never the reverse: they wait in order until their frame is complete (DECISIONS 17).
+ * together with earlier bytes, never the reverse: they wait in order until their frame is complete.
  * PROTOCOL if there are too many, BUSY if the process has no free descriptors. */
 static enum profd_status conn_take_fds(struct conn *c, struct msghdr *m, struct profd_error *e)
 {

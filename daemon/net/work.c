@@ -11,7 +11,7 @@
 #include "core/hashmap.h"
 #include "net/loop.h"
 
-/* Waiting items, in one lane for each user; the lanes are served round robin, an item at a time (DECISIONS 33). The
+/* Waiting items, in one lane for each user; the lanes are served round robin, an item at a time. The
  * caller holds the lock. */
 
 struct work_lane {

@@ -197,7 +197,7 @@ enum profd_status work_find_objects(struct job *job, struct report_work *w, stru
     return PROFD_OK;
 }
 
-/* Cycles are the same in every query of the build: over the arcs of all stored time (DECISIONS 1). */
+/* Cycles are the same in every query of the build: over the arcs of all stored time. */
 enum profd_status work_load_ever(struct job *job, const struct report_work *w, const struct profile **ever,
                                  struct profd_error *e)
 {

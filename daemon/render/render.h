@@ -22,15 +22,17 @@
 enum render_sort { RENDER_SORT_INDEX, RENDER_SORT_SELF, RENDER_SORT_TOTAL, RENDER_SORT_CALLS };
 enum render_view { RENDER_VIEW_BOTH, RENDER_VIEW_FLAT, RENDER_VIEW_GRAPH, RENDER_VIEW_NOT_CALLED };
 
-/* What a reader may ask of a report: X(type, field, parameter, modes, values). A row is a field of struct render_choice
- * and a parameter of reports; a further choice is a row here and the format that follows it.
- *   modes   TRUE_MODE, COMPAT_MODE or ANY_MODE: where the parameter has a meaning
- *   values  WORDS("a, b"): uint32_t, the position of the given word; NUMBERS(low, high): uint32_t;
- *           SWITCH(): uint32_t, 0 or 1; TEXT: const char *, not empty. An absent parameter leaves 0 or NULL, unless
- * options_parse has a preset. sort and view: the enumerations above. limit: functions shown, with the indexes of the
- * whole report; 0 shows all. short_names: names of C++
- * without template arguments. focus: only functions with this text in their name or raw name. verbose:
- * the heading of a text has all its lines. */
+/* What a reader may ask of a report: X(type, field, parameter, modes, values). Each row is a field of struct
+ * render_choice and a parameter of reports.
+ *   modes        TRUE_MODE, COMPAT_MODE or ANY_MODE: where the parameter has a meaning
+ *   values       WORDS("a, b"): uint32_t, the position of the given word; NUMBERS(low, high): uint32_t;
+ *                SWITCH(): uint32_t, 0 or 1; TEXT: const char *, not empty
+ * An absent parameter leaves 0 or NULL, unless options_parse has a preset. The fields mean:
+ *   sort, view   the enumerations above
+ *   limit        number of functions shown, with the indexes of the whole report; 0 shows all
+ *   short_names  names of C++ have no template arguments
+ *   focus        only functions with this text in their name or raw name are shown
+ *   verbose      the heading of a text has all its lines */
 #define RENDER_CHOICES(X)                                                                                              \
     X(uint32_t, sort, "sort", TRUE_MODE, WORDS("index, self, total, calls"))                                           \
     X(uint32_t, view, "view", ANY_MODE, WORDS("both, flat, graph, not-called"))                                        \

@@ -76,7 +76,7 @@ void json_add_rows(struct buffer *out, bool lines, const struct json_field *fiel
                    size_t n, size_t size);
 
 /* Each appends "key":value; a key is plain ASCII. */
-void json_add_count(struct buffer *out, const char *key, uint64_t value); /* and "key_str" beyond 2^53 (DECISIONS 5) */
+void json_add_count(struct buffer *out, const char *key, uint64_t value); /* and "key_str" beyond 2^53 */
 void json_add_number(struct buffer *out, const char *key, double value);
 /* null where the value is not known, and for a value that no JSON number has. */
 void json_add_known(struct buffer *out, const char *key, double value, bool known);
@@ -169,7 +169,7 @@ void amount_add_ratio(struct buffer *out, double value, int width);
 /* Decimal digits of a count. */
 int amount_count_width(uint64_t value);
 
-/* Which entries of a report are shown, and in which order (DECISIONS 8). Internal to render. */
+/* Which entries of a report are shown, and in which order. Internal to render. */
 
 struct selection {
     uint32_t entry_count;

@@ -114,7 +114,7 @@ struct relay_service;
 struct sync_config;
 struct upload_service;
 
-#define HANDLERS_COUNT 12 /* rows; those that no type needs are zero, which is no type */
+#define HANDLERS_COUNT 11 /* types that clients send */
 
 /* The services that answer the types. All outlive the connections. */
 struct handlers_services {

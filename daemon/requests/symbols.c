@@ -32,7 +32,7 @@
 #include "store/store.h"
 #include "writer/writer.h"
 
-/* Which files may name functions for every user (DECISIONS 12, 38). */
+/* Which files may name functions for every user. */
 
 #define FUSE_MAGIC 0x65735546 /* on such a file system its user controls the owners of files */
 

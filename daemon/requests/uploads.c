@@ -111,7 +111,7 @@ static void upload_done(struct writer_job *job)
         counts->stored += !item->duplicate;
         counts->samples += item->ticks;
         counts->calls += item->calls;
-        if (c) { /* what is asked for comes before the ACK (DECISIONS 19) */
+        if (c) { /* what is asked for comes before the ACK */
             object_request_missing(s->objects, c, item->missing, item->missing_count);
             ack.as.ack.duplicate = item->duplicate;
             conn_answer(c, &ack, 0, u->tag);

@@ -74,7 +74,7 @@ static enum profd_status read_segment(struct arena *a, const struct store_delive
     }
     out->ended = out->width < SEGMENT_HOUR ? ended : 0;
 
-    /* The order of first arrival in the fleet, the same whatever arrives first (DECISIONS 49). */
+    /* The order of first arrival in the fleet, the same whatever arrives first. */
     const uint64_t started =
         (uint64_t)d->epoch[0] << 24 | (uint64_t)d->epoch[1] << 16 | (uint64_t)d->epoch[2] << 8 | d->epoch[3];
     const uint64_t n = at_most(d->sequence, SEQUENCE_BITS);

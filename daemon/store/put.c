@@ -600,7 +600,7 @@ static enum profd_status put_harvest(struct sqlite_batch *b, const struct store_
     return u->told ? sqlite_run(s, SQL_INSTANCE_TELL, &id, 1, e) : PROFD_OK;
 }
 
-/* --- Upload ids, by which each delivery is counted once (DECISIONS 15) --- */
+/* --- Upload ids, by which each delivery is counted once --- */
 
 /* Added to the before of store_remove_ids. */
 #define ENDED_BEFORE ((LIMIT_ID_DAYS - STORE_ENDED_DAYS) * SQLITE_DAY)

@@ -69,7 +69,7 @@ struct store_upload {
     uint32_t uid;  /* of the sender, as the kernel reports it */
     uint8_t sender[UPLOAD_SENDER_SIZE];
     uint32_t sequence;
-    int64_t received, start, end; /* window already validated (DECISIONS 30); start ≤ end */
+    int64_t received, start, end; /* window already validated; start ≤ end */
     uint32_t inexact, processes_started;
     uint32_t program; /* index into builds */
     size_t build_count;
@@ -79,9 +79,9 @@ struct store_upload {
     const uint8_t *counts;            /* stored encoding (proto/counts.h), validated */
     size_t counts_size;
     uint64_t ticks, calls, stack_ticks; /* stack_ticks: Σ over all nodes of stacks */
-    uint32_t group; /* random group of its process, < 16; the same for all uploads of a process (DECISIONS 29) */
+    uint32_t group;                     /* random group of its process, < 16; the same for all uploads of a process */
 
-    /* A harvest of a live process (DECISIONS 23): the counts since the durable snapshot, and the new snapshot. It has
+    /* A harvest of a live process: the counts since the durable snapshot, and the new snapshot. It has
      * no sender and sequence. If counts_size is 0, only uid, received and the following members are used. To store a
      * process or a reason without counts, use an encoding without counts. */
     bool live;
@@ -176,7 +176,7 @@ enum profd_status store_each_instance(struct store *s, bool (*each)(void *contex
 /* Sets the number of the daemon's run for this handle; no other run has it; 0: none. An instance that has not ended and
  * was not harvested in this run counts as not read: its counts since its latest harvest are not stored. */
 void store_set_run(struct store *s, uint64_t run);
-/* Sets a part of the salt of epochs, used if the database has no salt of its own (DECISIONS 46). 0: it has. */
+/* Sets a part of the salt of epochs, used if the database has no salt of its own. 0: it has. */
 void store_set_salt(struct store *s, uint64_t salt);
 enum store_living_kind {
     STORE_UNREAD, /* not read, and with counts that may lie before until (since is ignored: they may be counting now).
@@ -194,7 +194,7 @@ struct store_living {
 enum profd_status store_get_living(struct store *s, enum store_living_kind kind, const struct store_scope *scope,
                                    const struct store_filter *filter, struct store_living *out, struct profd_error *e);
 
-/* One delivery of an executable (DECISIONS 11, 12). encoded is the validated encoding of core/object.h; it is empty if
+/* One delivery of an executable. encoded is the validated encoding of core/object.h; it is empty if
  * the worker failed, and note then states why. The same content from another uid only adds the sender. Variants with
  * equal hashes but different bytes are stored separately, because a worker controlled by a hostile file can claim any
  * variant. */
@@ -368,7 +368,7 @@ enum profd_status store_epoch_all(struct store *s, const struct store_scope *sco
 enum profd_status store_look(struct store *s, struct profd_error *e);
 
 #define STORE_LARGEST_USERS 20u
-/* Totals for /metrics and status. accepted = stored + retired (DECISIONS 31). */
+/* Totals for /metrics and status. accepted = stored + retired. */
 struct store_totals {
     uint64_t builds, builds_without_names;
     uint64_t uploads, ticks, calls;                         /* accepted */
@@ -618,11 +618,11 @@ enum profd_status store_sqlite_seal(const char *path, struct profd_error *e);
 /* Returns the number of a page that this handle could not read because of its checksum; 0: none. */
 int64_t store_sqlite_bad_page(const struct store *s);
 
-/* Errors that a writing handle met. Only the database changes them, so no sender, process or worker can stop the writer
- * (DECISIONS 45). */
+/* Errors that a writing handle met. Only the database changes them, so no sender, process or worker can stop the
+ * writer. */
 struct store_health {
     bool damaged;             /* the error was damage */
-    bool failed;              /* a verb had an input/output error or found damage; permanent (DECISIONS 31) */
+    bool failed;              /* a verb had an input/output error or found damage; permanent */
     bool full;                /* a verb found no space, and no verb has stored anything since */
     uint64_t changes;         /* incremented by each of these outcomes */
     struct profd_error error; /* why it failed or is full */

@@ -87,7 +87,7 @@ struct store {
     uint8_t *bounds;  /* lent by store_get_bounds of a reading handle */
 
     /* Of a writing handle only: */
-    enum profd_status broken;          /* not OK: nothing is written any more (DECISIONS 31); health.error says why */
+    enum profd_status broken;          /* not OK: nothing is written any more; health.error says why */
     bool spacious;                     /* sqlite_space_judge found space in this transaction */
     struct sqlite_state state, before; /* before: when the transaction of upkeep began */
     struct hashmap hosts, builds;      /* text → int64_t row id */

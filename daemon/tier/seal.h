@@ -1,4 +1,4 @@
-/* Moves the sums of past days to ClickHouse, one block after the other (DECISIONS 64). A thread of its own talks to
+/* Moves the sums of past days to ClickHouse, one block after the other. A thread of its own talks to
  * ClickHouse; the database changes in jobs of the writer. Killed anywhere, it goes on at the next start. */
 #ifndef PROFD_TIER_SEAL_H
 #define PROFD_TIER_SEAL_H

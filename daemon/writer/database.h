@@ -1,4 +1,4 @@
-/* Opens the database for writing. A damaged database of profd is put aside for a new one (DECISIONS 31). */
+/* Opens the database for writing. A damaged database of profd is put aside for a new one. */
 #ifndef PROFD_WRITER_DATABASE_H
 #define PROFD_WRITER_DATABASE_H
 

@@ -1,5 +1,5 @@
 /* Decides whether anything may be written. The writer's thread publishes the store's errors after each batch; the loop
- * takes them over. An input/output error or damage ends writing for good (DECISIONS 31). A full disk ends writing until
+ * takes them over. An input/output error or damage ends writing for good. A full disk ends writing until
  * there is space again. */
 #ifndef PROFD_WRITER_HEALTH_H
 #define PROFD_WRITER_HEALTH_H

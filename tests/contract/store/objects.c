@@ -1,4 +1,4 @@
-/* Executables: whose word names functions, and for whom (DECISIONS 12, reference U9); and the numbers for ETags. */
+/* Executables: whose word names functions, and for whom (reference U9); and the numbers for ETags. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -140,7 +140,7 @@ Test(elf_object, build_id_without_sections)
     cr_expect(strstr(o->note, "no symbol table") != NULL, "%s", o->note);
 }
 
-/* DECISIONS 11, counted by an independent program. */
+/* The hash of buildid_from_sha256, counted by an independent program. */
 Test(elf_object, id_is_the_hash_of_the_code)
 {
     build("-Wl,--build-id=none", "a");

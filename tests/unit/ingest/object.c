@@ -1,4 +1,4 @@
-/* Executables: whose, which, and what uploads must agree with (DECISIONS 12, 13). */
+/* Executables: whose, which, and what uploads must agree with. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -222,7 +222,7 @@ Test(ingest_upload, unknown_bits_are_refused)
     refused(PROFD_REFUSED, "0x400 hold unknown bits");
 }
 
-/* DECISIONS 30. */
+/* LIMIT_CLOCK_PAST_DAYS and LIMIT_CLOCK_FUTURE_MINUTES. */
 static void window(uint64_t start, uint64_t end, int64_t want_start, int64_t want_end, uint32_t inexact)
 {
     static uint32_t sequence;
