@@ -120,8 +120,7 @@ static struct cell find_cell(const struct render_input *in, const char *const *s
         return (struct cell){CELL_TEXT, .text = f->file ? f->file : ""};
     case ADDRESS:
         return (struct cell){CELL_ADDRESS, .count = f->address};
-    case CALLER_CALLS: /* of each function that calls it, once: its calls divided by them are those of a caller's call
-                        */
+    case CALLER_CALLS: /* of all callers, each once: the divisor for the calls in one call of a caller */
         for (uint32_t i = 0; i < f->caller_count; i++) {
             if (f->callers[i].other != position && f->callers[i].calls > 0) {
                 sum_add(&calls, r->functions[f->callers[i].other].calls, &saturated);
@@ -144,13 +143,14 @@ static struct cell find_cell(const struct render_input *in, const char *const *s
     case SMALL:
         return (struct cell){CELL_COUNT, .count = *(const uint32_t *)member};
     case MEASURED:
-        return measured ? (struct cell){CELL_NUMBER, .number = *(const double *)measured} : (struct cell){CELL_NONE};
+        return measured ? (struct cell){CELL_NUMBER, .number = *(const double *)measured}
+                        : (struct cell){.is = CELL_NONE};
     case SAMPLES:
-        return measured ? (struct cell){CELL_COUNT, .count = f->measured->samples} : (struct cell){CELL_NONE};
+        return measured ? (struct cell){CELL_COUNT, .count = f->measured->samples} : (struct cell){.is = CELL_NONE};
     case DIFFERS:
-        return measured ? (struct cell){CELL_FLAG, .count = f->measured->differs} : (struct cell){CELL_NONE};
+        return measured ? (struct cell){CELL_FLAG, .count = f->measured->differs} : (struct cell){.is = CELL_NONE};
     }
-    return (struct cell){CELL_NONE};
+    return (struct cell){.is = CELL_NONE};
 }
 
 void json_add_columns(struct buffer *out, const struct render_input *in, const struct selection *s, struct arena *a)
