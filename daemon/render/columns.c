@@ -143,12 +143,11 @@ static struct cell find_cell(const struct render_input *in, const char *const *s
     case SMALL:
         return (struct cell){CELL_COUNT, .count = *(const uint32_t *)member};
     case MEASURED:
-        return measured ? (struct cell){CELL_NUMBER, .number = *(const double *)measured}
-                        : (struct cell){.is = CELL_NONE};
+        return (struct cell){measured ? CELL_NUMBER : CELL_NONE, .number = measured ? *(const double *)measured : 0};
     case SAMPLES:
-        return measured ? (struct cell){CELL_COUNT, .count = f->measured->samples} : (struct cell){.is = CELL_NONE};
+        return (struct cell){measured ? CELL_COUNT : CELL_NONE, .count = measured ? f->measured->samples : 0};
     case DIFFERS:
-        return measured ? (struct cell){CELL_FLAG, .count = f->measured->differs} : (struct cell){.is = CELL_NONE};
+        return (struct cell){measured ? CELL_FLAG : CELL_NONE, .count = measured ? f->measured->differs : 0};
     }
     return (struct cell){.is = CELL_NONE};
 }
