@@ -26,7 +26,7 @@ extern "C" {
 #endif
 #pragma GCC visibility push(default)
 
-/* Version of the library in use, for example "0.1.0". It may differ from the version of this header. Static. */
+/* Version of the library in use, for example "1.0.0". It may differ from the version of this header. Static. */
 const char *profd_version(void);
 
 /* --- uploads: what one process counted since its previous upload ------------------------------------------------ */
@@ -287,7 +287,7 @@ struct profd_options {
 enum profd_status profd_conn_open(const struct profd_options *o, struct profd_conn **out, struct profd_error *e);
 /* Closes the connection; unanswered requests have an unknown outcome. Accepts NULL. */
 void profd_conn_close(struct profd_conn *c);
-/* Name and version of the daemon, "profd 0.1.0"; "" for an http server. Belongs to c. */
+/* Name and version of the daemon, "profd 1.0.0"; "" for an http server. Belongs to c. */
 const char *profd_conn_daemon(const struct profd_conn *c);
 /* The address in use, "unix:/path" or a URL. Belongs to c. */
 const char *profd_conn_server(const struct profd_conn *c);
@@ -313,7 +313,7 @@ enum profd_status profd_conn_flush(struct profd_conn *c, struct profd_error *e);
 /* Waits until all that was sent before is durable and parsed, at most wait_ms: TIMEOUT. USAGE with an http server. */
 enum profd_status profd_conn_sync(struct profd_conn *c, uint32_t wait_ms, struct profd_error *e);
 /* As of the latest profd_conn_open or profd_conn_sync: the random number of the daemon's run, and how many processes
- * and connections of this user it had refused (profd-protocol(7), SYNC). Both are 0 if the daemon is older. */
+ * and connections of this user it had refused (profd-protocol(7), SYNC). */
 void profd_conn_get_refused(const struct profd_conn *c, uint64_t *run, uint64_t *refused);
 /* Changes answer_ms of struct profd_options; returns the previous value. 0 means the default. */
 uint32_t profd_conn_set_answer_ms(struct profd_conn *c, uint32_t answer_ms);

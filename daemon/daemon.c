@@ -9,6 +9,7 @@
 #include "base/config.h"
 #include "base/log.h"
 #include "base/notify.h"
+#include "core/arena.h"
 #include "proto/runtime.h"
 #include "server.h"
 #include "writer/database.h"
@@ -67,6 +68,7 @@ static void server_on_log_timer(void *context)
     }
     if (s->trims_due > 0 && !writer_pending(s->writer)) {
         s->trims_due--;
+        arena_trim();
         malloc_trim(0);
     }
     loop_timer_set(s->log_timer, LOG_FLUSH_MS);

@@ -18,6 +18,7 @@
 #include "net/listen.h"
 #include "net/loop.h"
 #include "proto/limits.h"
+#include "requests/push.h"
 #include "requests/admin.h"
 #include "requests/intake.h"
 #include "requests/pages.h"
@@ -35,6 +36,8 @@
 #include "writer/upkeep_job.h"
 #include "writer/verifier.h"
 #include "writer/writer.h"
+
+#define SERVER_POSTS 4u /* paths that take a POST */
 
 /* Components stand in the order in which they are made. */
 struct server {
@@ -74,7 +77,7 @@ struct server {
     struct tokens tokens;
     struct symbols_service symbols;
     struct object_service *objects;
-    struct upload_service uploads;
+    struct process_uploads uploads;
     struct query_service *queries;
     struct watcher *watcher;
     struct clickhouse_address tier; /* if one is configured */
@@ -82,7 +85,10 @@ struct server {
     struct relay_service relay;
     struct store_centre was; /* the centre in the database at the start */
     struct intake *intake;
-    struct uploads_service batches;
+    struct host_batches batches;
+    struct foreign_names *foreign_names;
+    struct push_service pushes;
+    struct post_route posts[SERVER_POSTS];
     struct sync_config sync;
     struct endpoints *endpoints;
 

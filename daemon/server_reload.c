@@ -17,8 +17,11 @@ struct store_policy server_get_policy(const struct config *c)
 
 struct pages_setup server_get_setup(const struct config *c)
 {
-    return (struct pages_setup){
-        .http = c->http, .http_open = c->http_open, .user_share = c->user_share, .relay = c->relay, .tier = c->tier};
+    return (struct pages_setup){.http = c->http,
+                                .http_open = c->http_open,
+                                .user_share = c->user_share,
+                                .relay = c->values[CONFIG_relay],
+                                .tier = c->tier};
 }
 
 struct store_detail server_get_detail(const struct config *c)

@@ -8,7 +8,10 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "core/arena.h"
 #include "render/render.h"
+#include "ingest/otlp.h"
+#include "ingest/pyroscope.h"
 #include "requests/requests.h"
 #include "server.h"
 #include "web/web_files.h"
@@ -22,6 +25,7 @@
 #define HEAP_SPARE (32 << 20) /* bytes */
 #define HEAP_STEP (1 << 20)
 #define HEAP_MMAP (16 << 20) /* larger blocks are mapped, and unmapped when freed */
+#define HEAP_ARENAS ((size_t)128 << 20)
 
 void server_mark_damaged(struct server *s, bool unwritable)
 {
@@ -384,6 +388,7 @@ static enum profd_status server_make_live(struct server *s, struct profd_error *
                                        .conns = s->conns,
                                        .writer = s->writer,
                                        .database = s->path,
+                                       .links = s->config->containers,
                                        .harvest_interval = s->config->harvest_interval,
                                        .descriptors = descriptors,
                                        .run = s->run,
@@ -454,7 +459,8 @@ static enum profd_status server_make_queries(struct server *s, struct profd_erro
                                            .live = s->live,
                                            .replies = &s->replies,
                                            .symbols = &s->symbols,
-                                           .uploads = &s->batches,
+                                           .posts = s->posts,
+                                           .post_count = SERVER_POSTS,
                                            .tokens = &s->tokens,
                                            .database = s->path,
                                            .run = s->run,
@@ -467,6 +473,12 @@ static enum profd_status server_make_queries(struct server *s, struct profd_erro
 
     s->symbols =
         (struct symbols_service){.objects = s->objects, .tokens = &s->tokens, .intake = s->intake, .writer = s->writer};
+    const struct post_route posts[SERVER_POSTS] = {{"/api/v1/uploads", batch_judge, batch_receive, &s->batches},
+                                                   {PYROSCOPE_INGEST, push_judge, push_receive, &s->pushes},
+                                                   {PYROSCOPE_PUSH, push_judge, push_receive, &s->pushes},
+                                                   {OTLP_PATH, push_judge, push_receive, &s->pushes}};
+
+    memcpy(s->posts, posts, sizeof posts);
     queries.pages = s->pages;
     return status ? status : query_service_start(&queries, &s->queries, e);
 }
@@ -529,13 +541,13 @@ static enum profd_status server_make_services(struct server *s, struct profd_err
     s->sync = (struct sync_config){.conns = s->conns, .live = s->live};
     TRY(intake_new(&intake, &s->intake, e));
     TRY(object_service_start(&objects, &s->objects, e));
-    s->uploads = (struct upload_service){.conns = s->conns,
-                                         .sync = &s->sync,
-                                         .writer = s->writer,
-                                         .builds = s->builds,
-                                         .objects = s->objects,
-                                         .no_space = server_on_no_space,
-                                         .context = s};
+    s->uploads = (struct process_uploads){.conns = s->conns,
+                                          .sync = &s->sync,
+                                          .writer = s->writer,
+                                          .builds = s->builds,
+                                          .objects = s->objects,
+                                          .no_space = server_on_no_space,
+                                          .context = s};
     s->batches.relays = s->relay.active = s->config->relay;
     s->batches.writer = s->relay.writer = s->writer;
     s->batches.tokens = &s->tokens;
@@ -543,6 +555,15 @@ static enum profd_status server_make_services(struct server *s, struct profd_err
     memcpy(s->batches.centre, s->was.name, sizeof s->batches.centre);
     s->relay.conns = s->conns;
     s->relay.sync = &s->sync;
+    TRY(foreign_names_new(&s->foreign_names, e));
+    s->pushes = (struct push_service){.names = s->foreign_names,
+                                      .builds = s->builds,
+                                      .tokens = &s->tokens,
+                                      .writer = s->writer,
+                                      .relay = &s->config->relay,
+                                      .no_space = server_on_no_space,
+                                      .context = s,
+                                      .counts = &s->uploads.counts};
     TRY(admin_service_new(&admin, &s->admin, e));
     return server_make_queries(s, e);
 }
@@ -598,6 +619,7 @@ enum profd_status server_start(struct server *s, struct profd_error *e)
     mallopt(M_TRIM_THRESHOLD, HEAP_SPARE);
     mallopt(M_TOP_PAD, HEAP_STEP);
     mallopt(M_MMAP_THRESHOLD, HEAP_MMAP);
+    arena_keep_blocks(HEAP_ARENAS);
     /* Raises the soft limit of descriptors to the hard limit: each connection needs one, and each may send some. */
     struct rlimit limit;
 

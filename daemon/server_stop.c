@@ -115,6 +115,7 @@ void server_end(struct server *s)
 {
     server_end_threads(s);
     intake_free(s->intake); /* answers what waits */
+    foreign_names_free(s->foreign_names);
     endpoints_free(s->endpoints);
     live_free(s->live);
     s->live = NULL; /* connections that close hereafter are no longer counted */

@@ -16,7 +16,7 @@ struct buildid {
     char text[BUILDID_TEXT_SIZE];
 };
 
-/* Makes it of the n descriptor bytes of an NT_GNU_BUILD_ID note. REFUSED unless 1 ≤ n ≤ 64. */
+/* Makes a build-id of the n descriptor bytes of an NT_GNU_BUILD_ID note. REFUSED unless 1 ≤ n ≤ 64. */
 enum profd_status buildid_from_note(const uint8_t *bytes, size_t n, struct buildid *id, struct profd_error *e);
 
 /* Makes "sha256-…" of the hash of address, size and bytes of each executable PROGBITS section. */

@@ -1,5 +1,5 @@
-/* Histograms, arcs and stacks of one upload or of a sum, and their encoding. The same bytes are sent,
- * validated by decoding, and stored. */
+/* Histograms, arcs and stacks of one upload or of a sum, and their encoding. The same bytes are sent, validated
+ * by decoding, and stored. */
 #ifndef PROFD_PROTO_COUNTS_H
 #define PROFD_PROTO_COUNTS_H
 
@@ -97,8 +97,8 @@ struct counts {
 };
 #define COUNTS_NOWHERE UINT32_MAX
 
-/* Counts by random group of processes, row by row beside the bins, arcs and nodes of sorted counts: row
- * i, group g at [i·COUNTS_GROUPS + g]. The row's sum is its number (saturating). */
+/* Counts by random group of processes, row by row beside the bins, arcs and nodes of sorted counts: row i,
+ * group g at [i·COUNTS_GROUPS + g]. The row's sum is its number (saturating). */
 #define COUNTS_GROUPS 16u
 struct counts_shares {
     uint64_t *bins, *arcs, *nodes;

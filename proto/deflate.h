@@ -1,4 +1,5 @@
-/* zstd frames, with contexts that are kept between calls. The only place that calls libzstd. Safe in any thread. */
+/* zstd frames, with contexts that are kept between calls, and gzip. The only place that calls libzstd. Safe in any
+ * thread. */
 #ifndef PROFD_PROTO_DEFLATE_H
 #define PROFD_PROTO_DEFLATE_H
 
@@ -35,5 +36,12 @@ enum profd_status deflate_find_size(const uint8_t *in, size_t n, uint64_t *size,
  * damaged. */
 enum profd_status deflate_unpack_foreign(const uint8_t *in, size_t n, uint8_t *out, size_t most, size_t *size,
                                          struct profd_error *e);
+
+/* Inflates in, which consists of gzip members, into a new block. TOO_LARGE: more than max bytes; MALFORMED: damaged;
+ * NO_MEMORY. */
+enum profd_status deflate_gunzip(const uint8_t *in, size_t n, size_t max, uint8_t **out, size_t *size,
+                                 struct profd_error *e);
+/* Compresses n bytes as one gzip member into a new block. NO_MEMORY. */
+enum profd_status deflate_gzip(const void *in, size_t n, uint8_t **out, size_t *size, struct profd_error *e);
 
 #endif

@@ -40,6 +40,13 @@ static inline int http_percent_value(const char *text, size_t n)
     return high < 0 || low < 0 ? -1 : high * 16 + low;
 }
 
+/* Returns whether a Content-Type of n bytes is of a type, with parameters or without. */
+static inline bool http_type_is(const char *field, size_t n, const char *type)
+{
+    const size_t size = strlen(type);
+    return n >= size && memcmp(field, type, size) == 0 && (n == size || field[size] == ';');
+}
+
 /* Reason phrases of HTTP statuses (RFC 9110, 15): in the status line, and as titles of problem documents. */
 
 /* "Not Found" for 404; "Error" for a status that profd does not send. Static. */

@@ -14,6 +14,14 @@
 #include "proto/status.h"
 #include "proto/utf8.h"
 
+/* Attributes of an OpenTelemetry resource that become labels, with '_' for each '.'. All attributes would make too many
+ * series. */
+#define LABEL_ATTRIBUTES                                                                                               \
+    "service.namespace", "service.version", "deployment.environment", "container.id", "container.name",                \
+        "container.image.name", "k8s.cluster.name", "k8s.namespace.name", "k8s.node.name", "k8s.pod.name",             \
+        "k8s.pod.uid", "k8s.container.name", "k8s.deployment.name", "k8s.daemonset.name", "k8s.statefulset.name",      \
+        "k8s.job.name", "k8s.cronjob.name", "cloud.region", "cloud.availability_zone", "process.executable.name"
+
 enum label_fault {
     LABEL_GOOD,
     LABEL_NAME_CHARACTERS, /* empty, a digit first, or other than letters, digits and '_' */

@@ -40,9 +40,11 @@
 #define LIMIT_BUILD_NAME 4096u /* bytes of an object's name */
 #define LIMIT_PROCESS 16u      /* bytes that identify a process */
 #define LIMIT_LABELS 64u
-#define LIMIT_LABEL_NAME 128u    /* bytes */
-#define LIMIT_LABEL_VALUE 1024u  /* bytes */
-#define LIMIT_LABEL_BYTES 16384u /* names and values of one upload together */
+#define LIMIT_LABEL_NAME 128u                /* bytes */
+#define LIMIT_LABEL_VALUE 1024u              /* bytes */
+#define LIMIT_LABEL_BYTES 16384u             /* names and values of one upload together */
+#define LIMIT_LABEL_VALUES_PER_HOUR 1000u    /* new values of one label that one user may use; then "other" */
+#define LIMIT_LABEL_VALUES_OF_TENANT 100000u /* the same of a tenant */
 #define LIMIT_HISTOGRAMS 4096u
 #define LIMIT_HISTOGRAM_BINS (1u << 30)      /* bins of one geometry, stored or not */
 #define LIMIT_BINS (16u << 20)               /* non-zero bins of one upload */
@@ -107,6 +109,7 @@
 
 /* queries */
 #define LIMIT_QUERY_BYTES 4096u               /* path and parameters on the Unix socket */
+#define LIMIT_QUERY_BODY (1u << 20)           /* bytes of a question that is asked by POST, as sent and decoded */
 #define LIMIT_MATCHERS 16u                    /* of one query; each regular expression among them has these: */
 #define LIMIT_PATTERN 1024u                   /* bytes of the expression */
 #define LIMIT_PATTERN_STEPS 100000u           /* of matching one value */

@@ -114,7 +114,8 @@ static const struct {
     {INEXACT_END_NOT_SEEN, "end-not-seen", "the end of a process was not seen: its last counts are missing"},
     {INEXACT_NOT_READ, "not-read", "a live process has not been read since the daemon was started"},
     {INEXACT_LABEL_LEFT_OUT, "label-left-out",
-     "a label of a process was invalid: the process is not found by that label"},
+     "a label of a process was invalid or contradicted what the daemon found, or has the value \"other\" because it "
+     "had too many values: the process is not found by that label"},
     {INEXACT_SHARED_BINS, "shared-bins",
      "histogram bins hold code of several functions: self times marked ~ in the flat profile are estimates"},
     {INEXACT_SEGMENT_MISSING, "upload-missing",
@@ -129,6 +130,8 @@ static const struct {
     {INEXACT_LEFT_OUT, "left-out",
      "functions were left out of counting on request (PROFD_LEAVE_OUT): calls into them are missing, all others are "
      "counted"},
+    {INEXACT_NO_IDS, "no-ids",
+     "a client sent profiles without ids: if it got no answer and sent one again, that one was counted twice"},
     {INEXACT_SAMPLED, "sampled",
      "a program does not count its calls: where there is a number, it is how often a tick found the callee below its "
      "caller"},

@@ -76,14 +76,15 @@ enum message_inexact {
     INEXACT_NOT_READ = 1024, /* of a report only: this run of the daemon has not yet read a process that counts */
     INEXACT_LABEL_LEFT_OUT = 2048,
     INEXACT_SHARED_BINS = 4096,     /* of a report and its exports only: some self times are estimates */
-    INEXACT_SEGMENT_MISSING = 8192, /* of a report only: an upload of a host was not counted */
-    INEXACT_RESTORED = 16384,       /* of a report only: a database was restored from a backup; counts may be missing */
+    INEXACT_SEGMENT_MISSING = 8192, /* no upload has it: an upload of a host was not counted */
+    INEXACT_RESTORED = 16384,       /* no upload has it: a database was restored from a backup; counts may be missing */
     INEXACT_HOST_TOTALS = 32768,    /* of a report only: only totals are stored for the selected host */
     INEXACT_AMBIGUOUS_NAMES = 65536,
     INEXACT_LEFT_OUT = 131072,
     INEXACT_TICKS_LOST = 262144,
-    INEXACT_SENT = 465919, /* the reasons that an upload may have */
-    INEXACT_ALL = 524287,
+    INEXACT_NO_IDS = 524288,
+    INEXACT_SENT = 990207, /* the reasons that an upload may have */
+    INEXACT_ALL = 1048575,
 };
 /* INEXACT_CALLS are the reasons that concern calls, INEXACT_TICKS those that concern ticks. INEXACT_BOTH are in both
  * lists: for example a clock that was not accepted (the window of the counts is unknown), a saturated sum, an
@@ -97,7 +98,8 @@ enum message_inexact {
     (INEXACT_BOTH | INEXACT_CALLS_LOST | INEXACT_THREADS_UNKNOWN | INEXACT_CALLER_BUCKET | INEXACT_SAMPLED |           \
      INEXACT_LEFT_OUT)
 #define INEXACT_TICKS                                                                                                  \
-    (INEXACT_BOTH | INEXACT_TICKS_LOST | INEXACT_BINS_16_BIT | INEXACT_TICKS_OUTSIDE | INEXACT_SHARED_BINS)
+    (INEXACT_BOTH | INEXACT_TICKS_LOST | INEXACT_BINS_16_BIT | INEXACT_TICKS_OUTSIDE | INEXACT_SHARED_BINS |           \
+     INEXACT_NO_IDS)
 /* Returns the name of one bit in reports, such as "threads-unknown"; NULL for any other value. */
 const char *message_inexact_name(uint32_t bit);
 /* Returns a sentence that explains the bit. */

@@ -17,7 +17,7 @@
 #define MESSAGE_LIST(MESSAGE, EMPTY, U32, U64, FLAG, TEXT, BYTES, BUILDS, LABELS, TEXTS, NUMBERS)                      \
     /* client → daemon: versions, name of the program */                                                             \
     MESSAGE(HELLO, 1, hello, Hello, U32(version_oldest) U32(version_newest) TEXT(client))                              \
-    /* daemon → client: version chosen, limits; run and refused are 0 from an older daemon, which does not say */    \
+    /* daemon → client: version chosen, limits; the run of the daemon, and what it refused in this run */            \
     MESSAGE(WELCOME, 2, welcome, Welcome,                                                                              \
             U32(version) U32(payload_max) U32(in_flight_max) TEXT(daemon) U64(run) U64(refused) FLAG(claims))          \
     /* client → daemon: one upload; process of size 0: this is all that its process sends */                         \

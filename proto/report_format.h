@@ -13,13 +13,13 @@
     X(text, "text", "text/plain; charset=utf-8", true, true, 0)                                                        \
     X(gprof, "gprof", "text/plain; charset=utf-8", false, false, 0)                                                    \
     X(pprof, "pprof", "application/vnd.google.protobuf", true, false, 0)                                               \
+    X(otlp, "otlp", "application/x-protobuf", true, false, 0)                                                          \
     X(callgrind, "callgrind", "text/plain; charset=utf-8", true, false, 0)                                             \
     X(folded, "folded", "text/plain; charset=utf-8", true, false, 0)                                                   \
     X(speedscope, "speedscope", "application/json", true, false, 0)                                                    \
     X(dot, "dot", "text/vnd.graphviz; charset=utf-8", true, false, 80)                                                 \
     X(csv, "csv", "text/csv; charset=utf-8; header=present", true, false, 0)                                           \
-    X(flamegraph, "flamegraph", "application/json", true, false, 0)                                                    \
-    X(nodegraph, "nodegraph", "application/json", true, false, 200)                                                    \
+    X(graph, "graph", "application/json", true, false, 200)                                                            \
     X(tree, "tree", "application/json", true, false, 20000)                                                            \
     X(symbol_order, "symbol-order", "text/plain; charset=utf-8", true, false, 0)                                       \
     X(exclude_list, "exclude-list", "text/plain; charset=utf-8", true, false, 0)

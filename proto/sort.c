@@ -1,5 +1,6 @@
 #include "proto/sort.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #define SORT_RUN 12u /* runs of this length are sorted by insertion */
@@ -121,4 +122,15 @@ uint32_t heap_pop(struct heap *h)
     }
     h->items[at] = moved;
     return top;
+}
+
+void *list_grow(void *list, size_t count, size_t *capacity, size_t size)
+{
+    if (count < *capacity) {
+        return list;
+    }
+    const size_t more = *capacity > 0 ? *capacity * 2 : 8;
+    void *grown = reallocarray(list, more, size);
+    *capacity = grown != NULL ? more : *capacity;
+    return grown;
 }

@@ -1,4 +1,4 @@
-/* Orders: stable sorts, comparisons, searches, a heap. */
+/* Lists: stable sorts, comparisons, searches, a heap, and growing. */
 #ifndef PROFD_PROTO_SORT_H
 #define PROFD_PROTO_SORT_H
 
@@ -73,6 +73,20 @@ static inline uint32_t compare_find_first(const void *rows, uint32_t count, size
     SORT_SEARCH(i, 0, count, (memcpy(&at, (const char *)rows + size * i, sizeof at), at < key));
     return i;
 }
+
+/* Ensures space for one more row of this size behind count rows: returns the list, which may have moved. NULL if memory
+ * is exhausted: then nothing has changed. Amortized O(size). */
+void *list_grow(void *list, size_t count, size_t *capacity, size_t size);
+
+/* Replaces a list by where it has moved, unless that is NULL. Returns whether it is not. */
+#define LIST_MOVE(list, to)                                                                                            \
+    (__extension__({                                                                                                   \
+        void *list_moved = (to);                                                                                       \
+        (list) = list_moved != NULL ? list_moved : (list);                                                             \
+        list_moved != NULL;                                                                                            \
+    }))
+/* list_grow for a list, its number of rows, and its capacity, a size_t. False if memory is exhausted. */
+#define LIST_GROW(list, count, capacity) LIST_MOVE(list, list_grow((list), (count), &(capacity), sizeof *(list)))
 
 /* A binary heap of numbers: the first by an order is on top. Pushing and popping are O(log n). */
 

@@ -179,10 +179,10 @@ void count_table_release(void)
     }
 }
 
-enum claim { CLAIM_FOUND, CLAIM_NEW, CLAIM_OTHER };
+enum claim_result { CLAIM_FOUND, CLAIM_NEW, CLAIM_OTHER };
 
 /* Assigns the slot to the entry if it is free, or belonged to the entry before it was invalidated. */
-static enum claim slot_claim(struct attach_chunk *t, uint32_t index, const struct count_table_entry *entry)
+static enum claim_result slot_claim(struct attach_chunk *t, uint32_t index, const struct count_table_entry *entry)
 {
     struct attach_slot *s = &slots_of(t)[index];
     struct attach_identity *id = &identities_of(t)[index];
@@ -222,7 +222,7 @@ static struct attach_slot *table_find(struct attach_chunk *t, const struct count
     uint64_t *filled = &t->spare[0];
     for (uint32_t i = 0; i < PROBES; i++) {
         uint32_t index = t->primary + begin + i;
-        enum claim got = slot_claim(t, index, entry);
+        enum claim_result got = slot_claim(t, index, entry);
         if (got == CLAIM_NEW) {
             __atomic_fetch_add(filled, 1, __ATOMIC_RELAXED);
         }

@@ -253,7 +253,7 @@ static void pages_take(struct msghdr *m)
 enum peer_state { PEER_OPEN, PEER_OVER, PEER_REFUSED };
 
 /* Handles received messages without waiting: answers WANT_OBJECT, maps the daemon's page. OVER: the connection is
- * closed or closing. REFUSED: the daemon refuses the process. */
+ * closed or closing. REFUSED: the daemon refuses the process, or is stopping. */
 static enum peer_state frames_listen(int socket)
 {
     lost = false;
@@ -274,7 +274,7 @@ static enum peer_state frames_listen(int socket)
         }
         filled += (uint32_t)got;
         if (!frames_take(socket)) {
-            return lost || stopping ? PEER_OVER : PEER_REFUSED;
+            return lost ? PEER_OVER : PEER_REFUSED;
         }
     }
 }
@@ -351,7 +351,8 @@ static bool is_trusted(int fd)
                                     read_beginning(UIDMAP_PATH, map, sizeof map))) {
         return false;
     }
-    return peer.uid == (uint32_t)raw_call(SYS_geteuid, 0, 0, 0, 0) || is_profd(peer.uid);
+    return peer.uid == (uint32_t)raw_call(SYS_geteuid, 0, 0, 0, 0) || peer.uid == option.daemon_uid ||
+           is_profd(peer.uid);
 }
 
 static bool shared_is_private(void)
@@ -366,8 +367,8 @@ static bool shared_is_private(void)
 }
 
 /* Returns a connected, nonblocking socket to the first daemon of the options that answers and runs as root, as the user
- * profd, or as the current user, with a uid that identifies this user (proto/uidmap.h). Negative, as −errno: there is
- * none; EAGAIN: its backlog is full. */
+ * profd, as the current user, or as that of PROFD_DAEMON_UID, with a uid that identifies this user (proto/uidmap.h).
+ * Negative, as −errno: there is none; EAGAIN: its backlog is full. */
 static int handover_peer_dial(void)
 {
     long why = -ENOENT;
@@ -440,9 +441,10 @@ static uint64_t handover_now_ms(void)
     return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
 }
 
+/* A daemon that is stopping accepts connections until it ends, and another follows soon. */
 static void back_off(void)
 {
-    wait = wait * 2 + WAIT_MORE > WAIT_MOST ? WAIT_MOST : wait * 2 + WAIT_MORE;
+    wait = stopping ? WAIT_MORE : wait * 2 + WAIT_MORE > WAIT_MOST ? WAIT_MOST : wait * 2 + WAIT_MORE;
     wait_end = handover_now_ms() + wait;
 }
 
@@ -549,7 +551,7 @@ void handover_look_last(void)
     if (held_check(&peer) >= 0) {
         peer_listen();
     }
-    if (peer.fd < 0 && wait == 0 && held_check(&memory) >= 0) {
+    if (peer.fd < 0 && (wait == 0 || stopping) && held_check(&memory) >= 0) {
         for (uint64_t end = handover_now_ms() + LIMIT_EXIT_MS; attach() == -EAGAIN && handover_now_ms() < end;) {
             raw_call(SYS_nanosleep, &nap, 0, 0, 0);
         }

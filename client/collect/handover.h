@@ -15,8 +15,8 @@ void handover_begin(int memfd, bool child);
  * outstanding, so call again soon. The functions of this header do nothing if raw_denied. */
 bool handover_look(void);
 
-/* Before the process ends: likewise. If no daemon has the memory or has refused it, tries to connect once more; if the
- * daemon is busy, for at most LIMIT_EXIT_MS. */
+/* Before the process ends: likewise. If no daemon has the memory or has refused it, tries to connect once more, also if
+ * the daemon was stopping; if the daemon is busy, for at most LIMIT_EXIT_MS. */
 void handover_look_last(void);
 
 /* In a child of fork: closes the parent's descriptors and ignores its page. */

@@ -128,7 +128,7 @@ struct module_range {
     uintptr_t low, high;           /* as mapped */
     uintptr_t text_low, text_high; /* its code */
     struct attach_module_row *row;
-    struct unwind_place unwind;
+    struct unwind_info unwind;
     bool text_secret;
     uint32_t live;    /* written last; 0 when unloaded */
     uint32_t counted; /* slots refer to it */
@@ -327,7 +327,7 @@ static bool range_is_loaded(const struct module_range *r)
     return r == &ranges[1] || (module_image_find(r->text_low, &found) && (uintptr_t)found.dlfo_map_start == r->low);
 }
 
-bool module_find_unwind(uintptr_t pc, uint32_t *known, struct unwind_place *out)
+bool module_find_unwind(uintptr_t pc, uint32_t *known, struct unwind_info *out)
 {
     uint32_t id = range_find(pc);
     if (!id || !ranges[id].unwind.table || (id != *known && !range_is_loaded(&ranges[id]))) {

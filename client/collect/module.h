@@ -15,8 +15,8 @@ struct module_image {
     uint64_t low, high;           /* link-time, of all segments */
     uint64_t text_low, text_high; /* of the executable ones */
     uint64_t bias;
-    struct unwind_place unwind; /* as mapped */
-    bool text_secret;           /* code that cannot be read as data */
+    struct unwind_info unwind; /* as mapped */
+    bool text_secret;          /* code that cannot be read as data */
     uint16_t id_size;
     uint8_t id[BUILDID_BYTES_MAX];
 };
@@ -37,7 +37,7 @@ struct module_place module_find(uintptr_t pc);
 /* Reads the unwind information of the object that contains an address. False: no known object contains it, it has none,
  * or libc has unloaded it by itself. *known: number of the object of the previous call, 0 before the first; the loader
  * is called if the object is another one. Between unload_read_begin and unload_read_end only. */
-bool module_find_unwind(uintptr_t pc, uint32_t *known, struct unwind_place *out);
+bool module_find_unwind(uintptr_t pc, uint32_t *known, struct unwind_info *out);
 
 /* True if the code in [low, high) belongs to one known object and can be read; *known and where it may be called: as
  * above. */

@@ -107,6 +107,7 @@ void option_read(void)
     option.rate = option.timers ? number_of("PROFD_RATE", RATE_DEFAULT, RATE_MAX) : 0;
     option.leave_out = value_of("PROFD_LEAVE_OUT");
     option.rewrite = number_of("PROFD_REWRITE", 0, 1) == 1 || (option.leave_out && *option.leave_out);
+    option.daemon_uid = number_of("PROFD_DAEMON_UID", UINT32_MAX, UINT32_MAX);
     option.mode = option.rate == 0 ? ATTACH_MODE_OFF : ATTACH_MODE_CPU;
     sockets_read();
     /* The socket of profctl run, and the root directory below which the collector is. */

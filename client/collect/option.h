@@ -1,6 +1,7 @@
 /* Options from the environment. Read once, from environ, without libc.
  *
  *   - PROFD_SOCKET: the daemon's socket, a path or unix:/path
+ *   - PROFD_DAEMON_UID: a user whose daemon is accepted, too
  *   - PROFD_RATE: ticks per second, 0 for none; default 99
  *   - PROFD_CLOCK: cpu (default), wall, or off. off: there is no timer, so messages of the daemon are read only at the
  *     beginning and the end
@@ -22,7 +23,8 @@
 struct option_values {
     struct sockaddr_un sockets[OPTION_SOCKETS]; /* to try in this order; family 0: none */
     uint32_t rate, mode;
-    bool timers; /* threads get timers, were it only to look at the daemon */
+    uint32_t daemon_uid; /* UINT32_MAX: none */
+    bool timers;         /* threads get timers, were it only to look at the daemon */
     bool rewrite;
     const char *leave_out;  /* NULL: none */
     uint64_t memory;        /* bytes */

@@ -22,7 +22,7 @@ static void settle(void)
         seen = __atomic_load_n(&changes, __ATOMIC_ACQUIRE);
         const bool on = __atomic_load_n(&denied, __ATOMIC_ACQUIRE) == 0;
         if (collect.stage != COLLECT_RUNNING || (collect.on != 0) == on) {
-            continue;
+            continue; /* to the condition: there may be a new change */
         }
         if (!on) {
             collect_counter_add(ATTACH_COUNTER_PAUSES, 1);

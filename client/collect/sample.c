@@ -198,8 +198,8 @@ static void tick_count(const void *context, uint64_t weight)
     stack_count(context, profd_collect_thread.stack_low, profd_collect_thread.stack_high, here);
 }
 
-/* Checks the daemon's socket if its page does not say that this is unnecessary, and it is time. By the wall clock: a
- * process that uses little CPU time has few ticks, and each may be the only one for minutes. */
+/* Checks the daemon's socket if its page does not say that this is unnecessary, and it is time. The clock is
+ * the wall clock: a process that uses little CPU time has few ticks, and each may be the only one for minutes. */
 static void tick_listen(uint64_t passed)
 {
     uint32_t asked;

@@ -163,7 +163,7 @@ enum known { RULE_KNOWN, RULE_ABSENT, RULE_UNUSABLE };
 /* Finds the rule for pc. ABSENT: no unwind information speaks of this code. */
 static enum known rule_find(uintptr_t pc, bool called, uint32_t *object, struct unwind_rule *rule)
 {
-    struct unwind_place unwind;
+    struct unwind_info unwind;
     bool absent = true;
     if (called && cache_find(pc, rule)) {
         return RULE_KNOWN;
@@ -199,7 +199,7 @@ static bool step_by_pointer(struct unwind_frame *frame, uintptr_t high, uint32_t
 }
 
 /* Steps to the caller of the frame with `inner` frames below it. */
-static enum unwind_end step(struct unwind_frame *frame, uintptr_t high, unsigned inner, uint32_t *object)
+static enum unwind_step step(struct unwind_frame *frame, uintptr_t high, unsigned inner, uint32_t *object)
 {
     struct unwind_rule rule;
     bool called = inner > 0;
@@ -210,7 +210,7 @@ static enum unwind_end step(struct unwind_frame *frame, uintptr_t high, unsigned
     if (known == RULE_UNUSABLE || (rule.replaces && inner < REPLACING)) {
         return UNWIND_STUCK;
     }
-    enum unwind_end end = unwind_apply(&rule, frame, high, called);
+    enum unwind_step end = unwind_apply(&rule, frame, high, called);
     if (end == UNWIND_STEPPED) {
         frame->pc = address_plain(frame->pc);
     }
@@ -240,7 +240,7 @@ void stack_count(const void *context, uintptr_t low, uintptr_t high, uint64_t we
     pcs[0] = frame.pc;
     if (reading && frame.floor >= low && frame.sp < high) {
         uint32_t object = 0;
-        enum unwind_end end;
+        enum unwind_step end;
         while ((end = step(&frame, high, n - 1, &object)) == UNWIND_STEPPED && n < STACK_TREE_FRAMES_MAX &&
                frame.pc >= PAGE_ZERO && (frame.pc < low || frame.pc >= high)) {
             pcs[n++] = frame.pc;

@@ -13,7 +13,7 @@ static const struct cfi_registers registers = {.fp = 29, .sp = 31, .link = 30};
 #endif
 
 /* Finds the entry of the code at pc. */
-static bool find_entry(const struct unwind_place *in, uintptr_t pc, struct frame_entry *out)
+static bool find_entry(const struct unwind_info *in, uintptr_t pc, struct frame_entry *out)
 {
     const struct frame_table *t = in->table ? frame_table_at(in->bytes, in->table) : NULL;
     uint32_t from = 0, to = t ? t->count : 0;
@@ -30,7 +30,7 @@ static bool find_entry(const struct unwind_place *in, uintptr_t pc, struct frame
 }
 
 /* Computes the row that is valid at pc. *begin: of its function; *absent: no entry is about this code. */
-static bool find_row(const struct unwind_place *in, uintptr_t pc, struct cfi_machine *m, struct frame_common *common,
+static bool find_row(const struct unwind_info *in, uintptr_t pc, struct cfi_machine *m, struct frame_common *common,
                      uintptr_t *begin, bool *absent)
 {
     struct frame_entry entry;
@@ -129,7 +129,7 @@ static bool is_small(int64_t offset)
     return offset >= INT32_MIN && offset <= INT32_MAX;
 }
 
-bool unwind_find(const struct unwind_place *in, uintptr_t pc, bool called, struct unwind_rule *out, bool *absent)
+bool unwind_find(const struct unwind_info *in, uintptr_t pc, bool called, struct unwind_rule *out, bool *absent)
 {
     struct cfi_machine m;
     struct frame_common common;
@@ -167,7 +167,7 @@ static bool recover(unsigned kind, int32_t offset, uintptr_t cfa, const struct u
     return (kind == UNWIND_AT || kind == UNWIND_AT_FP) && load(base + (uintptr_t)(intptr_t)offset, f, high, value);
 }
 
-enum unwind_end unwind_apply(const struct unwind_rule *rule, struct unwind_frame *frame, uintptr_t high, bool called)
+enum unwind_step unwind_apply(const struct unwind_rule *rule, struct unwind_frame *frame, uintptr_t high, bool called)
 {
     if (rule->link == UNWIND_OUTERMOST) {
         return UNWIND_END;

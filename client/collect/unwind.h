@@ -8,7 +8,7 @@
 #include "client/collect/frame_entry.h"
 
 /* An object's unwind information as mapped; table 0: it has none. */
-struct unwind_place {
+struct unwind_info {
     uintptr_t table;          /* its .eh_frame_hdr */
     struct frame_bytes bytes; /* of the segment with the table and .eh_frame */
 };
@@ -40,14 +40,14 @@ enum unwind_location {
 /* Finds the rule for pc in the object's unwind information; *absent: it has nothing about this code. False also where
  * the information is not supported, as of signal frames. called: pc is a return address, so the function is that of the
  * preceding call instruction. O(log functions + length of the entry). Allowed in signal handlers. */
-bool unwind_find(const struct unwind_place *in, uintptr_t pc, bool called, struct unwind_rule *out, bool *absent);
+bool unwind_find(const struct unwind_info *in, uintptr_t pc, bool called, struct unwind_rule *out, bool *absent);
 
-enum unwind_end {
+enum unwind_step {
     UNWIND_STEPPED,
     UNWIND_END,   /* the frame is the outermost one */
     UNWIND_STUCK, /* the rule does not hold here */
 };
 /* Steps to the caller. Reads the stack in [floor, high) only. *frame is unchanged unless STEPPED. O(1). */
-enum unwind_end unwind_apply(const struct unwind_rule *rule, struct unwind_frame *frame, uintptr_t high, bool called);
+enum unwind_step unwind_apply(const struct unwind_rule *rule, struct unwind_frame *frame, uintptr_t high, bool called);
 
 #endif

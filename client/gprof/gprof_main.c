@@ -13,6 +13,7 @@
 #include "compat/compat_run.h"
 #include "elf/elf_read.h"
 #include "gprof/gprof_internal.h"
+#include "proto/whole.h"
 
 /* ---- Whole files in memory ---- */
 
@@ -71,24 +72,6 @@ static bool gprof_file_read(const char *path, struct gprof_file *out)
     }
     f.bytes[f.size] = '\0';
     *out = f;
-    return true;
-}
-
-/* Writes all n bytes. False with errno set. */
-static bool gprof_file_write_all(int fd, const void *bytes, size_t n)
-{
-    const char *p = bytes;
-    while (n > 0) {
-        ssize_t put = write(fd, p, n);
-        if (put < 0 && errno == EINTR) {
-            continue;
-        }
-        if (put < 0) {
-            return false;
-        }
-        p += put;
-        n -= (size_t)put;
-    }
     return true;
 }
 
@@ -151,7 +134,6 @@ static void gprof_words_done(struct gprof_words *w)
 static bool gprof_words_expand(const char *program, int argc, char **argv, struct gprof_words *out)
 {
     struct gprof_words w = {.list = calloc((size_t)argc + 1, sizeof(char *)), .count = argc};
-    const char *path = NULL;
     w.texts = calloc(FILES_MAX, sizeof *w.texts);
     if (w.list == NULL || w.texts == NULL) {
         (void)fprintf(stderr, "%s: out of memory\n", program);
@@ -162,7 +144,7 @@ static bool gprof_words_expand(const char *program, int argc, char **argv, struc
     for (int i = 1; i < w.count;) {
         struct gprof_file f;
         struct stat st;
-        path = w.list[i] + 1;
+        const char *path = w.list[i] + 1;
         if (w.list[i][0] != '@' || stat(path, &st) != 0) {
             i++;
             continue;
@@ -178,7 +160,7 @@ static bool gprof_words_expand(const char *program, int argc, char **argv, struc
             continue;
         }
 
-        /* The words of the file, whose text stays their owner, take the place of the word. */
+        /* The words of the file replace the word. They stay in the file's text, which texts owns. */
         char *text = (char *)f.bytes; /* a NUL stands behind */
         const size_t most = strlen(text) / 2 + 2, others = (size_t)w.count - 1;
         char **list = calloc(most + others + 1, sizeof *list);
@@ -231,11 +213,11 @@ static bool out_write(void *context, const char *data, size_t n)
 {
     struct gprof *g = context;
     char shown[CLEAN_SIZE(CLEAN_BLOCK)];
-    bool good = g->terminal != NULL || gprof_file_write_all(STDOUT_FILENO, data, n);
+    bool good = g->terminal != NULL || whole_write(STDOUT_FILENO, data, n);
     for (size_t at = 0; g->terminal != NULL && good && at < n; at += CLEAN_BLOCK) {
         size_t size =
             g->terminal->clean(g->terminal->context, data + at, n - at < CLEAN_BLOCK ? n - at : CLEAN_BLOCK, shown);
-        good = gprof_file_write_all(STDOUT_FILENO, shown, size);
+        good = whole_write(STDOUT_FILENO, shown, size);
     }
     g->write_error = good ? g->write_error : errno;
     return good;
@@ -383,14 +365,11 @@ static int counts_show(struct gprof *g)
         compat_sum_write(&g->run, g->gmon.pointer, g->gmon.has_block_records, &sum);
         errno = ENOMEM;
         const int fd = sum.failed ? -1 : open(GMON_SUM, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-        bool good = fd >= 0 && gprof_file_write_all(fd, sum.data, sum.size);
-        const int why = errno;
-        if (fd >= 0 && close(fd) != 0 && good) {
-            good = false;
-        } else {
-            errno = why;
+        int why = fd >= 0 && whole_write(fd, sum.data, sum.size) ? 0 : errno;
+        if (fd >= 0 && close(fd) != 0 && why == 0) {
+            why = errno;
         }
-        const int exit_status = good ? 0 : complain_errno(GMON_SUM, errno);
+        const int exit_status = why == 0 ? 0 : complain_errno(GMON_SUM, why);
         buffer_done(&sum);
         if (exit_status != 0) {
             return exit_status;
@@ -457,7 +436,7 @@ int gprof_main(const char *program, int argc, char **argv, const struct gprof_te
         /* Prints what there is, also in front of a complaint, as gprof does. */
         const bool good = buffer_flush(&g.out);
         const size_t size = terminal != NULL ? terminal->clean(terminal->context, NULL, 0, rest) : 0;
-        if (!good || (size > 0 && !gprof_file_write_all(STDOUT_FILENO, rest, size))) {
+        if (!good || (size > 0 && !whole_write(STDOUT_FILENO, rest, size))) {
             (void)fprintf(stderr, "%s: cannot write to standard output: %s\n", program,
                           strerror(good ? errno : g.write_error));
             status = profd_status_exit(PROFD_IO);

@@ -7,7 +7,7 @@
 #include "import/import_any_internal.h"
 #include "proto/limits.h"
 
-#define PARSER_MEMORY ((size_t)1 << 30)
+#define PARSER_MEMORY ((size_t)2 << 30)
 
 /* Recognizes text by its first lines: all lines of callgrind begin with a key. */
 static bool looks_like_callgrind(const char *text, size_t n)

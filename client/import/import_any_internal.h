@@ -164,23 +164,11 @@ enum profd_status import_input_each_line(struct import_input *in, import_line *e
 enum profd_status import_input_take_all(struct import_input *in, size_t max, uint8_t **bytes, size_t *n,
                                         struct profd_error *e);
 
-/* Inflates in, which consists of gzip members, into a new block. Statuses as above. Pure. */
-enum profd_status import_inflate(const uint8_t *in, size_t n, size_t max, uint8_t **out, size_t *size,
-                                 struct profd_error *e);
-
 /* The common result of all parsers: what another tool measured in one process, before addresses are assigned to builds.
  * Pure; everything lives in an arena. */
 
 #define IMPORT_NONE UINT32_MAX
 #define IMPORT_NO_OFFSET UINT64_MAX
-
-/* Texts, each stored once: equal texts are equal pointers. */
-struct import_texts {
-    struct arena *arena;
-    struct table table;
-    struct import_text *list;
-    uint32_t count, capacity;
-};
 
 /* Kinds of addresses of an object's frames. */
 enum import_addressing {
@@ -199,12 +187,12 @@ struct import_object {
 
 /* A place in the code. */
 struct import_frame {
-    uint32_t object;
     const char *name, *file; /* texts; NULL if unknown */
-    bool has_address;
-    uint64_t address; /* 0 without has_address */
-    uint64_t offset;  /* offset of the address in the function of that name, or IMPORT_NO_OFFSET */
-    uint64_t ticks;   /* not a part of what it is */
+    uint64_t address;        /* 0 without has_address */
+    uint64_t offset;         /* offset of the address in the function of that name, or IMPORT_NO_OFFSET */
+    uint32_t object;
+    uint32_t has_address; /* 1 or 0; the end of what it is */
+    uint64_t ticks;
 };
 
 /* Calls from one frame to another. from and to are numbers of frames. */
@@ -217,7 +205,7 @@ struct import_pair {
 struct import_node {
     uint32_t parent; /* IMPORT_NONE: the outermost frame that is known */
     uint32_t frame;  /* IMPORT_CUT: frames that are left out, only without a parent */
-    bool leaf;       /* where the sample was taken, not a caller */
+    uint32_t leaf;   /* 1: where the sample was taken, not a caller */
     uint64_t ticks;  /* of the stacks that end here */
 };
 #define IMPORT_CUT (UINT32_MAX - 1)
@@ -230,8 +218,9 @@ struct import_profile {
     struct import_pair *pairs;   /* the same */
     struct import_node *nodes;   /* the same; of ticks that frames have, too */
     uint32_t object_count, frame_count, pair_count, node_count;
-    uint32_t object_capacity, frame_capacity, pair_capacity, node_capacity;
-    struct table object_table, frame_table, pair_table, node_table;
+    uint32_t object_capacity;
+    const char **paths; /* of import_profile_take_object: of each object */
+    struct table path_table, frame_table, pair_table, node_table;
     const char *program;     /* name of the program in the file, perhaps cut; "" if it has none */
     const char *program_id;  /* the program's build-id, NULL if unknown */
     uint32_t program_object; /* object of the program, or IMPORT_NONE if it must be determined by name */
@@ -252,9 +241,9 @@ struct import_profile {
 void import_profile_set_reasons(struct import_profile *p, const char *text, size_t n);
 /* Sets the number of processes that the file states, at most 2^32-1. */
 void import_profile_set_processes(struct import_profile *p, uint64_t n);
-void import_texts_init(struct import_texts *t, struct arena *a);
-/* Returns the text of n bytes, which may contain any byte but NUL; NULL if memory is exhausted. Expected O(n). */
-const char *import_texts_take(struct import_texts *t, const char *text, size_t n);
+/* Returns the text of n bytes, which may contain any byte but NUL, stored once: equal texts are equal pointers. NULL if
+ * memory is exhausted. Expected O(n). */
+const char *import_texts_take(struct set *t, const char *text, size_t n);
 
 /* Initialises an empty profile of "seconds" with rate 1 in the arena. */
 void import_profile_init(struct import_profile *p, struct arena *a);

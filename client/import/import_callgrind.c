@@ -9,16 +9,14 @@ enum callgrind_pending { CALLGRIND_NOTHING, CALLGRIND_CALL, CALLGRIND_JUMP };
 
 /* "(12) name": the meaning of a number in one kind of names. */
 struct callgrind_id {
-    enum callgrind_names kind;
-    uint64_t number;
+    uint64_t number, kind; /* kind: enum callgrind_names */
     const char *text;
 };
 
 struct import_callgrind {
     struct import_profile profile;
-    struct import_texts texts;
+    struct set texts;
     struct callgrind_id *ids;
-    uint32_t id_count, id_capacity;
     struct table id_table;
     const char *wanted;       /* event, or NULL */
     const char *event;        /* the imported event; NULL before "events:" */
@@ -33,7 +31,6 @@ struct import_callgrind {
     uint64_t calls, target;
     uint64_t pid, part, thread; /* of the current header; 0: not stated */
     uint64_t *pids;             /* processes with a first part, each once */
-    uint32_t pid_count, pid_capacity;
     struct table pid_table;
     bool part_seen;
     bool counted;            /* the file states how many processes it is of */
@@ -53,7 +50,6 @@ struct slot {
 struct slots {
     const struct import_profile *profile;
     struct slot *list;
-    uint32_t count, capacity;
     struct table table;
 };
 
@@ -62,33 +58,12 @@ static bool is_slot(const struct import_profile *p, const struct import_frame *f
     return p->objects[f->object].outside && f->name && strncmp(f->name, "0x", 2) == 0;
 }
 
-static uint64_t slot_hash(const void *context, uint32_t index)
-{
-    return table_mix((uintptr_t)((const struct slots *)context)->list[index].name, 1);
-}
-
 /* Returns the slot of that name; NULL if memory is exhausted. */
 static struct slot *take_slot(struct slots *s, const char *name)
 {
-    struct arena *a = s->profile->arena;
-    if (!table_reserve(&s->table, a, slot_hash, s)) {
-        return NULL;
-    }
-    uint32_t at = table_slot(&s->table, table_mix((uintptr_t)name, 1));
-    for (; s->table.slots[at] != 0; at = (at + 1) & s->table.mask) {
-        if (s->list[s->table.slots[at] - 1].name == name) {
-            return &s->list[s->table.slots[at] - 1];
-        }
-    }
-    void *list = arena_extend(a, s->list, s->count, &s->capacity, sizeof *s->list);
-    if (!list) {
-        return NULL;
-    }
-    s->list = list;
-    s->list[s->count] = (struct slot){.name = name, .target = IMPORT_NONE};
-    s->table.slots[at] = ++s->count;
-    s->table.used++;
-    return &s->list[s->count - 1];
+    const struct slot fresh = {.name = name, .target = IMPORT_NONE};
+    uint32_t at;
+    return TABLE_TAKE(&s->table, s->profile->arena, s->list, fresh, name, &at) ? &s->list[at] : NULL;
 }
 
 static bool same_function(const struct import_frame *a, const struct import_frame *b)
@@ -163,7 +138,7 @@ enum profd_status import_callgrind_finish(struct import_callgrind *c, struct imp
     if (!count_slots(&slots)) {
         return import_profile_exhausted(p->arena, e);
     }
-    for (uint32_t i = 0; i < p->pair_count && slots.count > 0; i++) {
+    for (uint32_t i = 0; i < p->pair_count && slots.table.used > 0; i++) {
         struct import_pair *pair = &p->pairs[i];
         const struct slot *from = joined_slot(&slots, &p->frames[pair->from]),
                           *to = joined_slot(&slots, &p->frames[pair->to]);
@@ -198,7 +173,7 @@ enum profd_status import_callgrind_new(struct arena *a, const char *event, struc
         return import_profile_exhausted(a, e);
     }
     import_profile_init(&c->profile, a);
-    import_texts_init(&c->texts, a);
+    set_init(&c->texts, a);
     c->wanted = event;
     c->lines = true; /* "positions: line" is the default */
     *out = c;
@@ -308,40 +283,12 @@ static enum profd_status take_cost_line(struct import_callgrind *c, struct impor
     return PROFD_OK;
 }
 
-static uint64_t id_mix(enum callgrind_names kind, uint64_t number)
-{
-    return table_mix(number, (uint64_t)kind);
-}
-
-static uint64_t id_hash(const void *context, uint32_t index)
-{
-    const struct callgrind_id *id = &((const struct import_callgrind *)context)->ids[index];
-    return id_mix(id->kind, id->number);
-}
-
 /* Returns the id of that number, created on first use with text NULL; NULL if memory is exhausted. */
 static struct callgrind_id *take_id(struct import_callgrind *c, enum callgrind_names kind, uint64_t number)
 {
-    struct arena *a = c->profile.arena;
-    if (!table_reserve(&c->id_table, a, id_hash, c)) {
-        return NULL;
-    }
-    uint32_t at = table_slot(&c->id_table, id_mix(kind, number));
-    for (; c->id_table.slots[at] != 0; at = (at + 1) & c->id_table.mask) {
-        struct callgrind_id *id = &c->ids[c->id_table.slots[at] - 1];
-        if (id->kind == kind && id->number == number) {
-            return id;
-        }
-    }
-    void *ids = arena_extend(a, c->ids, c->id_count, &c->id_capacity, sizeof *c->ids);
-    if (!ids) {
-        return NULL;
-    }
-    c->ids = ids;
-    c->ids[c->id_count] = (struct callgrind_id){.kind = kind, .number = number};
-    c->id_table.slots[at] = ++c->id_count;
-    c->id_table.used++;
-    return &c->ids[c->id_count - 1];
+    const struct callgrind_id fresh = {.kind = kind, .number = number};
+    uint32_t at;
+    return TABLE_TAKE(&c->id_table, c->profile.arena, c->ids, fresh, kind, &at) ? &c->ids[at] : NULL;
 }
 
 /* Reads "name", "(12) name", or "(12)" for a name that was defined before. */
@@ -406,30 +353,12 @@ static uint32_t time_rate(const struct import_scan *event)
     return 0;
 }
 
-static uint64_t pid_hash(const void *context, uint32_t index)
-{
-    return table_mix(((const struct import_callgrind *)context)->pids[index], 1);
-}
-
 /* True if no earlier part was of that process, or if memory is exhausted. */
 static bool pid_is_new(struct import_callgrind *c, uint64_t pid)
 {
-    struct arena *a = c->profile.arena;
-    void *list = arena_extend(a, c->pids, c->pid_count, &c->pid_capacity, sizeof *c->pids);
-    if (!list || !table_reserve(&c->pid_table, a, pid_hash, c)) {
-        return true;
-    }
-    c->pids = list;
-    uint32_t at = table_slot(&c->pid_table, table_mix(pid, 1));
-    for (; c->pid_table.slots[at] != 0; at = (at + 1) & c->pid_table.mask) {
-        if (c->pids[c->pid_table.slots[at] - 1] == pid) {
-            return false;
-        }
-    }
-    c->pids[c->pid_count] = pid;
-    c->pid_table.slots[at] = ++c->pid_count;
-    c->pid_table.used++;
-    return true;
+    const uint32_t before = c->pid_table.used;
+    uint32_t at;
+    return !TABLE_TAKE_NUMBER(&c->pid_table, c->profile.arena, c->pids, pid, &at) || at == before;
 }
 
 static enum profd_status take_events(struct import_callgrind *c, struct import_scan *value, uint64_t number,

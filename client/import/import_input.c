@@ -1,7 +1,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <libdeflate.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -9,6 +8,7 @@
 #include <unistd.h>
 
 #include "import/import_any_internal.h"
+#include "proto/deflate.h"
 
 enum profd_status import_input_open(const char *path, struct import_input *in, struct profd_error *e)
 {
@@ -148,52 +148,11 @@ enum profd_status import_input_take_all(struct import_input *in, size_t max, uin
         return status;
     }
     if (in->have >= 2 && in->buffer[0] == 0x1f && in->buffer[1] == 0x8b) {
-        return import_inflate(in->buffer, in->have, max, bytes, n, e);
+        return deflate_gunzip(in->buffer, in->have, max, bytes, n, e);
     }
     *bytes = in->buffer;
     *n = in->have;
     in->buffer = NULL;
     in->capacity = in->have = in->at = 0;
-    return PROFD_OK;
-}
-
-/* Inflates gzip, in which files of pprof are compressed. */
-
-#define INFLATE_BEGIN ((size_t)64 << 10)
-
-/* Decompresses one member after the other. If a member does not fit, it is started again with a larger buffer. */
-enum profd_status import_inflate(const uint8_t *in, size_t n, size_t max, uint8_t **out, size_t *size,
-                                 struct profd_error *e)
-{
-    struct libdeflate_decompressor *by = libdeflate_alloc_decompressor();
-    size_t capacity = INFLATE_BEGIN < max ? INFLATE_BEGIN : max, given = 0;
-    uint8_t *bytes = by ? malloc(capacity) : NULL;
-    enum profd_status status = bytes ? PROFD_OK : profd_error_set(e, PROFD_NO_MEMORY, "no memory to inflate it");
-    for (size_t fed = 0; status == PROFD_OK && fed < n;) {
-        size_t took = 0, gave = 0;
-        enum libdeflate_result answer =
-            libdeflate_gzip_decompress_ex(by, in + fed, n - fed, bytes + given, capacity - given, &took, &gave);
-        if (answer == LIBDEFLATE_SUCCESS) {
-            fed += took;
-            given += gave;
-        } else if (answer != LIBDEFLATE_INSUFFICIENT_SPACE) {
-            status = profd_error_set(e, PROFD_MALFORMED, "damaged or truncated gzip in the member at byte %zu of %zu",
-                                     fed, n);
-        } else if (capacity >= max) {
-            status = profd_error_set(e, PROFD_TOO_LARGE, "more than %zu bytes when decompressed, the limit", max);
-        } else {
-            capacity = capacity * 2 < max ? capacity * 2 : max;
-            uint8_t *larger = realloc(bytes, capacity);
-            status = larger ? PROFD_OK : profd_error_set(e, PROFD_NO_MEMORY, "no memory to inflate it");
-            bytes = larger ? larger : bytes;
-        }
-    }
-    libdeflate_free_decompressor(by);
-    if (status != PROFD_OK) {
-        free(bytes);
-        return status;
-    }
-    *out = bytes;
-    *size = given;
     return PROFD_OK;
 }

@@ -13,9 +13,9 @@ struct perf_process {
 
 struct import_perf {
     struct arena *arena;
-    struct import_texts texts;
+    struct set texts;
     struct perf_process *processes;
-    uint32_t process_count, process_capacity;
+    uint32_t process_count;
     struct table process_table;
     const char *wanted, *event; /* event: the imported one; NULL before the first sample */
     bool is_clock, has_period;
@@ -43,41 +43,20 @@ enum profd_status import_perf_new(struct arena *a, const char *event, struct imp
     f->arena = a;
     f->wanted = event;
     f->words = "";
-    import_texts_init(&f->texts, a);
+    set_init(&f->texts, a);
     *out = f;
     return PROFD_OK;
-}
-
-static uint64_t process_hash(const void *context, uint32_t index)
-{
-    return table_mix(((const struct import_perf *)context)->processes[index].number, 3);
 }
 
 /* Returns the process of that number, created on first use. False if memory is exhausted. */
 static bool take_process(struct import_perf *f, uint64_t number, uint32_t *out)
 {
-    if (!table_reserve(&f->process_table, f->arena, process_hash, f)) {
-        return false;
+    const struct perf_process fresh = {.number = number, .first = UINT64_MAX};
+    const bool taken = TABLE_TAKE(&f->process_table, f->arena, f->processes, fresh, number, out);
+    if (taken && *out == f->process_count) {
+        import_profile_init(&f->processes[f->process_count++].profile, f->arena);
     }
-    uint32_t at = table_slot(&f->process_table, table_mix(number, 3));
-    for (; f->process_table.slots[at] != 0; at = (at + 1) & f->process_table.mask) {
-        if (f->processes[f->process_table.slots[at] - 1].number == number) {
-            *out = f->process_table.slots[at] - 1;
-            return true;
-        }
-    }
-    void *list = arena_extend(f->arena, f->processes, f->process_count, &f->process_capacity, sizeof *f->processes);
-    if (!list) {
-        return false;
-    }
-    f->processes = list;
-    struct perf_process *p = &f->processes[f->process_count];
-    *p = (struct perf_process){.number = number, .first = UINT64_MAX};
-    import_profile_init(&p->profile, f->arena);
-    *out = f->process_count++;
-    f->process_table.slots[at] = f->process_count;
-    f->process_table.used++;
-    return true;
+    return taken;
 }
 
 /* Reads one frame of the current sample: first the leaf, then its callers. The address of a caller is its return
@@ -125,14 +104,13 @@ static enum profd_status take_place(struct import_perf *f, const struct perf_pla
             p->program_object = frame.object;
         }
     }
-    uint32_t *chain = arena_extend(f->arena, f->chain, f->depth, &f->chain_capacity, sizeof *chain);
-    if (!chain || !import_profile_take_frame(p, &frame, &index)) {
+    if (!ARENA_EXTEND(f->arena, f->chain, f->depth, f->chain_capacity) ||
+        !import_profile_take_frame(p, &frame, &index)) {
         return import_profile_exhausted(f->arena, e);
     }
     if (f->depth == 0) {
         import_profile_add_ticks(p, index, f->ticks);
     }
-    f->chain = chain;
     f->chain[f->depth++] = index;
     return PROFD_OK;
 }
@@ -237,6 +215,7 @@ enum profd_status import_perf_finish(struct import_perf *f, uint64_t end, uint32
         return f->other_events > 0 ? profd_error_set(e, PROFD_REFUSED, "it has no samples of event %s", f->wanted)
                                    : profd_error_set(e, PROFD_MALFORMED, "it has no samples");
     }
+
     /* If all periods of a clock are equal, its ticks are counted, not their nanoseconds. */
     const uint64_t rate = f->period > 0 && f->period <= 1000000000u ? (1000000000u + f->period / 2) / f->period : 0;
     const bool whole = f->is_clock && f->has_period && rate > 0 && 1000000000u / rate == f->period;

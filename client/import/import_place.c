@@ -144,7 +144,7 @@ static enum profd_status find_biases(struct place *w, struct profd_error *e)
              * errors). */
             uint64_t all = 0, in_file = 0, here = 0, at;
             for (uint32_t frame = first[i]; frame != 0; frame = next[frame - 1]) {
-                const uint64_t address = w->profile->frames[frame - 1].address;
+                const uint64_t address = p->frames[frame - 1].address;
                 all++;
                 in_file += place_in_file(w->objects[i].binary, address, &at);
                 here += import_binary_holds(w->objects[i].binary, address);
@@ -328,42 +328,18 @@ static enum profd_status place_object(struct place *w, struct import_shelf *shel
 
 struct place_arcs {
     struct profd_arc *list; /* in order of arrival, each once */
-    uint32_t count, capacity;
     struct table table;
 };
 
-static uint64_t arc_mix(const struct profd_arc *a)
-{
-    return table_mix(table_mix(a->from, a->to), (uint64_t)a->from_build << 32 | a->to_build);
-}
-
-static uint64_t arc_hash(const void *context, uint32_t index)
-{
-    return arc_mix(&((const struct place_arcs *)context)->list[index]);
-}
-
 static bool add_arc(struct place_arcs *arcs, struct arena *a, const struct profd_arc *arc, bool *saturated)
 {
-    if (!table_reserve(&arcs->table, a, arc_hash, arcs)) {
+    struct profd_arc fresh = *arc;
+    uint32_t at;
+    fresh.calls = 0;
+    if (!TABLE_TAKE(&arcs->table, a, arcs->list, fresh, to, &at)) {
         return false;
     }
-    uint32_t at = table_slot(&arcs->table, arc_mix(arc));
-    for (; arcs->table.slots[at] != 0; at = (at + 1) & arcs->table.mask) {
-        struct profd_arc *known = &arcs->list[arcs->table.slots[at] - 1];
-        if (known->from == arc->from && known->to == arc->to && known->from_build == arc->from_build &&
-            known->to_build == arc->to_build) {
-            sum_add(&known->calls, arc->calls, saturated);
-            return true;
-        }
-    }
-    void *list = arena_extend(a, arcs->list, arcs->count, &arcs->capacity, sizeof *arcs->list);
-    if (!list) {
-        return false;
-    }
-    arcs->list = list;
-    arcs->list[arcs->count] = *arc;
-    arcs->table.slots[at] = ++arcs->count;
-    arcs->table.used++;
+    sum_add(&arcs->list[at].calls, arc->calls, saturated);
     return true;
 }
 
@@ -395,7 +371,7 @@ static enum profd_status place_calls(struct place *w, struct profd_error *e)
         }
     }
     enum profd_status status = PROFD_OK;
-    for (uint32_t i = 0; i < arcs.count && status == PROFD_OK; i++) {
+    for (uint32_t i = 0; i < arcs.table.used && status == PROFD_OK; i++) {
         status = profd_upload_add_arc(w->upload, &arcs.list[i], e);
     }
     return status;
@@ -530,16 +506,17 @@ static enum profd_status add_stack(struct place_stacks *s, const struct import_n
         s->builds[i] = w->frames[frames[i]].build;
         s->addresses[i] = i + 1 < n ? return_address(w, frames[i]) : w->frames[frames[i]].at;
     }
-    /* Whether a stack begins where all stacks of a thread do. Tools that follow frame pointers see one frame or none of
-     * the code that calls main. */
-    bool whole = n > 1 && is_function(s, frames[1], MAIN);
-    for (size_t k = 0; !whole && k < OUTERMOST; k++) {
+
+    /* A stack is whole if it begins where all stacks of a thread do. Tools that follow frame pointers see one frame or
+     * none of the code that calls main. */
+    bool whole = at == IMPORT_NONE && (p->whole_stacks || (n > 1 && is_function(s, frames[1], MAIN)));
+    for (size_t k = 0; at == IMPORT_NONE && !whole && k < OUTERMOST; k++) {
         whole = is_function(s, frames[0], k);
     }
     const struct profd_stack stack = {.rate = p->rate,
                                       .frames = n,
                                       .pc = true,
-                                      .incomplete = at != IMPORT_NONE || (!p->whole_stacks && !whole),
+                                      .incomplete = !whole,
                                       .build = s->builds,
                                       .address = s->addresses,
                                       .ticks = node->ticks};

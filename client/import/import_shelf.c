@@ -85,15 +85,8 @@ static size_t same_source(const char *a, const char *b)
 /* First place in the order with a name that is not below the n bytes of name. */
 static uint32_t names_begin(const struct binary_names *names, const char *name, size_t n)
 {
-    uint32_t low = 0, high = names->count;
-    while (low < high) {
-        uint32_t middle = low + (high - low) / 2;
-        if (strncmp(names->list[names->order[middle]].text, name, n) < 0) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
+    uint32_t low;
+    SORT_SEARCH(low, 0, names->count, strncmp(names->list[names->order[low]].text, name, n) < 0);
     return low;
 }
 
@@ -315,14 +308,8 @@ static enum profd_status shelf_open(struct import_shelf *s, const char *path, co
             return PROFD_OK;
         }
     }
-    if (s->count == s->capacity) {
-        size_t capacity = s->capacity ? s->capacity * 2 : 16;
-        struct import_shelved *list = realloc(s->list, capacity * sizeof *list);
-        if (!list) {
-            return profd_error_set(e, PROFD_NO_MEMORY, "no memory for %zu executables", capacity);
-        }
-        s->list = list;
-        s->capacity = capacity;
+    if (!LIST_GROW(s->list, s->count, s->capacity)) {
+        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for %zu executables", s->count + 1);
     }
     struct import_binary *binary;
     TRY(import_binary_open(path, &binary, e));

@@ -94,20 +94,6 @@ static uint32_t tag_new(struct profd_client *c)
     return c->tag;
 }
 
-static bool asked_reserve(struct profd_client *c)
-{
-    if (c->asked_count < c->asked_capacity) {
-        return true;
-    }
-    size_t capacity = c->asked_capacity ? 2 * c->asked_capacity : 64;
-    struct client_asked *grown = realloc(c->asked, capacity * sizeof *grown);
-    if (grown) {
-        c->asked = grown;
-        c->asked_capacity = capacity;
-    }
-    return grown != NULL;
-}
-
 enum profd_status client_queue(struct profd_client *c, uint8_t *frame, size_t size, const int *fds, size_t fd_count,
                                uint32_t *tag, bool expect_answer, struct profd_error *e)
 {
@@ -121,7 +107,7 @@ enum profd_status client_queue(struct profd_client *c, uint8_t *frame, size_t si
                                  size - FRAME_HEADER_SIZE, c->payload_max);
     } else {
         o = calloc(1, sizeof *o);
-        if (!o || (expect_answer && !asked_reserve(c))) {
+        if (!o || (expect_answer && !LIST_GROW(c->asked, c->asked_count, c->asked_capacity))) {
             status = profd_error_set(e, PROFD_NO_MEMORY, "no memory to send a message");
         }
     }
@@ -401,7 +387,7 @@ enum profd_status profd_client_feed(struct profd_client *c, const void *bytes, s
             while (capacity < c->payload_got + more) {
                 capacity *= 2;
             }
-            /* It grows as bytes come: a header alone takes no memory. */
+            /* The payload's memory grows as its bytes arrive, so that a header alone takes none. */
             uint8_t *grown = capacity > c->payload_capacity ? realloc(c->payload, capacity) : c->payload;
             if (grown) {
                 c->payload = grown;

@@ -12,6 +12,7 @@
 #include "profd.h"
 #include "proto/frame.h"
 #include "proto/message.h"
+#include "proto/sort.h"
 #include "proto/status.h"
 
 /* The daemon's address, and whether the daemon that listens there is accepted. */
@@ -31,8 +32,8 @@ enum profd_status address_parse(const char *text, struct address *out, struct pr
  * user's own (proto/runtime.h). UNTRUSTED if another user may have made the directory of that one. */
 enum profd_status address_default(struct address *out, struct profd_error *e);
 
-/* UNTRUSTED unless the peer of this connected Unix socket is root, the user profd, or the current user, by a uid that
- * identifies this user (proto/uidmap.h). */
+/* UNTRUSTED unless the peer of this connected Unix socket is root, the user profd, the current user or that of
+ * PROFD_DAEMON_UID, by a uid that identifies this user (proto/uidmap.h). */
 enum profd_status address_check_peer(int fd, const struct address *a, struct profd_error *e);
 
 /* The inside of struct profd_client: queues of frames in both directions, and the requests in flight. No I/O. */

@@ -14,6 +14,7 @@
 #include "lib/profd_upload.h"
 #include "proto/gmon.h"
 #include "proto/limits.h"
+#include "proto/whole.h"
 #include "core/symtab.h"
 #include "core/row_table.h"
 
@@ -30,9 +31,8 @@ struct gmon_check {
     uint32_t load_count;
     uint64_t *starts; /* of functions, ascending; NULL until they are needed */
     size_t start_count;
-    uint64_t counter;  /* an address of mcount or of a slot that leads to it; 0: none was found */
-    uint64_t *callees; /* that were looked at, and can be */
-    uint32_t callee_capacity;
+    uint64_t counter;          /* an address of mcount or of a slot that leads to it; 0: none was found */
+    uint64_t *callees;         /* that were looked at, and can be */
     struct table callee_table; /* of their addresses */
 };
 
@@ -148,25 +148,15 @@ static int compare_addresses(const void *a, const void *b)
     return (*x > *y) - (*x < *y);
 }
 
-static uint64_t hash_callee(const void *context, uint32_t index)
-{
-    const struct gmon_check *k = context;
-    return table_mix(k->callees[index], 0);
-}
-
 static enum profd_status check_callee(struct gmon_check *k, uint64_t address, struct profd_error *e)
 {
-    struct table *t = &k->callee_table;
-    uint64_t *callees = arena_extend(k->arena, k->callees, t->used, &k->callee_capacity, sizeof *callees);
-    if (callees == NULL || !table_reserve(t, k->arena, hash_callee, k)) {
+    const uint32_t before = k->callee_table.used;
+    uint32_t at;
+    if (!TABLE_TAKE_NUMBER(&k->callee_table, k->arena, k->callees, address, &at)) {
         return profd_error_set(e, PROFD_NO_MEMORY, "no memory for the callees of a gmon.out");
     }
-    k->callees = callees;
-    uint32_t at = table_slot(t, table_mix(address, 0));
-    for (; t->slots[at] != 0; at = (at + 1) & t->mask) {
-        if (callees[t->slots[at] - 1] == address) {
-            return PROFD_OK;
-        }
+    if (at < before) {
+        return PROFD_OK;
     }
     if (!is_behind_call(k, address)) {
         const struct object *o = k->object;
@@ -191,8 +181,6 @@ static enum profd_status check_callee(struct gmon_check *k, uint64_t address, st
                 address, profd_executable_build_id(k->executable), profd_executable_path(k->executable));
         }
     }
-    callees[t->used++] = address;
-    t->slots[at] = t->used;
     return PROFD_OK;
 }
 
@@ -295,7 +283,8 @@ static enum profd_status gmon_read(const char *path, uint8_t **out, size_t *size
     }
     enum profd_status status = PROFD_OK;
     uint8_t *bytes = NULL;
-    size_t got = 0, total = 0;
+    size_t total = 0;
+    ssize_t got = 0;
     if (!S_ISREG(s.st_mode)) {
         status = profd_error_set(e, PROFD_REFUSED, "not a regular file");
     } else if ((unsigned long long)s.st_size > LIMIT_COUNTS_RAW) {
@@ -308,15 +297,8 @@ static enum profd_status gmon_read(const char *path, uint8_t **out, size_t *size
             status = profd_error_set(e, PROFD_NO_MEMORY, "no memory for %zu bytes", total);
         }
     }
-    while (status == PROFD_OK && got < total) {
-        ssize_t n = pread(fd, bytes + got, total - got, (off_t)got);
-        if (n > 0) {
-            got += (size_t)n;
-        } else if (n == 0) {
-            break; /* it shrank: the parser says where it ends */
-        } else if (errno != EINTR) {
-            status = profd_error_set(e, PROFD_IO, "cannot read: %s", strerror(errno));
-        }
+    if (status == PROFD_OK && (got = whole_read(fd, bytes, total, 0)) < 0) { /* if it shrank, the parser says where */
+        status = profd_error_set(e, PROFD_IO, "cannot read: %s", strerror(errno));
     }
     close(fd);
     if (status != PROFD_OK) {
@@ -324,7 +306,7 @@ static enum profd_status gmon_read(const char *path, uint8_t **out, size_t *size
         return status;
     }
     *out = bytes;
-    *size = got;
+    *size = (size_t)got;
     *end = s.st_mtim.tv_sec > 0 ? (uint64_t)s.st_mtim.tv_sec * 1000000000u + (uint64_t)s.st_mtim.tv_nsec : 0;
     return PROFD_OK;
 }

@@ -252,17 +252,12 @@ static enum profd_status bytes_in(struct profd_conn *c, struct profd_error *e)
 /* Space for one more executable that waits for its answer. */
 static enum profd_status sent_reserve(struct profd_conn *c, const char *path, struct profd_error *e)
 {
-    if (c->sent_count == c->sent_capacity) {
-        size_t capacity = c->sent_capacity ? 2 * c->sent_capacity : 8;
-        struct conn_sent *grown = realloc(c->sent, capacity * sizeof *grown);
-        if (!grown) {
-            return profd_error_set(e, PROFD_NO_MEMORY, "no memory to send %s", path);
-        }
-        c->sent = grown;
-        c->sent_capacity = capacity;
+    const bool grown = LIST_GROW(c->sent, c->sent_count, c->sent_capacity);
+    if (grown) {
+        c->sent[c->sent_count] = (struct conn_sent){.path = strdup(path)};
     }
-    c->sent[c->sent_count] = (struct conn_sent){.path = strdup(path)};
-    return c->sent[c->sent_count].path ? PROFD_OK : profd_error_set(e, PROFD_NO_MEMORY, "no memory to send %s", path);
+    return grown && c->sent[c->sent_count].path ? PROFD_OK
+                                                : profd_error_set(e, PROFD_NO_MEMORY, "no memory to send %s", path);
 }
 
 /* The place that sent_reserve took is in use if the executable was queued. */
@@ -429,14 +424,8 @@ enum profd_status profd_conn_flush(struct profd_conn *c, struct profd_error *e)
 
 static struct conn_offer *offer_new(struct profd_conn *c)
 {
-    if (c->offer_count == c->offer_capacity) {
-        size_t capacity = c->offer_capacity ? 2 * c->offer_capacity : 8;
-        struct conn_offer *grown = realloc(c->offers, capacity * sizeof *grown);
-        if (!grown) {
-            return NULL;
-        }
-        c->offers = grown;
-        c->offer_capacity = capacity;
+    if (!LIST_GROW(c->offers, c->offer_count, c->offer_capacity)) {
+        return NULL;
     }
     c->offers[c->offer_count] = (struct conn_offer){.executable = NULL};
     return &c->offers[c->offer_count];

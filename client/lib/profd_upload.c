@@ -17,6 +17,7 @@
 #include "proto/label.h"
 #include "proto/limits.h"
 #include "proto/message.h"
+#include "proto/whole.h"
 
 _Static_assert((int)PROFD_INEXACT_THREADS_UNKNOWN == INEXACT_THREADS_UNKNOWN, "the wire's bits");
 _Static_assert((int)PROFD_INEXACT_CALLER_BUCKET == INEXACT_CALLER_BUCKET, "the wire's bits");
@@ -515,16 +516,9 @@ const char *profd_version(void)
 
 void identity_host(char host[IDENTITY_HOST_SIZE])
 {
-    char text[IDENTITY_HOST_SIZE] = "";
-    host[0] = '\0';
-    int fd = open("/etc/machine-id", O_RDONLY | O_CLOEXEC | O_NOCTTY);
-    if (fd < 0) {
-        return;
-    }
-    ssize_t n = pread(fd, text, IDENTITY_HOST_SIZE - 1, 0);
-    close(fd);
-    if (n == IDENTITY_HOST_SIZE - 1 && strspn(text, "0123456789abcdef") == IDENTITY_HOST_SIZE - 1) {
-        memcpy(host, text, IDENTITY_HOST_SIZE);
+    if (whole_read_text("/etc/machine-id", host, IDENTITY_HOST_SIZE) < IDENTITY_HOST_SIZE - 1 ||
+        strspn(host, "0123456789abcdef") < IDENTITY_HOST_SIZE - 1) {
+        host[0] = '\0';
     }
 }
 

@@ -17,6 +17,7 @@
 #include "proto/frame.h"
 #include "proto/hex.h"
 #include "proto/limits.h"
+#include "proto/whole.h"
 
 #define MAGIC "profd-spool 1\n"
 #define SUFFIX ".upload"
@@ -117,6 +118,7 @@ enum profd_status spool_open(bool create, uint64_t now, struct spool **out, stru
         spool_close(s);
         return status;
     }
+
     /* Uploads expire; so do parts of files that were never finished. */
     DIR *d = directory_start(s);
     for (struct dirent *entry; d && (entry = readdir(d)) != NULL;) {
@@ -182,15 +184,10 @@ enum profd_status spool_list(struct spool *s, struct spool_entry **out, size_t *
             !S_ISREG(st.st_mode)) {
             continue;
         }
-        if (count == capacity) {
-            capacity = capacity ? 2 * capacity : 64;
-            struct spool_entry *grown = realloc(entries, capacity * sizeof *grown);
-            if (!grown) {
-                free(entries);
-                closedir(d);
-                return profd_error_set(e, PROFD_NO_MEMORY, "no memory to list the spool");
-            }
-            entries = grown;
+        if (!LIST_GROW(entries, count, capacity)) {
+            free(entries);
+            closedir(d);
+            return profd_error_set(e, PROFD_NO_MEMORY, "no memory to list the spool");
         }
         entries[count] = (struct spool_entry){.size = (uint64_t)st.st_size, .time = stat_time(&st)};
         memcpy(entries[count++].name, entry->d_name, strlen(entry->d_name) + 1);
@@ -236,22 +233,6 @@ enum profd_status profd_spool_list(void (*each)(void *context, const struct prof
 
 /* --- one file --- */
 
-static bool bytes_write(int fd, const void *bytes, size_t n)
-{
-    const char *p = bytes;
-    while (n > 0) {
-        ssize_t done = write(fd, p, n);
-        if (done < 0 && errno != EINTR) {
-            return false;
-        }
-        if (done > 0) {
-            p += done;
-            n -= (size_t)done;
-        }
-    }
-    return true;
-}
-
 enum profd_status spool_add(struct spool *s, const struct profd_id *id, const struct spool_object *objects,
                             size_t object_count, const uint8_t *frame, size_t frame_size, struct profd_error *e)
 {
@@ -260,7 +241,8 @@ enum profd_status spool_add(struct spool *s, const struct profd_id *id, const st
     for (size_t i = 0; i < object_count; i++) {
         size += strlen("object  \n") + strlen(objects[i].build_id) + strlen(objects[i].path);
     }
-    /* The bytes of all entries are counted once; what this process adds is added. */
+
+    /* The bytes of all entries are counted once. Later entries of this process are added to the sum. */
     if (!s->counted) {
         struct spool_entry *entries;
         size_t count;
@@ -278,19 +260,19 @@ enum profd_status spool_add(struct spool *s, const struct profd_id *id, const st
     }
     char sender[2 * PROFD_SENDER_SIZE + 1];
     hex_put(sender, id->sender, PROFD_SENDER_SIZE);
-    (void)snprintf(name, 64, "%s-%08" PRIx32 ".upload", sender, id->sequence);
+    (void)snprintf(name, sizeof name, "%s-%08" PRIx32 ".upload", sender, id->sequence);
     (void)snprintf(part, sizeof part, ".new-%ld-%s", (long)getpid(), name);
     int fd = openat(s->fd, part, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (fd < 0) {
         return profd_error_set(e, PROFD_CANT_CREATE, "cannot write to the spool %s: %s", s->path, strerror(errno));
     }
-    bool good = bytes_write(fd, MAGIC, strlen(MAGIC));
+    bool good = whole_write(fd, MAGIC, strlen(MAGIC));
     for (size_t i = 0; i < object_count && good; i++) {
         if (strpbrk(objects[i].path, "\r\n") == NULL) {
             good = dprintf(fd, "object %s %s\n", objects[i].build_id, objects[i].path) > 0;
         }
     }
-    good = good && bytes_write(fd, "\n", 1) && bytes_write(fd, frame, frame_size) && fsync(fd) == 0;
+    good = good && whole_write(fd, "\n", 1) && whole_write(fd, frame, frame_size) && fsync(fd) == 0;
     int why = errno;
     if (close(fd) != 0 && good) {
         good = false;
@@ -323,17 +305,11 @@ static enum profd_status file_read(struct spool *s, const char *name, char **out
         return profd_error_set(e, why == ENOENT ? PROFD_NOT_FOUND : PROFD_IO, "cannot open %s in the spool: %s", name,
                                strerror(why));
     }
-    size_t n = (size_t)st.st_size, got = 0;
+    const size_t n = (size_t)st.st_size;
     char *bytes = malloc(n + 1);
-    while (bytes && got < n) {
-        ssize_t more = pread(fd, bytes + got, n - got, (off_t)got);
-        if (more == 0 || (more < 0 && errno != EINTR)) {
-            break;
-        }
-        got += more > 0 ? (size_t)more : 0;
-    }
+    const bool whole = bytes && whole_read(fd, bytes, n, 0) == (ssize_t)n;
     close(fd);
-    if (!bytes || got < n) {
+    if (!whole) {
         free(bytes);
         return profd_error_set(e, bytes ? PROFD_IO : PROFD_NO_MEMORY, "cannot read %s in the spool", name);
     }
@@ -367,13 +343,8 @@ static bool file_parse(char *bytes, size_t n, struct spool_upload *u)
             return false;
         }
         *space = '\0';
-        if (u->object_count == capacity) {
-            capacity = capacity ? 2 * capacity : 4;
-            struct spool_object *grown = realloc(u->objects, capacity * sizeof *grown);
-            if (!grown) {
-                return false;
-            }
-            u->objects = grown;
+        if (!LIST_GROW(u->objects, u->object_count, capacity)) {
+            return false;
         }
         u->objects[u->object_count++] = (struct spool_object){p + 7, space + 1};
         p = line_end + 1;

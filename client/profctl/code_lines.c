@@ -47,12 +47,10 @@ static int add_function(Dwarf_Die *function, void *context)
     Dwarf_Addr base, low, high;
     ptrdiff_t next = 0;
     while ((next = dwarf_ranges(function, next, &base, &low, &high)) > 0) {
-        struct code_range *ranges = list_grow(l->ranges, l->count, &l->capacity, sizeof *ranges);
-        if (!ranges) {
+        if (!LIST_GROW(l->ranges, l->count, l->capacity)) {
             l->failed = true;
             return DWARF_CB_ABORT;
         }
-        l->ranges = ranges;
         l->ranges[l->count++] = (struct code_range){low, high, *function, l->unit};
     }
     return DWARF_CB_OK;
@@ -119,16 +117,9 @@ void code_lines_close(struct code_lines *l)
 
 static const struct code_range *find_range(const struct code_lines *l, uint64_t address)
 {
-    size_t low = 0, high = l->count;
-    while (low < high) {
-        const size_t middle = low + (high - low) / 2;
-        if (l->ranges[middle].low <= address) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
-    return low > 0 && address < l->ranges[low - 1].high ? &l->ranges[low - 1] : NULL;
+    uint32_t behind;
+    SORT_SEARCH(behind, 0, (uint32_t)l->count, l->ranges[behind].low <= address);
+    return behind > 0 && address < l->ranges[behind - 1].high ? &l->ranges[behind - 1] : NULL;
 }
 
 bool code_lines_range(const struct code_lines *l, uint64_t address, uint64_t *low, uint64_t *high, uint64_t *entry)
@@ -248,7 +239,9 @@ uint64_t code_lines_next(struct code_lines *l, uint64_t address, uint64_t high)
     const struct code_range *r = find_range(l, address);
     Dwarf_Die unit;
     Dwarf_Lines *lines = NULL;
-    size_t count = 0, first = 0;
+    Dwarf_Addr at = high;
+    size_t count = 0;
+    uint32_t first;
     if (!r) {
         return high;
     }
@@ -256,15 +249,6 @@ uint64_t code_lines_next(struct code_lines *l, uint64_t address, uint64_t high)
     if (dwarf_getsrclines(&unit, &lines, &count) != 0) {
         return high;
     }
-    for (size_t end = count; first < end;) {
-        const size_t middle = first + (end - first) / 2;
-        Dwarf_Addr at = 0;
-        if (dwarf_lineaddr(dwarf_onesrcline(lines, middle), &at) == 0 && at < address) {
-            first = middle + 1;
-        } else {
-            end = middle;
-        }
-    }
-    Dwarf_Addr at = high;
+    SORT_SEARCH(first, 0, (uint32_t)count, dwarf_lineaddr(dwarf_onesrcline(lines, first), &at) == 0 && at < address);
     return first < count && dwarf_lineaddr(dwarf_onesrcline(lines, first), &at) == 0 && at < high ? at : high;
 }

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "proto/pprof_format.h"
+#include "core/pprof_codec.h"
 
 /* The object of this number, below EXPORT_OBJECTS_MOST; NULL beyond it, and when memory is exhausted. */
 static struct export_object *export_objects_take(struct export_objects *o, uint64_t number)
@@ -227,11 +227,7 @@ enum profd_status export_callgrind_fill(struct export_objects *o, char *body, FI
     return status;
 }
 
-/* Lines of a profile.proto that profd wrote (github.com/google/pprof). */
-
-enum { LOCATION_MAPPING = 2, LOCATION_ADDRESS = 3, LOCATION_LINE = 4 };
-enum { FUNCTION_NAME = 2, FUNCTION_SYSTEM_NAME = 3 };
-enum { MAPPING_FILE = 5, MAPPING_BUILD = 6, MAPPING_HAS_FUNCTIONS = 7, MAPPING_HAS_INLINE_FRAMES = 10 };
+/* Lines of a pprof profile that profd wrote. */
 
 /* A text and its number in the table of strings, or a function of the export that is split by files. */
 struct export_name {
@@ -242,11 +238,10 @@ struct export_name {
 
 struct filling {
     struct export_objects *objects;
-    FILE *out;
-    const uint8_t *body;
-    size_t size;
-    struct pprof_field *strings, *functions; /* by number */
-    uint64_t string_count, string_capacity, function_count, next_string, next_function;
+    struct arena *arena;
+    Profd__Pprof__Profile *from, more; /* as the daemon wrote it, and what is added behind it */
+    uint32_t string_capacity, function_capacity;
+    uint64_t next_function;
     void *texts, *made; /* trees of struct export_name */
 };
 
@@ -264,7 +259,7 @@ static int compare_functions(const void *left, const void *right)
 }
 
 /* The row like this one; *fresh: there was none. NULL: no memory. Texts live as long as the lines. */
-static struct export_name *intern(void **tree, const struct export_name *like,
+static struct export_name *intern(struct arena *a, void **tree, const struct export_name *like,
                                   int (*compare)(const void *, const void *), bool *fresh)
 {
     struct export_name **found = tfind(like, tree, compare), *row;
@@ -272,266 +267,188 @@ static struct export_name *intern(void **tree, const struct export_name *like,
     if (found) {
         return *found;
     }
-    row = malloc(sizeof *row);
+    row = ARENA_NEW(a, struct export_name);
     if (row) {
         *row = *like;
-        if (!tsearch(row, tree, compare)) {
-            free(row);
-            row = NULL;
-        }
+        row = tsearch(row, tree, compare) ? row : NULL;
     }
     return row;
 }
 
-static void put_number(FILE *out, uint64_t value)
+/* The number of a text, which is added if it is new. */
+static bool take_text(struct filling *f, const char *text, int64_t *number)
 {
-    uint8_t bytes[VARINT_MAX];
-    const uint8_t *end = varint_put(bytes, value);
-    (void)fwrite(bytes, 1, (size_t)(end - bytes), out);
-}
-
-static void put_field(FILE *out, unsigned field, uint64_t value)
-{
-    put_number(out, (uint64_t)field << 3 | PPROF_WIRE_NUMBER);
-    put_number(out, value);
-}
-
-static void put_bytes(FILE *out, unsigned field, const void *bytes, size_t n)
-{
-    put_number(out, (uint64_t)field << 3 | PPROF_WIRE_BYTES);
-    put_number(out, n);
-    (void)fwrite(bytes, 1, n, out);
-}
-
-/* Closes a message in memory and writes it as a field. */
-static bool put_message(FILE *out, unsigned field, FILE *message, char **bytes, const size_t *n)
-{
-    const bool whole = !ferror(message) && fclose(message) == 0;
-    if (whole) {
-        put_bytes(out, field, *bytes, *n);
-    }
-    free(*bytes);
-    *bytes = NULL;
-    return whole;
-}
-
-/* The number of a field of a message; 0 if it is not there. */
-static uint64_t number_of(struct pprof_cursor message, uint32_t field)
-{
-    struct pprof_field f;
-    bool broken = false;
-    uint64_t value = 0;
-    while (pprof_field_next(&message, &f, &broken)) {
-        value = f.number == field && f.wire == PPROF_WIRE_NUMBER ? f.value : value;
-    }
-    return value;
-}
-
-static char *copy_string(const struct filling *f, uint64_t number)
-{
-    const struct pprof_cursor *c = number < f->string_count ? &f->strings[number].inside : NULL;
-    return c ? strndup((const char *)c->at, (size_t)(c->end - c->at)) : NULL;
-}
-
-/* Reads the strings, which functions there are, and the objects of the mappings. */
-static enum profd_status read_tables(struct filling *f, struct profd_error *e)
-{
-    struct pprof_cursor c = {f->body, f->body + f->size, f->body};
-    struct pprof_field field;
-    bool broken = false;
-    while (pprof_field_next(&c, &field, &broken)) {
-        const bool string = field.number == PPROF_STRING;
-        const uint64_t number = string                           ? f->string_count++
-                                : field.number == PPROF_FUNCTION ? number_of(field.inside, 1)
-                                                                 : 0;
-        struct pprof_field **list = string ? &f->strings : &f->functions;
-        uint64_t *capacity = string ? &f->string_capacity : &f->function_count;
-        if ((!string && field.number != PPROF_FUNCTION) || number > f->size) {
-            continue;
+    bool fresh;
+    Profd__Pprof__Profile *more = &f->more;
+    const struct export_name like = {.text = text, .number = f->from->n_string_table + more->n_string_table};
+    struct export_name *row = intern(f->arena, &f->texts, &like, compare_texts, &fresh);
+    if (row && fresh) {
+        void *list = arena_extend(f->arena, more->string_table, (uint32_t)more->n_string_table, &f->string_capacity,
+                                  sizeof *more->string_table);
+        if (!list) {
+            return false;
         }
-        if (number >= *capacity) {
-            struct pprof_field *grown = reallocarray(*list, 2 * number + 64, sizeof *grown);
-            if (!grown) {
-                return profd_no_memory(e);
-            }
-            memset(grown + *capacity, 0, (2 * number + 64 - *capacity) * sizeof *grown);
-            *list = grown;
-            *capacity = 2 * number + 64;
+        more->string_table = list;
+        more->string_table[more->n_string_table++] = pprof_bytes(text, strlen(text));
+    }
+    *number = row ? (int64_t)row->number : 0;
+    return row != NULL;
+}
+
+/* Returns the number of the function of a frame, and adds the function if it is new. of is the daemon's function for
+ * the outermost frame, else NULL. */
+static bool take_function(struct filling *f, const struct code_frame *frame, const Profd__Pprof__Function *of,
+                          uint64_t *number)
+{
+    bool fresh;
+    Profd__Pprof__Profile *more = &f->more;
+    const struct export_name like = {
+        .text = frame->function, .file = frame->file, .function = of ? of->id : 0, .number = f->next_function};
+    struct export_name *row = intern(f->arena, &f->made, &like, compare_functions, &fresh);
+    *number = row ? row->number : 0;
+    if (!row || !fresh) {
+        return row != NULL;
+    }
+    Profd__Pprof__Function *made = ARENA_NEW(f->arena, Profd__Pprof__Function);
+    void *list = arena_extend(f->arena, more->function, (uint32_t)more->n_function, &f->function_capacity,
+                              sizeof(Profd__Pprof__Function *));
+    if (!made || !list) {
+        return false;
+    }
+    more->function = list;
+    more->function[more->n_function++] = made;
+    profd__pprof__function__init(made);
+    made->id = f->next_function++;
+    made->name = of ? of->name : 0;
+    made->start_line = frame->first_line;
+    if (!take_text(f, frame->file, &made->filename) || (!of && !take_text(f, frame->function, &made->name))) {
+        return false;
+    }
+    made->system_name = of ? of->system_name : made->name;
+    return true;
+}
+
+static int compare_ids(const void *id, const void *row)
+{
+    const uint64_t key = *(const uint64_t *)id, other = (*(Profd__Pprof__Function *const *)row)->id;
+    return (key > other) - (key < other);
+}
+
+/* Gives a location the lines of its address. It stays as the daemon wrote it if they are not known. */
+static enum profd_status fill_location(struct filling *f, Profd__Pprof__Location *l, struct profd_error *e)
+{
+    struct code_frame frames[CODE_LINES_DEPTH];
+    struct code_lines *lines;
+    const Profd__Pprof__Profile *from = f->from;
+    Profd__Pprof__Function **function =
+        l->n_line == 0 || from->n_function == 0
+            ? NULL
+            : bsearch(&l->line[l->n_line - 1]->function_id, from->function, from->n_function, sizeof *from->function,
+                      compare_ids); /* the daemon writes them in order */
+    TRY(export_objects_find(f->objects, l->mapping_id, &lines, e));
+    const size_t n = lines && function ? code_lines_find(lines, l->address, frames) : 0;
+    if (n == 0) {
+        return PROFD_OK;
+    }
+    l->n_line = n;
+    l->line = ARENA_ARRAY(f->arena, n, Profd__Pprof__Line *);
+    for (size_t i = 0; i < n; i++) {
+        Profd__Pprof__Line *line = ARENA_NEW(f->arena, Profd__Pprof__Line);
+        if (!l->line || !line) {
+            return profd_no_memory(e);
         }
-        (*list)[number] = field;
-    }
-    f->next_string = f->string_count;
-    f->next_function = f->function_count;
-    if (broken) {
-        return profd_error_set(e, PROFD_MALFORMED, "the daemon's answer is no pprof profile");
-    }
-    for (c.at = f->body; pprof_field_next(&c, &field, &broken);) {
-        struct export_object *x =
-            field.number == PPROF_MAPPING ? export_objects_take(f->objects, number_of(field.inside, 1)) : NULL;
-        if (x && !x->path) {
-            x->path = copy_string(f, number_of(field.inside, MAPPING_FILE));
-            x->build_id = copy_string(f, number_of(field.inside, MAPPING_BUILD));
-            if (!x->path || !x->build_id) {
-                return profd_no_memory(e);
-            }
+        profd__pprof__line__init(line);
+        l->line[i] = line;
+        line->line = frames[i].line;
+        if (!take_function(f, &frames[i], i + 1 == n ? *function : NULL, &line->function_id)) {
+            return profd_no_memory(e);
         }
     }
     return PROFD_OK;
 }
 
-/* The number of a text, which is written if it is new. */
-static bool take_text(struct filling *f, const char *text, uint64_t *number)
+/* Gives a mapping's build to the objects, and its has_… fields the value true if there are lines of it. */
+static enum profd_status fill_mapping(struct filling *f, Profd__Pprof__Mapping *m, struct profd_error *e)
 {
-    bool fresh;
-    struct export_name *row =
-        intern(&f->texts, &(struct export_name){.text = text, .number = f->next_string}, compare_texts, &fresh);
-    if (row && fresh) {
-        put_bytes(f->out, PPROF_STRING, text, strlen(text));
-        f->next_string++;
-    }
-    *number = row ? row->number : 0;
-    return row != NULL;
-}
-
-/* The number of the function of a frame, which is written if it is new. function: the daemon's, for the outermost. */
-static bool take_function(struct filling *f, const struct code_frame *frame, uint64_t function, uint64_t *number)
-{
-    bool fresh;
-    uint64_t name = 0, raw = 0, file = 0;
-    const struct export_name like = {
-        .text = frame->function, .file = frame->file, .function = function, .number = f->next_function};
-    struct export_name *row = intern(&f->made, &like, compare_functions, &fresh);
-    *number = row ? row->number : 0;
-    if (!row || !fresh) {
-        return row != NULL;
-    }
-    f->next_function++;
-    if (!take_text(f, frame->file, &file) || (function == 0 && !take_text(f, frame->function, &name))) {
-        return false;
-    }
-    raw = name;
-    if (function != 0) {
-        name = number_of(f->functions[function].inside, FUNCTION_NAME);
-        raw = number_of(f->functions[function].inside, FUNCTION_SYSTEM_NAME);
-    }
-    char *bytes = NULL;
-    size_t n = 0;
-    FILE *message = open_memstream(&bytes, &n);
-    if (!message) {
-        return false;
-    }
-    put_field(message, 1, row->number);
-    put_field(message, FUNCTION_NAME, name);
-    put_field(message, FUNCTION_SYSTEM_NAME, raw);
-    put_field(message, 4, file);
-    put_field(message, 5, frame->first_line);
-    return put_message(f->out, PPROF_FUNCTION, message, &bytes, &n);
-}
-
-/* Writes a location with the lines of its address. */
-static enum profd_status put_location(struct filling *f, struct pprof_cursor location, struct profd_error *e)
-{
-    struct code_frame frames[CODE_LINES_DEPTH];
     struct code_lines *lines;
-    struct pprof_field field;
-    uint64_t numbers[CODE_LINES_DEPTH], function = 0;
-    const uint64_t mapping = number_of(location, LOCATION_MAPPING), address = number_of(location, LOCATION_ADDRESS);
-    char *bytes = NULL, *inner = NULL;
-    size_t size = 0, inner_size = 0;
-    bool broken = false;
-    for (struct pprof_cursor c = location; pprof_field_next(&c, &field, &broken);) {
-        if (field.number == LOCATION_LINE && field.wire == PPROF_WIRE_BYTES) {
-            function = number_of(field.inside, 1);
-        }
-    }
-    const bool known = function > 0 && function < f->function_count && f->functions[function].number == PPROF_FUNCTION;
-    TRY(export_objects_find(f->objects, mapping, &lines, e));
-    const size_t n = lines && known ? code_lines_find(lines, address, frames) : 0;
-    if (n == 0) { /* as the daemon wrote it */
-        put_bytes(f->out, PPROF_LOCATION, location.at, (size_t)(location.end - location.at));
-        return PROFD_OK;
-    }
-    for (size_t i = 0; i < n; i++) {
-        if (!take_function(f, &frames[i], i + 1 == n ? function : 0, &numbers[i])) {
+    struct export_object *x = export_objects_take(f->objects, m->id);
+    if (x && !x->path) {
+        const ProtobufCBinaryData path = pprof_text(f->from, m->filename), id = pprof_text(f->from, m->build_id);
+        x->path = strndup((const char *)path.data, path.len);
+        x->build_id = strndup((const char *)id.data, id.len);
+        if (!x->path || !x->build_id) {
             return profd_no_memory(e);
         }
     }
-    FILE *message = open_memstream(&bytes, &size);
-    if (!message) {
-        return profd_no_memory(e);
+    TRY(export_objects_find(f->objects, m->id, &lines, e));
+    if (lines) {
+        m->has_functions = m->has_filenames = m->has_line_numbers = m->has_inline_frames = true;
     }
-    put_field(message, 1, number_of(location, 1));
-    put_field(message, LOCATION_MAPPING, mapping);
-    put_field(message, LOCATION_ADDRESS, address);
-    for (size_t i = 0; i < n; i++) {
-        FILE *line = open_memstream(&inner, &inner_size);
-        if (line) {
-            put_field(line, 1, numbers[i]);
-            put_field(line, 2, frames[i].line);
-        }
-        if (!line || !put_message(message, LOCATION_LINE, line, &inner, &inner_size)) {
-            (void)fclose(message);
-            free(bytes);
-            return profd_no_memory(e);
-        }
-    }
-    return put_message(f->out, PPROF_LOCATION, message, &bytes, &size) ? PROFD_OK : profd_no_memory(e);
+    return PROFD_OK;
 }
 
-/* Writes a mapping. has_functions, has_filenames, has_line_numbers and has_inline_frames are true if it has lines. */
-static enum profd_status put_mapping(struct filling *f, struct pprof_cursor mapping, struct profd_error *e)
+/* The daemon's comment on lines is replaced. */
+static enum profd_status fill_comments(struct filling *f, struct profd_error *e)
 {
-    struct code_lines *lines;
-    char *bytes = NULL;
-    size_t size = 0;
-    TRY(export_objects_find(f->objects, number_of(mapping, 1), &lines, e));
-    FILE *message = open_memstream(&bytes, &size);
-    if (!message) {
-        return profd_no_memory(e);
+    static const char old[] = PPROF_LINES_FUNCTION;
+    const size_t tail = sizeof old - 1;
+    for (size_t i = 0; i < f->from->n_string_table; i++) {
+        ProtobufCBinaryData *s = &f->from->string_table[i];
+        if (s->len > tail && memcmp(s->data + s->len - tail, old, tail) == 0) {
+            const char *text =
+                arena_format(f->arena, "%.*s" PPROF_LINES_DEBUG, (int)(s->len - tail), (const char *)s->data);
+            if (!text) {
+                return profd_no_memory(e);
+            }
+            *s = pprof_bytes(text, strlen(text));
+        }
     }
-    (void)fwrite(mapping.at, 1, (size_t)(mapping.end - mapping.at), message);
-    for (unsigned i = MAPPING_HAS_FUNCTIONS; lines && i <= MAPPING_HAS_INLINE_FRAMES; i++) {
-        put_field(message, i, 1);
+    return PROFD_OK;
+}
+
+static enum profd_status fill_profile(struct filling *f, const uint8_t *body, size_t size, FILE *out,
+                                      struct profd_error *e)
+{
+    struct buffer bytes;
+    TRY(pprof_unpack(f->arena, &profd__pprof__profile__descriptor, body, size, &f->from, e));
+    profd__pprof__profile__init(&f->more);
+    for (size_t i = 0; i < f->from->n_function; i++) {
+        const uint64_t id = f->from->function[i]->id;
+        f->next_function = id >= f->next_function ? id + 1 : f->next_function;
     }
-    return put_message(f->out, PPROF_MAPPING, message, &bytes, &size) ? PROFD_OK : profd_no_memory(e);
+    TRY(fill_comments(f, e));
+    for (size_t i = 0; i < f->from->n_mapping; i++) {
+        TRY(fill_mapping(f, f->from->mapping[i], e));
+    }
+    for (size_t i = 0; i < f->from->n_location; i++) {
+        TRY(fill_location(f, f->from->location[i], e));
+    }
+    buffer_init_arena(&bytes, f->arena);
+    pprof_write(&bytes, f->from);
+    pprof_write(&bytes, &f->more);
+    (void)fwrite(bytes.data, 1, bytes.size, out);
+    return bytes.failed ? profd_no_memory(e) : PROFD_OK;
+}
+
+static void keep_row(void *row)
+{
+    (void)row;
 }
 
 enum profd_status export_pprof_fill(struct export_objects *o, const uint8_t *body, size_t size, FILE *out,
                                     struct profd_error *e)
 {
-    static const char old[] = PPROF_LINES_FUNCTION;
-    struct filling f = {.objects = o, .out = out, .body = body, .size = size};
-    struct pprof_cursor c = {body, body + size, body};
-    struct pprof_field field;
-    bool broken = false;
-    enum profd_status status = read_tables(&f, e);
-
-    /* The daemon's strings come first, so that they keep their numbers. Its comment on lines is replaced. */
-    for (uint64_t i = 0; status == PROFD_OK && i < f.string_count; i++) {
-        const char *text = (const char *)f.strings[i].inside.at;
-        const size_t n = (size_t)(f.strings[i].inside.end - f.strings[i].inside.at), tail = sizeof old - 1;
-        if (n <= tail || memcmp(text + n - tail, old, tail) != 0) {
-            put_bytes(out, PPROF_STRING, text, n);
-            continue;
-        }
-        put_number(out, (uint64_t)PPROF_STRING << 3 | PPROF_WIRE_BYTES);
-        put_number(out, n - tail + strlen(PPROF_LINES_DEBUG));
-        (void)fwrite(text, 1, n - tail, out);
-        (void)fputs(PPROF_LINES_DEBUG, out);
+    struct filling f = {.objects = o, .arena = arena_new(0)};
+    if (!f.arena) {
+        return profd_no_memory(e);
     }
-    for (const uint8_t *begin = c.at; status == PROFD_OK && pprof_field_next(&c, &field, &broken); begin = c.at) {
-        if (field.number == PPROF_MAPPING) {
-            status = put_mapping(&f, field.inside, e);
-        } else if (field.number == PPROF_LOCATION) {
-            status = put_location(&f, field.inside, e);
-        } else if (field.number != PPROF_STRING) {
-            (void)fwrite(begin, 1, (size_t)(c.at - begin), out);
-        }
+    enum profd_status status = fill_profile(&f, body, size, out, e);
+    if (status == PROFD_MALFORMED) {
+        status = profd_error_set(e, status, "the daemon's answer is not a pprof profile");
     }
-    tdestroy(f.texts, free);
-    tdestroy(f.made, free);
-    free(f.strings);
-    free(f.functions);
+    tdestroy(f.texts, keep_row);
+    tdestroy(f.made, keep_row);
+    arena_free(f.arena);
     return status;
 }
 

@@ -46,17 +46,6 @@ int64_t monotonic_ms(void)
     return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
-void *list_grow(void *list, size_t count, size_t *capacity, size_t size)
-{
-    if (count < *capacity) {
-        return list;
-    }
-    const size_t more = *capacity ? *capacity * 2 : 8;
-    void *grown = reallocarray(list, more, size);
-    *capacity = grown ? more : *capacity;
-    return grown;
-}
-
 int profctl_alternative(const char *list, const char *word)
 {
     size_t n = strlen(word);
@@ -233,6 +222,8 @@ static const struct {
                "  profctl labels host --build ./shop       the hosts of one build\n"},
     {"status", "  profctl status              the daemon and its stored data\n"
                "  profctl status --json       the same as JSON\n"},
+    {"health", "  profctl health              as a readiness probe\n"
+               "  profctl health --live       as a liveness probe\n"},
     {"top", "  profctl top ./shop                          update every two seconds, until Ctrl-C\n"
             "  profctl top ./shop -w 10m -i 5 --sort calls  the last ten minutes, every five seconds\n"},
     {"delete", "  profctl delete ./shop           ask for confirmation\n"

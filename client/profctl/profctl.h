@@ -12,6 +12,7 @@
 #include <time.h>
 
 #include "profd.h"
+#include "proto/sort.h"
 #include "proto/status.h"
 
 struct profctl_option {
@@ -73,7 +74,7 @@ struct profctl_row {
 #define OPTIONS(table) .options = (table), .option_count = COUNT(table)
 
 extern const struct profctl_verb verb_upload, verb_symbols, verb_builds, verb_labels, verb_report, verb_export,
-    verb_status, verb_gprof, verb_delete, verb_verify, verb_backup, verb_top, verb_completion, verb_groups,
+    verb_status, verb_health, verb_gprof, verb_delete, verb_verify, verb_backup, verb_top, verb_completion, verb_groups,
     verb_run_command, verb_record, verb_ps, verb_pause, verb_reload, verb_retention, verb_token, verb_hosts, verb_relay,
     verb_tier, verb_diff, verb_functions, verb_never_called, verb_cycles, verb_callers, verb_annotate;
 
@@ -115,9 +116,6 @@ void profctl_complain(const char *format, ...) __attribute__((format(printf, 1, 
 struct profd_options profctl_options(const struct profctl_call *call, unsigned answer_ms);
 /* Returns the monotonic clock in milliseconds. */
 int64_t monotonic_ms(void);
-/* Returns the list, which may have moved, with space for one more row of that size. NULL without memory; then it is
- * unchanged. */
-void *list_grow(void *list, size_t count, size_t *capacity, size_t size);
 /* Adds each value of the option "label" to the upload. USAGE if one is not NAME=VALUE; REFUSED if it breaks a rule of
  * labels. */
 enum profd_status labels_add(const struct profctl_call *call, struct profd_upload *u, struct profd_error *e);
@@ -286,6 +284,22 @@ enum profd_status json_print(json_t *value, struct profd_error *e);
 enum profd_status https_ask(void *context, const struct profd_http_request *r, profd_sink sink, void *sink_context,
                             struct profd_error *e);
 
+/* A body for https_post: gzip of protobuf. */
+struct https_post {
+    const char *ca_file; /* as the context of https_ask */
+    const void *body;
+    size_t size;
+    char retry_after[32]; /* the header of the answer; "" if it has none */
+};
+/* A profd_http that sends a POST with that body; the context is a struct https_post. Otherwise as https_ask. */
+enum profd_status https_post(void *context, const struct profd_http_request *r, profd_sink sink, void *sink_context,
+                             struct profd_error *e);
+
+/* Sends the sum of the build of the call's first argument to a receiver of OTLP at http://127.0.0.1:PORT or
+ * https://HOST. If the receiver is busy, it is asked again a few times. REFUSED if the receiver rejects profiles,
+ * UNAVAILABLE if it stays busy. */
+enum profd_status export_otlp(const struct profctl_call *call, const char *url, struct profd_error *e);
+
 /* Debug files of builds, from debuginfod servers. Only verbs that are asked to use this: the daemon has no network. */
 
 #define DEBUGINFOD_SIZE_MAX (512ul << 20) /* bytes of a file */
@@ -405,8 +419,7 @@ const char *cell_calls(json_t *row, const char *field, char out[LIST_CELL]);
 /* The same for rows with a member calls_sampled; "-" for every 0. */
 const char *cell_counted(json_t *row, const char *field, char out[LIST_CELL]);
 
-/* Prints the titles, then a line for each row. tail prints the rest of the line after the last column; it may be NULL.
- * */
+/* Prints the titles, then a line for each row. tail prints the end of a line, after the last column; NULL: none. */
 void list_print_table(json_t *rows, const struct list_column *columns, size_t n, void (*tail)(json_t *row));
 
 /* Prints members of an object, separated by commas, as RFC 4180 has it. Texts are printed by csv_print_text, numbers

@@ -155,7 +155,7 @@ void run_command_abandon(struct run_command *c)
 int program_start(const char *const *words, int input, pid_t *pid, int *from)
 {
     posix_spawn_file_actions_t actions;
-    int ends[2], error = pipe2(ends, O_CLOEXEC) == 0 ? 0 : errno;
+    int ends[2] = {-1, -1}, error = pipe2(ends, O_CLOEXEC) == 0 ? 0 : errno;
     if (error == 0 && (error = posix_spawn_file_actions_init(&actions)) == 0) {
         char *copies[16] = {NULL}; /* posix_spawn promises not to write to them, its prototype does not */
         for (size_t i = 0; words[i] && i + 1 < COUNT(copies); i++) {

@@ -208,7 +208,7 @@ static enum profd_status side_find(const struct profctl_call *call, struct side 
     const struct profd_options o = profctl_options(call, ASK_ANSWER_MS);
     struct profd_conn *conn;
     struct ask_target target;
-    struct answer builds, values = {.whole = NULL};
+    struct answer builds = {.whole = NULL}, values = {.whole = NULL};
     json_t *build, *row;
     size_t found = 0, i, k;
     if (strchr(side->program, '/')) {
@@ -218,7 +218,7 @@ static enum profd_status side_find(const struct profctl_call *call, struct side 
     }
     TRY(profd_conn_open(&o, &conn, e));
     enum profd_status status = ask_builds(conn, &builds, e);
-    json_array_foreach(status == PROFD_OK ? builds.rows : NULL, i, build)
+    json_array_foreach(builds.rows, i, build)
     {
         const char *own = row_text(build, "build_id");
         bool labelled = false;

@@ -9,18 +9,18 @@ static const struct profctl_group run = {"run", "Run programs, watch them, and s
                                   data = {"data", "Maintain stored data and the daemon"},
                                   fleet = {"fleet", "Set up hosts and a centre"}, help_group = {"help", "Get help"};
 
+/* clang-format off */
 static const struct profctl_row verbs[] = {
-    {&run, &verb_run_command}, {&run, &verb_record},     {&run, &verb_ps},
-    {&run, &verb_top},         {&run, &verb_pause},      {&run, &verb_upload},
-    {&look, &verb_report},     {&look, &verb_functions}, {&look, &verb_callers},
-    {&look, &verb_annotate},   {&look, &verb_cycles},    {&look, &verb_never_called},
-    {&look, &verb_export},     {&look, &verb_gprof},     {&compare, &verb_diff},
-    {&compare, &verb_groups},  {&data, &verb_builds},    {&data, &verb_labels},
-    {&data, &verb_symbols},    {&data, &verb_delete},    {&data, &verb_verify},
-    {&data, &verb_backup},     {&data, &verb_status},    {&data, &verb_reload},
-    {&data, &verb_retention},  {&fleet, &verb_hosts},    {&fleet, &verb_token},
-    {&fleet, &verb_relay},     {&fleet, &verb_tier},     {&help_group, &verb_completion},
+    {&run, &verb_run_command}, {&run, &verb_record}, {&run, &verb_ps}, {&run, &verb_top}, {&run, &verb_pause},
+    {&run, &verb_upload}, {&look, &verb_report}, {&look, &verb_functions}, {&look, &verb_callers},
+    {&look, &verb_annotate}, {&look, &verb_cycles}, {&look, &verb_never_called}, {&look, &verb_export},
+    {&look, &verb_gprof}, {&compare, &verb_diff}, {&compare, &verb_groups}, {&data, &verb_builds},
+    {&data, &verb_labels}, {&data, &verb_symbols}, {&data, &verb_delete}, {&data, &verb_verify}, {&data, &verb_backup},
+    {&data, &verb_status}, {&data, &verb_health}, {&data, &verb_reload}, {&data, &verb_retention},
+    {&fleet, &verb_hosts}, {&fleet, &verb_token}, {&fleet, &verb_relay}, {&fleet, &verb_tier},
+    {&help_group, &verb_completion},
 };
+/* clang-format on */
 #define VERB_COUNT (COUNT(verbs))
 
 static const struct profctl_verb *verb_find(const char *name)

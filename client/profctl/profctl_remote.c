@@ -32,6 +32,7 @@ struct transfer {
     const struct profd_http_request *request;
     profd_sink sink;
     void *sink_context;
+    struct https_post *post; /* NULL: what profd_http says */
     struct profd_answer answer;
     bool begun; /* the sink was called */
     char location[256];
@@ -71,6 +72,9 @@ static size_t on_header(char *line, size_t one, size_t n, void *context)
     header_take(line, n, "content-type", t->answer.content_type, sizeof t->answer.content_type);
     header_take(line, n, "etag", t->answer.etag, sizeof t->answer.etag);
     header_take(line, n, "location", t->location, sizeof t->location);
+    if (t->post) {
+        header_take(line, n, "retry-after", t->post->retry_after, sizeof t->post->retry_after);
+    }
     return n;
 }
 
@@ -138,7 +142,7 @@ static enum profd_status transfer_judge(struct transfer *t, CURLcode code, const
         return profd_error_set(e, PROFD_NO_MEMORY, "no memory for a request to %.*s", host, url);
     default: {
         long number = 0;
-        if (code == CURLE_COULDNT_CONNECT && strncmp(url, "http:", 5) == 0) {
+        if (code == CURLE_COULDNT_CONNECT && !t->post && strncmp(url, "http:", 5) == 0) {
             curl.easy_getinfo(t->handle, CURLINFO_OS_ERRNO, &number);
             return profd_error_set(e, PROFD_UNAVAILABLE,
                                    "no daemon at %.*s (%s); start one with `profd --http ADDR:PORT`, or give the "
@@ -163,11 +167,10 @@ static struct curl_slist *header_add(struct curl_slist *list, const char *name, 
     return longer;
 }
 
-enum profd_status https_ask(void *context, const struct profd_http_request *r, profd_sink sink, void *sink_context,
-                            struct profd_error *e)
+/* Makes the request of a new transfer. ca is a file of certificates, or NULL: those of the system. */
+static enum profd_status transfer_run(struct transfer *t, const char *ca, struct profd_error *e)
 {
-    const char *ca = context;
-    struct transfer t = {.request = r, .sink = sink, .sink_context = sink_context};
+    const struct profd_http_request *r = t->request;
     TRY(late_load(&libcurl, e));
     struct curl_slist *headers = header_add(NULL, "Expect:", ""); /* none: profd does not answer it */
     if (headers && r->token[0]) {
@@ -176,6 +179,11 @@ enum profd_status https_ask(void *context, const struct profd_http_request *r, p
     if (headers && r->if_none_match) {
         headers = header_add(headers, "If-None-Match: ", r->if_none_match);
     }
+    if (headers && t->post) {
+        t->post->retry_after[0] = '\0';
+        headers = header_add(headers, "Content-Type: ", "application/x-protobuf");
+        headers = headers ? header_add(headers, "Content-Encoding: ", "gzip") : NULL;
+    }
     if (headers && !kept && curl.global_init(CURL_GLOBAL_DEFAULT) == CURLE_OK) {
         kept = curl.easy_init();
     }
@@ -183,7 +191,7 @@ enum profd_status https_ask(void *context, const struct profd_http_request *r, p
         curl.slist_free_all(headers);
         return profd_error_set(e, PROFD_NO_MEMORY, "no memory for a request to %s", r->url);
     }
-    t.handle = kept;
+    t->handle = kept;
     const bool tls = strncmp(r->url, "https:", 6) == 0;
     curl.easy_reset(kept); /* connections stay */
     curl.easy_setopt(kept, CURLOPT_URL, r->url);
@@ -203,27 +211,45 @@ enum profd_status https_ask(void *context, const struct profd_http_request *r, p
     curl.easy_setopt(kept, CURLOPT_LOW_SPEED_LIMIT, 1L);
     curl.easy_setopt(kept, CURLOPT_LOW_SPEED_TIME, (long)((r->answer_ms + 999) / 1000));
     curl.easy_setopt(kept, CURLOPT_HTTPHEADER, headers);
-    curl.easy_setopt(kept, CURLOPT_ERRORBUFFER, t.why);
+    curl.easy_setopt(kept, CURLOPT_ERRORBUFFER, t->why);
     curl.easy_setopt(kept, CURLOPT_HEADERFUNCTION, on_header);
-    curl.easy_setopt(kept, CURLOPT_HEADERDATA, &t);
+    curl.easy_setopt(kept, CURLOPT_HEADERDATA, t);
     curl.easy_setopt(kept, CURLOPT_WRITEFUNCTION, on_body);
-    curl.easy_setopt(kept, CURLOPT_WRITEDATA, &t);
+    curl.easy_setopt(kept, CURLOPT_WRITEDATA, t);
     if (r->body >= 0) {
         curl.easy_setopt(kept, CURLOPT_UPLOAD, 1L);
         curl.easy_setopt(kept, CURLOPT_INFILESIZE_LARGE, (curl_off_t)r->body_size);
         curl.easy_setopt(kept, CURLOPT_READFUNCTION, on_read);
-        curl.easy_setopt(kept, CURLOPT_READDATA, &t);
+        curl.easy_setopt(kept, CURLOPT_READDATA, t);
+    }
+    if (t->post) {
+        curl.easy_setopt(kept, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)t->post->size);
+        curl.easy_setopt(kept, CURLOPT_POSTFIELDS, t->post->body);
     }
     const CURLcode code = curl.easy_perform(kept);
-    if (code == CURLE_OK && !t.begun) {
-        transfer_give(&t, "", 0);
+    if (code == CURLE_OK && !t->begun) {
+        transfer_give(t, "", 0);
     }
-    const enum profd_status status = transfer_judge(&t, code, ca, e);
+    const enum profd_status status = transfer_judge(t, code, ca, e);
     for (struct curl_slist *h = headers; h; h = h->next) {
         explicit_bzero(h->data, strlen(h->data));
     }
     curl.slist_free_all(headers);
     return status;
+}
+
+enum profd_status https_ask(void *context, const struct profd_http_request *r, profd_sink sink, void *sink_context,
+                            struct profd_error *e)
+{
+    return transfer_run(&(struct transfer){.request = r, .sink = sink, .sink_context = sink_context}, context, e);
+}
+
+enum profd_status https_post(void *context, const struct profd_http_request *r, profd_sink sink, void *sink_context,
+                             struct profd_error *e)
+{
+    struct https_post *post = context;
+    return transfer_run(&(struct transfer){.request = r, .sink = sink, .sink_context = sink_context, .post = post},
+                        post->ca_file, e);
 }
 
 #define TIMEOUT_USUAL 120

@@ -12,6 +12,7 @@
 #include "proto/attach_memory.h"
 #include "proto/limits.h"
 #include "proto/noun.h"
+#include "proto/whole.h"
 
 /* ---- delete ---- */
 
@@ -315,6 +316,7 @@ static const struct profctl_option token_options[] = {
     {"hosts", 0, "PATTERN", "add, with --write: allow all hosts with such names; * and ? are wildcards"},
     {"expires", 0, "TIME|AGE", "add: end of the token: a time, as 2027-01-31, or an age, as 90d (default: none)"},
     {"proxy", 0, NULL, "add: print no token; a proxy sends NAME"},
+    {"from", 0, "FILE", "add: the token is the first line of FILE (default: a new one)"},
 };
 
 static enum profd_status token_add(const struct profctl_call *call, struct profd_error *e)
@@ -348,10 +350,28 @@ static enum profd_status token_add(const struct profctl_call *call, struct profd
         TRY(profctl_duration(call, "expires", "", seconds, e));
         (void)snprintf(end, 64, "+%s", seconds);
     }
-    const char *const arguments[] = {name, rights, tenant, end, proxy ? "proxy" : "token", hosts ? hosts : ""};
+    const char *const from = profctl_value(call, "from");
+    char kind[256];
+    (void)snprintf(kind, sizeof kind, "%s", proxy ? "proxy" : "token");
+    if (from) {
+        errno = 0;
+        if (whole_read_text(from, kind, sizeof kind) == 0) {
+            return profd_error_set(e, PROFD_USAGE, "token add: --from %s: %s", from,
+                                   errno ? strerror(errno) : "the file is empty");
+        }
+        kind[strcspn(kind, "\r\n")] = '\0';
+    }
+    if (from && (proxy || strncmp(kind, "profd_", 6) != 0)) {
+        return profd_error_set(e, PROFD_USAGE,
+                               proxy ? "token add: --proxy makes no token, so --from %s is not possible with it"
+                                     : "token add: the first line of %s is not a token, which begins with profd_",
+                               from);
+    }
+    const char *const arguments[] = {name, rights, tenant, end, kind, hosts ? hosts : ""};
     TRY(ask_admin_text(call, "token-add", arguments, COUNT(arguments), "adding", &answer, e));
-    if (answer.whole && proxy) {
-        printf("added token %s for a proxy\n", name);
+    if (answer.whole && (proxy || from)) {
+        printf(row_flag(answer.whole, "added") ? "added token %s%s\n" : "token %s%s is there already\n", name,
+               proxy ? " for a proxy" : "");
     } else if (answer.whole) {
         printf("%s\n", row_text(answer.whole, "token"));
         profctl_complain("this is token %s (%s; tenant %s); it cannot be shown again", name, rights, tenant);
@@ -457,12 +477,10 @@ static enum profd_status copy_open(const char *path, struct copy *c, struct prof
     if (lstat(path, &s) == 0) {
         return profd_error_set(e, PROFD_CANT_CREATE, "%s exists already; a backup does not overwrite files", path);
     }
-    size_t n = strlen(path) + 8;
-    c->part = malloc(n);
-    if (!c->part) {
+    if (asprintf(&c->part, "%s.part", path) < 0) {
+        c->part = NULL;
         return profd_error_set(e, PROFD_NO_MEMORY, "no memory for a file name");
     }
-    (void)snprintf(c->part, n, "%s.part", path);
     int fd = open(c->part, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (fd < 0) {
         enum profd_status status =
@@ -484,21 +502,10 @@ static enum profd_status copy_take(void *context, const struct profd_answer *ans
                                    struct profd_error *e)
 {
     struct copy *c = context;
-    const char *p = bytes;
     c->total = answer->http_status ? answer->total : 0;
     progress_show(&c->progress, answer->http_status ? "receiving" : "copying", answer->done, answer->total, "");
     c->size += n;
-    while (n > 0) {
-        ssize_t put = write(c->fd, p, n);
-        if (put < 0 && errno != EINTR) {
-            return cannot("write", c->path ? c->part : "to stdout", e);
-        }
-        if (put > 0) {
-            p += put;
-            n -= (size_t)put;
-        }
-    }
-    return PROFD_OK;
+    return whole_write(c->fd, bytes, n) ? PROFD_OK : cannot("write", c->path ? c->part : "to stdout", e);
 }
 
 static enum profd_status copy_keep(struct copy *c, struct profd_error *e)
@@ -574,7 +581,7 @@ const struct profctl_verb verb_backup = {
 
 /* ---- tier ---- */
 
-/* What the tier holds, of this centre and of others, and its faults. */
+/* Prints the days that the tier holds, of this centre and of others, and its faults. */
 static void tier_print(json_t *tier)
 {
     const uint64_t sealed = row_number(tier, "days_sealed"), waiting = row_number(tier, "days_waiting"),

@@ -14,10 +14,10 @@
 #include <sys/auxv.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "profctl/profctl.h"
+#include "proto/hex.h"
 #include "proto/noun.h"
 
 /* Starts the program words[0] of PATH with these words, ended by NULL, without a shell, with an empty standard input,
@@ -128,13 +128,11 @@ static bool add_instruction(struct disassembly *r, uint64_t address, const char 
     const bool known = r->lines && code_lines_find(r->lines, address, frames) > 0 && frames[0].line > 0;
     const char *file = known ? frames[0].file : r->file ? r->file : "";
     const unsigned line = known ? frames[0].line : r->line;
-    struct code_instruction *instructions = list_grow(c->instructions, c->count, &r->capacity, sizeof *c->instructions);
-    c->instructions = instructions ? instructions : c->instructions;
-    struct code_place *places = list_grow(c->places, c->place_count, &r->place_capacity, sizeof *c->places);
-    c->places = places ? places : c->places;
-    if (!instructions || !places) {
+    if (!LIST_GROW(c->instructions, c->count, r->capacity) ||
+        !LIST_GROW(c->places, c->place_count, r->place_capacity)) {
         return false;
     }
+    struct code_place *places = c->places;
     if (r->chain[0]) {
         (void)snprintf(chain, sizeof chain, "%.200s, inlined%s", r->function ? r->function : "?", r->chain);
         r->chain[0] = '\0';
@@ -149,13 +147,13 @@ static bool add_instruction(struct disassembly *r, uint64_t address, const char 
         places[place - 1] = (struct code_place){.file = strdup(file), .chain = strdup(chain), .line = line};
     }
     if (c->count > 0) {
-        instructions[c->count - 1].bytes = address - instructions[c->count - 1].address;
+        c->instructions[c->count - 1].bytes = address - c->instructions[c->count - 1].address;
     }
     char *copy = strdup(text);
     for (char *p = copy; p && *p; p++) {
         *p = *p == '\t' ? ' ' : *p;
     }
-    instructions[c->count++] = (struct code_instruction){.address = address, .text = copy, .place = place - 1};
+    c->instructions[c->count++] = (struct code_instruction){.address = address, .text = copy, .place = place - 1};
     return copy && places[place - 1].file && places[place - 1].chain;
 }
 
@@ -224,20 +222,9 @@ static enum profd_status code_read(const char *path, const char *build_id, uint6
 /* The number of the instruction that holds the address; count if none does. O(log n). */
 static size_t code_find(const struct annotate_code *c, uint64_t address)
 {
-    size_t low = 0, high = c->count;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        const struct code_instruction *i = &c->instructions[middle];
-        if (address >= i->address && address - i->address < i->bytes) {
-            return middle;
-        }
-        if (i->address < address) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
-    return c->count;
+    uint32_t i;
+    SORT_SEARCH(i, 0, (uint32_t)c->count, c->instructions[i].address + c->instructions[i].bytes <= address);
+    return i < c->count && c->instructions[i].address <= address ? i : c->count;
 }
 
 static bool code_is_call(const struct code_instruction *i)
@@ -348,9 +335,7 @@ static bool check_text(const struct source_finder *f, const char *name, const ch
     md5_init(&md5);
     md5_update(&md5, size, (const uint8_t *)s->text);
     md5_digest(&md5, MD5_DIGEST_SIZE, digest);
-    for (size_t i = 0; i < MD5_DIGEST_SIZE; i++) {
-        (void)snprintf(c.digest + 2 * i, 3, "%02x", digest[i]);
-    }
+    (void)hex_put(c.digest, digest, MD5_DIGEST_SIZE);
     (void)pipe_read_lines(words, "binutils", take_entry, &c, NULL);
     if (c.stated && !c.same) {
         (void)snprintf(s->note, sizeof s->note,
@@ -510,7 +495,7 @@ static size_t find_site(const struct annotate_code *code, uint64_t address)
     return at < code->count && code_is_call(&code->instructions[at]) ? at : code->count;
 }
 
-/* Whether the call instruction names the callee of the row. */
+/* Returns whether the call instruction names the callee of the row. */
 static bool is_named(const json_t *answer, const struct code_instruction *i, const json_t *row)
 {
     const char *own = json_string_value(json_object_get(json_object_get(answer, "function"), "build_id")),

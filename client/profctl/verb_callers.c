@@ -110,7 +110,8 @@ static void print_text(json_t *all, json_t *rows)
     printf("%s in %s: %s %s with all that it calls, ", row_text(f, "name"), row_text(all, "name"), total,
            row_text(all, "dimension"));
     function_print_calls(all);
-    /* Which method was used, and why not a better one. */
+
+    /* The reader must know by which method the times were found, and why not by a better one. */
     if (row_text(all, "stacks_refused")[0]) {
         printf("Not measured: %s.\n", row_text(all, "stacks_refused"));
     }
@@ -124,6 +125,7 @@ static void print_text(json_t *all, json_t *rows)
     if (count > json_array_size(rows)) {
         printf("%" PRIu64 " more; --limit shows them\n", count - json_array_size(rows));
     }
+
     /* A function that ends with a jump to another leaves no return address: calls are counted for its own caller, and
      * the stack's call instruction names it. */
     json_t *row, *jumps = NULL;

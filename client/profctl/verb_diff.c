@@ -22,23 +22,19 @@ static bool is(const json_t *row, const char *verdict)
     return strcmp(row_raw(row, "verdict"), verdict) == 0;
 }
 
-/* A metric: its title, the words for more and less of it, what a function needs to have it, and whether its values are
- * percentages. */
+/* A metric: its title, what a function needs to have it, and whether its values are percentages. */
 struct metric_words {
-    const char *metric, *title, *more, *less, *common, *needs;
+    const char *metric, *title, *common, *needs;
     bool percent;
 };
 static const struct metric_words METRICS[] = {
-    {"time-per-process", "CPU time", "more", "less", "", "ticks", false},
-    {"all-calls-per-process", "Calls", "more", "less", "", "counted calls", false},
-    {"self", "Self time, as a share of all time", "takes a larger share", "takes a smaller share", "", "ticks", true},
-    {"total", "Time with callees, as a share of all time", "takes a larger share", "takes a smaller share", "", "ticks",
-     true},
-    {"time-per-call", "Self time per call", "slower", "faster", "all functions", "ticks and counted calls", false},
-    {"calls-per-process", "Calls per process", "called more often", "called less often", "all functions",
-     "counted calls", false},
-    {"calls-per-parent", "Calls per call of the caller", "called more often", "called less often", "", "counted calls",
-     false},
+    {"time-per-process", "CPU time", "", "ticks", false},
+    {"all-calls-per-process", "Calls", "", "counted calls", false},
+    {"self", "Self time, as a share of all time", "", "ticks", true},
+    {"total", "Time with callees, as a share of all time", "", "ticks", true},
+    {"time-per-call", "Self time per call", "all functions", "ticks and counted calls", false},
+    {"calls-per-process", "Calls per process", "all functions", "counted calls", false},
+    {"calls-per-parent", "Calls per call of the caller", "", "counted calls", false},
 };
 
 static const struct metric_words *words_of(const json_t *table)
@@ -48,7 +44,7 @@ static const struct metric_words *words_of(const json_t *table)
             return &METRICS[i];
         }
     }
-    static const struct metric_words OTHER = {"", "Another metric", "more", "less", "", "values", false};
+    static const struct metric_words OTHER = {"", "Another metric", "", "values", false};
     return &OTHER;
 }
 
@@ -123,40 +119,43 @@ static void print_overlap(const json_t *diff)
     }
 }
 
-/* Prints the verdict of a row in words. Each interval is one of many, so the words must not claim more than the
- * verdict. */
-static void print_verdict(const json_t *table, const struct metric_words *w, const json_t *row)
+/* Prints the words of a row, and how sure they are. Each interval is one of many, so the words must not claim more than
+ * the verdict. */
+static void print_verdict(const json_t *table, const json_t *row)
 {
     char p[32], q[32];
-    const char *direction = row_real(row, "change") > 0 ? w->more : w->less,
-               *than = json_is_object(json_object_get(table, "common")) ? " than the others" : "";
-    const double tests = row_real(table, "tests");
+    const bool one = row_real(table, "tests") <= 1;
     show_p(row_real(row, "p"), p, sizeof p);
     show_p(row_real(row, "q"), q, sizeof q);
+    printf("%s", row_raw(row, "words"));
+    if (row_has(row, "change") && row_real(row, "change") != 0 && !is(row, "not-significant") &&
+        json_is_object(json_object_get(table, "common"))) {
+        printf(" than the others");
+    }
     if (is(row, "changed")) {
-        printf("%s%s (%s%s)", direction, than, tests > 1 ? "q" : "p", tests > 1 ? q : p);
+        printf(" (%s%s)", one ? "p" : "q", one ? p : q);
     } else if (is(row, "constant-changed")) {
-        printf("%s%s, the same in every group of processes", direction, than);
-    } else if (is(row, "only-in-a") || is(row, "only-in-b")) {
-        const bool arc = json_is_string(json_object_get(row, "caller")), in_a = is(row, "only-in-a");
-        const char here = in_a ? 'A' : 'B', other = in_a ? 'B' : 'A';
-        if (arc) {
-            printf("%s called from there", in_a ? "no longer" : "newly");
-        } else if (!row_has(row, in_a ? "b" : "a")) {
-            printf("only in %c", here);
-        } else {
-            printf("no ticks in %c", other);
-        }
+        printf(", the same in every group of processes");
     } else if (is(row, "uncertain") && row_has(row, "p")) {
-        printf("%s%s or chance (p%s in %.0f tests, q%s)", direction, than, p, tests, q);
-    } else if (is(row, "uncertain")) {
-        printf("too few ticks in %c for a test", (row_real(row, "a") < row_real(row, "b") ? 'A' : 'B'));
+        printf(" (p%s in %.0f tests, q%s)", p, row_real(table, "tests"), q);
     } else if (is(row, "not-significant")) {
-        printf("may be chance (p%s)", p);
-    } else if (is(row, "constant")) {
-        printf("exactly as before");
-    } else {
-        printf("too few samples or processes to tell");
+        printf(" (p%s)", p);
+    }
+}
+
+/* Prints what a change of a share is in points, and in time for each process. */
+static void print_effect(const json_t *diff, const json_t *row)
+{
+    char text[40];
+    const double points = 100 * (row_real(row, "b") - row_real(row, "a"));
+    if (row_has(row, "a") && row_has(row, "b")) {
+        printf("  %+.*f points", points > -9.95 && points < 9.95 ? 1 : 0, points); /* 9.95 would become 10.0 */
+    }
+    if (row_has(row, "seconds_a") || row_has(row, "seconds_b")) {
+        const double effect = row_real(row, "seconds_b") - row_real(row, "seconds_a");
+        const struct metric_words as_time = {.metric = "time-per-process"};
+        show_value(diff, &as_time, effect < 0 ? -effect : effect, text, sizeof text);
+        printf("  %s%s a process", effect < 0 ? "-" : "+", effect != 0 ? text : "0");
     }
 }
 
@@ -191,16 +190,30 @@ static void print_plan(const json_t *diff, const json_t *row)
     }
 }
 
-static void print_row(const json_t *diff, const json_t *table, const char *name, const json_t *row, bool plan)
+/* The values of a row as texts; "-" for one that is not known. */
+struct row_texts {
+    char a[40], b[40], change[40], low[40], high[40];
+};
+static struct row_texts show_row(const json_t *diff, const json_t *table, const json_t *row)
 {
-    const struct metric_words *w = words_of(table);
-    char a[40] = "-", b[40] = "-", change[40], low[40], high[40];
+    struct row_texts t = {"-", "-", "-", "-", "-"};
     if (row_has(row, "a")) {
-        show_value(diff, w, row_real(row, "a"), a, sizeof a);
+        show_value(diff, words_of(table), row_real(row, "a"), t.a, sizeof t.a);
     }
     if (row_has(row, "b")) {
-        show_value(diff, w, row_real(row, "b"), b, sizeof b);
+        show_value(diff, words_of(table), row_real(row, "b"), t.b, sizeof t.b);
     }
+    if (row_has(row, "change")) {
+        show_change(row_real(row, "change"), t.change, sizeof t.change);
+        show_change(row_real(row, "low"), t.low, sizeof t.low);
+        show_change(row_real(row, "high"), t.high, sizeof t.high);
+    }
+    return t;
+}
+
+static void print_row(const json_t *diff, const json_t *table, const char *name, const json_t *row, bool plan)
+{
+    const struct row_texts t = show_row(diff, table, row);
     printf("  ");
     profctl_print(name, 200);
     if (json_is_string(json_object_get(row, "renamed_from"))) {
@@ -212,15 +225,15 @@ static void print_row(const json_t *diff, const json_t *table, const char *name,
         printf(" from ");
         profctl_print(row_raw(row, "caller"), 200);
     }
-    printf("  %s -> %s", a, b);
+    printf("  %s -> %s", t.a, t.b);
     if (row_has(row, "change")) {
-        show_change(row_real(row, "change"), change, sizeof change);
-        show_change(row_real(row, "low"), low, sizeof low);
-        show_change(row_real(row, "high"), high, sizeof high);
-        printf(strcmp(low, high) == 0 ? "  %s" : "  %s [%s, %s]", change, low, high);
+        printf(strcmp(t.low, t.high) == 0 ? "  %s" : "  %s [%s, %s]", t.change, t.low, t.high);
+    }
+    if (words_of(table)->percent) {
+        print_effect(diff, row);
     }
     printf("  ");
-    print_verdict(table, w, row);
+    print_verdict(table, row);
     /* A number of calls changes, too, if the compiler inlines a function in one version only. */
     const bool inlined_a = json_is_true(json_object_get(row, "inlined_a")),
                inlined_b = json_is_true(json_object_get(row, "inlined_b"));
@@ -245,7 +258,7 @@ static double count_changes(const json_t *table)
            count_of(table, "only-in-b") + count_of(table, "uncertain");
 }
 
-/* Whether the table compares all functions together. */
+/* Returns whether the table compares all functions together. */
 static bool is_of_all(const json_t *table)
 {
     return strcmp(row_raw(table, "metric"), "time-per-process") == 0 ||
@@ -265,12 +278,9 @@ static void print_table(const json_t *diff, const json_t *table, const struct di
         return;
     }
     if (json_is_object(common)) {
-        char change[40], low[40], high[40];
-        show_change(row_real(common, "change"), change, sizeof change);
-        show_change(row_real(common, "low"), low, sizeof low);
-        show_change(row_real(common, "high"), high, sizeof high);
+        const struct row_texts t = show_row(diff, table, common);
         printf("  %s (%.0f in common)  %s [%s, %s]  the rows below are relative to this\n", w->common,
-               row_real(common, "functions"), change, low, high);
+               row_real(common, "functions"), t.change, t.low, t.high);
     }
     json_array_foreach(rows, i, row)
     {
@@ -282,6 +292,8 @@ static void print_table(const json_t *diff, const json_t *table, const struct di
     if (listed > (double)shown) {
         printf("  %.0f more; --limit shows them\n", listed - (double)shown);
     }
+
+    /* "No significant change" is printed only if no function is new or gone, either. */
     const double same = count_of(table, "not-significant"), constant = count_of(table, "constant"),
                  few = count_of(table, "too-few"),
                  only = row_real(json_object_get(diff, "only_in_a"), "count") +
@@ -309,8 +321,8 @@ static void print_table(const json_t *diff, const json_t *table, const struct di
     if (few > 0) {
         printf("  %.0f %s: too few %s for a test\n", few, noun_for((uint64_t)few, one, noun),
                arcs || strcmp(row_raw(table, "metric"), "calls-per-process") == 0
-                   ? "groups with calls"
-                   : "samples (150 a side, in 12 groups)");
+                   ? "processes with calls"
+                   : "samples (150 a side, in about 20 processes)");
     }
 }
 
@@ -360,11 +372,29 @@ static void print_only(const json_t *diff, bool first, const struct diff_print *
     }
 }
 
+/* Prints the answer to --fail-on. */
+static void print_judgement(const json_t *j)
+{
+    const double unknown = row_real(j, "cannot_tell");
+    printf("%s by more than %.4g%%: ", row_raw(j, "metric"), 100 * row_real(j, "threshold"));
+    if (strcmp(row_raw(j, "verdict"), "above") == 0) {
+        printf("%.0f certainly\n", row_real(j, "above"));
+    } else if (strcmp(row_raw(j, "verdict"), "below") == 0) {
+        printf("none of those that could be compared\n");
+    } else if (unknown > 0) {
+        printf("none certainly; %.0f cannot be told\n", unknown);
+    } else {
+        printf("cannot be told, because nothing could be compared\n");
+    }
+}
+
 /* diff: the answer of /api/v1/diff. To stdout. */
 static void diff_print_text(const json_t *diff, const struct diff_print *how)
 {
     const json_t *table, *name;
     size_t i;
+    profctl_print(row_raw(diff, "sentence"), 400);
+    printf("\n\n");
     print_side(diff, "a");
     print_side(diff, "b");
     print_overlap(diff);
@@ -415,19 +445,9 @@ static void diff_print_text(const json_t *diff, const struct diff_print *how)
         profctl_print(json_string_value(name), 200);
         printf("\n");
     }
-    const json_t *j = json_object_get(diff, "judgement");
-    const double unknown = row_real(j, "cannot_tell");
-    if (json_is_object(j)) {
-        printf("\n%s by more than %.4g%%: ", row_raw(j, "metric"), 100 * row_real(j, "threshold"));
-        if (strcmp(row_raw(j, "verdict"), "above") == 0) {
-            printf("%.0f certainly\n", row_real(j, "above"));
-        } else if (strcmp(row_raw(j, "verdict"), "below") == 0) {
-            printf("none of those that could be compared\n");
-        } else if (unknown > 0) {
-            printf("none certainly; %.0f cannot be told\n", unknown);
-        } else {
-            printf("cannot be told, because nothing could be compared\n");
-        }
+    if (json_is_object(json_object_get(diff, "judgement"))) {
+        printf("\n");
+        print_judgement(json_object_get(diff, "judgement"));
     }
 }
 
@@ -456,9 +476,125 @@ static void diff_print_csv(const json_t *diff)
     }
 }
 
+/* ---- A comparison for a pipeline ---- */
+
+/* Prints text so that it has no markup of XML, HTML or Markdown. */
+static void print_quoted(const char *text)
+{
+    char clean[1024];
+    profctl_clean(text, clean, sizeof clean);
+    for (const char *c = clean; *c; c++) {
+        printf(strchr("&<>\"'`*_|\\[]~", *c) ? "&#%d;" : "%c", *c);
+    }
+}
+
+/* Prints the name of a row: a function, with the caller of an arc. */
+static void print_name(const json_t *row)
+{
+    print_quoted(json_is_string(json_object_get(row, "function")) ? row_raw(row, "function") : "each process");
+    if (json_is_string(json_object_get(row, "caller"))) {
+        printf(" from ");
+        print_quoted(row_raw(row, "caller"));
+    }
+}
+
+/* Returns NULL if the metric was not compared. */
+static const json_t *find_table(const json_t *diff, const char *metric)
+{
+    const json_t *tables = json_object_get(diff, "metrics");
+    size_t i = 0;
+    while (i < json_array_size(tables) && strcmp(row_raw(json_array_get(tables, i), "metric"), metric) != 0) {
+        i++;
+    }
+    return json_array_get(tables, i);
+}
+
+/* For the discussion of a change: the sentence, tables of what changed by the judged and by the leading metric, and the
+ * whole text, folded. */
+static void diff_print_markdown(const json_t *diff, const struct diff_print *how)
+{
+    const json_t *j = json_object_get(diff, "judgement"), *row;
+    const json_t *tables[] = {find_table(diff, row_raw(j, "metric")), find_table(diff, row_raw(diff, "lead"))};
+    size_t i;
+    printf("**");
+    print_quoted(row_raw(diff, "sentence"));
+    printf("**\n\n");
+    if (json_is_object(j)) {
+        print_judgement(j);
+    }
+    for (size_t k = tables[0] == tables[1]; k < COUNT(tables); k++) {
+        const double shown = tables[k] && is_of_all(tables[k]) ? count_of(tables[k], "rows") : count_changes(tables[k]);
+        json_array_foreach(json_object_get(tables[k], "rows"), i, row)
+        {
+            const struct row_texts t = show_row(diff, tables[k], row);
+            if ((double)i < shown && (long)i < how->limit) {
+                if (i == 0) {
+                    printf("\n| %s | A | B | change | 95 %% interval | |\n|:--|--:|--:|--:|:-:|:--|\n",
+                           words_of(tables[k])->title);
+                }
+                printf("| <code>");
+                print_name(row);
+                printf("</code> | %s | %s | %s | %s to %s | ", t.a, t.b, t.change, t.low, t.high);
+                print_verdict(tables[k], row);
+                printf(" |\n");
+            }
+        }
+    }
+    printf("\n<details><summary>All figures</summary>\n\n```\n");
+    diff_print_text(diff, how);
+    printf("```\n\n</details>\n");
+}
+
+/* A row of the judged metric as a test. It fails if the judgement counts the row as above the threshold. It is skipped
+ * if that cannot be told. */
+enum { CASE_PASSED, CASE_FAILED, CASE_SKIPPED };
+static unsigned judge_case(const json_t *row, double threshold)
+{
+    if (row_has(row, "high") && row_real(row, "high") > threshold) {
+        const bool certain = is(row, "changed") || is(row, "constant-changed");
+        return certain && row_real(row, "low") > threshold ? CASE_FAILED : CASE_SKIPPED;
+    }
+    return row_has(row, "high") || is(row, "only-in-a") ? CASE_PASSED : CASE_SKIPPED;
+}
+
+static void diff_print_junit(const json_t *diff)
+{
+    static const char *const RESULTS[] = {"", "failure", "skipped"};
+    const json_t *j = json_object_get(diff, "judgement"), *row;
+    const json_t *table = find_table(diff, row_raw(j, "metric")), *rows = json_object_get(table, "rows");
+    const double threshold = row_real(j, "threshold");
+    size_t i, counts[COUNT(RESULTS)] = {0};
+    json_array_foreach(rows, i, row)
+    {
+        counts[judge_case(row, threshold)]++;
+    }
+    printf("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuite name=\"profctl diff\" tests=\"%zu\" "
+           "failures=\"%zu\" errors=\"0\" skipped=\"%zu\">\n",
+           json_array_size(rows), counts[CASE_FAILED], counts[CASE_SKIPPED]);
+    json_array_foreach(rows, i, row)
+    {
+        const struct row_texts t = show_row(diff, table, row);
+        const char *result = RESULTS[judge_case(row, threshold)];
+        printf("<testcase classname=\"%s by more than %.4g%%\" name=\"", row_raw(j, "metric"), 100 * threshold);
+        print_name(row);
+        printf("\">");
+        if (*result) {
+            char values[256]; /* "<0.001%" is one */
+            (void)snprintf(values, sizeof values, "%s to %s, %s [%s, %s]: ", t.a, t.b, t.change, t.low, t.high);
+            printf("<%s message=\"", result);
+            print_quoted(values);
+            print_quoted(row_raw(row, "words"));
+            printf("\"/>");
+        }
+        printf("</testcase>\n");
+    }
+    printf("</testsuite>\n");
+}
+
 /* ---- The verb ---- */
 
 #define ROWS_SHOWN 20
+enum { FORMAT_MARKDOWN = FORMAT_CSV + 1, FORMAT_JUNIT };
 #define RESULT_ABOVE 1
 #define RESULT_UNKNOWN 3
 
@@ -486,7 +622,7 @@ static const struct profctl_option options[] = {
     {"fdr", 0, "F", "part of the changes that may be chance, between 0 and 1 (default 0.05)"},
     {"all", 0, NULL, "also print functions without a significant change"},
     {"limit", 0, "N", "rows of each table (default 20; 0: all)"},
-    OPTION_FORMAT,
+    {"format", 'f', "text|json|csv|markdown|junit", "output format (default text); junit needs --fail-on"},
     OPTION_SCOPE,
     OPTION_DIMENSION,
     OPTION_UID,
@@ -523,7 +659,7 @@ static enum profd_status make_target(const struct profctl_call *call, size_t for
         }
     }
     ask_target_add(t, "fail_on", profctl_value(call, "fail-on"));
-    ask_target_add(t, "limit", limit || format != FORMAT_TEXT ? limit : "20");
+    ask_target_add(t, "limit", format == FORMAT_JUNIT ? "0" : limit || format != FORMAT_TEXT ? limit : "20");
     return ask_target_add_given(t, call, "since|until|scope|dimension|uid|metric|fdr", e);
 }
 
@@ -539,8 +675,9 @@ static enum profd_status diff_run(const struct profctl_call *call, struct profd_
     struct answer answer;
     size_t format = FORMAT_TEXT;
     TRY(profctl_choose_format(call, &format, e));
-    if (profctl_value(call, "strict") && !profctl_value(call, "fail-on")) {
-        return profd_error_set(e, PROFD_USAGE, "diff: --strict has a meaning with --fail-on only");
+    if ((profctl_value(call, "strict") || format == FORMAT_JUNIT) && !profctl_value(call, "fail-on")) {
+        return profd_error_set(e, PROFD_USAGE, "diff: %s needs --fail-on",
+                               format == FORMAT_JUNIT ? "the format junit" : "--strict");
     }
     TRY(make_target(call, format, &target, e));
     TRY(ask_fetch_object(call, &target, &answer, e));
@@ -548,6 +685,10 @@ static enum profd_status diff_run(const struct profctl_call *call, struct profd_
         (void)fwrite(answer.text, 1, answer.size, stdout);
     } else if (format == FORMAT_CSV) {
         diff_print_csv(answer.whole);
+    } else if (format == FORMAT_MARKDOWN) {
+        diff_print_markdown(answer.whole, &how);
+    } else if (format == FORMAT_JUNIT) {
+        diff_print_junit(answer.whole);
     } else {
         diff_print_text(answer.whole, &how);
     }

@@ -9,6 +9,7 @@
 #include "proto/counts.h"
 #include "proto/gmon.h"
 #include "proto/limits.h"
+#include "proto/whole.h"
 
 /* ---- Profiles for clang -fprofile-sample-use ---- */
 
@@ -88,13 +89,11 @@ static struct sample_body *take_body(struct sample_node *n, struct sample_positi
             return &n->bodies[i];
         }
     }
-    struct sample_body *bodies = list_grow(n->bodies, n->body_count, &n->body_capacity, sizeof *bodies);
-    if (!bodies) {
+    if (!LIST_GROW(n->bodies, n->body_count, n->body_capacity)) {
         return NULL;
     }
-    n->bodies = bodies;
-    bodies[n->body_count] = (struct sample_body){.at = at};
-    return &bodies[n->body_count++];
+    n->bodies[n->body_count] = (struct sample_body){.at = at};
+    return &n->bodies[n->body_count++];
 }
 
 static struct sample_node *take_child(struct sample_profile *p, struct sample_node *n, struct sample_position at,
@@ -105,15 +104,12 @@ static struct sample_node *take_child(struct sample_profile *p, struct sample_no
             return n->children[i];
         }
     }
-    struct sample_node **children =
-                           list_grow(n->children, n->child_count, &n->child_capacity, sizeof(struct sample_node *)),
-                       **made = list_grow(p->made, p->made_count, &p->made_capacity, sizeof(struct sample_node *));
-    n->children = children ? children : n->children;
-    p->made = made ? made : p->made;
-    struct sample_node *child = children && made ? calloc(1, sizeof *child) : NULL;
+    const bool grown = LIST_GROW(n->children, n->child_count, n->child_capacity) &&
+                       LIST_GROW(p->made, p->made_count, p->made_capacity);
+    struct sample_node *child = grown ? calloc(1, sizeof *child) : NULL;
     if (child) {
         *child = (struct sample_node){.at = at, .function = function, .parent = n};
-        children[n->child_count++] = made[p->made_count++] = child;
+        n->children[n->child_count++] = p->made[p->made_count++] = child;
     }
     return child;
 }
@@ -166,17 +162,14 @@ static bool add_call(struct sample_profile *p, uint64_t from, uint64_t to, uint6
             return true;
         }
     }
-    struct sample_target *targets =
-        list_grow(body->targets, body->target_count, &body->target_capacity, sizeof *targets);
-    if (targets) {
-        body->targets = targets;
-        targets[body->target_count++] = (struct sample_target){callee, calls};
+    const bool grown = LIST_GROW(body->targets, body->target_count, body->target_capacity);
+    if (grown) {
+        body->targets[body->target_count++] = (struct sample_target){callee, calls};
     }
-    return targets != NULL;
+    return grown;
 }
 
-/* Adds the ticks of the lines. Other lines of a function with ticks have the count 0, and the function gets its head.
- */
+/* Adds the ticks of the lines. Other lines of a function with ticks get the count 0, and the function gets its head. */
 static enum profd_status add_histogram(struct sample_profile *p, const struct counts *c,
                                        const struct counts_histogram *h, struct profd_error *e)
 {
@@ -347,6 +340,8 @@ static const struct profctl_option options[] = {
     {"geometry", 0, "N", "select one of several histograms that cannot be added up"},
     OPTION_UID,
     OPTION_PARTIAL,
+    {"otlp", 0, "URL", "send stacks and calls to a receiver of OpenTelemetry's profiles instead"},
+    {"otlp-token-file", 0, "FILE", "for --otlp: file with the bearer token of the receiver"},
 };
 
 /* What becomes of one export. */
@@ -363,15 +358,11 @@ enum { FORM_GMON, FORM_AUTOFDO };
 /* Class and byte order of an ELF file, by its first bytes. */
 static bool read_format(const char *path, struct gmon_format *out)
 {
-    unsigned char head[6];
-    FILE *f = fopen(path, "re");
-    bool good = f && fread(head, 1, sizeof head, f) == sizeof head && memcmp(head, "\177ELF", 4) == 0 &&
-                (head[4] == 1 || head[4] == 2) && (head[5] == 1 || head[5] == 2);
+    char head[7];
+    const bool good = whole_read_text(path, head, sizeof head) == 6 && memcmp(head, "\177ELF", 4) == 0 &&
+                      (head[4] == 1 || head[4] == 2) && (head[5] == 1 || head[5] == 2);
     if (good) {
-        *out = (struct gmon_format){.pointer_size = 4u * head[4], .big_endian = head[5] == 2};
-    }
-    if (f) {
-        (void)fclose(f);
+        *out = (struct gmon_format){.pointer_size = 4u * (unsigned)head[4], .big_endian = head[5] == 2};
     }
     return good;
 }
@@ -500,6 +491,10 @@ static enum profd_status export_run(const struct profctl_call *call, struct prof
     struct output out;
     struct export x = {.file = NULL};
     uint64_t most = 0, ticks, calls;
+    const char *url = profctl_value(call, "otlp");
+    if (url) {
+        return export_otlp(call, url, e);
+    }
     TRY(profctl_choose(call, "format", &x.form, e));
     if (!path) {
         return profd_error_set(e, PROFD_USAGE, "export: no output file; use -o FILE (- is stdout)");
@@ -553,7 +548,7 @@ static enum profd_status export_run(const struct profctl_call *call, struct prof
 const struct profctl_verb verb_export = {
     .name = "export",
     .arguments = "PROGRAM|BUILD|EXE",
-    .summary = "Write all stored counts as a gmon.out for gprof, or as a sample profile for clang",
+    .summary = "Write all stored counts as a gmon.out for gprof or as a sample profile for clang, or send them by OTLP",
     .details = "Counts above the limits of a gmon.out are written as several records, which gprof adds up.\n",
     OPTIONS(options),
     .arguments_least = 1,

@@ -548,7 +548,7 @@ static void never_called_print_head(json_t *all)
     const uint64_t functions = row_number(all, "functions"), processes = row_number(all, "processes_started"),
                    reported = row_number(all, "not_called");
     const double bound = row_real(all, "bound");
-    const char *named = row_text(all, "symbols"); /* an older daemon does not say it */
+    const char *named = row_text(all, "symbols");
     const bool whole = strcmp(named, "exported") != 0 && strcmp(named, "no") != 0;
     if (row_number(all, "counted_functions") == 0) {
         printf("unknown: no function of this build %s\n",

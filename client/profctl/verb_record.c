@@ -85,7 +85,7 @@ static enum profd_status session_finish(struct record_session *s, enum profd_sta
     if (n->unclaimed) {
         profctl_complain("record: %" PRIu64
                          " uploads of other users are stored as those of this user: the daemon takes "
-                         "claims only from root and the user profd-record, and older daemons take none",
+                         "claims only from root and the user profd-record",
                          n->unclaimed);
     }
     if (n->samples == 0 && n->lost == 0) {

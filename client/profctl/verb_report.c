@@ -1,6 +1,5 @@
 /* profctl report: the call graph of a build. */
 #include <errno.h>
-#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,6 +14,7 @@
 #include "profctl/profctl.h"
 #include "proto/limits.h"
 #include "proto/report_format.h"
+#include "proto/whole.h"
 
 /* ---- A picture of the call graph, drawn by Graphviz's dot ---- */
 
@@ -146,17 +146,13 @@ static enum profd_status piece_write(void *context, const struct profd_answer *a
                                      struct profd_error *e)
 {
     struct shown *s = context;
-    const char *p = bytes;
     (void)answer;
-    while (s->picture && n > 0) {
-        ssize_t put = write(s->dot, p, n);
-        if (put < 0 && errno != EINTR) {
-            return profd_error_set(e, PROFD_CANT_CREATE, "no memory for a drawing: %s", strerror(errno));
-        }
-        p += put > 0 ? put : 0;
-        n -= put > 0 ? (size_t)put : 0;
+    if (!s->picture) {
+        return output_write(&s->out, bytes, n, e);
     }
-    return s->picture ? PROFD_OK : output_write(&s->out, bytes, n, e);
+    return whole_write(s->dot, bytes, n)
+               ? PROFD_OK
+               : profd_error_set(e, PROFD_CANT_CREATE, "no memory for a drawing: %s", strerror(errno));
 }
 
 /* Colour, shortened names and a pager only for text on a terminal; a file and every other format is exactly the
@@ -165,7 +161,7 @@ static enum profd_status shown_open(const struct profctl_call *call, struct show
 {
     const char *format = call->json ? "json" : profctl_value(call, "format"), *path = profctl_value(call, "output");
     TRY(look_choose(call, &s->look, e));
-    if (!path && s->look.terminal && format && strcmp(format, "pprof") == 0) {
+    if (!path && s->look.terminal && format && (strcmp(format, "pprof") == 0 || strcmp(format, "otlp") == 0)) {
         return profd_error_set(e, PROFD_USAGE, "report: -f %s is not printed to a terminal; use -o FILE", format);
     }
     s->picture = drawing_is_format(format);

@@ -25,6 +25,7 @@
 #include "profctl/profctl.h"
 #include "proto/attach_memory.h"
 #include "proto/collector.h"
+#include "proto/hex.h"
 #include "proto/uncounted.h"
 
 /* ---- Where profctl run finds what it puts into the environment ---- */
@@ -324,9 +325,7 @@ static void run_uncounted_open(struct run_uncounted *u)
     if (u->fd < 0 || getrandom(random, sizeof random, 0) != (ssize_t)sizeof random) {
         return;
     }
-    for (size_t i = 0; i < sizeof random; i++) {
-        (void)snprintf(text + 2 * i, 3, "%02x", random[i]);
-    }
+    (void)hex_put(text, random, sizeof random);
     memcpy(name.sun_path + 1, text, sizeof text);
     sigset_t all, before;
     sigfillset(&all);
@@ -536,6 +535,7 @@ static enum profd_status run_delivery_finish(struct run_delivery *d, uint32_t wa
     if (status != PROFD_OK) {
         return profd_error_wrap(e, status, "it is unknown whether all counts are stored");
     }
+
     /* The answer covers the processes that this run of the daemon has accepted: there may be others. */
     enum profd_status judged = PROFD_OK;
     uint64_t run, refused;
@@ -609,6 +609,7 @@ static enum profd_status environment_set(const struct profctl_call *call, struct
         TRY(profctl_number(call, NUMBERS[i].option, "a number", NUMBERS[i].least, NUMBERS[i].most, &n, e));
         TRY(given ? env_set(NUMBERS[i].variable, given, e) : PROFD_OK);
     }
+
     /* Timers of CPU time end at the scheduler's ticks. The coarse clock tells their rate. */
     const char *rate = profctl_value(call, "rate");
     const unsigned long asked = rate ? strtoul(rate, NULL, 10) : 0;

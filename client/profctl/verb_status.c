@@ -1,4 +1,4 @@
-/* profctl status: the daemon, its stored data, and the spool. */
+/* profctl status: the daemon, its stored data, and the spool. profctl health: whether it works, for probes. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -22,13 +22,13 @@ static void entry_add(void *context, const struct profd_spool_entry *entry)
 
 struct totals {
     size_t builds, programs, unnamed;
+    int64_t unnamed_since; /* first counts of one of them */
     uint64_t uploads, processes;
 };
 
 static void state_print(json_t *r)
 {
-    char age[32];
-    char raw[32], file[32], idle[32];
+    char age[32], raw[32], file[32], idle[32];
     show_bytes(row_number(r, "raw_bytes"), raw, sizeof raw);
     show_bytes(row_number(r, "file_bytes") + row_number(r, "wal_bytes"), file, sizeof file);
     show_bytes(row_number(r, "free_bytes"), idle, sizeof idle);
@@ -160,15 +160,16 @@ static void text_print(const struct profd_conn *conn, const struct totals *t, co
                        const struct spooled *s, const char *directory)
 {
     if (conn) {
-        char name[128];
+        char name[128], age[32];
         profctl_clean(profd_conn_daemon(conn)[0] ? profd_conn_daemon(conn) : "profd", name, sizeof name);
         printf("daemon   %s at %s\n", name, profd_conn_server(conn));
+        show_age(t->unnamed_since, (int64_t)time(NULL), age, sizeof age);
         printf("stored   %" PRIu64 " %s from %" PRIu64 " %s of %zu %s; with libraries %zu %s, %zu of them without "
-               "function names\n",
+               "function names%s%s\n",
                t->uploads, noun_for(t->uploads, "upload", "uploads"), t->processes,
                noun_for(t->processes, "process", "processes"), t->programs,
                noun_for(t->programs, "program", "programs"), t->builds, noun_for(t->builds, "build", "builds"),
-               t->unnamed);
+               t->unnamed, t->unnamed > 0 ? ", the oldest counted " : "", t->unnamed > 0 ? age : "");
         if (state->whole) {
             json_t *relay = json_object_get(state->whole, "relay"), *centre = json_object_get(state->whole, "centre");
             state_print(state->whole);
@@ -212,7 +213,10 @@ static enum profd_status status_run(const struct profctl_call *call, struct prof
     json_array_foreach(builds.rows, i, build)
     {
         t.builds++;
-        t.unnamed += !row_flag(build, "symbols");
+        if (!row_flag(build, "symbols")) {
+            const int64_t first = show_time_of(row_text(build, "first_seen"));
+            t.unnamed_since = t.unnamed++ == 0 || first < t.unnamed_since ? first : t.unnamed_since;
+        }
         if (row_flag(build, "is_program")) { /* each upload has one program */
             t.programs++;
             t.uploads += row_number(build, "uploads");
@@ -249,4 +253,36 @@ const struct profctl_verb verb_status = {
     .summary = "Show the daemon, its stored data, and the spool",
     .details = "",
     .run = status_run,
+};
+
+#define HEALTH_MS 10000
+
+static const struct profctl_option health_options[] = {
+    {"live", 0, NULL, "succeed if the daemon answers, also if it refuses uploads"},
+};
+
+static enum profd_status health_run(const struct profctl_call *call, struct profd_error *e)
+{
+    const struct profd_options o = profctl_options(call, HEALTH_MS);
+    struct ask_target target;
+    struct profd_conn *conn;
+    struct answer answer;
+    ask_target_init(&target, profctl_value(call, "live") ? "/healthz" : "/readyz", NULL);
+    TRY(profd_conn_open(&o, &conn, e));
+    enum profd_status status = ask_object(conn, &target, &answer, e);
+    profd_conn_close(conn);
+    if (status == PROFD_OK) {
+        printf("%s\n", call->json ? answer.text : row_text(answer.whole, "status"));
+        answer_free(&answer);
+    }
+    return status;
+}
+
+const struct profctl_verb verb_health = {
+    .name = "health",
+    .arguments = "",
+    .summary = "Succeed if the daemon works, for the probes of containers",
+    .details = "Prints \"ready\", or \"degraded\" if a fault does not keep the daemon from storing uploads.\n",
+    OPTIONS(health_options),
+    .run = health_run,
 };

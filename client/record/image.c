@@ -1,5 +1,7 @@
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
 #include <linux/openat2.h>
 #include <poll.h>
 #include <signal.h>
@@ -16,6 +18,7 @@
 #include "elf/elf_read.h"
 #include "proto/limits.h"
 #include "proto/utf8.h"
+#include "proto/whole.h"
 #include "record/record_internal.h"
 
 #define HEADERS_MEMORY ((size_t)16 << 20) /* for the program headers of one file */
@@ -53,10 +56,10 @@ struct image_build {
 
 struct images {
     struct arena *arena;
-    struct table file_table, build_table;
+    struct set known_files, known_builds; /* by what tells them apart */
     struct image_file *files;
     struct image_build *builds;
-    uint32_t file_count, file_capacity, build_count, build_capacity, reserved;
+    uint32_t file_capacity, build_capacity, reserved;
     size_t tables;    /* bytes of unwind tables */
     bool tables_full; /* a file has none because of that */
 };
@@ -71,6 +74,8 @@ enum profd_status images_new(struct images **out, struct profd_error *e)
         return profd_no_memory(e);
     }
     m->arena = a;
+    set_init(&m->known_files, a);
+    set_init(&m->known_builds, a);
     *out = m;
     return PROFD_OK;
 }
@@ -80,71 +85,42 @@ void images_free(struct images *m)
     if (!m) {
         return;
     }
-    for (uint32_t i = 0; i < m->build_count; i++) {
+    for (uint32_t i = 0; i < m->known_builds.count; i++) {
         if (m->builds[i].fd >= 0) {
             close(m->builds[i].fd);
         }
     }
-    for (uint32_t i = 0; i < m->file_count; i++) {
+    for (uint32_t i = 0; i < m->known_files.count; i++) {
         unwind_table_free(m->files[i].table);
     }
     arena_free(m->arena);
     free(m);
 }
 
-static uint64_t file_key(const struct image_file *f)
-{
-    const uint64_t numbers = table_mix((uint64_t)f->major << 32 | f->minor, f->inode);
-    return table_hash_text(f->path, 0, table_mix(numbers ^ f->generation, table_hash_text(f->id.text, 0, 0)));
-}
-
-static uint64_t file_hash(const void *context, uint32_t index)
-{
-    return file_key(&((const struct images *)context)->files[index]);
-}
-
-static uint64_t build_hash(const void *context, uint32_t index)
-{
-    return table_hash_text(((const struct images *)context)->builds[index].id.text, 0, 0);
-}
-
 uint32_t images_take_file(struct images *m, const struct image_key *key)
 {
-    struct image_file wanted = {.path = key->path,
-                                .major = key->major,
-                                .minor = key->minor,
-                                .inode = key->inode,
-                                .generation = key->generation,
-                                .build = IMAGE_NONE};
+    char text[PATH_MAX + 256];
+    struct image_file wanted = {.build = IMAGE_NONE};
+    bool added;
     if (key->id_size > 0) {
         (void)buildid_from_note(key->id, key->id_size, &wanted.id, NULL);
     }
-    if (!table_reserve(&m->file_table, m->arena, file_hash, m)) {
+    const size_t n = (size_t)snprintf(text, sizeof text, "%" PRIu32 " %" PRIu32 " %" PRIu64 " %" PRIu64 " %s %s",
+                                      key->major, key->minor, key->inode, key->generation, wanted.id.text, key->path);
+    if (!ARENA_EXTEND(m->arena, m->files, m->known_files.count, m->file_capacity)) {
         return IMAGE_NONE;
     }
-    uint32_t at = table_slot(&m->file_table, file_key(&wanted));
-    for (; m->file_table.slots[at] != 0; at = (at + 1) & m->file_table.mask) {
-        const struct image_file *f = &m->files[m->file_table.slots[at] - 1];
-        if (f->inode == wanted.inode && f->generation == wanted.generation && f->major == wanted.major &&
-            f->minor == wanted.minor && strcmp(f->id.text, wanted.id.text) == 0 && strcmp(f->path, wanted.path) == 0) {
-            return m->file_table.slots[at] - 1;
-        }
+    const uint32_t file = set_add(&m->known_files, text, n < sizeof text ? n : sizeof text - 1, &added);
+    if (file != SET_FULL && added) { /* the path is the end of its key */
+        wanted.path = (const char *)m->known_files.keys[file].bytes + (n - strlen(key->path));
+        m->files[file] = wanted;
     }
-    void *grown = arena_extend(m->arena, m->files, m->file_count, &m->file_capacity, sizeof *m->files);
-    wanted.path = arena_copy(m->arena, key->path, strlen(key->path));
-    if (!grown || !wanted.path) {
-        return IMAGE_NONE;
-    }
-    m->files = grown;
-    m->files[m->file_count] = wanted;
-    m->file_table.slots[at] = ++m->file_count;
-    m->file_table.used++;
-    return m->file_count - 1;
+    return file;
 }
 
 bool images_full(const struct images *m)
 {
-    return m->file_count > FILES_MAX || m->reserved == IMAGE_RESERVED_MAX || m->tables_full ||
+    return m->known_files.count > FILES_MAX || m->reserved == IMAGE_RESERVED_MAX || m->tables_full ||
            arena_hit_limit(m->arena);
 }
 
@@ -157,27 +133,21 @@ bool images_is_collector(const struct images *m, uint32_t file)
 /* Finds or adds the build with this id. IMAGE_NONE: no memory. */
 static uint32_t take_build(struct images *m, const struct buildid *id, const char *path)
 {
-    if (!table_reserve(&m->build_table, m->arena, build_hash, m)) {
+    bool added;
+    if (!ARENA_EXTEND(m->arena, m->builds, m->known_builds.count, m->build_capacity)) {
         return IMAGE_NONE;
     }
-    uint32_t at = table_slot(&m->build_table, table_hash_text(id->text, 0, 0));
-    for (; m->build_table.slots[at] != 0; at = (at + 1) & m->build_table.mask) {
-        if (strcmp(m->builds[m->build_table.slots[at] - 1].id.text, id->text) == 0) {
-            return m->build_table.slots[at] - 1;
-        }
-    }
-    void *grown = arena_extend(m->arena, m->builds, m->build_count, &m->build_capacity, sizeof *m->builds);
     const size_t n = strlen(path);
-    char *name = arena_copy(m->arena, path, n < LIMIT_BUILD_NAME ? n : LIMIT_BUILD_NAME);
-    if (!grown || !name) {
-        return IMAGE_NONE;
+    const uint32_t build = set_add(&m->known_builds, id->text, strlen(id->text), &added);
+    if (build == SET_FULL || !added) {
+        return build;
     }
-    utf8_scrub(name);
-    m->builds = grown;
-    m->builds[m->build_count] = (struct image_build){.id = *id, .name = name, .fd = -1, .range = {UINT64_MAX, 0}};
-    m->build_table.slots[at] = ++m->build_count;
-    m->build_table.used++;
-    return m->build_count - 1;
+    char *name = arena_copy(m->arena, path, n < LIMIT_BUILD_NAME ? n : LIMIT_BUILD_NAME);
+    if (name) {
+        utf8_scrub(name);
+    }
+    m->builds[build] = (struct image_build){.id = *id, .name = name ? name : "", .fd = -1, .range = {UINT64_MAX, 0}};
+    return build;
 }
 
 /* Takes over the descriptor of a build's file, which was opened for a process of that user. A file of root's is not
@@ -323,22 +293,17 @@ uint32_t images_add_build(struct images *m, const struct buildid *id, const char
 
 uint32_t images_reserve_build(struct images *m, const char *name)
 {
-    void *grown = m->reserved < IMAGE_RESERVED_MAX && table_reserve(&m->build_table, m->arena, build_hash, m)
-                      ? arena_extend(m->arena, m->builds, m->build_count, &m->build_capacity, sizeof *m->builds)
-                      : NULL;
-    if (!grown) {
+    bool added;
+    if (m->reserved == IMAGE_RESERVED_MAX ||
+        !ARENA_EXTEND(m->arena, m->builds, m->known_builds.count, m->build_capacity)) {
         return IMAGE_NONE;
     }
-    m->builds = grown;
-    m->builds[m->build_count] = (struct image_build){.name = name, .fd = -1, .range = {0, 0}};
-    uint32_t at = table_slot(&m->build_table, build_hash(m, m->build_count)); /* the table has every build */
-    while (m->build_table.slots[at] != 0) {
-        at = (at + 1) & m->build_table.mask;
+    const uint32_t build = set_add(&m->known_builds, &m->reserved, sizeof m->reserved, &added); /* no build-id */
+    if (build != SET_FULL) {
+        m->builds[build] = (struct image_build){.name = name, .fd = -1, .range = {0, 0}};
+        m->reserved++;
     }
-    m->build_table.slots[at] = m->build_count + 1;
-    m->build_table.used++;
-    m->reserved++;
-    return m->build_count++;
+    return build;
 }
 
 void images_set_build(struct images *m, uint32_t build, const struct buildid *id, int fd, uint64_t size, uint32_t uid)
@@ -393,7 +358,7 @@ struct tally_range images_get_range(const struct images *m, uint32_t build)
 
 int images_open_build(const struct images *m, const char *id, uint32_t *uid, const char **name)
 {
-    for (uint32_t i = 0; i < m->build_count; i++) {
+    for (uint32_t i = 0; i < m->known_builds.count; i++) {
         const struct image_build *b = &m->builds[i];
         if (strcmp(b->id.text, id) != 0) {
             continue;
@@ -409,7 +374,7 @@ int images_open_build(const struct images *m, const char *id, uint32_t *uid, con
 
 void images_close_old(struct images *m)
 {
-    for (uint32_t i = 0; i < m->build_count; i++) {
+    for (uint32_t i = 0; i < m->known_builds.count; i++) {
         struct image_build *b = &m->builds[i];
         if (b->fd >= 0 && b->name[0] == '/' && ++b->age > 2) {
             close(b->fd);
@@ -473,26 +438,29 @@ static bool mount_find(const char *list, uint64_t wanted, bool *fuse)
     return found;
 }
 
-/* Asks the file system itself, in a process that can be killed if there is no answer. */
-static bool place_asked(int place)
+bool image_ask(bool (*ask)(void *context), void *context, unsigned *silent)
 {
-    static unsigned silent; /* times that there was none */
-    struct statfs fs;
     int how = 0;
-    const pid_t child = silent < SILENT_MAX ? fork() : -1;
+    const pid_t child = *silent < SILENT_MAX ? fork() : -1;
     if (child == 0) {
-        _exit(fstatfs(place, &fs) == 0 && fs.f_type != FUSE_MAGIC ? 0 : 1);
+        _exit(ask(context) ? 0 : 1);
     }
     const int ended = child > 0 ? (int)syscall(SYS_pidfd_open, child, 0) : -1;
     struct pollfd wait = {.fd = ended, .events = POLLIN};
     if (child > 0 && (ended < 0 || poll(&wait, 1, ANSWER_MS) <= 0)) {
-        silent++;
+        ++*silent;
         kill(child, SIGKILL);
     }
     if (ended >= 0) {
         close(ended);
     }
     return child > 0 && waitpid(child, &how, 0) == child && WIFEXITED(how) && WEXITSTATUS(how) == 0;
+}
+
+static bool place_ask(void *context)
+{
+    struct statfs fs;
+    return fstatfs(*(const int *)context, &fs) == 0 && fs.f_type != FUSE_MAGIC;
 }
 
 /* Returns whether the kernel itself serves the file system of a place. stat() and statfs() cannot be called first,
@@ -503,13 +471,9 @@ static bool place_answers(uint32_t pid, int place)
     char path[64], text[512];
     uint64_t number;
     bool fuse = false;
+    static unsigned silent;
     (void)snprintf(path, sizeof path, "/proc/self/fdinfo/%d", place);
-    const int info = open(path, O_RDONLY | O_CLOEXEC);
-    const ssize_t n = info < 0 ? -1 : read(info, text, sizeof text - 1);
-    if (info >= 0) {
-        close(info);
-    }
-    text[n > 0 ? n : 0] = '\0';
+    (void)whole_read_text(path, text, sizeof text);
     const char *at = strstr(text, "mnt_id:\t");
     at = at ? at + strlen("mnt_id:\t") : text;
     if (!scan_number(&at, 10, &number)) {
@@ -518,7 +482,7 @@ static bool place_answers(uint32_t pid, int place)
     (void)snprintf(path, sizeof path, "/proc/%u/mountinfo", pid);
     return (pid && mount_find(path, number, &fuse)) || mount_find("/proc/self/mountinfo", number, &fuse)
                ? !fuse
-               : place_asked(place);
+               : image_ask(place_ask, &place, &silent);
 }
 
 static int root_open(uint32_t pid)

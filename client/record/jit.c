@@ -73,12 +73,10 @@ static bool line_take(struct jit *j, char *line)
     }
     const size_t n = strlen(++at);
     char *name = arena_copy(j->arena, at, n < NAME_BYTES_MAX ? n : NAME_BYTES_MAX);
-    void *grown = arena_extend(j->arena, j->ranges, j->range_count, &j->range_capacity, sizeof *j->ranges);
-    if (!name || !grown) {
+    if (!name || !ARENA_EXTEND(j->arena, j->ranges, j->range_count, j->range_capacity)) {
         return false;
     }
     utf8_scrub(name);
-    j->ranges = grown;
     j->ranges[j->range_count] =
         (struct jit_range){.start = start, .end = start + size, .name = name, .line = j->range_count};
     j->range_count++;
@@ -136,15 +134,8 @@ static void refresh(struct jit *j, const struct jit_owner *owner, uint64_t time)
 /* Returns the function at an address, or NULL. */
 static struct jit_range *range_find(const struct jit *j, uint64_t address)
 {
-    uint32_t first = 0, end = j->range_count;
-    while (first < end) { /* the first that begins above the address */
-        const uint32_t middle = first + (end - first) / 2;
-        if (j->ranges[middle].start <= address) {
-            first = middle + 1;
-        } else {
-            end = middle;
-        }
-    }
+    uint32_t first; /* that begins above the address */
+    SORT_SEARCH(first, 0, j->range_count, j->ranges[first].start <= address);
     struct jit_range *found = NULL;
     for (uint32_t i = 0; i < AROUND && i < first; i++) {
         struct jit_range *r = &j->ranges[first - 1 - i];
@@ -164,13 +155,10 @@ static uint32_t function_take(struct jit *j, const char *name)
             return i + 1;
         }
     }
-    void *grown = j->function_count < FUNCTIONS_MAX ? arena_extend(j->arena, j->functions, j->function_count,
-                                                                   &j->function_capacity, sizeof *j->functions)
-                                                    : NULL;
-    if (!grown) {
+    if (j->function_count == FUNCTIONS_MAX ||
+        !ARENA_EXTEND(j->arena, j->functions, j->function_count, j->function_capacity)) {
         return 0;
     }
-    j->functions = grown;
     j->functions[j->function_count] = (struct synthetic_symbol){
         .address = (uint64_t)j->function_count * FUNCTION_SIZE, .size = FUNCTION_SIZE, .name = name};
     return ++j->function_count;

@@ -23,7 +23,8 @@ struct part {
 
 struct kernel {
     struct part *parts; /* the first is the kernel itself */
-    uint32_t count, capacity;
+    uint32_t count;
+    size_t capacity;
 };
 
 struct symbol {
@@ -91,13 +92,11 @@ static enum profd_status symbols_read(const char *path, struct kernel_symbols *s
         if (!strchr("tTwW", type[0])) {
             continue;
         }
-        void *grown = arena_extend(s->arena, s->list, s->count, &s->capacity, sizeof *s->list);
         const char *copy = arena_copy(s->arena, name, strlen(name));
-        good = grown && copy;
+        good = copy && ARENA_EXTEND(s->arena, s->list, s->count, s->capacity);
         if (!good) {
             break;
         }
-        s->list = grown;
         s->list[s->count].at = (struct synthetic_symbol){.address = address, .name = copy};
         if (!own) {
             module[strcspn(module, "]")] = '\0';
@@ -127,14 +126,8 @@ static int compare_symbols(const void *a, const void *b)
 
 static bool part_add(struct kernel *k, const char *name, uint64_t low, uint64_t high)
 {
-    if (k->count == k->capacity) {
-        const uint32_t capacity = k->capacity ? 2 * k->capacity : 64;
-        struct part *grown = realloc(k->parts, capacity * sizeof *grown);
-        if (!grown) {
-            return false;
-        }
-        k->parts = grown;
-        k->capacity = capacity;
+    if (!LIST_GROW(k->parts, k->count, k->capacity)) {
+        return false;
     }
     struct part *p = &k->parts[k->count++];
     *p = (struct part){.low = low, .high = high, .build = IMAGE_NONE};

@@ -9,6 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "proto/place.h"
 #include "record/record_internal.h"
 
 #define BUCKETS 4096u
@@ -91,15 +92,8 @@ uint32_t process_find_build(struct images *images, const struct process *p, uint
 /* Returns the index of the first map that ends above the address. O(log maps). */
 static uint32_t map_search(const struct process *p, uint64_t address)
 {
-    uint32_t first = 0, end = p->map_count;
-    while (first < end) {
-        const uint32_t middle = first + (end - first) / 2;
-        if (p->maps[middle].end <= address) {
-            first = middle + 1;
-        } else {
-            end = middle;
-        }
-    }
+    uint32_t first;
+    SORT_SEARCH(first, 0, p->map_count, p->maps[first].end <= address);
     return first;
 }
 
@@ -113,7 +107,7 @@ const struct process_map *process_find_map(const struct process *p, uint64_t add
 static bool map_add(struct process *p, const struct process_map *map)
 {
     if (p->map_capacity - p->map_count < 2) {
-        const uint32_t capacity = p->map_capacity ? 2 * p->map_capacity : 16;
+        const uint32_t capacity = 2 * p->map_capacity + 16;
         void *grown = realloc(p->maps, capacity * sizeof *p->maps);
         if (!grown) {
             return false;
@@ -242,10 +236,32 @@ enum profd_status processes_read_all(struct processes *t, struct profd_error *e)
     return status;
 }
 
-bool process_look(struct process *p, uint64_t time)
+/* Looks through the maps of a process. Returns where it publishes its context, 0 for nowhere; *collected: the collector
+ * counts it. */
+static uint64_t maps_find(uint32_t pid, bool *collected)
 {
     char name[64], *line = NULL;
     size_t size = 0;
+    uint64_t context = 0;
+    *collected = false;
+    (void)snprintf(name, sizeof name, "/proc/%" PRIu32 "/maps", pid);
+    FILE *f = fopen(name, "re");
+    while (f && !*collected && getline(&line, &size, f) > 0) {
+        const char *at = line;
+        *collected = strstr(line, COLLECTOR_MEMORY) != NULL;
+        if (context == 0 && context_is_mapping(line)) {
+            (void)scan_number(&at, 16, &context);
+        }
+    }
+    free(line);
+    if (f) {
+        (void)fclose(f);
+    }
+    return context;
+}
+
+bool process_look(struct process *p, uint64_t time)
+{
     if (p->looked) {
         if (time > p->user_read + USER_NS && !p->ended && p->known) {
             struct timespec now;
@@ -271,24 +287,14 @@ bool process_look(struct process *p, uint64_t time)
         return false;
     }
     p->known = true;
-    p->collected = false;
-    (void)snprintf(name, sizeof name, "/proc/%" PRIu32 "/maps", p->pid);
-    FILE *f = fopen(name, "re");
-    while (f && !p->collected && getline(&line, &size, f) > 0) {
-        p->collected = strstr(line, COLLECTOR_MEMORY) != NULL;
-    }
-    free(line);
-    if (f) {
-        (void)fclose(f);
-    }
+    context_read(p->pid, maps_find(p->pid, &p->collected), &p->origin);
     return false;
 }
 
 const uint8_t *process_get_key(struct process *p)
 {
-    uint64_t start = 0;
     if (!p->has_key) {
-        (void)origin_read_start(p->pid, &start);
+        const uint64_t start = place_read_start(p->pid);
         p->has_key = true;
         memcpy(p->key, &p->pid, sizeof p->pid);
         memcpy(p->key + sizeof p->pid, &start, sizeof start);

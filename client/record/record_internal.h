@@ -314,7 +314,7 @@ struct ticks {
     struct tally_bin *bins;
     struct counts_stacks *stacks;
     uint32_t *builds; /* those that occur, the program first: an index here is a build's number in the counts */
-    uint32_t rate, bin_count, bin_capacity, build_count, build_capacity;
+    uint32_t rate, bin_count, build_count;     /* rows beyond the limits are not used */
     uint64_t counters[COLLECTOR_COUNTERS_MAX]; /* added by the caller */
 };
 
@@ -430,16 +430,18 @@ int images_open_build(const struct images *m, const char *id, uint32_t *uid, con
 /* Closes files of builds that were not opened since the call before the previous one. */
 void images_close_old(struct images *m);
 
-/* The user, the name, the unit and the container of a process. */
+/* The user, the name and the control group of a process. */
 
 #define ORIGIN_COMM_SIZE 16
 #define ORIGIN_CGROUP_SIZE 1025 /* LIMIT_LABEL_VALUE and NUL */
-#define ORIGIN_NAME_SIZE 256
+#define ORIGIN_CONTEXT_SIZE 2048
 
 struct sum_origin {
     uint32_t uid; /* effective */
     char comm[ORIGIN_COMM_SIZE];
-    char cgroup[ORIGIN_CGROUP_SIZE]; /* "/system.slice/redis.service"; "" if it is not known */
+    char cgroup[ORIGIN_CGROUP_SIZE];   /* "/system.slice/redis.service"; "" if it is not known */
+    char context[ORIGIN_CONTEXT_SIZE]; /* labels that it publishes: names and values, each with its NUL; then NULs */
+    bool context_cut;                  /* there were more, or processes of this user do not answer */
 };
 
 /* Reads uid and cgroup of a process from /proc. Returns false, with *o unchanged, if the process has ended or
@@ -449,17 +451,17 @@ bool origin_read(uint32_t pid, struct sum_origin *o);
 bool origin_read_user(uint32_t pid, uint32_t *uid);
 /* Reads the number that a process has in its own namespace. Returns false if it has ended. */
 bool origin_read_inner_pid(uint32_t pid, uint32_t *inner);
-/* Reads when the process started, in an arbitrary unit. Returns false if it has ended. */
-bool origin_read_start(uint32_t pid, uint64_t *start);
 /* Reads the kernel's name of a process. Returns false if it has ended. */
 bool origin_read_comm(uint32_t pid, char comm[ORIGIN_COMM_SIZE]);
 
-/* Finds the systemd unit of a cgroup path: its innermost component with the ending of a unit. "" if there is none.
- * Pure. */
-void origin_find_unit(const char *cgroup, char unit[ORIGIN_NAME_SIZE]);
-/* Finds the container of a cgroup path: the first 12 digits of its id with docker, containerd, CRI-O and podman; the
- * name with systemd-nspawn and LXC. "" if there is none. Pure. */
-void origin_find_container(const char *cgroup, char container[ORIGIN_NAME_SIZE]);
+/* Returns whether a line of /proc/PID/maps is of a process context. */
+bool context_is_mapping(const char *line);
+/* Sets the labels that a process publishes at an address (0: none) of its memory, which may be hostile. uid of o is the
+ * user of the process: after three processes of a user that did not answer, no more of this user's are read. */
+void context_read(uint32_t pid, uint64_t address, struct sum_origin *o);
+/* Calls ask in a child process, which is killed if it does not end in a second. Returns what ask did, or false, and
+ * from then on always false if that happened several times, as *silent counts. ask makes system calls only. */
+bool image_ask(bool (*ask)(void *context), void *context, unsigned *silent);
 
 /* ELF files for code that is in no file: the kernel, its modules. They contain a build-id and symbols, and no code. */
 

@@ -33,7 +33,8 @@ struct sampler {
     struct sampler_cpu *cpus;
     uint32_t cpu_count;
     int *events; /* of further threads */
-    uint32_t event_count, event_capacity;
+    uint32_t event_count;
+    size_t event_capacity;
     unsigned registers;
 };
 
@@ -180,14 +181,8 @@ static enum profd_status thread_add(struct sampler *s, uint32_t tid, struct prof
     for (uint32_t i = 0; i < s->cpu_count * RINGS; i++) {
         const unsigned ring = i % RINGS;
         const struct sampler_cpu *c = &s->cpus[i / RINGS];
-        if (s->event_count == s->event_capacity) {
-            const uint32_t capacity = s->event_capacity ? 2 * s->event_capacity : 64;
-            int *grown = realloc(s->events, capacity * sizeof *grown);
-            if (!grown) {
-                return profd_no_memory(e);
-            }
-            s->events = grown;
-            s->event_capacity = capacity;
+        if (!LIST_GROW(s->events, s->event_count, s->event_capacity)) {
+            return profd_no_memory(e);
         }
         const int event = event_open(&s->attributes[ring], (int)tid, c->cpu, 0);
         if (event < 0) {

@@ -4,6 +4,7 @@
 
 #include "lib/profd_upload.h"
 #include "proto/limits.h"
+#include "proto/place.h"
 #include "record/record_internal.h"
 
 enum profd_status sums_init(struct sums *s, uint32_t rate, struct profd_error *e)
@@ -40,7 +41,8 @@ void sums_clear(struct sums *s)
 static bool sum_matches(const struct sum *s, uint32_t program, const struct sum_origin *origin)
 {
     return s->program == program && s->origin.uid == origin->uid && strcmp(s->origin.comm, origin->comm) == 0 &&
-           strcmp(s->origin.cgroup, origin->cgroup) == 0;
+           strcmp(s->origin.cgroup, origin->cgroup) == 0 &&
+           memcmp(s->origin.context, origin->context, sizeof origin->context) == 0;
 }
 
 bool sums_has(const struct sums *s, uint32_t program, const struct sum_origin *origin)
@@ -119,15 +121,21 @@ enum profd_status sum_fill_upload(const struct sum *s, const struct images *imag
     if (status != PROFD_OK) {
         return status;
     }
-    char unit[ORIGIN_NAME_SIZE], container[ORIGIN_NAME_SIZE], host[256] = "";
+    struct process_place place;
+    char host[256] = "";
     uint32_t inexact = PROFD_INEXACT_SAMPLED | (s->lost ? PROFD_INEXACT_TICKS_LOST : 0u);
-    origin_find_unit(s->origin.cgroup, unit);
-    origin_find_container(s->origin.cgroup, container);
+    place_parse(s->origin.cgroup, &place);
+    place_find_pod(&place, PLACE_LINKS);
     bool good = gethostname(host, sizeof host - 1) != 0 || add_label(u, "host", host);
     good &= add_label(u, "comm", s->origin.comm);
-    good &= add_label(u, "unit", unit);
-    good &= add_label(u, "container", container);
-    good &= add_label(u, "cgroup", s->origin.cgroup);
+    for (unsigned i = 0; i < PLACE_COUNT; i++) {
+        good &= add_label(u, place_get_name(i), place_get_value(&place, i));
+    }
+    good &= add_label(u, "cgroup", s->origin.cgroup) && !s->origin.context_cut;
+    for (const char *name = s->origin.context, *value; *name; name = value + strlen(value) + 1) {
+        value = name + strlen(name) + 1;
+        good &= add_label(u, name, value);
+    }
     inexact |= good ? 0 : PROFD_INEXACT_LABEL_LEFT_OUT;
     profd_upload_set_inexact(u, inexact);
     profd_upload_set_window(u, w->start, w->end);
@@ -137,20 +145,9 @@ enum profd_status sum_fill_upload(const struct sum *s, const struct images *imag
 }
 
 struct tally_bin {
-    uint64_t address, ticks;
-    uint32_t build;
+    uint64_t address, build;
+    uint64_t ticks;
 };
-
-static uint64_t bin_hash(const void *context, uint32_t index)
-{
-    const struct tally_bin *b = &((const struct ticks *)context)->bins[index];
-    return table_mix(b->address, b->build);
-}
-
-static uint64_t build_hash(const void *context, uint32_t index)
-{
-    return table_mix(((const struct ticks *)context)->builds[index], 1);
-}
 
 /* Finds or adds a build. Returns false if there is no space. */
 static bool take_build(struct ticks *t, uint32_t build, uint32_t *out)
@@ -159,28 +156,9 @@ static bool take_build(struct ticks *t, uint32_t build, uint32_t *out)
         *out = COUNTS_NOWHERE;
         return true;
     }
-    if (!table_reserve(&t->build_table, t->arena, build_hash, t)) {
-        return false;
-    }
-    uint32_t at = table_slot(&t->build_table, table_mix(build, 1));
-    for (; t->build_table.slots[at] != 0; at = (at + 1) & t->build_table.mask) {
-        if (t->builds[t->build_table.slots[at] - 1] == build) {
-            *out = t->build_table.slots[at] - 1;
-            return true;
-        }
-    }
-    void *grown = t->build_count < LIMIT_BUILDS
-                      ? arena_extend(t->arena, t->builds, t->build_count, &t->build_capacity, sizeof *t->builds)
-                      : NULL;
-    if (!grown) {
-        return false;
-    }
-    t->builds = grown;
-    t->builds[t->build_count] = build;
-    *out = t->build_count++;
-    t->build_table.slots[at] = t->build_count;
-    t->build_table.used++;
-    return true;
+    const bool taken = TABLE_TAKE_NUMBER(&t->build_table, t->arena, t->builds, build, out);
+    t->build_count = t->build_table.used < LIMIT_BUILDS ? t->build_table.used : LIMIT_BUILDS;
+    return taken && *out < LIMIT_BUILDS;
 }
 
 enum profd_status tally_init(struct ticks *t, struct arena *a, uint32_t program, uint32_t rate, struct profd_error *e)
@@ -202,27 +180,11 @@ void tally_done(struct ticks *t)
 
 static struct tally_bin *take_bin(struct ticks *t, uint32_t build, uint64_t address)
 {
-    if (!table_reserve(&t->bin_table, t->arena, bin_hash, t)) {
-        return NULL;
-    }
-    uint32_t at = table_slot(&t->bin_table, table_mix(address, build));
-    for (; t->bin_table.slots[at] != 0; at = (at + 1) & t->bin_table.mask) {
-        struct tally_bin *b = &t->bins[t->bin_table.slots[at] - 1];
-        if (b->address == address && b->build == build) {
-            return b;
-        }
-    }
-    void *grown = t->bin_count < LIMIT_BINS
-                      ? arena_extend(t->arena, t->bins, t->bin_count, &t->bin_capacity, sizeof *t->bins)
-                      : NULL;
-    if (!grown) {
-        return NULL;
-    }
-    t->bins = grown;
-    t->bins[t->bin_count] = (struct tally_bin){.address = address, .build = build};
-    t->bin_table.slots[at] = ++t->bin_count;
-    t->bin_table.used++;
-    return &t->bins[t->bin_count - 1];
+    const struct tally_bin fresh = {.address = address, .build = build};
+    uint32_t at;
+    const bool taken = TABLE_TAKE(&t->bin_table, t->arena, t->bins, fresh, build, &at);
+    t->bin_count = t->bin_table.used < LIMIT_BINS ? t->bin_table.used : LIMIT_BINS;
+    return taken && at < LIMIT_BINS ? &t->bins[at] : NULL;
 }
 
 bool tally_add(struct ticks *t, const struct counts_frame *frames, uint32_t n)
@@ -301,7 +263,7 @@ enum profd_status tally_make_counts(const struct ticks *t, const struct tally_ra
         if (begins_histogram(ranges, bins, i)) {
             const uint64_t low = r->low + part_of(ranges, &bins[i]) * LIMIT_HISTOGRAM_BINS;
             const uint64_t size = r->high - low < LIMIT_HISTOGRAM_BINS ? r->high - low : LIMIT_HISTOGRAM_BINS;
-            *++h = (struct counts_histogram){.build = bins[i].build,
+            *++h = (struct counts_histogram){.build = (uint32_t)bins[i].build,
                                              .bins = (uint32_t)size,
                                              .low = low,
                                              .high = low + size,

@@ -1,4 +1,5 @@
 #include "record/record_internal.h"
+#include "proto/whole.h"
 
 #include <elf.h>
 #include <errno.h>
@@ -94,7 +95,7 @@ static void head_fill(struct synthetic_head *h, const struct buildid *id, uint64
 enum profd_status synthetic_make(const char *name, const struct buildid *id, uint64_t size,
                                  const struct synthetic_symbol *symbols, uint32_t n, int *fd, struct profd_error *e)
 {
-    size_t names = 1, at = 1, written = 0;
+    size_t names = 1, at = 1;
     for (uint32_t i = 0; i < n; i++) {
         names += strlen(symbols[i].name) + 1;
     }
@@ -117,14 +118,9 @@ enum profd_status synthetic_make(const char *name, const struct buildid *id, uin
         at += length;
     }
     const int file = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
-    for (ssize_t put; file >= 0 && written < whole; written += (size_t)put) {
-        put = write(file, bytes + written, whole - written);
-        if (put <= 0) {
-            break;
-        }
-    }
+    const bool written = file >= 0 && whole_write(file, bytes, whole);
     free(bytes);
-    if (file < 0 || written < whole || fcntl(file, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE) != 0) {
+    if (!written || fcntl(file, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE) != 0) {
         profd_error_set(e, PROFD_IO, "cannot make a file of the symbols of %s: %s", name, strerror(errno));
         if (file >= 0) {
             close(file);

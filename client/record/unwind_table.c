@@ -149,43 +149,13 @@ struct maker {
     struct unwind_row *rows;
     uint32_t row_count, row_capacity;
     struct table_rule *rules;
-    uint32_t rule_count, rule_capacity;
     struct table rule_table;
 };
-
-static uint64_t rule_mix(const struct table_rule *r)
-{
-    return table_hash_bytes(r, sizeof *r, 0);
-}
-
-static uint64_t rule_hash(const void *context, uint32_t index)
-{
-    return rule_mix(&((const struct maker *)context)->rules[index]);
-}
 
 /* Finds or adds a rule. Returns false if memory is exhausted. */
 static bool take_rule(struct maker *m, const struct table_rule *rule, uint32_t *out)
 {
-    if (!table_reserve(&m->rule_table, m->arena, rule_hash, m)) {
-        return false;
-    }
-    uint32_t at = table_slot(&m->rule_table, rule_mix(rule));
-    for (; m->rule_table.slots[at] != 0; at = (at + 1) & m->rule_table.mask) {
-        if (memcmp(&m->rules[m->rule_table.slots[at] - 1], rule, sizeof *rule) == 0) {
-            *out = m->rule_table.slots[at] - 1;
-            return true;
-        }
-    }
-    void *list = arena_extend(m->arena, m->rules, m->rule_count, &m->rule_capacity, sizeof *m->rules);
-    if (!list) {
-        return false;
-    }
-    m->rules = list;
-    m->rules[m->rule_count] = *rule;
-    *out = m->rule_count++;
-    m->rule_table.slots[at] = m->rule_count;
-    m->rule_table.used++;
-    return true;
+    return TABLE_TAKE_NUMBER(&m->rule_table, m->arena, m->rules, *rule, out);
 }
 
 static bool fits(int64_t value, int32_t *out)
@@ -310,11 +280,9 @@ static bool add_row(struct maker *m, uint64_t address, uint32_t rule)
     if (m->row_count == UNWIND_ROWS) {
         return false;
     }
-    void *list = arena_extend(m->arena, m->rows, m->row_count, &m->row_capacity, sizeof *m->rows);
-    if (!list) {
+    if (!ARENA_EXTEND(m->arena, m->rows, m->row_count, m->row_capacity)) {
         return false;
     }
-    m->rows = list;
     m->rows[m->row_count++] = (struct unwind_row){(uint32_t)(address - m->base), rule};
     return true;
 }
@@ -372,11 +340,9 @@ static bool collect(struct maker *m, struct unwind_reader *r)
         if (c.bad || is_common || !entry_read(r, c, r->is_debug ? id : here - id, &entry)) {
             continue;
         }
-        void *list = arena_extend(m->arena, m->entries, m->entry_count, &m->entry_capacity, sizeof entry);
-        if (!list) {
+        if (!ARENA_EXTEND(m->arena, m->entries, m->entry_count, m->entry_capacity)) {
             return false;
         }
-        m->entries = list;
         m->entries[m->entry_count++] = entry;
     }
     return true;
@@ -438,7 +404,7 @@ enum profd_status unwind_table_make(const struct unwind_source *in, struct unwin
     unwind_reader_init(&readers[1], &in->debug_frame, true);
     if (m.arena && take_rule(&m, &absent, &zero) && collect(&m, &readers[0]) && collect(&m, &readers[1]) &&
         add_entries(&m, readers)) {
-        const size_t rows = m.row_count * sizeof *m.rows, rules = m.rule_count * sizeof *m.rules;
+        const size_t rows = m.row_count * sizeof *m.rows, rules = m.rule_table.used * sizeof *m.rules;
         t = malloc(sizeof *t + rows + rules);
         if (t) {
             uint8_t *at = (uint8_t *)(t + 1);
@@ -449,7 +415,7 @@ enum profd_status unwind_table_make(const struct unwind_source *in, struct unwin
             *t = (struct unwind_table){.machine = in->machine,
                                        .base = m.base,
                                        .row_count = m.row_count,
-                                       .rule_count = m.rule_count,
+                                       .rule_count = m.rule_table.used,
                                        .rows = (const void *)at,
                                        .rules = (const void *)(at + rows)};
         }
@@ -477,19 +443,12 @@ void unwind_table_free(struct unwind_table *t)
 
 const struct table_rule *unwind_table_find(const struct unwind_table *t, uint64_t address)
 {
-    uint32_t from = 0, to = t->row_count;
+    uint32_t behind;
     if (address < t->base || address - t->base > UINT32_MAX) {
         return NULL;
     }
-    while (from < to) { /* the first row behind the address */
-        uint32_t middle = from + (to - from) / 2;
-        if (t->rows[middle].at <= address - t->base) {
-            from = middle + 1;
-        } else {
-            to = middle;
-        }
-    }
-    return from > 0 && t->rows[from - 1].rule != 0 ? &t->rules[t->rows[from - 1].rule] : NULL;
+    SORT_SEARCH(behind, 0, t->row_count, t->rows[behind].at <= address - t->base);
+    return behind > 0 && t->rows[behind - 1].rule != 0 ? &t->rules[t->rows[behind - 1].rule] : NULL;
 }
 
 /* ---- Of an ELF file ---- */

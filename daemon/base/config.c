@@ -317,8 +317,8 @@ enum profd_status config_load(enum config_program program, int argc, char *const
 
 /* Options that profd cannot change while it runs. */
 static const enum config_option fixed[] = {
-    CONFIG_state_dir,          CONFIG_socket,  CONFIG_http_socket, CONFIG_http,      CONFIG_relay, CONFIG_tier,
-    CONFIG_tier_password_file, CONFIG_tier_ca, CONFIG_tier_name,   CONFIG_seal_after};
+    CONFIG_state_dir,          CONFIG_socket,  CONFIG_http_socket, CONFIG_http,       CONFIG_relay,     CONFIG_tier,
+    CONFIG_tier_password_file, CONFIG_tier_ca, CONFIG_tier_name,   CONFIG_seal_after, CONFIG_containers};
 
 #define FIXED_COUNT (sizeof fixed / sizeof *fixed)
 

@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "base/log.h"
+#include "proto/place.h"
 #include "proto/status.h"
 
 /* X(field, name, kind, programs, argument, help). Names of kind ONLY_… are options only; every other name is also a
@@ -35,7 +36,8 @@
       "share of the space left by other users that one user may use (default 50%)")                                    \
     X(keep_bytes, "keep-bytes", TEXT, OF_PROFD, "SIZE",                                                                \
       "remove the oldest days when the database exceeds SIZE (default 0: never)")                                      \
-    X(relay, "relay", TEXT, OF_PROFD | OF_RELAY, "URL", "send to the centre at https://HOST[:PORT][/PREFIX]")          \
+    X(relay, "relay", TEXT, OF_PROFD | OF_RELAY, "URL",                                                                \
+      "send to the centre at https://HOST[:PORT][/PREFIX], or to a receiver of OTLP at otlp:URL")                      \
     X(relay_keep_bytes, "relay-keep-bytes", TEXT, OF_PROFD, "SIZE",                                                    \
       "acknowledged uploads kept in case the centre is restored (default 1G)")                                         \
     X(host_detail, "host-detail", TEXT, OF_PROFD, "WHEN",                                                              \
@@ -50,6 +52,8 @@
     X(relay_once, "once", ONLY_FLAG, OF_RELAY, NULL, "send what there is once, and exit")                              \
     X(harvest_interval, "harvest-interval", TEXT, OF_PROFD, "TIME",                                                    \
       "interval between harvests of a live process (default 10s)")                                                     \
+    X(containers, "containers", TEXT, OF_PROFD, "DIR",                                                                 \
+      "where the kubelet links the logs of containers (default " PLACE_LINKS ")")                                      \
     X(watch, "watch", LIST, OF_PROFD, "LABELS:FUNCTIONS",                                                              \
       "count these functions for Prometheus and compare new versions; may be repeated")                                \
     X(watch_interval, "watch-interval", TEXT, OF_PROFD, "TIME",                                                        \
@@ -104,6 +108,7 @@ struct config {
     uint64_t raw_bytes, keep_bytes;           /* keep 0: no limit */
     unsigned user_share;                      /* percent; 100: no bound */
     int64_t harvest_interval;                 /* nanoseconds */
+    const char *containers;                   /* directory of the kubelet's links */
     const char *watch;                        /* lines of core/watch_list.h, valid; NULL: nothing is watched */
     int64_t watch_interval;                   /* nanoseconds */
     const char *tier;                         /* a valid URL of base/clickhouse_address.h; NULL: none */
@@ -113,6 +118,7 @@ struct config {
     enum log_level log_level;
     bool http_given;   /* not by default */
     const char *relay; /* NULL: nothing is forwarded */
+    bool relay_otlp;   /* relay is that of a receiver of OTLP, not of a centre */
     uint64_t relay_keep_bytes;
     bool has_relay_user; /* there is a user of the name profd-relay */
     uint32_t relay_user;

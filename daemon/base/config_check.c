@@ -156,13 +156,26 @@ bool config_parse_address(const char *text, struct config_address *out)
 }
 
 /* CONFIG unless relay is https://HOST[:PORT][/PREFIX], with an IPv6 address in brackets. The prefix has only characters
- * that need no encoding, and no segment "." or "..". The key must have a value. */
+ * that need no encoding, and no segment "." or "..". "otlp:" may precede it; then http:// is possible to this machine.
+ * The key must have a value. */
 static enum profd_status config_check_relay_url(struct config *config, struct profd_error *e)
 {
-    static const char scheme[] = "https://";
-    const char *url = config->relay = config->values[CONFIG_relay];
-    bool fine = !strncmp(url, scheme, strlen(scheme));
-    const char *host = fine ? url + strlen(scheme) : "", *path = host + strcspn(host, "/");
+    static const char scheme[] = "https://", otlp[] = "otlp:", *const local[] = {"127.0.0.1", "[::1]", "localhost"};
+    const char *url = config->values[CONFIG_relay];
+
+    config->relay_otlp = !strncmp(url, otlp, strlen(otlp));
+    config->relay = url + (config->relay_otlp ? strlen(otlp) : 0);
+    bool fine = !strncmp(config->relay, scheme, strlen(scheme));
+    const char *host = fine ? config->relay + strlen(scheme) : "";
+
+    for (size_t i = 0; config->relay_otlp && !fine && i < sizeof local / sizeof *local; i++) {
+        const size_t n = strlen(local[i]);
+
+        host = config->relay + strlen("http://");
+        fine = !strncmp(config->relay, "http://", strlen("http://")) && !strncmp(host, local[i], n) &&
+               (!host[n] || host[n] == ':' || host[n] == '/');
+    }
+    const char *path = fine ? host + strcspn(host, "/") : "";
 
     fine = fine && http_host_valid(host, (size_t)(path - host)) && strlen(path) <= RELAY_PREFIX_MOST;
     while (*path && fine) {
@@ -175,7 +188,7 @@ static enum profd_status config_check_relay_url(struct config *config, struct pr
     return fine ? PROFD_OK
                 : profd_error_set(e, PROFD_CONFIG,
                                   "relay is \"%s\", not https://HOST[:PORT][/PREFIX] without user, query and encoded "
-                                  "characters",
+                                  "characters, nor otlp: and such a URL, which may be http://127.0.0.1:PORT",
                                   url);
 }
 
@@ -696,6 +709,7 @@ enum profd_status config_check(struct config *config, struct profd_error *e)
         return status;
     }
     config->http = config->values[CONFIG_http];
+    config->containers = config_or(config->values[CONFIG_containers], PLACE_LINKS);
     config->http_open = open && !strcmp(open, "yes");
     config->has_record_user = config_find_user("profd-record", &config->record_user);
     status = config_check_group("read-group", config->values[CONFIG_read_group], "profd-read", &config->has_read_group,

@@ -42,11 +42,6 @@ static void gmon_add_arc(struct compat_gmon *g, uint64_t from, uint64_t to, uint
     c->calls[c->arc_count++] = calls;
 }
 
-static double scale_of(const struct counts_histogram *h)
-{
-    return (double)((h->high - h->low) / 2) / h->bins;
-}
-
 /* Compares a record of the new format with earlier ones by gprof's rules, which complains in three lines. Sets bins to
  * those of the first record of the range. */
 static enum profd_status gmon_judge_histogram(const struct gmon_file *f, struct counts_histogram *h)
@@ -68,7 +63,7 @@ static enum profd_status gmon_judge_histogram(const struct gmon_file *f, struct 
             "%s: dimension abbreviation changed between histogram records\n%s: from '%c'\n%s: to '%c'\n", p, p,
             first->abbreviation, p, h->abbreviation);
     }
-    if (fabs(scale_of(first) - scale_of(h)) > 0.000001) {
+    if (fabs(compat_hist_scale(first) - compat_hist_scale(h)) > 0.000001) {
         return gmon_complain(f, PROFD_CONFLICT, "%s: different scales in histogram records", p);
     }
     bool meets = false;

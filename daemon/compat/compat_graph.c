@@ -17,11 +17,6 @@ struct range_group {
     uint64_t bins;    /* non-zero bins of all its records */
 };
 
-static double record_scale(const struct counts_histogram *h)
-{
-    return (double)((h->high - h->low) / 2) / h->bins;
-}
-
 /* Checks the record by gprof's rules, and adds it to the group of its range. CONFLICT: it differs from the first record
  * in a way that gprof refuses, or overlaps another range. */
 static enum profd_status group_add(struct range_group *groups, uint32_t *count, const struct counts *c, uint32_t record,
@@ -37,9 +32,9 @@ static enum profd_status group_add(struct range_group *groups, uint32_t *count, 
                                "dimension abbreviation changed between histogram records: %c, then %c",
                                first->abbreviation, h->abbreviation);
     }
-    if (fabs(record_scale(first) - record_scale(h)) > 0.000001) {
+    if (fabs(compat_hist_scale(first) - compat_hist_scale(h)) > 0.000001) {
         return profd_error_set(e, PROFD_CONFLICT, "different scales in histogram records: %.9g, then %.9g bytes a bin",
-                               2 * record_scale(first), 2 * record_scale(h));
+                               2 * compat_hist_scale(first), 2 * compat_hist_scale(h));
     }
     const struct range_group *met = NULL;
     for (uint32_t i = 0; i < *count; i++) {
@@ -64,7 +59,7 @@ static enum profd_status group_add(struct range_group *groups, uint32_t *count, 
     return PROFD_OK;
 }
 
-/* Divides the ticks of a range among the symbols. gprof gives the last symbol no end, so it gets no ticks (rule S8). */
+/* Divides the ticks of a range among the symbols. gprof gives the last symbol no end, so it gets no ticks. */
 static void bins_apportion(const struct compat_hist_range *b, const struct compat_symbols *s,
                            const struct compat_filter *f, struct compat_hist *h)
 {
@@ -114,7 +109,7 @@ enum profd_status compat_hist_assign(const struct counts *c, const struct compat
     h.ranges = ARENA_ARRAY(a, (size_t)count + 1, struct compat_hist_range);
     if (count > 0) {
         const struct counts_histogram *first = &c->histograms[0];
-        h.scale = record_scale(first);
+        h.scale = compat_hist_scale(first);
         h.rate = first->rate;
         memcpy(h.dimension, first->dimension, 15);
         h.abbreviation = first->abbreviation;
@@ -132,8 +127,8 @@ enum profd_status compat_hist_assign(const struct counts *c, const struct compat
             uint64_t *ticks = ARENA_ARRAY(a, g->bins + 1, uint64_t), n = 0, kept = 0;
             for (uint32_t k = 0; k < c->histogram_count; k++) {
                 const struct counts_histogram *one = &c->histograms[k];
-                for (uint32_t j = one->first; one->low == g->low && one->high == g->high && j < one->first + one->used;
-                     j++) {
+                const uint32_t used = one->low == g->low && one->high == g->high ? one->used : 0;
+                for (uint32_t j = one->first; j < one->first + used; j++) {
                     items[n++] = (struct sort_item){c->bin_index[j], j};
                 }
             }
@@ -219,9 +214,10 @@ static void symbol_scan(struct code_scan *c, uint32_t v)
     low = low < o->text_address ? o->text_address : low;
     high = high > end ? end : high;
     /* On AArch64 the scan begins at the symbol, even if it is not aligned to words. */
-    for (uint64_t pc = low; pc < high; pc += o->machine == EM_AARCH64 ? 4 : 1) {
+    const unsigned step = o->machine == EM_AARCH64 ? 4 : 1;
+    for (uint64_t pc = low; pc < high; pc += step) {
         const uint8_t *p = o->text + (pc - o->text_address);
-        if (o->machine != EM_AARCH64) {
+        if (step == 1) {
             if (*p == 0xe8 && end - pc >= 5) {
                 call_judge(c, v, pc + 5 + word_get(p + 1));
             }
@@ -843,8 +839,8 @@ void compat_graph_build(const struct compat_symbols *s, const struct compat_filt
         node[v].place = cycles->number[v] == 0 ? v : g.symbols + cycles->number[v] - 1;
     }
 
-    /* Calls by itself are not calls from others; those among the members of a cycle are calls of the cycle by itself.
-     */
+    /* A function's calls of itself are not calls from others. Calls between the members of a cycle are calls of the
+     * cycle by itself. */
     for (uint32_t child = 0; child < g.symbols; child++) {
         const uint32_t place = node[child].place;
         for (uint32_t i = arcs->parent_first[child]; i < arcs->parent_first[child + 1]; i++) {

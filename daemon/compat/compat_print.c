@@ -438,8 +438,7 @@ static void heading_print(struct graph_listing *l)
     }
 }
 
-/* Appends the call graph. Reaching the limit of the buffer is recorded in the buffer. O(symbols + arcs
- * log arcs). */
+/* Appends the call graph. Reaching the limit of the buffer is recorded in the buffer. O(symbols + arcs log arcs). */
 static void callgraph_print(const struct compat_run *r, struct arena *a, struct buffer *out)
 {
     const struct compat_graph *g = &r->graph;
@@ -512,7 +511,7 @@ static int place_compare(const void *context, uint32_t x, uint32_t y)
     return s->address[x] < s->address[y] ? -1 : s->address[x] > s->address[y];
 }
 
-/* Appends a line for each function that was called; with -z, for every function. NO_MEMORY. O(symbols log symbols). */
+/* Appends a line for each function that was called; with -z, for every function. O(symbols log symbols). */
 static void executions_print(const struct compat_run *r, struct arena *a, struct buffer *out)
 {
     const struct compat_symbols *s = &r->symbols;
@@ -594,8 +593,8 @@ static size_t item_print(const struct compat_run *r, uint32_t node, size_t colum
     return column + strlen(file) + 3;
 }
 
-/* Appends the index in three columns, without the form feed before it. NO_MEMORY; reaching the limit of the buffer is
- * recorded in the buffer. O(symbols log symbols). */
+/* Appends the index in three columns, without the form feed before it. Reaching the limit of the buffer is recorded in
+ * the buffer. O(symbols log symbols). */
 static void index_print(const struct compat_run *r, struct arena *a, struct buffer *out)
 {
     const struct compat_graph *g = &r->graph;
@@ -782,7 +781,7 @@ enum profd_status compat_run_count(struct compat_run *r, const struct counts *co
 
 typedef void print_part(const struct compat_run *r, struct arena *a, struct buffer *out);
 
-/* Everything that was asked for, page after page. NO_MEMORY or OK. */
+/* Prints everything that was asked for, page after page. NO_MEMORY or OK. */
 static enum profd_status parts_print(const struct compat_run *r, unsigned styles, struct arena *a, struct buffer *out,
                                      struct profd_error *e)
 {

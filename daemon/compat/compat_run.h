@@ -32,8 +32,8 @@ void compat_sort(uint32_t *items, uint32_t *scratch, size_t n, compat_compare *c
  * comparisons. */
 uint32_t *compat_names_order(const char *const *names, uint32_t n, struct arena *a);
 
-/* gprof's table of symbols (reference rules S1–S8): which symbols of .symtab count, which of several at one address is
- * kept, where each ends. "Table order" is ascending by address. */
+/* gprof's table of symbols: which symbols of .symtab count, which of several at one address is kept, where each ends.
+ * "Table order" is ascending by address. */
 
 #define COMPAT_NONE UINT32_MAX
 
@@ -135,6 +135,13 @@ bool compat_filter_arc(const struct compat_filter *f, const struct compat_symbol
 
 /* Assigns ticks to symbols as gprof does: in units of two bytes, each bin divided by overlap. */
 
+/* Returns how many units of two bytes a bin of the record has. gprof refuses records if this differs by more than
+ * 0.000001. */
+static inline double compat_hist_scale(const struct counts_histogram *h)
+{
+    return (double)((h->high - h->low) / 2) / h->bins;
+}
+
 /* All records of one range, added up. Bins ascend; bins without ticks may be missing. */
 struct compat_hist_range {
     uint64_t low, high;
@@ -165,8 +172,8 @@ enum profd_status compat_hist_assign(const struct counts *c, const struct compat
 
 /* Arcs between symbols, from both of their ends. */
 
-/* -c: calls in the machine code, found as gprof finds them. On x86 each byte 0xe8 is read as a call
- * with an unsigned operand, so backward calls are not found. On AArch64 each word that is b or bl is a call. */
+/* -c: calls in the machine code, found as gprof finds them. On x86 each byte 0xe8 is read as a call with
+ * an unsigned operand, so backward calls are not found. On AArch64 each word that is b or bl is a call. */
 
 /* Calls, in the order in which gprof finds them. They may repeat. */
 struct compat_calls {
@@ -206,8 +213,7 @@ enum profd_status compat_arcs_tally(const struct counts *c, const struct compat_
                                     const struct compat_filter *f, const struct compat_calls *calls, struct arena *a,
                                     struct compat_arcs *out, struct profd_error *e);
 
-/* Cycles and the topological order: strongly connected components with gprof's order of
- * members. */
+/* Cycles and the topological order: strongly connected components with gprof's order of members. */
 
 struct compat_cycles {
     uint32_t count;                   /* number of components with two or more members; cycles are numbered from 1 */
@@ -219,8 +225,7 @@ struct compat_cycles {
 /* Depth-first search over all arcs, including those of count 0; iterative. O(symbols + arcs). */
 struct compat_cycles compat_cycles_find(const struct compat_arcs *arcs, uint32_t symbols, struct arena *a);
 
-/* The call graph with its times: gprof's order of every addition, so that every double has gprof's
- * bits. */
+/* The call graph with its times: gprof's order of every addition, so that every double has gprof's bits. */
 
 /* A symbol, or a cycle as a whole. One cache line, because each arc reads it. Times are in ticks. */
 struct compat_node {

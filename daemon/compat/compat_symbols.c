@@ -174,7 +174,7 @@ static uint32_t entries_fill(const struct compat_symbols *s, uint64_t low, uint6
     return n;
 }
 
-/* Returns whether rule S6 keeps the symbol of the table instead of the line at its address. A function counts as the
+/* Returns whether gprof keeps the symbol of the table instead of the line at its address. A function counts as the
  * earlier one of the two. */
 static bool symbol_stays(const struct compat_symbols *s, uint32_t k, const struct entry *e)
 {
@@ -188,6 +188,17 @@ static bool symbol_stays(const struct compat_symbols *s, uint32_t k, const struc
     return line[0] == '_' && (label[0] != '_' || (label[1] != '_' && line[1] == '_'));
 }
 
+static void take_columns(struct compat_symbols *s, size_t n, struct arena *a)
+{
+    s->address = ARENA_ARRAY(a, n, uint64_t);
+    s->end = ARENA_ARRAY(a, n, uint64_t);
+    s->raw = ARENA_ARRAY(a, n, const char *);
+    s->name = ARENA_ARRAY(a, n, const char *);
+    s->file = ARENA_ARRAY(a, n, const char *);
+    s->line = ARENA_ARRAY(a, n, uint32_t);
+    s->flags = ARENA_ARRAY(a, n, uint8_t);
+}
+
 /* Adds the entries of -l: one for each change of the source line or its function in [low, high); none of them is a
  * function. The last one ends before end. O(symbols + lines). */
 static void lines_add(struct compat_symbols *s, uint64_t low, uint64_t high, uint64_t end, struct arena *a)
@@ -197,13 +208,7 @@ static void lines_add(struct compat_symbols *s, uint64_t low, uint64_t high, uin
     const uint32_t n = entries_fill(s, low, high, list);
     size_t most = (size_t)s->count + o->line_count;
     struct compat_symbols r = *s;
-    r.address = ARENA_ARRAY(a, most, uint64_t);
-    r.end = ARENA_ARRAY(a, most, uint64_t);
-    r.raw = ARENA_ARRAY(a, most, const char *);
-    r.name = ARENA_ARRAY(a, most, const char *);
-    r.file = ARENA_ARRAY(a, most, const char *);
-    r.line = ARENA_ARRAY(a, most, uint32_t);
-    r.flags = ARENA_ARRAY(a, most, uint8_t);
+    take_columns(&r, most, a);
     r.count = 0;
     for (uint32_t i = 0, k = 0; i < n || k < s->count; r.count++) {
         const struct entry *e = &list[i];
@@ -243,7 +248,7 @@ struct choosing {
     const struct compat_options *options;
 };
 
-/* S2–S4. */
+/* Returns whether gprof lists the symbol. */
 static bool symbol_counts(const struct choosing *c, const struct object_symbol *s)
 {
     if ((s->flags & (OBJECT_SYMBOL_DYNAMIC | OBJECT_SYMBOL_DEBUG)) != 0) {
@@ -296,7 +301,7 @@ static int symbol_compare(const void *context, uint32_t a, uint32_t b)
     return 0;
 }
 
-/* S6: returns whether the new symbol replaces the one kept so far at its address. */
+/* Returns whether the new symbol replaces the one kept so far at its address. */
 static bool symbol_replaces(const struct choosing *c, const struct object_symbol *newcomer,
                             const struct object_symbol *kept)
 {
@@ -319,13 +324,7 @@ static void symbols_fill(const struct choosing *c, const uint32_t *list, uint32_
 {
     const struct object *o = c->object;
     struct compat_symbols s = {.count = n, .object = o};
-    s.address = ARENA_ARRAY(a, n, uint64_t);
-    s.end = ARENA_ARRAY(a, n, uint64_t);
-    s.raw = ARENA_ARRAY(a, n, const char *);
-    s.name = ARENA_ARRAY(a, n, const char *);
-    s.file = ARENA_ARRAY(a, n, const char *);
-    s.line = ARENA_ARRAY(a, n, uint32_t);
-    s.flags = ARENA_ARRAY(a, n, uint8_t);
+    take_columns(&s, n, a);
     for (uint32_t i = 0; i < n; i++) {
         const struct object_symbol *from = &o->symbols[list[i]];
         s.address[i] = from->address;

@@ -2,6 +2,7 @@
 
 #include <stdalign.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdio.h> /* vsnprintf only: formatting into memory, no stream */
 #include <stdlib.h>
 #include <string.h>
@@ -18,7 +19,14 @@ struct arena_block {
     struct arena_block *next;
     unsigned char *bytes;
     size_t size, used, dirty;
+    bool idle; /* a spare one that was not used since the last trim */
 };
+
+/* Blocks of freed arenas, for the next ones: each page of fresh memory costs a fault. Slots are emptied and filled by
+ * one atomic operation each, so that threads need no lock. */
+static _Atomic(struct arena_block *) spare[256];
+#define SPARE_END (spare + sizeof spare / sizeof *spare)
+static atomic_size_t spare_room; /* bytes of further blocks that may be kept */
 
 struct arena {
     struct arena *parent; /* NULL: none */
@@ -146,12 +154,75 @@ static void arena_leave_parent(struct arena *a)
     }
 }
 
+/* Keeps a block, or frees it. */
+static void spare_put(struct arena_block *b)
+{
+    size_t room = atomic_load(&spare_room);
+    while (room >= b->size && !atomic_compare_exchange_weak(&spare_room, &room, room - b->size)) {
+    }
+    for (_Atomic(struct arena_block *) *slot = spare; room >= b->size && slot < SPARE_END; slot++) {
+        struct arena_block *empty = NULL;
+        if (atomic_compare_exchange_strong(slot, &empty, b)) {
+            return;
+        }
+    }
+    if (room >= b->size) {
+        atomic_fetch_add(&spare_room, b->size);
+    }
+    free(b);
+}
+
+/* Empties a slot. */
+static struct arena_block *spare_get(_Atomic(struct arena_block *) *slot)
+{
+    struct arena_block *b = atomic_load(slot) ? atomic_exchange(slot, NULL) : NULL;
+    atomic_fetch_add(&spare_room, b ? b->size : 0);
+    return b;
+}
+
+/* The smallest kept block of that size; NULL: there is none. */
+static struct arena_block *spare_take(size_t least, size_t most)
+{
+    struct arena_block *best = NULL;
+    for (_Atomic(struct arena_block *) *slot = spare; slot < SPARE_END; slot++) {
+        struct arena_block *b = spare_get(slot);
+        if (b && b->size >= least && b->size <= most && (!best || b->size < best->size)) {
+            struct arena_block *worse = best;
+            best = b;
+            b = worse;
+        }
+        if (b) {
+            spare_put(b);
+        }
+    }
+    return best;
+}
+
+void arena_keep_blocks(size_t most)
+{
+    atomic_store(&spare_room, most);
+}
+
+void arena_trim(void)
+{
+    for (_Atomic(struct arena_block *) *slot = spare; slot < SPARE_END; slot++) {
+        struct arena_block *b = spare_get(slot);
+        if (b && b->idle) {
+            free(b);
+        } else if (b) {
+            b->idle = true;
+            spare_put(b);
+        }
+    }
+}
+
 static void arena_free_alone(struct arena *a)
 {
     struct arena_block *next;
     for (struct arena_block *b = a->first; b != NULL; b = next) {
         next = b->next;
-        free(b);
+        b->idle = false;
+        spare_put(b);
     }
     free(a);
 }
@@ -195,6 +266,26 @@ bool arena_hit_limit(const struct arena *a)
     return a->limited;
 }
 
+static struct arena_block *block_new(size_t extra, size_t size)
+{
+    struct arena_block *b = calloc(1, extra + size);
+    if (b == NULL) {
+        return NULL;
+    }
+    if (size >= 2 * ARENA_HUGE) {
+        /* Large blocks are filled soon: large pages, where the kernel has them, save most page faults. */
+        uintptr_t first = ((uintptr_t)b + ARENA_HUGE - 1) & ~(uintptr_t)(ARENA_HUGE - 1);
+        uintptr_t end = ((uintptr_t)b + (extra + size)) & ~(uintptr_t)(ARENA_HUGE - 1);
+        if (first < end) {
+            (void)madvise((void *)first, end - first, MADV_HUGEPAGE);
+        }
+    }
+    size_t past = ((uintptr_t)(b + 1)) & (ARENA_LINE - 1);
+    b->bytes = (unsigned char *)(b + 1) + (past == 0 ? 0 : ARENA_LINE - past);
+    b->size = size;
+    return b;
+}
+
 /* A further block behind the current one. Each is at least a quarter of what is held, so that there are few. */
 static struct arena_block *arena_grow(struct arena *a, size_t size)
 {
@@ -212,26 +303,14 @@ static struct arena_block *arena_grow(struct arena *a, size_t size)
     size_t want = a->held / 4 > ARENA_CHUNK ? a->held / 4 : ARENA_CHUNK;
     want = want > left - extra ? left - extra : want;
     want = want < size ? size : want;
-    struct arena_block *b = calloc(1, extra + want);
-    if (b == NULL && want > size) {
-        want = size;
-        b = calloc(1, extra + want);
-    }
+    struct arena_block *b = spare_take(want, left - extra < 2 * want ? left - extra : 2 * want);
+    b = b != NULL ? b : block_new(extra, want);
+    b = b == NULL && want > size ? block_new(extra, size) : b;
     if (b == NULL) {
         return NULL;
     }
-    if (want >= 2 * ARENA_HUGE) {
-        /* Large blocks are filled soon: large pages, where the kernel has them, save most page faults. */
-        uintptr_t first = ((uintptr_t)b + ARENA_HUGE - 1) & ~(uintptr_t)(ARENA_HUGE - 1);
-        uintptr_t end = ((uintptr_t)b + (extra + want)) & ~(uintptr_t)(ARENA_HUGE - 1);
-        if (first < end) {
-            (void)madvise((void *)first, end - first, MADV_HUGEPAGE);
-        }
-    }
-    size_t past = ((uintptr_t)(b + 1)) & (ARENA_LINE - 1);
-    b->bytes = (unsigned char *)(b + 1) + (past == 0 ? 0 : ARENA_LINE - past);
-    b->size = want;
-    arena_hold(a, extra + want);
+    b->used = 0;
+    arena_hold(a, extra + b->size);
     b->next = a->current == NULL ? a->first : a->current->next;
     if (a->current == NULL) {
         a->first = b;

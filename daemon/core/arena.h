@@ -15,6 +15,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "proto/sort.h"
+
 struct arena;
 
 /* A new arena that will never hold more than limit bytes (0: no limit). NULL when out of memory. */
@@ -28,6 +30,11 @@ void arena_free(struct arena *a);
 /* Keeps the blocks for the next job and discards their contents; frees children. */
 void arena_reset(struct arena *a);
 
+/* From now on freed arenas leave blocks of at most so many bytes to the arenas that need some next, of all threads. */
+void arena_keep_blocks(size_t most);
+/* Frees kept blocks that no arena has used since the last call. */
+void arena_trim(void);
+
 /* size bytes, zeroed, aligned for any type (64 bytes for sizes from 64). NULL when memory or the limit is exhausted. */
 void *arena_take(struct arena *a, size_t size);
 /* count × size bytes with the multiplication checked. */
@@ -35,6 +42,9 @@ void *arena_take_array(struct arena *a, size_t count, size_t size);
 /* Ensures capacity for one more element after count: returns the array itself, or a copy twice as large. NULL if memory
  * is exhausted; the array and *capacity are then unchanged. Amortized O(size). */
 void *arena_extend(struct arena *a, void *array, uint32_t count, uint32_t *capacity, size_t size);
+/* Does this for a list, its number of rows, and its capacity, a uint32_t. False if memory is exhausted. */
+#define ARENA_EXTEND(a, list, count, capacity)                                                                         \
+    LIST_MOVE(list, arena_extend((a), (list), (count), &(capacity), sizeof *(list)))
 /* A NUL-terminated copy of n bytes. */
 char *arena_copy(struct arena *a, const char *text, size_t n);
 /* printf into the arena. NULL when exhausted. */

@@ -271,12 +271,8 @@ static bool make_item(const struct diff_work *w, enum diff_metric metric, uint32
         const struct diff_side *side = d->sides[s];
         const double *self = &d->row_self[s][(size_t)row * V], *total = &d->row_total[s][(size_t)row * V],
                      *calls = &d->row_calls[s][(size_t)row * V];
-        const double *x = metric == DIFF_TOTAL  ? total
-                          : is_of_calls(metric) ? calls
-                                                : self,
-                     *y = metric == DIFF_TIME      ? calls
-                          : is_per_process(metric) ? side->processes
-                                                   : side->seconds;
+        const double *x = metric == DIFF_TOTAL ? total : is_of_calls(metric) ? calls : self;
+        const double *y = metric == DIFF_TIME ? calls : is_per_process(metric) ? side->processes : side->seconds;
         here[s] = x[0] > 0 && y[0] > 0;
         item->ratio[s] = y[0] > 0 ? x[0] / y[0] : 0;
         item->ticks[s] = w->ticks[s][row];
@@ -286,7 +282,12 @@ static bool make_item(const struct diff_work *w, enum diff_metric metric, uint32
         const double below = side->seconds[0] > 0 ? total[0] / side->seconds[0] * (double)side->ticks_total : 0;
         samples += (metric == DIFF_TOTAL ? below : w->ticks[s][row]) * side->per_tick;
     }
-    item->share = find_share(d, row, metric == DIFF_SELF || metric == DIFF_TIME);
+    const bool of_self = metric == DIFF_SELF || metric == DIFF_TIME;
+    item->share = find_share(d, row, of_self);
+    for (uint32_t s = 0; s < 2; s++) {
+        const double processes = d->sides[s]->processes[0];
+        item->seconds[s] = processes > 0 ? (of_self ? d->row_self : d->row_total)[s][(size_t)row * V] / processes : 0;
+    }
 
     /* The fewest samples that a side would have if the ratio had not changed. The sum of both sides' samples says
      * nothing about the change. The smaller of two numbers of samples does: with a bound for it, functions at the bound
@@ -296,9 +297,10 @@ static bool make_item(const struct diff_work *w, enum diff_metric metric, uint32
     const double least = sum > 0 ? samples / sum * fmin(denominators[0], denominators[1]) : 0;
     for (uint32_t s = 0; s < 2; s++) {
         const uint16_t ticks = metric == DIFF_TOTAL ? d->sides[s]->groups : w->tick_groups[s][row];
-        const bool time = least >= DIFF_SAMPLES_LEAST && diff_stat_count(ticks) >= DIFF_GROUPS_LEAST;
-        const bool called = diff_stat_count(w->call_groups[s][row]) >= DIFF_GROUPS_LEAST;
-        enough[s] = (is_of_calls(metric) || time) && (called || (metric != DIFF_TIME && !is_of_calls(metric)));
+        const bool timed = diff_stat_count(ticks) >= DIFF_GROUPS_LEAST,
+                   called = diff_stat_count(w->call_groups[s][row]) >= DIFF_GROUPS_LEAST;
+        item->few[s] = !((is_of_calls(metric) || timed) && (called || (metric != DIFF_TIME && !is_of_calls(metric))));
+        enough[s] = !item->few[s] && (is_of_calls(metric) || least >= DIFF_SAMPLES_LEAST);
     }
     item->estimated = both && enough[0] && enough[1];
     item->testable = is_of_calls(metric) || !(least > 0) ? 0 : DIFF_SAMPLES_LEAST / least;
@@ -450,6 +452,7 @@ static int name_compare(const void *context, uint32_t x, uint32_t y)
 
 struct item_order {
     const struct diff_item *items;
+    bool by_seconds; /* for each process; else by the part of the time that came or went */
     const uint32_t *name_rank;
 };
 
@@ -461,21 +464,29 @@ static uint64_t item_key(const void *context, uint32_t value, int key)
     if (key == 0) {
         return (uint64_t)w->name_rank[x->row] << 32 | (x->caller == DIFF_NONE ? 0 : w->name_rank[x->caller]);
     }
-    if (key == 1) { /* the part of the time that came or went */
+    if (key == 1 && w->by_seconds) {
+        return ~sort_key_double(fabs(x->seconds[1] - x->seconds[0]));
+    }
+    if (key == 1) {
         const double part = x->estimated ? -expm1(-fabs(x->estimate.log)) : 1;
         return ~sort_key_double(part * x->share);
     }
-    /* First functions of one side with ticks enough for a test, then other changes, then the others by verdict. */
-    return is_one_sided(x) && x->testable > 0 && x->testable <= 1 ? 0 : x->verdict <= DIFF_ONLY_B ? 1 : 1 + x->verdict;
+    /* First functions of one side with ticks enough for a test and a share that matters, then other changes, then the
+     * others by verdict. */
+    const bool first = is_one_sided(x) && x->testable > 0 && x->testable <= 1 && x->share >= DIFF_ALONE_LEAST;
+    return first ? 0 : x->verdict <= DIFF_ONLY_B ? 1 : 1 + x->verdict;
 }
 
-static void sort_items(struct diff_work *w, struct diff_table *t)
+static void sort_items(struct diff_work *w, enum diff_metric metric, struct diff_table *t)
 {
+    const struct diff_side *const *sides = w->out->sides;
+    const struct item_order by = {
+        t->items, is_share(metric) && sides[0]->processes[0] > 0 && sides[1]->processes[0] > 0, w->name_rank};
     struct sort_item *order = take_order(w, (size_t)t->count * 2);
     for (uint32_t i = 0; i < t->count; i++) {
         order[i].value = i;
     }
-    sort_keys(order, order + t->count, t->count, 3, item_key, &(struct item_order){t->items, w->name_rank});
+    sort_keys(order, order + t->count, t->count, 3, item_key, &by);
     /* Items move to their places cycle by cycle, because a copy of all would be as large as the table. */
     for (uint32_t i = 0; i < t->count; i++) {
         const struct diff_item first = t->items[i];
@@ -586,7 +597,7 @@ static void make_table(struct diff_work *w, enum diff_metric metric)
                                            r->most_data > 0 ? r->most_data : DIFF_DATA_MOST, few_groups};
     give_verdicts(w, t);
     diff_plan_make(w->arena, &plan, t);
-    sort_items(w, t);
+    sort_items(w, metric, t);
 }
 
 /* Above: the interval lies above the threshold, and the change is no chance. Without a watch list, functions with too
@@ -723,7 +734,8 @@ void diff_make(struct arena *a, const struct diff_request *request, struct diff 
         uint32_t n = 0;
         out->only[s] = ARENA_ARRAY(a, rows, uint32_t);
         for (uint32_t i = 0; i < rows; i++) {
-            if (out->match.rows[i].count[1 - s] == 0 && is_seen(&w, s, i) && (!w.is_watched || w.is_watched[i])) {
+            if (out->match.rows[i].count[1 - s] == 0 && is_seen(&w, s, i) && (!w.is_watched || w.is_watched[i]) &&
+                !report_kind_is_class(diff_function(out, i)->kind)) {
                 order[n++] = (struct sort_item){~sort_key_double(out->row_self[s][(size_t)i * V]), i};
             }
         }

@@ -70,6 +70,7 @@ enum profd_status diff_side_make(struct arena *a, struct arena *scratch, const s
 #define DIFF_GROUPS_LEAST 12u   /* below, there is no test */
 #define DIFF_SAMPLES_LEAST 150u /* of a function on each side if nothing had changed, for tests of its time */
 #define DIFF_CONFIDENCE 0.95
+#define DIFF_ALONE_LEAST 0.01          /* share of what is on one side only and stands before all other changes */
 #define DIFF_POWER 0.84162123357291442 /* normal quantile of 80 % */
 #define DIFF_ROUNDING 1e-9             /* logarithms that differ by less are equal: rounding */
 
@@ -172,7 +173,9 @@ struct diff_item {
     double ticks[2]; /* of the function's self time */
     double share;    /* of the function in the time of the side where it is larger; for self and time-per-call its self
                         time, else its total time */
-    bool estimated;  /* estimate holds something: CHANGED, SAME, some UNCERTAIN and the two CONSTANT */
+    double seconds[2]; /* of the same time, for each process of the side; 0 where no process is known to have begun */
+    bool few[2];       /* fewer groups of processes of the side have ticks, or calls, of it than a test needs */
+    bool estimated;    /* estimate holds something: CHANGED, SAME, some UNCERTAIN and the two CONSTANT */
     struct diff_estimate estimate;
     double q; /* where there is a p */
     double
@@ -192,7 +195,8 @@ struct diff_table {
     const char *why_not; /* a sentence, if it was asked for and cannot; of self and total the items are those of one
                             side if the groups are too few */
     uint32_t count;
-    struct diff_item *items; /* changed ones first; among equals by effect on the time, largest first */
+    struct diff_item *items; /* changed ones first, then uncertain ones; among equals by effect, largest first: of
+                                shares, seconds for each process; of others the part of the time that came or went */
     uint32_t counts[DIFF_VERDICTS];
     uint32_t tests; /* items with a p */
     struct diff_common common;
@@ -216,7 +220,8 @@ struct diff_table {
 struct diff_row {
     uint32_t first[2], count[2]; /* 0: the side has no tick and no call of it */
     bool renamed;                /* it has two names, and the same code */
-    bool idle;                   /* seen on one side only, and the other has it, too, by its symbol table */
+    bool idle;                   /* seen on one side only, and the other has it, too, by its symbol table; or it is a
+                                    class of addresses, which is neither new nor gone */
     bool inlined; /* seen on one side only; the debug information of the other's other build has inlined copies */
 };
 
@@ -265,7 +270,7 @@ struct diff {
     bool measured[2]; /* row_total has the times of stacks */
     struct diff_match match;
     struct diff_table tables[DIFF_METRIC_COUNT];
-    uint32_t only_count[2]; /* functions that one side has, by self time, largest first */
+    uint32_t only_count[2]; /* functions that one side has, by self time, largest first; no classes of addresses */
     uint32_t *only[2];      /* rows */
     double *row_self[2], *row_total[2],
         *row_calls[2]; /* [row·DIFF_VALUES]; behind the last row that of all functions */

@@ -181,15 +181,16 @@ static void match_name(struct match_work *w, uint32_t first, uint32_t end)
     for (uint32_t most = end - first <= MATCH_SEVERAL; most > 0;) {
         uint32_t best[2] = {first, first};
         most = 0;
-        for (uint32_t pair = 0; pair < (end - first) * (end - first); pair++) {
-            const uint32_t i = first + pair / (end - first), k = first + pair % (end - first);
-            const struct match_item *x = match_at(w, i), *y = match_at(w, k);
-            bool open = x->side == 0 && y->side == 1 && x->row == DIFF_NONE && y->row == DIFF_NONE;
-            uint32_t common = open ? match_common(x->file, y->file) : 0;
-            if (common > most) {
-                most = common;
-                best[0] = i;
-                best[1] = k;
+        for (uint32_t i = first; i < end; i++) {
+            for (uint32_t k = first; k < end; k++) {
+                const struct match_item *x = match_at(w, i), *y = match_at(w, k);
+                bool open = x->side == 0 && y->side == 1 && x->row == DIFF_NONE && y->row == DIFF_NONE;
+                uint32_t common = open ? match_common(x->file, y->file) : 0;
+                if (common > most) {
+                    most = common;
+                    best[0] = i;
+                    best[1] = k;
+                }
             }
         }
         if (most > 0) {
@@ -405,8 +406,9 @@ void diff_match_make(struct arena *a, const struct diff_side *const sides[2], co
         row->renamed |= item->renamed;
         if (row->count[1 - s] == 0) {
             /* One build has inlined the same on both sides. */
-            const char *own = sides[s]->builds[match_function(&w, item)->build];
-            row->idle |= item->idle;
+            const struct report_function *f = match_function(&w, item);
+            const char *own = sides[s]->builds[f->build];
+            row->idle |= item->idle || report_kind_is_class(f->kind);
             row->inlined |= match_has_inlined(&w, item, 1 - s, own);
         }
         out->member[s][row->first[s] + filled[item->row * 2 + s]++] = item->function;

@@ -22,8 +22,8 @@ enum object_type { OBJECT_TYPE_NONE, OBJECT_TYPE_DATA, OBJECT_TYPE_FUNCTION, OBJ
 #define OBJECT_SYMBOL_UNLISTED 8u   /* a local name of .symtab that GNU gprof leaves out */
 
 /* Symbols stand in the order of the symbol table. Left out: section and file symbols, undefined, common and absolute
- * ones, except __executable_start and etext; all others outside executable sections except weak ones that are no data
- * (gprof.md S3); names of nothing; the assembler's marks $x, $d, $a, $t of ARM, AArch64 and RISC-V. */
+ * ones, except __executable_start and etext; all others outside executable sections except weak ones that are no
+ * data, which GNU gprof lists; names of nothing; the assembler's marks $x, $d, $a, $t of ARM, AArch64 and RISC-V. */
 struct object_symbol {
     uint64_t address, size;
     uint32_t name;      /* offset into names */

@@ -356,7 +356,8 @@ static uint64_t *object_get_addresses(struct object_reader *r, uint32_t *count, 
 
 #define OBJECT_CODE_MOST ((UINT64_C(1) << 56) - 1)
 
-/* Ranges, PLT slots, and the calls of the machine code. */
+/* Reads what is known of the machine code: ranges, PLT slots, calls, return addresses, hashes of functions, and the
+ * names of inlined ones. */
 static void object_get_code(struct object_reader *r, struct object *o)
 {
     o->range_count = object_get_count(r, LIMIT_SECTIONS, OBJECT_RANGE_BYTES, "ranges");
@@ -427,8 +428,8 @@ static const uint8_t *object_get_bytes(struct object_reader *r, size_t n)
     return bytes;
 }
 
-/* Source lines, digests of source files, and instructions. Lines and instructions stay encoded until they are asked
- * for. */
+/* Reads source lines, digests of source files, and instructions. Lines and instructions stay encoded until they are
+ * asked for. */
 static void object_get_source(struct object_reader *r, struct object *o)
 {
     o->line_count = object_get_count(r, LIMIT_LINES, OBJECT_LINE_BYTES, "source lines");

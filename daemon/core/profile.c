@@ -35,11 +35,12 @@ struct profile_rows { /* a histogram's identity and what is added up in it */
 
 struct profile_sum {
     struct arena *arena;
-    uint64_t seed; /* where the arena lies: differs between runs, and nothing that comes out depends on it */
-    struct table build_table, arc_table, histogram_table;
+    uint64_t seed;  /* where the arena lies: differs between runs, and nothing that comes out depends on it */
+    struct set ids; /* of builds */
+    struct table arc_table, histogram_table;
     const char **builds;
     struct counts_order *build_orders;
-    uint32_t build_count, build_capacity;
+    uint32_t build_capacity;
     struct profile_arc *arcs;
     uint32_t arc_count, arc_capacity;
     struct profile_rows *histograms;
@@ -53,33 +54,22 @@ struct profile_sum *profile_sum_new(struct arena *a)
     struct profile_sum *s = ARENA_NEW(a, struct profile_sum);
     s->arena = a;
     s->seed = table_mix((uintptr_t)s, (uintptr_t)a);
+    set_init(&s->ids, a);
     return s;
-}
-
-static uint64_t profile_hash_build(const void *context, uint32_t i)
-{
-    const struct profile_sum *s = context;
-    return table_hash_text(s->builds[i], '\0', s->seed);
 }
 
 uint32_t profile_sum_build(struct profile_sum *s, const char *build_id)
 {
-    table_reserve(&s->build_table, s->arena, profile_hash_build, s);
-    uint32_t at = table_slot(&s->build_table, table_hash_text(build_id, '\0', s->seed));
-    for (; s->build_table.slots[at] != 0; at = (at + 1) & s->build_table.mask) {
-        if (strcmp(s->builds[s->build_table.slots[at] - 1], build_id) == 0) {
-            return s->build_table.slots[at] - 1;
-        }
+    bool added = false;
+    const uint32_t build = set_add(&s->ids, build_id, strlen(build_id), &added);
+    if (added) {
+        uint32_t capacity = s->build_capacity; /* of both arrays */
+        s->builds = arena_extend(s->arena, s->builds, build, &capacity, sizeof *s->builds);
+        s->build_orders = arena_extend(s->arena, s->build_orders, build, &s->build_capacity, sizeof *s->build_orders);
+        s->builds[build] = s->ids.keys[build].bytes;
+        s->build_orders[build] = (struct counts_order){UINT64_MAX, UINT32_MAX};
     }
-    uint32_t capacity = s->build_capacity; /* of both arrays */
-    s->builds = arena_extend(s->arena, s->builds, s->build_count, &capacity, sizeof *s->builds);
-    s->build_orders =
-        arena_extend(s->arena, s->build_orders, s->build_count, &s->build_capacity, sizeof *s->build_orders);
-    s->builds[s->build_count] = arena_copy(s->arena, build_id, strlen(build_id));
-    s->build_orders[s->build_count] = (struct counts_order){UINT64_MAX, UINT32_MAX};
-    s->build_table.slots[at] = ++s->build_count;
-    s->build_table.used++;
-    return s->build_count - 1;
+    return build;
 }
 
 void profile_sum_load_order(struct profile_sum *s, const uint32_t *map, uint32_t builds, uint64_t commit)
@@ -332,7 +322,7 @@ enum profd_status profile_sum_finish(struct profile_sum *s, struct profile **out
 {
     struct arena *a = s->arena;
     struct profile *p = ARENA_NEW(a, struct profile);
-    p->build_count = s->build_count;
+    p->build_count = s->ids.count;
     p->builds = s->builds;
     p->build_orders = s->build_orders;
     p->saturated = s->saturated;

@@ -58,6 +58,7 @@ struct report_request {
     bool dimension_may_lack; /* with one given: where only other samples are, there are none */
     enum report_time time;   /* what sorts; where there are no stacks of the dimension, it is calls */
     unsigned groups;         /* random groups with processes; 0: not known */
+    bool stacks_only;        /* only stacks are read: those that were seen, or what they are derived from */
 };
 
 /* What stacks say of a function, a cycle or an arc: 95 % interval of total. */

@@ -15,14 +15,8 @@ static int report_builds_compare(const void *context, uint32_t x, uint32_t y)
     return order != 0 ? order : strcmp(p->builds[x], p->builds[y]);
 }
 
-static uint64_t report_builds_hash(const void *context, uint32_t i)
-{
-    const struct profile *p = context;
-    return table_hash_text(p->builds[i], '\0', 0);
-}
-
-/* Entries of build i are addresses[start[i] … start[i + 1]), ascending and distinct: what arcs of the window and of all
- * time go to in builds without names. */
+/* Collects the callees of arcs, of the window and of all time, in builds without names. Those of build i are
+ * addresses[start[i] … start[i + 1]), ascending and distinct. */
 static void report_builds_entries(struct arena *a, const struct report_request *r, const struct report_builds *b,
                                   uint64_t **addresses, uint32_t **start)
 {
@@ -101,20 +95,18 @@ enum profd_status report_builds_make(struct arena *a, const struct report_reques
     out->rank[n] = n;
 
     /* Builds of `ever` are found among the profile's by id. */
-    struct table by_id = {0};
+    struct set by_id;
+    bool added;
+    set_init(&by_id, a);
     out->ever_count = ever == NULL ? 0 : ever->build_count;
     out->ever_rank = ARENA_ARRAY(a, out->ever_count, uint32_t);
     for (uint32_t i = 0; i < n; i++) {
-        table_add(&by_id, a, report_builds_hash, p);
+        set_add(&by_id, p->builds[i], strlen(p->builds[i]), &added);
     }
     for (uint32_t i = 0; i < out->ever_count; i++) {
-        out->ever_rank[i] = REPORT_BUILDS_ABSENT;
-        uint32_t at = n > 0 ? table_slot(&by_id, table_hash_text(ever->builds[i], '\0', 0)) : 0;
-        for (; n > 0 && by_id.slots[at] != 0; at = (at + 1) & by_id.mask) {
-            if (strcmp(p->builds[by_id.slots[at] - 1], ever->builds[i]) == 0) {
-                out->ever_rank[i] = out->rank[by_id.slots[at] - 1];
-            }
-        }
+        uint32_t build;
+        const bool known = set_find(&by_id, ever->builds[i], strlen(ever->builds[i]), &build);
+        out->ever_rank[i] = known ? out->rank[build] : REPORT_BUILDS_ABSENT;
     }
 
     uint64_t *entries = NULL, owners = 0;
@@ -138,6 +130,21 @@ enum profd_status report_builds_make(struct arena *a, const struct report_reques
     }
     out->first[n + 1] = (uint32_t)owners;
     return PROFD_OK;
+}
+
+void report_builds_list(struct arena *a, const struct report_request *request, const struct report_builds *b,
+                        const char *const **ids, const char *const **names)
+{
+    const char **id = ARENA_ARRAY(a, (size_t)b->count + 1, const char *),
+               **name = ARENA_ARRAY(a, (size_t)b->count + 1, const char *);
+    for (uint32_t i = 0; i < b->count; i++) {
+        const char *known = request->names == NULL ? NULL : request->names[b->origin[i]];
+        id[i] = request->profile->builds[b->origin[i]];
+        name[i] = known == NULL ? "" : known;
+    }
+    id[b->count] = name[b->count] = "";
+    *ids = id;
+    *names = name;
 }
 
 const struct symtab_owner *report_builds_owner(const struct report_builds *b, uint32_t owner, uint32_t *build)

@@ -122,15 +122,16 @@ static void graph_find_cycles(struct arena *a, const struct report_request *requ
     struct scc *scc = g->scc;
     if (g->cycle_count > 0 && request->ever != NULL && request->ever != request->profile) {
         struct callgraph_arc *arcs = ARENA_ARRAY(a, graph->arc_count, struct callgraph_arc);
-        uint32_t n = 0;
+        uint32_t n = 0, all = 0;
         for (uint32_t i = 0; i < graph->arc_count; i++) {
             uint32_t from = graph->from[i], to = graph->to[i];
             bool here = graph->calls[i] > 0 || (graph->flags[i] & (CALLGRAPH_STATIC | CALLGRAPH_STACK)) != 0;
+            all += g->scc->component[from] == g->scc->component[to];
             if (here && g->scc->component[from] == g->scc->component[to]) {
                 arcs[n++] = (struct callgraph_arc){.from = from, .to = to, .flags = CALLGRAPH_SHAPES};
             }
         }
-        scc = scc_find(a, callgraph_build(a, g->node_count, arcs, n));
+        scc = n < all ? scc_find(a, callgraph_build(a, g->node_count, arcs, n)) : scc;
     }
     for (uint32_t i = 0; i < g->cycle_count; i++) {
         uint32_t c = g->cycle_component[i], first = g->scc->member[g->scc->first[c]];
@@ -138,21 +139,26 @@ static void graph_find_cycles(struct arena *a, const struct report_request *requ
     }
 }
 
-/* Computes measured times, decides whether they sort, and compares them with the times by calls. */
+/* Decides whether measured times sort. */
+static void graph_choose_time(const struct report_request *request, struct report_graph *g)
+{
+    const double ticks = (double)(g->ticks.ticks > g->stacks.ticks ? g->ticks.ticks : g->stacks.ticks);
+    g->coverage = ticks > 0 ? (double)g->stacks.ticks / ticks : 0;
+    g->time_measured =
+        g->stacks.count > 0 && (request->time == REPORT_TIME_MEASURED ||
+                                (request->time == REPORT_TIME_BEST && g->coverage >= REPORT_TIME_COVERAGE));
+}
+
+/* Computes measured times, and compares them with the times by calls. */
 static void graph_measure(struct arena *a, const struct report_request *request, struct report_graph *g)
 {
     const struct callgraph *graph = g->graph;
     const struct scc *s = g->scc;
-    if (g->stacks.count == 0) {
+    if (g->stacks.count == 0 || (request->stacks_only && !g->time_measured)) {
         return;
     }
-    struct report_measures *m =
+    struct report_measures *m = g->measures =
         report_measure(a, &g->stacks, g->node_of_owner, graph, s, request->groups, g->ticks.per_tick);
-    double ticks = (double)(g->ticks.ticks > g->stacks.ticks ? g->ticks.ticks : g->stacks.ticks);
-    g->measures = m;
-    g->coverage = ticks > 0 ? (double)g->stacks.ticks / ticks : 0;
-    g->time_measured = request->time == REPORT_TIME_MEASURED ||
-                       (request->time == REPORT_TIME_BEST && g->coverage >= REPORT_TIME_COVERAGE);
     /* Members of a cycle have no time by calls of their own, nor do classes of addresses as functions have it; and
      * without calls nothing has. */
     bool any = false;
@@ -181,7 +187,7 @@ enum profd_status report_graph_make(struct arena *a, const struct report_request
 {
     *g = (struct report_graph){.coverage = 0};
     TRY(report_builds_make(a, request, &g->builds, e));
-    uint32_t owners = g->builds.first[g->builds.count + 1] + 1, n = 0; /* and "[incomplete]" */
+    uint32_t n = 0, owners = g->builds.first[g->builds.count + 1] + 1; /* and "[incomplete]" */
     struct report_arcs arcs = {.seen = ARENA_ARRAY(a, owners, uint8_t), .calls = ARENA_ARRAY(a, owners, uint64_t)};
     uint32_t *node_of_owner = ARENA_ARRAY(a, owners, uint32_t);
     struct report_imports imports = {.arena = a, .builds = &g->builds};
@@ -202,7 +208,10 @@ enum profd_status report_graph_make(struct arena *a, const struct report_request
     }
     t->count = n;
     report_stacks_make(a, request, t->dimension, &g->builds, &imports, &arcs, &g->stacks);
-    find_uncalled(a, &g->builds, arcs.seen, &g->uncalled);
+    graph_choose_time(request, g);
+    if (!request->stacks_only) {
+        find_uncalled(a, &g->builds, arcs.seen, &g->uncalled);
+    }
 
     /* The owners that occur are the nodes. */
     for (uint32_t i = 0; i < owners; i++) {
@@ -225,10 +234,13 @@ enum profd_status report_graph_make(struct arena *a, const struct report_request
     g->node_of_owner = node_of_owner;
     g->graph = callgraph_build(a, g->node_count, arcs.rows, arcs.count);
     g->scc = scc_find(a, g->graph);
+    graph_find_cycles(a, request, g);
+    if (request->stacks_only && g->time_measured) { /* they were seen: arcs say nothing more */
+        g->graph = callgraph_build(a, g->node_count, NULL, 0);
+    }
     graph_add_seconds(a, g);
     g->flow = propagate_run(a, g->graph, g->scc, g->component_seconds);
     graph_measure(a, request, g);
-    graph_find_cycles(a, request, g);
 
     /* Shown are entries, members of cycles, and in the 1982 mode the other ends of entries' static arcs. */
     const struct callgraph *graph = g->graph;

@@ -249,21 +249,6 @@ static void report_fill_functions(struct arena *a, const struct report_graph *g,
     report_rows_functions(a, g, functions);
 }
 
-void report_builds_list(struct arena *a, const struct report_request *request, const struct report_builds *b,
-                        const char *const **ids, const char *const **names)
-{
-    const char **id = ARENA_ARRAY(a, (size_t)b->count + 1, const char *),
-               **name = ARENA_ARRAY(a, (size_t)b->count + 1, const char *);
-    for (uint32_t i = 0; i < b->count; i++) {
-        const char *known = request->names == NULL ? NULL : request->names[b->origin[i]];
-        id[i] = request->profile->builds[b->origin[i]];
-        name[i] = known == NULL ? "" : known;
-    }
-    id[b->count] = name[b->count] = "";
-    *ids = id;
-    *names = name;
-}
-
 enum profd_status report_build(struct arena *a, const struct report_request *request, struct report **out,
                                struct profd_error *e)
 {

@@ -427,26 +427,28 @@ static int placed_compare(const void *left, const void *right)
 void report_places_make(struct arena *a, const struct report *report, const struct profile *profile,
                         struct report_places *out)
 {
+    const struct report_function *functions = report->functions;
     struct placed *placed = NULL;
     uint32_t count = 0, capacity = 0, rows = 0;
     uint64_t widest = 0;
     for (uint32_t k = 0; profile != NULL && k < profile->histogram_count; k++) {
         const struct profile_histogram *h = &profile->histograms[k];
-        const struct bins bins = bins_make(h->low, h->high, h->bins);
         uint32_t build = 0;
         while (build < report->build_count && strcmp(report->builds[build], profile->builds[h->build]) != 0) {
             build++;
         }
-        const bool wanted = build < report->build_count && strcmp(h->dimension, report->dimension) == 0;
-        for (uint32_t i = 0; wanted && i < h->used; i++) {
+        if (build == report->build_count || strcmp(h->dimension, report->dimension) != 0) {
+            continue;
+        }
+        const struct bins bins = bins_make(h->low, h->high, h->bins);
+        for (uint32_t i = 0; i < h->used; i++) {
             uint64_t low, high;
             bins_range(&bins, h->index[i], &low, &high);
             /* Functions ascend by build and address: the one before the first that begins above. */
             uint32_t above;
             SORT_SEARCH(above, 0, report->function_count,
-                        compare_pairs(report->functions[above].build, build, report->functions[above].address, low) <=
-                            0);
-            const struct report_function *f = above > 0 ? &report->functions[above - 1] : NULL;
+                        compare_pairs(functions[above].build, build, functions[above].address, low) <= 0);
+            const struct report_function *f = above > 0 ? &functions[above - 1] : NULL;
             if (f == NULL || f->build != build || report_kind_is_class(f->kind) || high - f->address > f->size) {
                 continue;
             }
@@ -469,7 +471,7 @@ void report_places_make(struct arena *a, const struct report *report, const stru
     uint32_t *first = ARENA_ARRAY(a, (size_t)report->function_count + 1, uint32_t), n = 0, at = 0;
     struct report_place *list = ARENA_ARRAY(a, (size_t)rows + 1, struct report_place);
     for (uint32_t i = 0; i < report->function_count; i++) {
-        const double self = report->functions[i].self;
+        const double self = functions[i].self;
         const uint32_t begin = at;
         double sum = 0;
         for (; at < rows && placed[at].function == i; at++) {

@@ -15,6 +15,13 @@ static void *take_from_arena(void *context, size_t size)
     return arena_take(context, size);
 }
 
+enum profd_status rollup_decode_upload(struct arena *a, const uint8_t *in, size_t n, uint32_t builds,
+                                       struct counts *out, struct profd_error *e)
+{
+    const struct counts_memory memory = {take_from_arena, a};
+    return counts_decode_parts(in, n, builds, COUNTS_ALL, &memory, out, e);
+}
+
 enum profd_status rollup_decode(struct arena *a, const uint8_t *in, size_t n, uint32_t builds, bool arcs_only,
                                 struct counts *out, struct profd_error *e)
 {

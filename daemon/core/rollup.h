@@ -73,6 +73,9 @@ void rollup_rank(struct counts *r, struct arena *a);
 /* Sets histograms, arcs, totals and saturated of a profile; all else in it stays as it is. O(n). */
 void rollup_make_profile(const struct counts *r, struct arena *a, struct profile *p);
 
+/* Decodes a single upload into the arena, as counts_decode. */
+enum profd_status rollup_decode_upload(struct arena *a, const uint8_t *in, size_t n, uint32_t builds,
+                                       struct counts *out, struct profd_error *e);
 /* Decodes a stored sum into the arena, as counts_decode_parts; builds is the size of the series' set. arcs_only leaves
  * histograms and stacks empty. DAMAGED with the rule and the value, NO_MEMORY or OK. */
 enum profd_status rollup_decode(struct arena *a, const uint8_t *in, size_t n, uint32_t builds, bool arcs_only,

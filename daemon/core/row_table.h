@@ -11,6 +11,7 @@
 struct table {
     uint32_t *slots; /* mask + 1 of them, a power of two; NULL while empty */
     uint32_t mask, used;
+    uint32_t capacity; /* of the rows that table_take appends */
 };
 
 /* Hash of row index, for growing. */
@@ -22,6 +23,20 @@ bool table_reserve(struct table *t, struct arena *a, table_hash *hash, const voi
 
 /* Adds the next row, which the table is not to look for first. O(1) amortized. */
 void table_add(struct table *t, struct arena *a, table_hash *hash, const void *context);
+
+/* Finds a row by its first key bytes, which have no padding, and appends a copy of *row where there is none. Sets
+ * *number to that of the row. Returns the rows, which may have moved; NULL if memory is exhausted: then nothing has
+ * changed. All rows are appended by this function, so that t->used is their number. O(key) expected. */
+void *table_take(struct table *t, struct arena *a, void *rows, const void *row, size_t size, size_t key,
+                 uint32_t *number);
+/* Does this for a list of rows with a key that ends with the member `last`, and a row on the stack. False if memory is
+ * exhausted. */
+#define TABLE_TAKE(t, a, list, row, last, number)                                                                      \
+    LIST_MOVE(list, table_take((t), (a), (list), &(row), sizeof(row),                                                  \
+                               (size_t)((const char *)(&(row).last + 1) - (const char *)&(row)), (number)))
+/* The same for a list of numbers. */
+#define TABLE_TAKE_NUMBER(t, a, list, row, number)                                                                     \
+    LIST_MOVE(list, table_take((t), (a), (list), &(row), sizeof(row), sizeof(row), (number)))
 
 static inline uint32_t table_slot(const struct table *t, uint64_t hash)
 {
@@ -41,5 +56,26 @@ static inline uint64_t table_mix(uint64_t a, uint64_t b)
 uint64_t table_hash_bytes(const void *bytes, size_t n, uint64_t seed);
 /* Hash of a NUL-terminated text, up to a byte `stop` (0: to the end). */
 uint64_t table_hash_text(const char *text, char stop, uint64_t seed);
+
+/* Numbers for distinct keys, in order of arrival. Lives in an arena. */
+struct set {
+    struct arena *arena;
+    struct table table;
+    uint64_t seed;
+    uint32_t count; /* of keys */
+    struct set_key {
+        const void *bytes; /* followed by a NUL */
+        size_t size;
+    } * keys;
+};
+
+#define SET_FULL UINT32_MAX
+
+void set_init(struct set *s, struct arena *a);
+/* Returns the key's number, 0…; a new key is copied and *added is true. SET_FULL if memory is exhausted. O(size)
+ * expected. */
+uint32_t set_add(struct set *s, const void *key, size_t size, bool *added);
+/* The number of a key; false: it is not there. */
+bool set_find(const struct set *s, const void *key, size_t size, uint32_t *number);
 
 #endif

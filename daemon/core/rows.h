@@ -84,6 +84,7 @@ struct load_row {
     double *seconds;                  /* by step */
     const char *const *const *values; /* [label]: values in ascending order, ended by NULL */
     uint64_t hosts;                   /* the most of one step and combination of labels: there may be more */
+    uint64_t calls, processes;        /* that began */
     const char *dimension;
 };
 

@@ -149,7 +149,7 @@ static void fold_index(struct fold_names *names, struct arena *a)
     while (slots < (uint64_t)n * 2) {
         slots *= 2;
     }
-    names->index = (struct table){ARENA_ARRAY(a, slots, uint32_t), (uint32_t)(slots - 1), 0};
+    names->index = (struct table){ARENA_ARRAY(a, slots, uint32_t), (uint32_t)(slots - 1), 0, 0};
     names->owner = ARENA_ARRAY(a, n, uint32_t);
     names->first = ARENA_ARRAY(a, n, uint32_t);
     names->count = ARENA_ARRAY(a, n, uint32_t);

@@ -25,6 +25,7 @@
 
 #include "elf/elf_internal.h"
 #include "elf/sandbox.h"
+#include "proto/whole.h"
 
 /* Messages between daemon and broker over their socket pair: one fixed struct for each packet, with descriptors. Both
  * sides are the same program. */
@@ -175,8 +176,8 @@ static void await(pid_t worker, int answer, const struct worker_limits *limits, 
     }
 }
 
-/* Turns the worker's end and its answer into a status. *lesser: an attempt without source lines and demangling may
- * succeed. */
+/* Turns the worker's end and its answer into a status. *lesser: whether an attempt without source lines and demangling
+ * may succeed. */
 static enum profd_status judge(const struct outcome *o, int answer, const struct worker_limits *limits, uint64_t *size,
                                bool *lesser, struct profd_error *e)
 {
@@ -214,9 +215,8 @@ static enum profd_status judge(const struct outcome *o, int answer, const struct
         return profd_error_set(e, PROFD_INTERNAL, "the worker ended without an answer");
     }
 
-    /* The file may control the worker, so a status can only say that the file or the worker is at fault. It never
-     * changes the state of the store. IO: the file could not be read, or became shorter meanwhile. The sentence is used
-     * as the reason. */
+    /* The file may control the worker, so the worker's status only decides whether the file or the worker is at fault.
+     * Its sentence is used as the reason. IO: the file could not be read, or became shorter meanwhile. */
     switch (head.status) {
     case PROFD_OK:
         break;
@@ -525,17 +525,10 @@ static enum profd_status fetch(int answer, uint64_t size, uint8_t **out, size_t 
         return profd_error_set(e, PROFD_NO_MEMORY, "out of memory for an object's description of %" PRIu64 " bytes",
                                size);
     }
-    for (uint64_t done = 0; done < size;) {
-        ssize_t n = pread(answer, bytes + done, (size_t)(size - done), (off_t)(sizeof(struct worker_answer) + done));
-        if (n < 0 && errno == EINTR) {
-            continue;
-        }
-        if (n <= 0) {
-            free(bytes);
-            return profd_error_set(e, PROFD_INTERNAL, "the worker's answer ends after %" PRIu64 " of %" PRIu64 " bytes",
-                                   done, size);
-        }
-        done += (uint64_t)n;
+    const ssize_t n = whole_read(answer, bytes, (size_t)size, sizeof(struct worker_answer));
+    if (n != (ssize_t)size) {
+        free(bytes);
+        return profd_error_set(e, PROFD_INTERNAL, "the worker's answer ends after %zd of %" PRIu64 " bytes", n, size);
     }
     *out = bytes;
     *out_size = (size_t)size;

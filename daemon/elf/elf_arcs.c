@@ -8,7 +8,8 @@
 /* Addresses behind calls, ascending. */
 struct elf_addresses {
     uint64_t *list;
-    uint32_t count, capacity;
+    uint32_t count;
+    size_t capacity;
 };
 
 struct elf_arcs {
@@ -18,7 +19,8 @@ struct elf_arcs {
     struct elf_plt *plt;
     struct disassembler disassembler;
     struct object_arc *arcs;
-    uint32_t count, capacity;
+    uint32_t count;
+    size_t capacity;
     struct elf_addresses returns, signal_returns; /* see struct object */
     uint64_t end;                                 /* end of the last section: the next one must not begin before it */
     bool full, no_memory;
@@ -38,15 +40,9 @@ static void add_address(struct elf_arcs *a, struct elf_addresses *to, uint64_t a
         a->full = true;
         return;
     }
-    if (to->count == to->capacity) {
-        uint32_t capacity = to->capacity == 0 ? 256 : to->capacity * 2;
-        uint64_t *more = realloc(to->list, (size_t)capacity * sizeof *more);
-        if (more == NULL) {
-            a->full = a->no_memory = true;
-            return;
-        }
-        to->list = more;
-        to->capacity = capacity;
+    if (!LIST_GROW(to->list, to->count, to->capacity)) {
+        a->full = a->no_memory = true;
+        return;
     }
     to->list[to->count++] = address;
 }
@@ -65,9 +61,9 @@ static bool leaves_function(const struct elf_arcs *a, const struct elf_branch *b
     const struct object *o = a->build->object;
     const uint32_t *symbols = a->functions->symbols;
     const char *names = a->build->names.data, *name = names + o->symbols[symbols[own->first]].name;
-    const char *cut = strstr(name, ".cold");
+    const char *cut = own->cold ? strstr(name, ".cold") : NULL;
     const size_t n = cut == NULL ? 0 : (size_t)(cut - name);
-    for (uint32_t i = 0; own->cold && n != 0 && i < entry->aliases; i++) {
+    for (uint32_t i = 0; n != 0 && i < entry->aliases; i++) {
         const char *whole = names + o->symbols[symbols[entry->first + i]].name;
         if (strncmp(name, whole, n) == 0 && whole[n] == '\0') {
             return false;
@@ -118,15 +114,9 @@ static bool add_branch(struct elf_arcs *a, const struct elf_branch *branch, cons
         a->full = true;
         return true;
     }
-    if (a->count == a->capacity) {
-        uint32_t capacity = a->capacity == 0 ? 1024 : a->capacity * 2;
-        struct object_arc *more = realloc(a->arcs, (size_t)capacity * sizeof *more);
-        if (more == NULL) {
-            a->full = a->no_memory = true;
-            return true;
-        }
-        a->arcs = more;
-        a->capacity = capacity;
+    if (!LIST_GROW(a->arcs, a->count, a->capacity)) {
+        a->full = a->no_memory = true;
+        return true;
     }
     a->arcs[a->count++] = arc;
     return true;
@@ -307,7 +297,7 @@ enum profd_status elf_arcs_scan(struct elf_arcs *a, const GElf_Shdr *s, const ui
         scan_x86(a, s, bytes);
     }
     if (a->no_memory) {
-        return profd_error_set(e, PROFD_NO_MEMORY, "out of memory for %" PRIu32 " static arcs", a->capacity);
+        return profd_error_set(e, PROFD_NO_MEMORY, "out of memory for %zu static arcs", a->capacity);
     }
     return PROFD_OK;
 }

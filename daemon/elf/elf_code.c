@@ -206,8 +206,8 @@ struct elf_instructions {
     uint16_t machine;
     struct disassembler disassembler;
     struct buffer texts, rows;
-    struct table known; /* of the texts that begin at starts */
-    uint32_t *starts, start_count, start_capacity;
+    struct set known; /* texts; starts has the offset of each */
+    uint32_t *starts, start_capacity;
     struct object_instruction last;
     uint32_t count;
     uint64_t end; /* of the previous section */
@@ -243,6 +243,7 @@ enum profd_status elf_instructions_new(struct elf_build *b, const struct elf_fil
         return status;
     }
     i->build = b;
+    set_init(&i->known, b->scratch);
     i->functions = functions;
     i->machine = f->machine;
     buffer_init(&i->texts, LIMIT_INSTRUCTION_TEXTS);
@@ -263,37 +264,20 @@ void elf_instructions_free(struct elf_instructions *i)
     free(i);
 }
 
-static uint64_t hash_start(const void *context, uint32_t index)
-{
-    const struct elf_instructions *i = context;
-    return table_hash_text(i->texts.data + i->starts[index], 0, 0);
-}
-
 /* Finds the offset of a text, which is added if it is new. False: out of memory, or above LIMIT_INSTRUCTION_TEXTS. */
 static bool find_text(struct elf_instructions *i, const char *text, uint32_t *offset)
 {
-    struct arena *a = i->build->scratch;
-    uint32_t *starts = arena_extend(a, i->starts, i->start_count, &i->start_capacity, sizeof *starts);
-    if (starts == NULL) {
+    bool added = false;
+    if (!ARENA_EXTEND(i->build->scratch, i->starts, i->known.count, i->start_capacity)) {
         return false;
     }
-    i->starts = starts;
-    if (!table_reserve(&i->known, a, hash_start, i)) {
-        return false;
+    const uint32_t number = set_add(&i->known, text, strlen(text), &added);
+    if (number != SET_FULL && added) {
+        i->starts[number] = (uint32_t)i->texts.size;
+        buffer_add(&i->texts, text, strlen(text) + 1);
     }
-    uint32_t slot = table_slot(&i->known, table_hash_text(text, 0, 0));
-    for (; i->known.slots[slot] != 0; slot = (slot + 1) & i->known.mask) {
-        *offset = starts[i->known.slots[slot] - 1];
-        if (strcmp(i->texts.data + *offset, text) == 0) {
-            return true;
-        }
-    }
-    *offset = (uint32_t)i->texts.size;
-    buffer_add(&i->texts, text, strlen(text) + 1);
-    starts[i->start_count++] = *offset;
-    i->known.slots[slot] = i->start_count;
-    i->known.used++;
-    return !i->texts.failed;
+    *offset = number == SET_FULL ? 0 : i->starts[number];
+    return number != SET_FULL && !i->texts.failed;
 }
 
 /* Adds an instruction as a row with its text. The target of a direct branch becomes a number of the row, so that equal

@@ -2,10 +2,11 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <libdeflate.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "elf/elf_file.h"
+#include "proto/whole.h"
 
 enum profd_status elf_read_debuglink(int executable, struct elf_debuglink *out, struct profd_error *e)
 {
@@ -43,36 +44,19 @@ enum profd_status elf_read_debuglink(int executable, struct elf_debuglink *out, 
 
 enum profd_status elf_read_crc(int file, uint64_t max, uint32_t *crc, struct profd_error *e)
 {
-    uint32_t table[256];
-    for (uint32_t i = 0; i < 256; i++) {
-        uint32_t v = i;
-        for (int bit = 0; bit < 8; bit++) {
-            v = v & 1 ? v >> 1 ^ 0xedb88320u : v >> 1;
-        }
-        table[i] = v;
-    }
-    uint32_t sum = 0xffffffffu;
+    uint32_t sum = 0;
     uint64_t at = 0;
     uint8_t bytes[16384];
-    for (;;) {
-        ssize_t n = pread(file, bytes, sizeof bytes, (off_t)at);
-        if (n < 0 && errno == EINTR) {
-            continue;
-        }
-        if (n < 0) {
-            return profd_error_set(e, PROFD_IO, "cannot read: %s", strerror(errno));
-        }
-        if (n == 0) {
-            break;
-        }
-        at += (uint64_t)n;
+    for (ssize_t n = 1; n > 0; at += (uint64_t)n) {
         if (at > max) {
             return profd_error_set(e, PROFD_LIMIT, "a debug file of more than %llu bytes", (unsigned long long)max);
         }
-        for (ssize_t i = 0; i < n; i++) {
-            sum = sum >> 8 ^ table[(sum ^ bytes[i]) & 255];
+        n = whole_read(file, bytes, sizeof bytes, at);
+        if (n < 0) {
+            return profd_error_set(e, PROFD_IO, "cannot read: %s", strerror(errno));
         }
+        sum = libdeflate_crc32(sum, bytes, (size_t)n);
     }
-    *crc = ~sum;
+    *crc = sum;
     return PROFD_OK;
 }

@@ -281,7 +281,8 @@ bool elf_entries_note(const struct elf_entries *w, struct elf_build *b)
 
 struct inlined_list {
     const char **names;
-    uint32_t count, capacity;
+    uint32_t count;
+    size_t capacity;
     uint64_t *origins; /* of inlined copies: a compiler that decides at link time marks no function as inlined */
     size_t origin_count, origin_capacity;
     bool no_memory;
@@ -294,15 +295,9 @@ static void name_add(struct inlined_list *l, Dwarf_Die *function)
     if (name == NULL) {
         return;
     }
-    if (l->count == l->capacity) {
-        uint32_t capacity = l->capacity * 2 + 256;
-        const char **more = capacity <= LIMIT_SYMBOLS ? realloc(l->names, capacity * sizeof *more) : NULL;
-        l->no_memory |= more == NULL;
-        if (more == NULL) {
-            return;
-        }
-        l->names = more;
-        l->capacity = capacity;
+    if (l->count == LIMIT_SYMBOLS || !LIST_GROW(l->names, l->count, l->capacity)) {
+        l->no_memory = true;
+        return;
     }
     l->names[l->count++] = name;
 }

@@ -11,6 +11,7 @@
 
 #include "proto/sort.h"
 #include "proto/limits.h"
+#include "proto/whole.h"
 
 #if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
 #define HOST_ORDER ELFDATA2LSB
@@ -28,19 +29,11 @@ enum profd_status elf_file_read(const struct elf_file *f, uint64_t offset, void 
                                " bytes wanted at %" PRIu64,
                                f->size, size, offset);
     }
-    uint8_t *p = out;
-    for (uint64_t done = 0; done < size;) {
-        ssize_t got = pread(f->fd, p + done, (size_t)(size - done), (off_t)(offset + done));
-        if (got < 0 && errno == EINTR) {
-            continue;
-        }
-        if (got <= 0) {
-            return profd_error_set(e, PROFD_IO, "reading the executable failed at byte %" PRIu64 ": %s", offset + done,
-                                   got < 0 ? "input/output error" : "the file became shorter");
-        }
-        done += (uint64_t)got;
-    }
-    return PROFD_OK;
+    const ssize_t got = whole_read(f->fd, out, (size_t)size, offset);
+    return got == (ssize_t)size
+               ? PROFD_OK
+               : profd_error_set(e, PROFD_IO, "reading %" PRIu64 " bytes of the executable at %" PRIu64 " failed: %s",
+                                 size, offset, got < 0 ? "input/output error" : "the file became shorter");
 }
 
 /* Checks that the section has bytes, and that they are inside the file. */

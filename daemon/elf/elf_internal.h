@@ -45,8 +45,7 @@ void elf_build_limit(struct elf_build *b, uint64_t file_size);
 /* Sets the sentence for names.failed. Returns LIMIT. */
 enum profd_status elf_build_names_full(const struct elf_build *b, struct profd_error *e);
 
-/* Identity of a file: the GNU build-id of its notes, otherwise the hash of its code; and the hash of its
- * contents. */
+/* Identity of a file: the GNU build-id of its notes, otherwise the hash of its code; and the hash of its contents. */
 
 /* Reads the build-id. NOT_FOUND: no note section or segment contains a build-id of 1–64 bytes. Notes above 1 MiB are
  * skipped. */

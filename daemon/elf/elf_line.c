@@ -70,7 +70,8 @@ struct line_name {
 
 struct line_names {
     struct line_name *list; /* malloc'd, reused by the next table */
-    uint32_t count, capacity;
+    uint32_t count;
+    size_t capacity;
 };
 
 struct line_table {
@@ -105,10 +106,11 @@ struct line_reading {
     struct line_unit *units;            /* ascending by table */
     uint32_t unit_count;
     struct object_line *rows;
-    uint32_t row_count, row_capacity;
-    struct table paths; /* of path_offsets */
-    uint32_t *path_offsets, path_count, path_capacity;
-    struct object_digest *digests; /* in the object's arena, as they come */
+    uint32_t row_count;
+    size_t row_capacity;
+    struct set paths;
+    uint32_t *path_offsets, path_capacity; /* of each of them */
+    struct object_digest *digests;         /* in the object's arena, as they come */
     uint32_t digest_count, digest_capacity;
     bool no_memory, too_many;
     uint32_t damaged; /* tables that could not be read */
@@ -120,36 +122,21 @@ static int compare_wanted(const void *x, const void *y)
     return compare_pairs(a->address, b->address, a->symbol, b->symbol);
 }
 
-static uint64_t path_hash(const void *context, uint32_t index)
-{
-    const struct line_reading *s = context;
-    return table_hash_text(s->build->names.data + s->path_offsets[index], 0, 0);
-}
-
 /* Returns the offset of a path among the names. It is stored once, however many units have it. 0 as elf_build_name. */
 static uint32_t path_name(struct line_reading *s, const char *path, size_t n)
 {
-    struct arena *a = s->build->scratch;
-    const char *names = s->build->names.data;
-    uint32_t *offsets = arena_extend(a, s->path_offsets, s->path_count, &s->path_capacity, sizeof *offsets);
-    if (n == 0 || offsets == NULL || !table_reserve(&s->paths, a, path_hash, s)) {
+    bool added = false;
+    if (n == 0 || !ARENA_EXTEND(s->build->scratch, s->path_offsets, s->paths.count, s->path_capacity)) {
         return elf_build_name(s->build, path, n);
     }
-    s->path_offsets = offsets;
-    uint32_t slot = table_slot(&s->paths, table_hash_bytes(path, n, 0));
-    for (; s->paths.slots[slot] != 0; slot = (slot + 1) & s->paths.mask) {
-        const uint32_t known = offsets[s->paths.slots[slot] - 1];
-        if (strncmp(names + known, path, n) == 0 && names[known + n] == '\0') {
-            return known;
-        }
+    const uint32_t number = set_add(&s->paths, path, n, &added);
+    if (number == SET_FULL) {
+        return elf_build_name(s->build, path, n);
     }
-    const uint32_t added = elf_build_name(s->build, path, n);
-    if (added != 0) {
-        offsets[s->path_count] = added;
-        s->paths.slots[slot] = ++s->path_count;
-        s->paths.used++;
+    if (added) {
+        s->path_offsets[number] = elf_build_name(s->build, path, n);
     }
-    return added;
+    return s->path_offsets[number];
 }
 
 /* Returns the offset of the row's path among the names; 0 if it has none. Files are numbered from 1 before DWARF 5,
@@ -180,13 +167,11 @@ static uint32_t row_file(struct line_reading *s, const struct line_row *row)
 
     /* The MD5 of the file's text, once for each table that names the file. */
     if (file->md5 != NULL && file->cached != 0 && s->keep == ELF_LINE_KEEP_ROWS && s->digest_count < LIMIT_LINES) {
-        struct object_digest *more =
-            arena_extend(s->build->out, s->digests, s->digest_count, &s->digest_capacity, sizeof *more);
-        s->no_memory |= more == NULL;
-        if (more != NULL) {
-            s->digests = more;
-            more[s->digest_count].file = file->cached;
-            memcpy(more[s->digest_count++].md5, file->md5, OBJECT_DIGEST_BYTES);
+        if (!ARENA_EXTEND(s->build->out, s->digests, s->digest_count, s->digest_capacity)) {
+            s->no_memory = true;
+        } else {
+            s->digests[s->digest_count].file = file->cached;
+            memcpy(s->digests[s->digest_count++].md5, file->md5, OBJECT_DIGEST_BYTES);
         }
     }
     return file->cached;
@@ -209,15 +194,9 @@ static void keep_row(struct line_reading *s, const struct line_row *row)
             return;
         }
     }
-    if (s->row_count == s->row_capacity) {
-        uint32_t capacity = s->row_capacity < UINT32_MAX / 4 ? s->row_capacity * 2 + 1024 : 0;
-        struct object_line *more = capacity == 0 ? NULL : realloc(s->rows, capacity * sizeof *more);
-        s->no_memory = more == NULL;
-        if (more == NULL) {
-            return;
-        }
-        s->rows = more;
-        s->row_capacity = capacity;
+    s->no_memory = !LIST_GROW(s->rows, s->row_count, s->row_capacity);
+    if (s->no_memory) {
+        return;
     }
     s->rows[s->row_count++] = (struct object_line){row->low, row->high, file, (uint32_t)row->line, 0};
 }
@@ -279,17 +258,13 @@ static enum profd_status rows_finish(struct line_reading *s, const struct elf_dw
     return PROFD_OK;
 }
 
+#define NAMES_MOST (1u << 24)
+
 static struct line_name *add_name(struct line_reading *s, struct line_names *names, const char *text)
 {
-    if (names->count == names->capacity) {
-        uint32_t capacity = names->capacity * 2 + 64;
-        struct line_name *more = capacity <= 1u << 24 ? realloc(names->list, capacity * sizeof *more) : NULL;
-        s->no_memory |= more == NULL;
-        if (more == NULL) {
-            return NULL;
-        }
-        names->list = more;
-        names->capacity = capacity;
+    if (names->count == NAMES_MOST || !LIST_GROW(names->list, names->count, names->capacity)) {
+        s->no_memory = true;
+        return NULL;
     }
     names->list[names->count] = (struct line_name){.text = text};
     return &names->list[names->count++];
@@ -424,7 +399,7 @@ struct line_registers {
 
 /* The machine of a line program, and the last row that it made. */
 struct line_machine {
-    struct line_reading *line_reading;
+    struct line_reading *reading;
     struct line_registers now, row;
     bool has_row;
 };
@@ -433,7 +408,7 @@ struct line_machine {
  * is kept, and gives its line to the symbols that begin in it. */
 static void emit_row(struct line_machine *m)
 {
-    struct line_reading *s = m->line_reading;
+    struct line_reading *s = m->reading;
     if (m->has_row && m->row.address < m->now.address) {
         const struct line_row row = {m->row.address, m->now.address, m->row.file, m->row.line};
         if (s->keep != ELF_LINE_KEEP_NONE) {
@@ -460,8 +435,7 @@ static void emit_row(struct line_machine *m)
 /* In gprof's listings, a sequence of DWARF 5 begins with file 0, as in BFD 2.40, not with file 1, as in DWARF. */
 static void start_sequence(struct line_machine *m)
 {
-    m->now = (struct line_registers){.file = m->line_reading->as_gprof && m->line_reading->table.version >= 5 ? 0 : 1,
-                                     .line = 1};
+    m->now = (struct line_registers){.file = m->reading->as_gprof && m->reading->table.version >= 5 ? 0 : 1, .line = 1};
     m->has_row = false;
 }
 
@@ -469,7 +443,7 @@ static void start_sequence(struct line_machine *m)
 static bool run_program(struct line_reading *s)
 {
     const struct line_table *t = &s->table;
-    struct line_machine m = {.line_reading = s};
+    struct line_machine m = {.reading = s};
     struct line_cursor c = t->program, operand;
     uint64_t length;
     start_sequence(&m);
@@ -544,13 +518,11 @@ static void read_units(struct line_reading *s, const struct elf_dwarf *d)
             continue;
         }
         const char *text = elf_dwarf_text(&folder);
-        struct line_unit *more = arena_extend(s->build->scratch, s->units, s->unit_count, &capacity, sizeof *more);
-        s->no_memory |= more == NULL;
-        if (more == NULL) {
+        if (!ARENA_EXTEND(s->build->scratch, s->units, s->unit_count, capacity)) {
+            s->no_memory = true;
             return;
         }
-        s->units = more;
-        more[s->unit_count++] = (struct line_unit){table, text == NULL ? "" : text};
+        s->units[s->unit_count++] = (struct line_unit){table, text == NULL ? "" : text};
     }
     if (s->unit_count > 0) {
         qsort(s->units, s->unit_count, sizeof *s->units, compare_units);
@@ -569,6 +541,7 @@ enum profd_status elf_line_read(struct elf_build *b, const struct elf_dwarf *d, 
     if (bytes == NULL || bytes->d_size == 0) {
         return PROFD_OK;
     }
+    set_init(&s.paths, b->scratch);
     const struct object *o = b->object;
     s.list = ARENA_ARRAY(b->scratch, (size_t)o->symbol_count + 1, struct line_symbol);
     if (s.list == NULL) {
@@ -582,14 +555,13 @@ enum profd_status elf_line_read(struct elf_build *b, const struct elf_dwarf *d, 
         }
     }
     qsort(s.list, s.count, sizeof *s.list, compare_wanted);
+    if (s.count == 0 && keep == ELF_LINE_KEEP_NONE) {
+        return PROFD_OK;
+    }
 
+    read_units(&s, d);
     const uint8_t *start = bytes->d_buf;
     struct line_cursor c = {.at = start, .end = start + bytes->d_size, .big_endian = o->big_endian};
-    if (s.count == 0 && keep == ELF_LINE_KEEP_NONE) {
-        c.at = c.end;
-    } else {
-        read_units(&s, d);
-    }
     while (c.end - c.at > 4 && !s.no_memory && !c.failed) {
         const uint64_t offset = (uint64_t)(c.at - start);
         uint64_t length = read_number(&c, 4);

@@ -24,7 +24,8 @@ struct line_span {
 struct line_spans {
     struct line_copy *copies; /* malloc'd, in the order of the entries */
     struct line_span *spans;  /* malloc'd, ascending by low */
-    uint32_t copy_count, copy_capacity, span_count, span_capacity;
+    uint32_t copy_count, span_count;
+    size_t copy_capacity, span_capacity;
     bool damaged; /* something was left out */
 };
 
@@ -38,22 +39,6 @@ struct span_reading {
     uint64_t steps; /* remaining: bounds the work for damaged entries */
     bool no_memory;
 };
-
-static bool grow(struct span_reading *r, void *list, uint32_t count, uint32_t *capacity, size_t size)
-{
-    if (count < *capacity) {
-        return true;
-    }
-    uint32_t wanted = *capacity * 2 + 256;
-    void *more = realloc(*(void **)list, wanted * size);
-    r->no_memory |= more == NULL;
-    if (more == NULL) {
-        return false;
-    }
-    *(void **)list = more;
-    *capacity = wanted;
-    return true;
-}
 
 /* Adds a range of the current copy; extends an earlier one that it touches. False if no further range may be added. */
 static bool span_add(struct span_reading *r, uint64_t low, uint64_t high)
@@ -83,7 +68,8 @@ static bool span_add(struct span_reading *r, uint64_t low, uint64_t high)
             return true;
         }
     }
-    if (!grow(r, &s->spans, s->span_count, &s->span_capacity, sizeof *s->spans)) {
+    if (!LIST_GROW(s->spans, s->span_count, s->span_capacity)) {
+        r->no_memory = true;
         return false;
     }
     s->spans[s->span_count++] = (struct line_span){low, high, s->copy_count};
@@ -126,8 +112,11 @@ static enum profd_status line_spans_find(struct elf_build *b, const struct elf_d
             continue;
         }
         out->damaged |= at < 0 && dwarf_hasattr(entry, DW_AT_ranges);
-        if (out->span_count == r.first || r.no_memory ||
-            !grow(&r, &out->copies, out->copy_count, &out->copy_capacity, sizeof r.copy)) {
+        if (out->span_count == r.first || r.no_memory) {
+            continue;
+        }
+        r.no_memory = !LIST_GROW(out->copies, out->copy_count, out->copy_capacity);
+        if (r.no_memory) {
             continue;
         }
         r.copy.name = elf_dwarf_name(entry, &r.copy.certain);
@@ -173,9 +162,9 @@ static int owner_compare(const void *x, const void *y)
     return compare_pairs(a->address, b->address, a->symbol, b->symbol);
 }
 
-static uint64_t owner_end(const struct painter *p, const struct line_owner *line_owner)
+static uint64_t owner_end(const struct painter *p, const struct line_owner *owner)
 {
-    const struct object_symbol *s = &p->build->object->symbols[line_owner->symbol];
+    const struct object_symbol *s = &p->build->object->symbols[owner->symbol];
     return s->address + (s->size > 0 ? s->size : 1);
 }
 
@@ -222,18 +211,18 @@ static bool owners_find(struct painter *p)
 }
 
 /* Returns the number of the owner's name, which is assigned on first use; 0 for NULL. */
-static uint32_t owner_name(struct painter *p, struct line_owner *line_owner)
+static uint32_t owner_name(struct painter *p, struct line_owner *owner)
 {
     struct object *o = p->build->object;
-    if (line_owner == NULL) {
+    if (owner == NULL) {
         return 0;
     }
-    if (line_owner->named == 0) {
-        const struct object_symbol *s = &o->symbols[line_owner->symbol];
-        line_owner->named = o->line_function_count;
+    if (owner->named == 0) {
+        const struct object_symbol *s = &o->symbols[owner->symbol];
+        owner->named = o->line_function_count;
         o->line_functions[o->line_function_count++] = (struct object_line_function){s->name, s->demangled};
     }
-    return line_owner->named;
+    return owner->named;
 }
 
 /* Names all copies. Each text is stored once, because many copies share it. */

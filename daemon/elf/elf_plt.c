@@ -35,11 +35,9 @@ static enum profd_status add_import(struct import_reader *r, const struct elf_im
     if (p->count >= LIMIT_SYMBOLS) {
         return profd_error_set(e, PROFD_LIMIT, "an executable may have at most %u imported functions", LIMIT_SYMBOLS);
     }
-    struct elf_import *more = arena_extend(r->arena, p->list, p->count, &r->capacity, sizeof *more);
-    if (more == NULL) {
+    if (!ARENA_EXTEND(r->arena, p->list, p->count, r->capacity)) {
         return profd_error_set(e, PROFD_NO_MEMORY, "out of memory for %" PRIu32 " imported functions", p->count + 1);
     }
-    p->list = more;
     p->list[p->count++] = *i;
     return PROFD_OK;
 }
@@ -185,7 +183,7 @@ struct slot_decoder {
 };
 
 /* x86: finds a slot by its indirect jump (ff 25 or, on i386, ff a3) at `at`. *word: the address of the word it jumps
- * through; *start: of the slot in the section, to which endbr and the bnd prefix belong. */
+ * through. *start: where the slot begins in the section; endbr and the bnd prefix belong to it. */
 static bool x86_slot(const struct slot_decoder *d, uint64_t at, uint64_t *word, uint64_t *start)
 {
     const uint8_t *p = d->bytes + at;
@@ -210,7 +208,7 @@ static bool x86_slot(const struct slot_decoder *d, uint64_t at, uint64_t *word, 
     return true;
 }
 
-/* AArch64: the same by adrp x16, page; ldr x17, [x16, #offset], to which bti c before them belongs. */
+/* AArch64: the same by adrp x16, page; ldr x17, [x16, #offset]. bti c before them belongs to the slot. */
 static bool arm64_slot(const struct slot_decoder *d, uint64_t at, uint64_t *word, uint64_t *start)
 {
     if (at % 4 != 0 || at + 8 > d->s->sh_size) {

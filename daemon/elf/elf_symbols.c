@@ -257,12 +257,11 @@ static bool is_function(const struct object_symbol *s, const char *name)
     if (s->type == OBJECT_TYPE_FUNCTION || s->type == OBJECT_TYPE_IFUNC) {
         return true;
     }
-    for (size_t i = 0; i < sizeof markers / sizeof *markers; i++) {
-        if (strcmp(name, markers[i]) == 0) {
-            return false;
-        }
+    bool function = s->type == OBJECT_TYPE_NONE && s->bind != OBJECT_BIND_LOCAL;
+    for (size_t i = 0; i < sizeof markers / sizeof *markers && function; i++) {
+        function = strcmp(name, markers[i]) != 0;
     }
-    return s->type == OBJECT_TYPE_NONE && s->bind != OBJECT_BIND_LOCAL;
+    return function;
 }
 
 static int compare_functions(const void *x, const void *y)

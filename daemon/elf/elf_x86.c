@@ -187,9 +187,6 @@ bool elf_x86_decode(const uint8_t *p, size_t n, bool wide, struct elf_x86 *out)
     uint8_t opcode = next_byte(&c);
     char kind;
     for (; (kind = one_byte[opcode]) == 'p' || (kind == 'r' && wide); opcode = next_byte(&c)) {
-        if (c.failed) {
-            return false;
-        }
         /* A REX prefix is effective only directly before the opcode. */
         c.rex_w = kind == 'r' && (opcode & 8) != 0;
         c.operand16 |= opcode == 0x66;

@@ -7,8 +7,7 @@
 
 #include "proto/status.h"
 
-/* A sanitizer's runtime makes system calls and maps terabytes. Workers of these builds have no sandbox.
- */
+/* A sanitizer's runtime makes system calls and maps terabytes. Workers of these builds have no sandbox. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 enum { SANDBOX_POSSIBLE = 0 };
 #elif defined(__has_feature)

@@ -146,7 +146,8 @@ _Noreturn void worker_run(const struct worker_job *job, int executable, int debu
     prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
     prctl(PR_SET_NAME, "profd-worker", 0, 0, 0);
 
-    /* The descriptors' numbers may overlap with those that the worker uses: copies above both are moved there. */
+    /* A descriptor may have a number that the worker uses for another one, so that all are first copied out of the way.
+     */
     const int e = fcntl(executable, F_DUPFD, 64), a = fcntl(answer_fd, F_DUPFD, 64);
     const int d = job->has_debug ? fcntl(debug, F_DUPFD, 64) : -1;
     if (e < 0 || a < 0 || (job->has_debug && d < 0) || dup2(e, WORKER_EXECUTABLE) < 0 || dup2(a, WORKER_ANSWER) < 0 ||

@@ -15,6 +15,7 @@
 #include "ingest/ingest.h"
 #include "proto/attach_memory.h"
 #include "proto/buildid.h"
+#include "proto/place.h"
 #include "proto/status.h"
 #include "store/store.h"
 
@@ -46,6 +47,12 @@ const uint8_t *attach_get_instance(const struct attach_process *p);
  * attached it first. Takes effect with the next harvest. */
 uint32_t attach_get_user(const struct attach_process *p);
 void attach_set_user(struct attach_process *p, uint32_t uid);
+
+/* Where the process runs, as the daemon found it; NULL: not known. Labels of these names are then the daemon's
+ * (place_allows). The caller may complete it between two harvests. */
+struct process_place *attach_get_place(struct attach_process *p);
+/* Copies it. */
+void attach_set_place(struct attach_process *p, const struct process_place *place);
 
 /* CPU time of the process in ns, by the kernel's clock, for the next harvest; 0: not known. */
 void attach_set_cpu(struct attach_process *p, uint64_t cpu_ns);

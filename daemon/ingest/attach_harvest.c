@@ -321,11 +321,13 @@ struct harvesting {
     struct attach_inside *in;
 };
 
-/* Labels are the upload's: as text with NULs. One that breaks the rules is left out, and that is a reason in reports:
- * the calls of a process are worth more than its label. (A collector of this version leaves it out itself.) */
+/* Labels are where the process runs, then the upload's: as text with NULs. One that breaks the rules is left out, and
+ * that is a reason in reports: the calls of a process are worth more than its label. (A collector of this version
+ * leaves it out itself.) */
 static enum profd_status labels_read(struct harvesting *w, struct profd_error *e)
 {
     const struct attach_image *image = &w->reading.image;
+    const struct process_place *place = attach_get_place(w->p);
     struct store_label *labels = ARENA_ARRAY(w->in->arena, LIMIT_LABELS, struct store_label);
     size_t n = 0, at = 0, bytes = 0, name_size;
     const char *name, *value;
@@ -333,11 +335,25 @@ static enum profd_status labels_read(struct harvesting *w, struct profd_error *e
     if (!labels) {
         return profd_no_memory(e);
     }
+    for (unsigned i = 0; place && i < PLACE_COUNT; i++) {
+        if (*place_get_value(place, i)) {
+            labels[n] = (struct store_label){place_get_name(i), place_get_value(place, i)};
+            bytes += strlen(labels[n].name) + strlen(labels[n].value);
+            n++;
+        }
+    }
     w->label_left_out = image->header.counters[ATTACH_COUNTER_LABELS_LEFT_OUT] > 0;
     while (attach_label_next(image, &at, &name, &name_size, &value, &bad)) {
         const size_t size = name_size + 1 + strlen(value);
         bool good = n < LIMIT_LABELS && bytes + size <= LIMIT_LABEL_BYTES &&
                     label_judge(name, name_size, value, size - name_size - 1) == LABEL_GOOD;
+        const unsigned of_place = place ? place_find_label(name, name_size) : PLACE_COUNT;
+        if (good && of_place < PLACE_COUNT) {
+            good = place_allows(place, of_place, value);
+            if (good && *place_get_value(place, of_place)) { /* the process states what was found, and it stands */
+                continue;
+            }
+        }
         for (size_t i = 0; i < n && good; i++) { /* a name stands once */
             good = strlen(labels[i].name) != name_size || memcmp(labels[i].name, name, name_size) != 0;
         }

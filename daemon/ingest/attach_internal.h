@@ -195,8 +195,10 @@ struct attach_process {
     uint32_t uid;
     uint64_t size; /* of the file */
     struct attach_origin origin;
-    uint32_t filters;    /* of the header, when it was attached */
-    uint64_t cpu_ns;     /* by the kernel, for the next harvest; 0: not known */
+    uint32_t filters; /* of the header, when it was attached */
+    uint64_t cpu_ns;  /* by the kernel, for the next harvest; 0: not known */
+    bool has_place;
+    struct process_place place;
     int64_t behind;      /* ns: since when the difference is that is delivered in pieces; 0: none is */
     bool told;           /* a harvest of it was stored since attach_open */
     uint64_t generation; /* of the store's snapshot, 0: it has none */

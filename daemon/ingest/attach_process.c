@@ -339,6 +339,17 @@ enum profd_status attach_resume(struct attach_process *p, uint64_t generation, c
     return PROFD_OK;
 }
 
+struct process_place *attach_get_place(struct attach_process *p)
+{
+    return p->has_place ? &p->place : NULL;
+}
+
+void attach_set_place(struct attach_process *p, const struct process_place *place)
+{
+    p->place = *place;
+    p->has_place = true;
+}
+
 void attach_set_cpu(struct attach_process *p, uint64_t cpu_ns)
 {
     p->cpu_ns = cpu_ns;

@@ -80,7 +80,7 @@ static enum profd_status store_answer(struct store *s, const struct ingest_objec
     }
     stored.id = object->id;
     memcpy(stored.variant, object->variant, sizeof stored.variant);
-    stored.has_names = object->has_names;
+    stored.has_names = !object->has_names ? 0 : object->only_dynamic ? 1 : object->line_count == 0 ? 2 : 3;
     stored.note = object->note;
     if (o->host) {
         sha256_init(&sha);
@@ -194,6 +194,7 @@ static enum profd_status check(struct build_cache *cache, struct ingest_item *it
     const struct claim claim = {item->uid, item->may_claim, m->claimed, m->uid};
     TRY(claim_check(&claim, &item->uid, e));
     TRY(validate_upload(item->uid, item->received, m, v->arena, u, &builds, e));
+    u->ids = item->ids;
     TRY(validate_counts(cache, builds, u, &v->cut, e));
     TRY(build_cache_list_missing(cache, u, &item->missing, &item->missing_count, e));
     /* Last, when all else is well: what is refused for other reasons costs nothing. */
@@ -239,6 +240,7 @@ static void settle(struct store *s, uint64_t generation, struct ingest_item *ite
         return;
     }
     item->duplicate = outcome == STORE_DUPLICATE;
+    item->relabelled = outcome == STORE_RELABELLED;
     item->ticks = item->duplicate ? 0 : v->upload.ticks;
     item->calls = item->duplicate ? 0 : v->upload.calls;
     if (v->generation != generation) {

@@ -36,11 +36,12 @@ struct ingest_item {
     int64_t received;       /* ns since the epoch */
     const uint8_t *payload; /* of an UPLOAD frame, inflated */
     size_t size;
+    enum store_id_kind ids; /* what the id of the upload means */
 
     struct ingest_validated *validated; /* of ingest_check, until ingest_batch or ingest_item_done */
     enum profd_status status;           /* OK: acknowledge; else NACK with error */
     uint32_t retry_after_ms;            /* of a NACK that knows it, else 0 */
-    bool duplicate;
+    bool duplicate, relabelled;         /* relabelled: as STORE_RELABELLED */
     struct profd_error error;
     uint64_t ticks, calls;         /* of a stored upload */
     size_t missing_count;          /* builds to request the executables of, with the names from the upload */

@@ -152,8 +152,8 @@ static enum profd_status validate_labels(const struct message_upload *m, struct 
     return PROFD_OK;
 }
 
-/* Who sent it, which of the sender's it is, from which host, and the random group of its process. A
- * sender that chooses its bytes spoils only the error estimates of its own counts. */
+/* Validates the sender's id, the sequence, the host and the process's key, and finds the random group of the process.
+ * A sender that chooses its bytes spoils only the error estimates of its own counts. */
 static enum profd_status validate_sender(const struct message_upload *m, struct store_upload *u, struct profd_error *e)
 {
     static const uint8_t nobody[UPLOAD_SENDER_SIZE];
@@ -212,8 +212,7 @@ enum profd_status validate_upload(uint32_t uid, int64_t received, const struct m
                                "the reasons for inexactness 0x%" PRIx32 " hold unknown bits; known are 0x%x",
                                m->inexact, (unsigned)INEXACT_SENT);
     }
-    /* The sender's window is accepted if its end is near the time of receipt. An unknown start becomes
-     * the end. */
+    /* The sender's window is accepted if its end is near the time of receipt. An unknown start becomes the end. */
     const int64_t past = received - LIMIT_CLOCK_PAST_DAYS * 86400 * SECOND;
     const int64_t future = received + LIMIT_CLOCK_FUTURE_MINUTES * 60 * SECOND;
     const bool near = m->end <= INT64_MAX && (int64_t)m->end >= past && (int64_t)m->end <= future;

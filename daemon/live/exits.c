@@ -37,6 +37,7 @@ static void exits_on_end(void *context)
 
 void exits_watch(struct live *l, struct live_process *a, enum peer_process state, int pidfd)
 {
+    origin_find_place(l, a, pidfd);
     loop_watch_free(a->watch);
     a->watch = NULL;
     if (a->pidfd >= 0) {

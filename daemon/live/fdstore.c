@@ -13,6 +13,7 @@
 #include "base/notify.h"
 #include "live/live_internal.h"
 #include "proto/hex.h"
+#include "proto/place.h"
 
 /* Finds the memory of processes that an earlier daemon read, if no service manager stored the descriptors: the
  * processes still have it open. Only processes of the daemon's own user are searched, even if the daemon is root,
@@ -121,7 +122,7 @@ static int search_open_folder(const struct attach_origin *origin)
     }
     snprintf(path, sizeof path, "/proc/%" PRIu32, origin->pid);
     process = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (process >= 0 && origin_read_start(origin->pid) != origin->started) {
+    if (process >= 0 && place_read_start(origin->pid) != origin->started) {
         close(process);
         process = -1;
     }
@@ -202,7 +203,7 @@ enum peer_process search_open_process(const struct attach_origin *origin, int *p
     struct pollfd end = {.fd = *pidfd, .events = POLLIN};
 
     /* The start time is read after the handle was opened: if it is right, the handle refers to the right process. */
-    if (state == PEER_LIVES && (origin_read_start(origin->pid) != origin->started || poll(&end, 1, 0) > 0)) {
+    if (state == PEER_LIVES && (place_read_start(origin->pid) != origin->started || poll(&end, 1, 0) > 0)) {
         close(*pidfd);
         *pidfd = -1;
         state = PEER_DEAD;

@@ -28,7 +28,7 @@ static void store_run(struct store *store, const struct profd_error *full, struc
     struct live_harvest **harvests = malloc(n * sizeof(struct live_harvest *));
     struct store_upload *puts = calloc(n, sizeof *puts);
     enum store_outcome *outcomes = malloc(n * sizeof *outcomes);
-    struct profd_error e;
+    struct profd_error e = {""};
 
     if (full) {
         store_refuse(jobs, n, full, PROFD_FULL);
@@ -37,7 +37,6 @@ static void store_run(struct store *store, const struct profd_error *full, struc
             harvests[i] = store_of(jobs[i]);
             puts[i] = harvests[i]->harvest.put;
         }
-        e.sentence[0] = 0;
         const enum profd_status status = store_put_uploads(store, puts, n, outcomes, &e);
         for (size_t i = 0; i < n; i++) {
             struct live_harvest *h = harvests[i];
@@ -299,6 +298,11 @@ static void harvest_read_one(struct live *l, struct live_process *a)
     struct timespec before, after;
     enum attach_end end;
 
+    struct process_place *place = attach_get_place(a->process);
+
+    if (place && place->waits) {
+        place_find_pod(place, l->config.links);
+    }
     a->left = a->look && search_has_unmapped(&a->origin, a->inode);
     end = a->ending || a->left ? ATTACH_ENDED : ATTACH_LIVES;
 
@@ -397,6 +401,7 @@ static void harvest_stored(struct live *l, struct live_harvest *h)
     } else {
         attach_settle(a->process, &h->harvest);
         l->counts.harvests++;
+        l->counts.relabelled += h->outcome == STORE_RELABELLED;
         l->counts.samples += h->harvest.ticks;
         l->counts.calls += h->harvest.calls;
         durations_add(&l->counts.seconds, (double)(loop_now() - a->read_ms) / 1000.0);

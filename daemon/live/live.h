@@ -34,6 +34,7 @@ struct live_config {
     struct conn_group *conns;
     struct writer *writer;
     const char *database;     /* path of the database, for live_new only */
+    const char *links;        /* directory of the kubelet's links (proto/place.h) */
     int64_t harvest_interval; /* nanoseconds */
     size_t descriptors;       /* that connections and processes may hold together */
     uint64_t run;             /* the random number of this run of the daemon */

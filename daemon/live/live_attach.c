@@ -5,6 +5,8 @@
 #include "base/log.h"
 #include "live/live_internal.h"
 
+#define POD_MS 1000 /* in which the kubelet links the log of a container that has started */
+
 /* The same memory was attached over another connection, because the process or the daemon lost the earlier one. */
 static enum profd_status attach_judge_again(const struct live_process *old, const struct live_process *a,
                                             struct profd_error *e)
@@ -93,6 +95,7 @@ static enum profd_status attach_take(struct live *l, struct conn *c, struct conn
     struct live_process *a;
     enum profd_status status;
     enum peer_process state;
+    const struct process_place *place;
     int pidfd;
 
     if (f->body.size) {
@@ -121,7 +124,13 @@ static enum profd_status attach_take(struct live *l, struct conn *c, struct conn
     exits_mark_earlier(l, a);
     awaited_end_earlier(l, a);
     fdstore_keep(l, a);
-    harvest_want(l, a, false);
+    place = a->stage == LIVE_IDLE ? attach_get_place(a->process) : NULL;
+    if (place && place->waits) { /* so that the first harvest has the names of the pod, too */
+        a->next_at = loop_now() + POD_MS;
+        harvest_sweep(l);
+    } else {
+        harvest_want(l, a, false);
+    }
     l->counts.attached++;
     return PROFD_OK;
 }

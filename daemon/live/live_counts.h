@@ -11,8 +11,8 @@ struct live_counts {
     /* since the start */
     uint64_t attached; /* ATTACH frames acknowledged */
     struct refusals attach_refused, harvests_refused;
-    uint64_t harvests;
-    uint64_t samples, calls; /* of stored harvests */
+    uint64_t harvests, relabelled; /* relabelled: some of them, as STORE_RELABELLED */
+    uint64_t samples, calls;       /* of stored harvests */
     uint64_t ended, orphaned;
     struct durations seconds; /* from the beginning of a harvest to its being stored */
     /* now */

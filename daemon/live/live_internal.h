@@ -229,7 +229,7 @@ void answer_acknowledge(struct live *l, struct live_process *a);
 void answer_dismiss(struct live *l, struct live_process *a, enum profd_status status, const char *sentence);
 
 /* exits.c */
-/* Watches for the end of the process; pidfd is taken over, −1: unknown. */
+/* Watches for the end of the process, and finds its place; pidfd is taken over, −1: unknown. */
 void exits_watch(struct live *l, struct live_process *a, enum peer_process state, int pidfd);
 /* What earlier programs of the same process counted is complete. */
 void exits_mark_earlier(struct live *l, const struct live_process *a);
@@ -282,8 +282,9 @@ void page_write(struct attach_page *page, bool paused, uint32_t rate);
 /* live_origin.c: machine, boot, and the moment a process began, which with its number names it. */
 /* Fills in the machine's part. */
 void origin_init(struct live *l);
-/* Field 22 of /proc/PID/stat, 0 if it cannot be read. */
-uint64_t origin_read_start(uint32_t pid);
+/* Reads where the process runs, while it is certain which one it is. If that fails and its number is known, it may
+ * state no such label itself. pidfd: −1: unknown. */
+void origin_find_place(const struct live *l, struct live_process *a, int pidfd);
 /* CPU time of the process in ns; 0 if it is not there. */
 uint64_t origin_read_cpu(const struct attach_origin *origin);
 /* Number of its seccomp filters (proto/filters.h). */

@@ -1,6 +1,7 @@
 /* Identity of processes: machine, boot, and the start time of the process, which together with its id is unique. */
 #include <fcntl.h>
 #include <inttypes.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,23 +10,10 @@
 
 #include "live/live_internal.h"
 #include "proto/filters.h"
+#include "proto/place.h"
+#include "proto/whole.h"
 
-#define STAT_BYTES 1024
 #define STATUS_BYTES 4096
-#define STAT_START 22 /* the field, counted from 1 */
-
-/* Reads the beginning of a small file as text; false if it cannot be read. */
-static bool harvest_read(const char *path, char *text, size_t size)
-{
-    const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
-    ssize_t n = fd < 0 ? -1 : read(fd, text, size - 1);
-
-    if (fd >= 0) {
-        close(fd);
-    }
-    text[n > 0 ? n : 0] = 0;
-    return n > 0;
-}
 
 /* Parses hexadecimal digits and skips other characters. Returns the number of digits. */
 static size_t origin_digits(const char *text, char *out, size_t most)
@@ -50,10 +38,11 @@ void origin_init(struct live *l)
 {
     char text[128], digits[33];
 
-    if (!harvest_read("/etc/machine-id", text, sizeof text) || origin_digits(text, l->host, 32) != 32) {
+    if (!whole_read_text("/etc/machine-id", text, sizeof text) || origin_digits(text, l->host, 32) != 32) {
         l->host[0] = 0;
     }
-    if (!harvest_read("/proc/sys/kernel/random/boot_id", text, sizeof text) || origin_digits(text, digits, 32) != 32) {
+    if (!whole_read_text("/proc/sys/kernel/random/boot_id", text, sizeof text) ||
+        origin_digits(text, digits, 32) != 32) {
         return; /* zeros: no later boot is like it */
     }
     for (size_t i = 0; i < sizeof l->boot; i++) {
@@ -61,20 +50,20 @@ void origin_init(struct live *l)
     }
 }
 
-uint64_t origin_read_start(uint32_t pid)
+void origin_find_place(const struct live *l, struct live_process *a, int pidfd)
 {
-    char path[48], text[STAT_BYTES], *at;
+    struct pollfd end = {.fd = pidfd, .events = POLLIN};
+    struct process_place place;
 
-    snprintf(path, sizeof path, "/proc/%" PRIu32 "/stat", pid);
-    if (!pid || !harvest_read(path, text, sizeof text)) {
-        return 0;
+    if (a->stage != LIVE_IDLE || !a->origin.pid || attach_get_place(a->process)) {
+        return;
     }
-    at = strrchr(text, ')'); /* the name, in parentheses, may hold anything */
-    for (int field = 2; at && field < STAT_START; field++) {
-        at = strchr(at, ' ');
-        at = at ? at + 1 : NULL;
+    /* The end and the start time are read last: the number was not given to another process before. */
+    if (!a->origin.started || !place_read(a->origin.pid, l->config.links, &place) ||
+        (pidfd >= 0 && poll(&end, 1, 0) != 0) || place_read_start(a->origin.pid) != a->origin.started) {
+        place = (struct process_place){.by_root = false}; /* a process that cannot be examined may state no place */
     }
-    return at ? strtoull(at, NULL, 10) : 0;
+    attach_set_place(a->process, &place);
 }
 
 uint64_t origin_read_cpu(const struct attach_origin *origin)
@@ -84,7 +73,7 @@ uint64_t origin_read_cpu(const struct attach_origin *origin)
 
     /* The start time is read last: if it is right, the clock was that of the right process. */
     if (!origin->pid || !origin->started || clock_getcpuclockid((pid_t)origin->pid, &clock) ||
-        clock_gettime(clock, &t) || origin_read_start(origin->pid) != origin->started) {
+        clock_gettime(clock, &t) || place_read_start(origin->pid) != origin->started) {
         return 0;
     }
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
@@ -95,12 +84,12 @@ uint32_t origin_count_filters(const struct attach_origin *origin)
     char path[48], text[STATUS_BYTES];
 
     snprintf(path, sizeof path, "/proc/%" PRIu32 "/status", origin->pid);
-    return origin->pid && harvest_read(path, text, sizeof text) ? filters_count(text) : 0;
+    return origin->pid && whole_read_text(path, text, sizeof text) ? filters_count(text) : 0;
 }
 
 void origin_of(const struct live *l, uint32_t pid, struct attach_origin *out)
 {
-    *out = (struct attach_origin){.pid = pid, .started = origin_read_start(pid)};
+    *out = (struct attach_origin){.pid = pid, .started = place_read_start(pid)};
     memcpy(out->boot, l->boot, sizeof out->boot);
     memcpy(out->host, l->host, sizeof out->host);
 }

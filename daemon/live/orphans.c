@@ -8,6 +8,7 @@
 #include "live/live_internal.h"
 #include "base/log.h"
 #include "proto/noun.h"
+#include "proto/place.h"
 
 static enum profd_status reclaim_one(struct live *l, const struct listen_kept *kept, struct profd_error *e)
 {
@@ -112,7 +113,7 @@ static bool orphans_is_refused(const struct orphan_search *u, const struct store
 static void orphans_stored(struct live *l, struct live_harvest *h)
 {
     l->in_flight--;
-    if (!h->status && h->outcome == STORE_STORED) {
+    if (!h->status && h->outcome <= STORE_RELABELLED) {
         l->counts.orphaned += !h->harvest.put.marks;
     }
     attach_harvest_done(&h->harvest);
@@ -167,7 +168,7 @@ static bool orphans_lives(struct orphan_search *u, const struct store_instance *
     int pidfd = -1;
 
     if (orphans_is_refused(u, i) || attach_get_origin(i->snapshot, i->snapshot_size, &origin, NULL) ||
-        !attach_still_lives(&origin, &u->here, origin_read_start)) {
+        !attach_still_lives(&origin, &u->here, place_read_start)) {
         return false;
     }
     if (u->first) {

@@ -42,7 +42,9 @@ struct http_body_head {
     const char *path; /* n bytes, no query */
     size_t n;
     uint64_t token; /* as of http_admit */
-    bool sized;     /* Content-Length is given: size */
+    bool tcp;
+    struct http_peer peer; /* of a Unix connection */
+    bool sized;            /* Content-Length is given: size */
     uint64_t size;
     const char *type; /* Content-Type, type_size bytes; 0: none */
     size_t type_size;
@@ -134,6 +136,7 @@ struct http_answer {
     int status;
     const char *content_type, *cache_control, *etag; /* etag may be "" */
     const char *csp;                                 /* NULL: the strictest */
+    const char *exact;                               /* value of Profd-Exact; NULL or "": no such field */
     enum coding coding;                              /* of the body, which is coded already */
     bool negotiated;                                 /* another Accept-Encoding might have got another coding */
     uint32_t retry_after_ms;                         /* 0: no header */
@@ -141,7 +144,8 @@ struct http_answer {
 };
 void http_answer(struct http_exchange *x, const struct http_answer *answer);
 /* *gone becomes true within a second after the client has gone, or its request was given up; it must live until the
- * answer. Over TCP, a client that ends its sending side before the answer has gone. */
+ * answer. Over TCP, a client that ends its sending side before the answer has gone. Must be called before the handler
+ * returns. */
 void http_tell_gone(struct http_exchange *x, atomic_bool *gone);
 
 /* True for host or host:port, host being a name, an IPv4 address or an IPv6 address in brackets. */

@@ -9,6 +9,7 @@
 #include "net/net_internal.h"
 #include "proto/deflate.h"
 #include "proto/http_text.h"
+#include "proto/whole.h"
 
 /* Bodies of requests: that of a PUT goes into a file in memory, that of a POST into memory, decoded when it is whole.
  * What all bodies hold is bounded before it is taken. From top to bottom: what is held, framing, decoding. */
@@ -111,18 +112,9 @@ enum profd_status http_body_new(const struct http_head *head, uint64_t token, st
 static enum profd_status body_write(struct http_body *b, const char *bytes, size_t n, struct profd_error *e)
 {
     TRY(body_admit_file(b, n, e));
-    while (n > 0) {
-        const ssize_t written = write(b->file, bytes, n);
-        if (written < 0 && errno == EINTR) {
-            continue;
-        }
-        if (written <= 0) {
-            return profd_error_set(e, PROFD_BUSY, "no memory for the file: %s", strerror(errno));
-        }
-        bytes += written;
-        n -= (size_t)written;
-    }
-    return PROFD_OK;
+    return whole_write(b->file, bytes, n)
+               ? PROFD_OK
+               : profd_error_set(e, PROFD_BUSY, "no memory for the file: %s", strerror(errno));
 }
 
 /* Appends bytes. The memory grows with the received bytes. The announced size only bounds it. */

@@ -143,6 +143,7 @@ static struct http_manner conn_make_manner(const struct http_conn *c)
                                 .last = c->last,
                                 .origin = c->server->config.origin,
                                 .from_origin = c->from_origin,
+                                .timed = c->parser.head.connect_timeout.at != 0,
                                 .write_problem = c->server->config.write_problem,
                                 .preflight = c->parser.head.method == HTTP_METHOD_OPTIONS};
 }
@@ -183,7 +184,8 @@ void http_tell_gone(struct http_exchange *x, atomic_bool *gone)
     x->gone = gone;
 }
 
-/* Looks whether the client is still there, and again later. The connection counts until the answer is there. */
+/* Waits for the answer until c->handle_end. If the handler wants to know whether the client has gone (http_tell_gone),
+ * looks for it every HTTP_LOOK_MS. */
 static void conn_judge_client(struct http_conn *c)
 {
     struct pollfd p = {.fd = c->fd, .events = c->server->config.tcp ? POLLRDHUP : 0};
@@ -192,7 +194,7 @@ static void conn_judge_client(struct http_conn *c)
     if (c->exchange->gone && poll(&p, 1, 0) > 0) {
         atomic_store(c->exchange->gone, true);
     }
-    conn_arm(c, look < c->handle_end ? look : c->handle_end);
+    conn_arm(c, c->exchange->gone && look < c->handle_end ? look : c->handle_end);
 }
 
 /* Calls the handler of a request that passed every check. The handler may answer at once, which may free the
@@ -234,7 +236,8 @@ static void conn_handle(struct http_conn *c)
     server->handler(server->context, x, &x->request);
     if (server->current == c && c->state == HTTP_HANDLING) { /* the answer comes later */
         event_del(c->readable);
-        c->handle_end = (int64_t)loop_now() + server->config.handle_ms;
+        const bool timed = h->connect_timeout.at != 0 && h->timeout < server->config.handle_ms;
+        c->handle_end = (int64_t)loop_now() + (timed ? (int64_t)h->timeout : server->config.handle_ms);
         conn_judge_client(c);
     }
     server->current = NULL;
@@ -285,7 +288,7 @@ static void conn_take_body(struct http_conn *c)
     static const char go_on[] = "HTTP/1.1 100 Continue\r\n\r\n";
     const struct http_head *h = &c->parser.head;
     struct profd_error e;
-    const enum profd_status status = http_body_new(h, c->token, &c->body, &e);
+    const enum profd_status status = http_body_new(h, c->token ? c->token : UINT64_MAX - c->peer.uid, &c->body, &e);
     if (status) {
         conn_give_up(c, status, profd_status_http(status), e.sentence);
         return;

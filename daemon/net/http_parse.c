@@ -210,7 +210,7 @@ static enum http_parse_result parse_connection(struct http_parser *p, const char
     return HTTP_PARSE_MORE;
 }
 
-/* Checks one field about the body, without the others. */
+/* Checks one field about the body or the answer, without the others. */
 static enum http_parse_result parse_body_field(struct http_parser *p, const struct http_span *field, const char *value,
                                                size_t n)
 {
@@ -218,6 +218,9 @@ static enum http_parse_result parse_body_field(struct http_parser *p, const stru
     const bool bodied = h->method == HTTP_METHOD_PUT || h->method == HTTP_METHOD_POST;
     if (field == &h->content_length && !parse_number(value, n, &h->body)) {
         return parse_refuse(p, 400, "Content-Length is not a number of decimal digits");
+    }
+    if (field == &h->connect_timeout && (n > 10 || !parse_number(value, n, &h->timeout))) {
+        return parse_refuse(p, 400, "Connect-Timeout-Ms is not a number of at most 10 decimal digits");
     }
     if (field == &h->transfer_encoding && !bodied) {
         return parse_refuse(p, 400, "Transfer-Encoding is accepted with PUT and POST only");
@@ -273,6 +276,7 @@ static enum http_parse_result parse_field(struct http_parser *p, const char *dat
         {"content-encoding", &h->content_encoding},
         {"transfer-encoding", &h->transfer_encoding},
         {"expect", &h->expect},
+        {"connect-timeout-ms", &h->connect_timeout},
     };
     const char *text = data + line;
     size_t i = 0, size = end - value;
@@ -460,14 +464,16 @@ static void check_refuse(struct http_refusal *out, int status, const char *rule,
 
 /* Asks the owner of the listener about a PUT or POST, then checks the rules for all bodies. The body is still unread.
  */
-static void check_body(const struct http_server_config *config, const struct http_head *h, const char *data,
-                       struct http_refusal *out)
+static void check_body(const struct http_server_config *config, const struct http_peer *peer, const struct http_head *h,
+                       const char *data, struct http_refusal *out)
 {
     const bool post = h->method == HTTP_METHOD_POST, sized = h->content_length.at != 0;
     const struct http_body_head head = {.post = post,
                                         .path = data + h->target.at,
                                         .n = check_path(h, data),
                                         .token = out->token,
+                                        .tcp = config->tcp,
+                                        .peer = *peer,
                                         .sized = sized,
                                         .size = h->body,
                                         .type = data + h->content_type.at,
@@ -501,10 +507,10 @@ void http_check(const struct http_server_config *config, const struct http_peer 
     const bool from_origin = http_check_from_origin(config, head, data);
     /* Browsers ask so, without a token, whether a page of another origin may ask with one. */
     const bool preflight = head->method == HTTP_METHOD_OPTIONS && from_origin;
+    const char *path = data + head->target.at;
+    const size_t path_size = check_path(head, data);
     out->token = 0;
-    const bool public = config->is_public && config->is_public(data + head->target.at, check_path(head, data));
-    out->methods =
-        config->find_methods ? config->find_methods(data + head->target.at, check_path(head, data)) : "GET, HEAD";
+    out->methods = config->find_methods ? config->find_methods(path, path_size) : "GET, HEAD";
     /* The verdict is 0, or 401 or 403 with a sentence. */
     uint8_t hash[SHA256_DIGEST_SIZE];
     const bool token = check_token(head, data, hash);
@@ -532,10 +538,11 @@ void http_check(const struct http_server_config *config, const struct http_peer 
         profd_error_set(&out->error, PROFD_METHOD, "only %s can be asked here", out->methods);
     } else if (head->body != 0 && !bodied) {
         check_refuse(out, 413, "a GET or HEAD must not have a body; Content-Length", data, head->content_length);
-    } else if (verdict == 403 || (verdict != 0 && !preflight && (bodied || !public))) {
+    } else if (verdict == 403 ||
+               (verdict != 0 && !preflight && (bodied || !config->is_public || !config->is_public(path, path_size)))) {
         out->status = verdict;
     } else if (bodied) {
-        check_body(config, head, data, out);
+        check_body(config, peer, head, data, out);
     } else if (!preflight && coding_choose(&head->codings) == CODING_NONE) {
         out->status = 406;
         profd_error_set(&out->error, PROFD_REFUSED,

@@ -64,7 +64,8 @@ static void write_origin(struct buffer *out, const struct http_manner *manner, b
     }
     write_field(out, "Access-Control-Allow-Origin", manner->origin);
     if (!manner->preflight) {
-        write_field(out, "Access-Control-Expose-Headers", "Date, ETag, Link, Retry-After, WWW-Authenticate");
+        write_field(out, "Access-Control-Expose-Headers",
+                    "Date, ETag, Link, Profd-Exact, Retry-After, WWW-Authenticate");
         return;
     }
     write_field(out, "Access-Control-Allow-Methods", "GET, HEAD");
@@ -101,6 +102,7 @@ bool http_write_answer(struct evbuffer *out, const struct http_answer *answer, c
     }
     write_field(&head, "Cache-Control", answer->cache_control ? answer->cache_control : "no-store");
     write_field(&head, "ETag", answer->etag);
+    write_field(&head, "Profd-Exact", answer->exact);
     if (answer->retry_after_ms > 0) {
         write_number(&head, "Retry-After", ((uint64_t)answer->retry_after_ms + 999) / 1000);
     }
@@ -171,13 +173,18 @@ bool http_write_refusal(struct evbuffer *out, const struct http_refusal *refusal
 {
     struct buffer body;
     buffer_init(&body, HTTP_PROBLEM_MAX);
-    manner.write_problem(write_code(refusal->status), refusal->status, refusal->error.sentence, &body);
+    const bool deadline = manner.timed && refusal->status == 504;
+    if (deadline) { /* as the Connect protocol says it */
+        buffer_add_text(&body, "{\"code\":\"deadline_exceeded\",\"message\":\"the answer was not ready in time\"}");
+    } else {
+        manner.write_problem(write_code(refusal->status), refusal->status, refusal->error.sentence, &body);
+    }
     if (body.failed) {
         buffer_done(&body);
         return false;
     }
     struct http_answer answer = {.status = refusal->status,
-                                 .content_type = "application/problem+json",
+                                 .content_type = deadline ? "application/json" : "application/problem+json",
                                  .body = &body,
                                  .retry_after_ms = refusal->status == 503 ? 1000 : 0};
     manner.last = true;

@@ -44,8 +44,7 @@ struct listen_passed {
     int http;     /* "http": Unix */
     int http_tcp; /* "http-tcp": loopback */
     uint16_t http_port;
-    size_t
-        kept_count; /* descriptors that the service manager kept for this program: their names begin with LISTEN_KEPT */
+    size_t kept_count; /* descriptors that the service manager kept for this program; named LISTEN_KEPT… */
     struct listen_kept {
         int fd; /* close-on-exec, not checked further */
         char name[LISTEN_NAME];

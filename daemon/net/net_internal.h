@@ -202,9 +202,10 @@ struct http_head {
     enum http_method method;
     unsigned minor; /* HTTP/1.minor: 0 or 1 */
     struct http_span target, host, origin, fetch_site, authorization, remote_user, if_none_match, content_length,
-        content_type, content_encoding, transfer_encoding, expect;
+        content_type, content_encoding, transfer_encoding, expect, connect_timeout;
     struct coding_wish codings;
     uint64_t body;      /* value of Content-Length, 0 if absent */
+    uint64_t timeout;   /* ms, of Connect-Timeout-Ms, 0 if absent */
     enum coding coding; /* of the body; NONE: one that is not known */
     bool close;         /* Connection: close, or version 1.0 */
 };
@@ -303,6 +304,7 @@ struct http_manner {
     bool head_only, last;
     const char *origin; /* of the listener, NULL: none */
     bool from_origin, preflight;
+    bool timed;          /* the client set a deadline by Connect-Timeout-Ms */
     const char *methods; /* of the path; NULL: not needed */
     void (*write_problem)(enum profd_status status, int http_status, const char *sentence, struct buffer *out);
 };

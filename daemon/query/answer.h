@@ -9,6 +9,7 @@
 #include "core/buffer.h"
 #include "core/coding.h"
 #include "core/rows.h"
+#include "proto/limits.h"
 #include "proto/status.h"
 #include "store/store.h"
 
@@ -69,9 +70,21 @@ enum query_source query_find_source(const char *target, enum query_kind *kind);
 /* The methods of a path of n bytes, as the field Allow has them. Static. O(routes). */
 const char *query_find_methods(const char *path, size_t n);
 
+/* The path of outgoing uploads. The relay may ask it whatever else its user may read. */
+#define QUERY_OUTGOING "/outgoing"
+
+/* Returns whether queries of a path of n bytes are POST requests with the question in the body. O(routes). */
+bool query_reads_body(const char *path, size_t n);
+/* Makes the key under which the answer of such a request is cached: the path and a digest of the type and body. */
+void query_name_body(const char *target, const char *type, const uint8_t *body, size_t size,
+                     char out[LIMIT_QUERY_BYTES]);
+
 struct query_request {
-    const char *target;                  /* origin-form: "/api/v1/builds?limit=5", percent-encoded */
-    const char *if_none_match;           /* "" if absent */
+    const char *target;        /* origin-form: "/api/v1/builds?limit=5", percent-encoded */
+    const char *if_none_match; /* "" if absent */
+    const uint8_t *body;       /* of a POST, not NULL if it is empty; NULL: another method */
+    size_t body_size;
+    const char *content_type;            /* of the body */
     struct store_scope scope;            /* what the asker may see */
     bool http;                           /* limits of HTTP apply (limit=1000 unless asked) */
     int64_t now;                         /* ns since the epoch; for "now-1h" */
@@ -82,6 +95,7 @@ struct query_request {
     struct query_answers *answers;       /* NULL: none */
     const struct process_row *processes; /* for QUERY_PROCESSES: the asker's, as found on the loop; else NULL */
     size_t process_count;
+    const struct buffer *baseline; /* of /debug/pprof/profile: the answer of its first run; NULL: this is the first */
     uint64_t generation; /* of what is stored, read before query_run: differs after every write; odd during one */
 };
 
@@ -93,9 +107,14 @@ struct query_answer {
     const char *cache_control; /* static: "private, no-cache" for reports, else "no-store" */
     char etag[80];             /* quoted, "" if none; of the body as it is coded */
     enum coding coding;        /* of the body */
+    uint32_t wait_ms;          /* not 0: the body is a baseline; run the query with it again after this time */
     bool negotiated;           /* the asker's wish for a coding mattered */
-    struct buffer body;        /* empty for 304 */
+    char exact[256];    /* header Profd-Exact, for formats without a field for it: "yes", or "no" and why; else "" */
+    struct buffer body; /* empty for 304 */
 };
+
+/* Limit of the seconds that /debug/pprof/profile waits. It must be less than a request may take. */
+#define QUERY_SCRAPE_MOST 55u
 
 /* Always fills in an answer: errors become problem documents. The caller ends it with query_answer_done. */
 void query_run(struct store *s, const struct query_request *request, struct query_answer *answer);

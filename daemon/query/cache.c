@@ -2,7 +2,6 @@
  * first. */
 #include <libdeflate.h>
 #include <nettle/hmac.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -84,7 +83,7 @@ void lru_remove(struct lru *l, void *entry)
 bool coded_suits(const char *content_type)
 {
     return strncmp(content_type, "text/", 5) == 0 || strstr(content_type, "json") != NULL ||
-           strstr(content_type, "svg+xml") != NULL;
+           strstr(content_type, "svg+xml") != NULL || strcmp(content_type, "application/proto") == 0;
 }
 
 bool query_pack(enum coding coding, bool hard, bool must, struct buffer *body)

@@ -131,13 +131,13 @@ static enum profd_status count_row(void *context, const struct store_row *row, s
     struct label_counts *c = context;
     ARENA_BOUNDARY(c->arena, profd_no_memory(e));
     for (size_t i = 0; i < row->label_count; i++) {
-        bool added, saturated = false;
+        bool added;
         c->key.size = 0;
         buffer_add(&c->key, row->labels[i].name, strlen(row->labels[i].name) + 1);
         buffer_add(&c->key, row->labels[i].value, strlen(row->labels[i].value) + 1);
         const uint32_t number = set_add(&c->pairs, c->key.data, c->key.size, &added);
         c->uploads = arena_extend(c->arena, c->uploads, number, &c->capacity, sizeof *c->uploads);
-        sum_add(&c->uploads[number], row->uploads, &saturated);
+        sum_saturate(&c->uploads[number], row->uploads);
     }
     return PROFD_OK;
 }
@@ -494,6 +494,7 @@ enum profd_status processes_list(struct job *job, struct profd_error *e)
 {
     const struct query_request *r = job->request;
     const struct params *p = job->params;
+    const bool has_pid = params_find(p, "pid"), has_uid = params_find(p, "uid");
     struct list_page list;
     struct store_matcher matchers[LIMIT_MATCHERS];
     size_t matcher_count = 0;
@@ -520,14 +521,15 @@ enum profd_status processes_list(struct job *job, struct profd_error *e)
     for (size_t i = 0; i < r->process_count; i++) {
         const struct process_row *row = &r->processes[i];
         processes_format_place(row, place);
+        if ((has_pid && row->pid != pid) || (has_uid && row->uid != uid) || strcmp(place, cursor) <= 0) {
+            continue;
+        }
         labels.size = 0;
-        for (size_t k = 0; k < row->label_count; k++) {
+        for (size_t k = 0; matcher_count > 0 && k < row->label_count; k++) {
             buffer_add(&labels, row->labels[k].name, strlen(row->labels[k].name) + 1);
             buffer_add(&labels, row->labels[k].value, strlen(row->labels[k].value) + 1);
         }
-        if ((!params_find(p, "pid") || row->pid == pid) && (!params_find(p, "uid") || row->uid == uid) &&
-            strcmp(place, cursor) > 0 &&
-            labels_match(labels.data ? labels.data : "", labels.size, matchers, matcher_count)) {
+        if (labels_match(labels.data ? labels.data : "", labels.size, matchers, matcher_count)) {
             *(struct process_row *)list_add(&list) = *row;
         }
     }

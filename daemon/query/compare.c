@@ -106,6 +106,40 @@ static enum profd_status set_tag(struct comparison *q, struct profd_error *e)
     return job_set_etag(q->job, &resolved, sizeof resolved, &epochs[0]);
 }
 
+struct side_version {
+    struct job *job;
+    const char *value;
+    unsigned count;
+};
+
+static bool take_version(void *context, const struct label_row *row)
+{
+    struct side_version *v = context;
+    ARENA_BOUNDARY(v->job->arena, false);
+    if (strcmp(row->name, "version") == 0) {
+        v->value = job_copy(v->job, row->value);
+        v->count++;
+    }
+    return true;
+}
+
+/* The version of a side: that of its only matcher, or the only value of that label among the uploads of its build;
+ * NULL: it has none or several. */
+static enum profd_status find_version(struct comparison *q, uint32_t s, const char **out, struct profd_error *e)
+{
+    const struct options *o = &q->works[s].options;
+    const struct store_matcher *m = o->matchers;
+    struct side_version v = {.job = q->job};
+    if (o->matcher_count == 1 && strcmp(m->name, "version") == 0 && m->match == STORE_MATCH_EQUAL && m->value[0]) {
+        *out = m->value;
+        return PROFD_OK;
+    }
+    TRY(store_each_label(q->job->store, &q->job->request->scope, q->works[s].id.text, take_version, &v, e));
+    arena_continue(q->job->arena);
+    *out = v.count == 1 ? v.value : NULL;
+    return PROFD_OK;
+}
+
 /* What only one side needs lies in scratch, and the other side has the same memory again: most of the time of a
  * comparison can go into clearing new pages. */
 static enum profd_status make_side(struct comparison *q, uint32_t s, struct arena *scratch, struct profd_error *e)
@@ -161,10 +195,14 @@ static enum profd_status compare(struct comparison *q, struct arena *scratch, st
     }
     arena_reset(scratch);
     diff_make(scratch, &q->request, &d);
-    const struct render_diff out = {.diff = &d,
-                                    .request = &q->request,
-                                    .limit = q->limit == 0 ? SIZE_MAX : (size_t)q->limit,
-                                    .sides = {work_make_input(&q->works[0]), work_make_input(&q->works[1])}};
+    struct render_diff out = {.diff = &d,
+                              .request = &q->request,
+                              .limit = q->limit == 0 ? SIZE_MAX : (size_t)q->limit,
+                              .sides = {work_make_input(&q->works[0]), work_make_input(&q->works[1])},
+                              .arena = scratch};
+    for (uint32_t s = 0; s < 2; s++) {
+        TRY(find_version(q, s, &out.versions[s], e));
+    }
     render_diff(&out, &q->job->answer->body);
     return PROFD_OK;
 }

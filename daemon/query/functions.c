@@ -1,7 +1,6 @@
 /* Answers about functions of one report: one function, its addresses, callers and course over time; functions by name;
  * the cycles, and the functions that were never called. */
 #include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -316,6 +315,8 @@ enum profd_status addresses_show(struct job *job, struct profd_error *e)
     return PROFD_OK;
 }
 
+/* /api/v1/builds/{id}/functions/{address}/callers: how long their calls took, and how that is known. */
+
 enum profd_status callers_show(struct job *job, struct profd_error *e)
 {
     static const char *const METHODS[] = {"best", "stacks", "calls"}; /* in the order of enum callers_method */
@@ -397,6 +398,30 @@ enum profd_status cycles_list(struct job *job, struct profd_error *e)
     return PROFD_OK;
 }
 
+/* /api/v1/builds/{id}/never-called: functions that no process of the window entered. */
+
+/* Names the source file of a row by its line in the debug information, if the symbol table has no file. */
+static enum profd_status find_files(struct job *job, const struct object *o, struct never_called *never,
+                                    struct profd_error *e)
+{
+    struct object_line *lines = NULL;
+    uint32_t count = 0;
+    TRY(object_lines_find(o, job->arena, 0, UINT64_MAX, &lines, &count, e));
+    for (uint32_t i = 0; i < never->count; i++) {
+        const struct report_function *f = never->rows[i].function;
+        uint32_t above; /* the first line that begins above the function's beginning */
+        SORT_SEARCH(above, 0, count, lines[above].low <= f->address);
+        if ((f->file && f->file[0]) || above == 0 || lines[above - 1].high <= f->address) {
+            continue;
+        }
+        struct report_function *named = ARENA_NEW(job->arena, struct report_function);
+        *named = *f;
+        named->file = object_name(o, lines[above - 1].file);
+        never->rows[i].function = named;
+    }
+    return PROFD_OK;
+}
+
 enum profd_status never_called_show(struct job *job, struct profd_error *e)
 {
     struct report_work w;
@@ -406,6 +431,9 @@ enum profd_status never_called_show(struct job *job, struct profd_error *e)
     const uint32_t number = find_build_number(&w, w.id.text);
     const struct object *object = number < w.load.profile->build_count ? w.objects[number] : NULL;
     never_called_make(job->arena, w.report, w.id.text, object, &never);
+    if (object) {
+        TRY(find_files(job, object, &never, e));
+    }
     const struct render_input in = work_make_input(&w);
     render_never(&in, &never, limit, &job->answer->body);
     return PROFD_OK;
@@ -449,6 +477,7 @@ enum profd_status function_search(struct job *job, struct profd_error *e)
         if (row) {
             *row = (struct function_row){.name = f->name,
                                          .raw = f->raw,
+                                         .file = f->file ? f->file : "",
                                          .build_id = f->build < r->build_count ? r->builds[f->build] : "",
                                          .address = f->address,
                                          .index = f->index,

@@ -14,22 +14,6 @@
 #include "proto/message.h"
 #include "query/query_internal.h"
 
-/* Uploads added up by the values of labels. */
-
-#define GROUPS_LABELS 3 /* that one question may group by */
-
-struct groups_request {
-    struct store *store;
-    struct store_scope scope;
-    struct store_filter filter;
-    const char *dimension; /* of the samples; NULL: the usual one, as for a report (core/report.h) */
-    bool alone;            /* ticks and calls of the filter's build only, as for a load */
-    const char *labels[GROUPS_LABELS];
-    size_t label_count;
-    int64_t step;       /* ns, of GROUPS_STEPS; 0: none, and nothing below is looked at */
-    int64_t begin, end; /* with steps: where data can be; begin < end */
-};
-
 #define HOUR INT64_C(3600000000000)
 #define LOCAL UINT32_MAX /* number of the mark of local users */
 
@@ -87,16 +71,8 @@ enum profd_status groups_marks_load(struct store *s, const struct store_scope *s
 /* The reasons of one host, by its number, in hours from one to another. */
 static uint32_t find_host(const struct groups_marks *m, uint32_t host, int64_t from, int64_t to)
 {
-    uint32_t reasons = 0, low = 0, high = m->count;
-    while (low < high) { /* the first that is not before */
-        const uint32_t middle = low + (high - low) / 2;
-        const struct groups_mark *x = &m->list[middle];
-        if (x->host < host || (x->host == host && x->hour < from)) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
+    uint32_t reasons = 0, low;
+    SORT_SEARCH(low, 0, m->count, m->list[low].host < host || (m->list[low].host == host && m->list[low].hour < from));
     for (; low < m->count && m->list[low].host == host && m->list[low].hour <= to; low++) {
         reasons |= m->list[low].reasons;
     }
@@ -160,6 +136,14 @@ static uint32_t find_group(struct adding *g, const struct store_row *row)
         const bool wide = row->rolled && !slice && r->step < g->widest;
         width = wide ? g->widest : (slice || !row->rolled) && row->width > r->step ? row->width : r->step;
         time = row->end - row->end % width;
+        if (r->grid > 0 && row->width > 0) {
+            width = row->width;
+            time = row->end - row->end % width;
+        } else if (r->grid > 0) {
+            const int64_t behind = row->end - 1 - r->grid;
+            width = r->step;
+            time = r->grid + (behind / width - (behind % width < 0)) * width;
+        }
     }
     g->key.size = 0;
     buffer_add(&g->key, &time, sizeof time);
@@ -302,20 +286,10 @@ static enum profd_status take_row(void *context, const struct store_row *row, st
         }
         sum_saturate(&to->row.calls, only == COUNTS_NOWHERE ? row->calls : row->shares[only].calls);
         add_ticks(g, to, usual, 1, NULL, NULL, 0);
-    } else if (row->rolled) {
-        struct counts r;
-        arena_reset(g->scratch);
-        const enum profd_status status =
-            rollup_decode(g->scratch, row->counts, row->counts_size, (uint32_t)row->build_count, false, &r, e);
-        if (status) {
-            return profd_error_wrap(e, status, "a stored sum cannot be read");
-        }
-        add_counts(g, to, &r, only);
     } else {
-        struct row_counts c;
-        TRY(row_open_counts(row, g->arena, &c, e));
-        add_counts(g, to, &c.counts, only);
-        row_close_counts(&c);
+        struct counts c;
+        TRY(row_decode_counts(row, g->scratch, &c, e));
+        add_counts(g, to, &c, only);
     }
     return PROFD_OK;
 }
@@ -396,12 +370,8 @@ static const char *next_dimension(const struct adding *g, const char *behind)
     return least;
 }
 
-/* Rows by ascending time and values, without those that have no uploads. If steps are shorter than an hour, an hourly
- * sum or a wider slice of a live process becomes a row of its own width, at its beginning. Everything lives in the
- * arena. *dimension: that of the seconds of all rows. LIMIT if a label pattern could not be decided; BAD_QUERY naming
- * the existing dimensions if the requested one is not among them. */
-static enum profd_status groups_add_up(const struct groups_request *r, struct arena *a, struct group_row **rows,
-                                       size_t *count, const char **dimension, struct profd_error *e)
+enum profd_status groups_add_up(const struct groups_request *r, struct arena *a, struct group_row **rows, size_t *count,
+                                const char **dimension, struct profd_error *e)
 {
     struct adding g = {.request = r, .arena = a, .scratch = arena_new_child(a, LIMIT_QUERY_MEMORY)};
     struct store_filter filter = r->filter;
@@ -431,7 +401,7 @@ static enum profd_status groups_add_up(const struct groups_request *r, struct ar
         list = arena_extend(a, list, list_count, &capacity, sizeof *list);
         list[list_count++] = (struct report_dimension){.name = at};
     }
-    TRY(report_dimension_pick(list, list_count, r->dimension, false, &picked, e));
+    TRY(report_dimension_pick(list, list_count, r->dimension, r->may_lack, &picked, e));
     const char *chosen = picked < list_count ? list[picked].name : r->dimension ? r->dimension : REPORT_DIMENSION_USUAL;
     const bool usual = strcmp(chosen, REPORT_DIMENSION_USUAL) == 0;
     if (g.totals && !usual) {
@@ -577,7 +547,7 @@ struct loads {
     struct groups_request request; /* step and labels of all */
     int64_t begin;                 /* of the first step */
     size_t step_count;
-    struct list_page ids; /* const char *: builds of the page */
+    struct list_page ids; /* const char *: ids of the builds of the page; not for list_show */
     struct load_row *rows;
     size_t row_count;
 };
@@ -646,6 +616,8 @@ static enum profd_status add_load(struct loads *l, const char *id, struct profd_
         }
         out->seconds[at < (int64_t)l->step_count ? (size_t)at : l->step_count - 1] += rows[i].seconds;
         out->hosts = rows[i].hosts > out->hosts ? rows[i].hosts : out->hosts;
+        sum_saturate(&out->calls, rows[i].calls);
+        sum_saturate(&out->processes, rows[i].processes);
     }
     for (size_t k = 0; k < r.label_count; k++) {
         values[k] = find_values(l, rows, n, k);

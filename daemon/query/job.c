@@ -21,12 +21,11 @@ enum profd_status job_set_etag(struct job *job, const void *resolved, size_t n, 
      * the answer is still right. */
     const struct store_filter any = {.build_id = NULL};
     struct store_living unread;
-    if (!store_get_living(job->store, STORE_UNREAD, &r->scope, &any, &unread, NULL)) {
+    const bool known = store_get_living(job->store, STORE_UNREAD, &r->scope, &any, &unread, NULL) == PROFD_OK;
+    if (known) {
         buffer_add_format(&b, " %" PRIu64 " %" PRId64, unread.processes, unread.earliest);
-    } else {
-        b.failed = true;
     }
-    if (!b.failed) {
+    if (known && !b.failed) {
         etag_make(b.data, b.size, epoch, job->tag);
         memcpy(job->answer->etag, job->tag, sizeof job->tag);
         fresh = r->if_none_match && query_match_etag(r->if_none_match, job->tag, r->coding, job->answer->etag);

@@ -197,7 +197,8 @@ static void joined_add(struct joined *j, const struct report *program, struct ar
     const struct report *r = program->shown;
     struct set twins, seen;
     bool added;
-    /* Functions of one build, name and file: where they have their number, and how many they are. */
+    /* Functions of one build, name and file share a number. place: the number of each function; counts: how many
+     * functions have each number. */
     uint32_t *place = ARENA_ARRAY(scratch, (size_t)r->function_count + 1, uint32_t);
     uint32_t *counts = ARENA_ARRAY(scratch, (size_t)r->function_count + 1, uint32_t);
     set_init(&twins, scratch);
@@ -239,44 +240,36 @@ static void joined_add(struct joined *j, const struct report *program, struct ar
 /* A report of a program takes a quarter of a millisecond or more. */
 #define PROGRAMS_MOST 2000u
 
-struct joined_program {
-    struct buildid id;
-    const char *name;
-    int64_t first_seen, last_seen;
-    uint64_t nanoseconds;
-};
-
 struct joining {
-    struct job *job;
-    struct options options;
+    struct programs programs;
     unsigned long long limit, skip;
     const char *name; /* only functions with this text in their name; NULL: all */
-    struct joined_program *programs;
-    uint32_t count, left, capacity; /* left: they have less CPU time than the others, and are not read */
 };
 
 /* Programs, if the window can hold anything of them. */
 static bool take_build(void *context, const struct build_row *row)
 {
-    struct joining *q = context;
-    const struct options *o = &q->options;
-    ARENA_BOUNDARY(q->job->arena, false);
+    struct programs *p = context;
+    const struct options *o = &p->options;
+    ARENA_BOUNDARY(p->job->arena, false);
     if (!row->is_program || (o->until > 0 && row->first_seen >= o->until) ||
-        (o->since > 0 && row->last_seen < o->since - INT64_C(3600000000000))) {
+        (o->since > 0 && row->last_seen < o->since - STEPS_HOUR)) {
         return true;
     }
-    q->programs = arena_extend(q->job->arena, q->programs, q->count, &q->capacity, sizeof *q->programs);
-    q->programs[q->count++] = (struct joined_program){.id = row->build_id,
-                                                      .name = job_copy(q->job, row->name),
-                                                      .first_seen = row->first_seen,
-                                                      .last_seen = row->last_seen,
-                                                      .nanoseconds = row->nanoseconds};
+    p->list = arena_extend(p->job->arena, p->list, p->count, &p->capacity, sizeof *p->list);
+    const char *name = job_copy(p->job, row->name);
+    p->list[p->count++] = (struct program){.id = row->build_id,
+                                           .name = name,
+                                           .base = path_end(name, 1),
+                                           .first_seen = row->first_seen,
+                                           .last_seen = row->last_seen,
+                                           .nanoseconds = row->nanoseconds};
     return true;
 }
 
 static int by_time_and_id(const void *left, const void *right)
 {
-    const struct joined_program *a = left, *b = right;
+    const struct program *a = left, *b = right;
     const int order = (a->nanoseconds < b->nanoseconds) - (a->nanoseconds > b->nanoseconds);
     return order != 0 ? order : strcmp(a->id.text, b->id.text);
 }
@@ -284,49 +277,95 @@ static int by_time_and_id(const void *left, const void *right)
 /* The order decides how times are rounded. */
 static int by_id(const void *left, const void *right)
 {
-    return strcmp(((const struct joined_program *)left)->id.text, ((const struct joined_program *)right)->id.text);
+    return strcmp(((const struct program *)left)->id.text, ((const struct program *)right)->id.text);
 }
 
-static struct report_work work_of(const struct joining *q, const struct joined_program *p)
+struct report_work programs_work(const struct programs *p, uint32_t i)
 {
-    return (struct report_work){.options = q->options,
-                                .id = p->id,
-                                .name = p->name,
-                                .is_program = true,
-                                .first_seen = p->first_seen,
-                                .last_seen = p->last_seen,
-                                .scope = OPTIONS_SCOPE_PROGRAM,
-                                .without_errors = true};
+    const struct program *of = &p->list[i];
+    struct report_work w = {.options = p->options,
+                            .id = of->id,
+                            .name = of->name,
+                            .is_program = true,
+                            .first_seen = of->first_seen,
+                            .last_seen = of->last_seen,
+                            .scope = OPTIONS_SCOPE_PROGRAM,
+                            .without_errors = true};
+    for (size_t k = 0; k < w.options.matcher_count; k++) {
+        struct store_matcher *m = &w.options.matchers[k];
+        if (m->absent) {
+            m->absent = strcmp(m->name, "build_id") == 0 ? of->id.text : of->base;
+        }
+    }
+    return w;
 }
 
-/* Finds the programs, and tags the answer by the window. Where its edges come to lie depends on the program, so the tag
- * covers the edges of each. */
-static enum profd_status set_tag(struct joining *q, struct profd_error *e)
+/* Ends the search at the first row of a program. */
+static enum profd_status stop(void *found, const struct store_row *row, struct profd_error *e)
+{
+    (void)row;
+    *(bool *)found = true;
+    return profd_error_set(e, PROFD_NOTHING, "found");
+}
+
+/* Keeps the programs with most CPU time of those that the matchers select, and counts the others of these. */
+static enum profd_status keep_most(struct programs *p, struct profd_error *e)
+{
+    uint32_t kept = 0;
+    qsort(p->list, p->count, sizeof *p->list, by_time_and_id);
+    for (uint32_t i = 0; i < p->count; i++) {
+        const struct report_work w = programs_work(p, i);
+        struct store_filter filter = work_make_filter(&w);
+        bool found = filter.matcher_count == 0;
+        filter.metadata = true;
+        if (!found) {
+            const enum profd_status status =
+                store_each_upload(p->job->store, &p->options.visible, &filter, stop, &found, e);
+            TRY(status == PROFD_NOTHING ? PROFD_OK : status);
+            TRY(store_pattern_judge(&filter, e));
+        }
+        if (found && kept < PROGRAMS_MOST) {
+            p->list[kept++] = p->list[i];
+        } else {
+            p->left += found;
+        }
+    }
+    p->count = kept;
+    qsort(p->list, p->count, sizeof *p->list, by_id);
+    return PROFD_OK;
+}
+
+enum profd_status programs_find(struct programs *p, struct profd_error *e)
+{
+    const int64_t window[2] = {p->options.since, p->options.until};
+    struct programs_tag *tag = p->tag;
+    bool moved;
+    if (tag && !tag->begun) {
+        tag->begun = true;
+        sha256_init(&tag->sha);
+        TRY(store_epoch_all(p->job->store, &p->job->request->scope, &tag->epoch, e));
+    }
+    TRY(store_each_build(p->job->store, &p->options.visible, "", SIZE_MAX / 2, take_build, p, e));
+    arena_continue(p->job->arena);
+    TRY(p->count > PROGRAMS_MOST ? keep_most(p, e) : PROFD_OK);
+    if (!tag) {
+        return PROFD_OK;
+    }
+    sha256_update(&tag->sha, sizeof window, (const uint8_t *)window);
+    for (uint32_t i = 0; i < p->count && (window[0] > 0 || window[1] > 0); i++) {
+        struct report_work w = programs_work(p, i);
+        TRY(work_check_edges(p->job, &w, &moved, e));
+        const int64_t edges[2] = {w.used_since, w.used_until};
+        sha256_update(&tag->sha, sizeof edges, (const uint8_t *)edges);
+    }
+    return PROFD_OK;
+}
+
+enum profd_status programs_set_tag(struct job *job, struct programs_tag *tag)
 {
     uint8_t digest[SHA256_DIGEST_SIZE];
-    const int64_t window[2] = {q->options.since, q->options.until};
-    struct sha256_ctx sha;
-    struct store_epoch epoch;
-    bool moved;
-    TRY(store_epoch_all(q->job->store, &q->job->request->scope, &epoch, e));
-    TRY(store_each_build(q->job->store, &q->options.visible, "", SIZE_MAX / 2, take_build, q, e));
-    arena_continue(q->job->arena);
-    if (q->count > PROGRAMS_MOST) {
-        qsort(q->programs, q->count, sizeof *q->programs, by_time_and_id);
-        q->left = q->count - PROGRAMS_MOST;
-        q->count = PROGRAMS_MOST;
-        qsort(q->programs, q->count, sizeof *q->programs, by_id);
-    }
-    sha256_init(&sha);
-    sha256_update(&sha, sizeof window, (const uint8_t *)window);
-    for (uint32_t i = 0; i < q->count && (q->options.since > 0 || q->options.until > 0); i++) {
-        struct report_work w = work_of(q, &q->programs[i]);
-        TRY(work_check_edges(q->job, &w, &moved, e));
-        const int64_t edges[2] = {w.used_since, w.used_until};
-        sha256_update(&sha, sizeof edges, (const uint8_t *)edges);
-    }
-    sha256_digest(&sha, sizeof digest, digest);
-    return job_set_etag(q->job, digest, sizeof digest, &epoch);
+    sha256_digest(&tag->sha, sizeof digest, digest);
+    return job_set_etag(job, digest, sizeof digest, &tag->epoch);
 }
 
 static int by_sort(const void *left, const void *right, void *context)
@@ -346,7 +385,9 @@ static int by_sort(const void *left, const void *right, void *context)
 static void show(struct joining *q, struct joined *j, const int64_t edges[2])
 {
     static const char *const SORTS[] = {"", "self", "total", "calls"};
-    const struct params *p = q->job->params;
+    struct job *job = q->programs.job;
+    struct options *o = &q->programs.options;
+    const struct params *p = job->params;
     uint32_t n = 0, all = j->names.count;
     joined_files_merge(&j->files, j->rows, &all);
     for (uint32_t i = 0; i < all; i++) {
@@ -363,46 +404,48 @@ static void show(struct joining *q, struct joined *j, const int64_t edges[2])
         }
     }
     if (n > 0) {
-        qsort_r(j->rows, n, sizeof *j->rows, by_sort, &q->options.show.sort);
+        qsort_r(j->rows, n, sizeof *j->rows, by_sort, &o->show.sort);
     }
     struct list_page page = {.size = sizeof *j->rows, .rows = j->rows, .count = n};
     const size_t end = list_cut(&page, q->skip, q->limit);
     const struct render_joined out = {.rows = page.rows,
                                       .row_count = page.count,
                                       .names = n,
-                                      .next = page.more ? arena_format(q->job->arena, "%zu", end) : NULL,
-                                      .sort = SORTS[q->options.show.sort],
-                                      .dimension = subreport_dimension(&q->options),
+                                      .next = page.more ? arena_format(job->arena, "%zu", end) : NULL,
+                                      .sort = SORTS[o->show.sort],
+                                      .dimension = subreport_dimension(o),
                                       .rest = &j->rest,
                                       .since = edges[0],
                                       .until = edges[1],
-                                      .short_names = q->options.show.short_names,
-                                      .arena = q->job->arena};
-    render_joined(&out, &q->job->answer->body);
+                                      .short_names = o->show.short_names,
+                                      .arena = job->arena};
+    render_joined(&out, &job->answer->body);
 }
 
 enum profd_status joined_list(struct job *job, struct profd_error *e)
 {
     const struct query_request *r = job->request;
     const char *sort = params_find(job->params, "sort");
-    struct joining q = {.job = job};
+    struct programs_tag tag = {.begun = false};
+    struct joining q = {.programs = {.job = job, .tag = &tag}};
+    struct programs *programs = &q.programs;
+    uint32_t *by = &programs->options.show.sort;
     struct joined j = {.arena = job->arena};
     struct subreport subreport;
     int64_t edges[2] = {0, 0};
     TRY(job_parse_page(job, &q.limit, e));
     TRY(params_parse_number(job->params, "cursor", 0, UINT32_MAX, &q.skip, e));
-    TRY(options_parse(job->params, &r->scope, r->http, r->now, false, job->arena, &q.options, e));
-    if (sort && q.options.show.sort == RENDER_SORT_INDEX) {
+    TRY(options_parse(job->params, &r->scope, r->http, r->now, false, job->arena, &programs->options, e));
+    if (sort && *by == RENDER_SORT_INDEX) {
         return profd_error_set(e, PROFD_BAD_QUERY, "sort=%s is none of: self, total, calls", sort);
     }
-    if (q.options.show.sort == RENDER_SORT_INDEX) {
-        q.options.show.sort = RENDER_SORT_SELF;
-    }
+    *by = *by == RENDER_SORT_INDEX ? RENDER_SORT_SELF : *by;
     q.name = params_find(job->params, "name");
     if (q.name && q.name[0] == '\0') {
         return profd_error_set(e, PROFD_BAD_QUERY, "name= must say what to search for");
     }
-    TRY(set_tag(&q, e));
+    TRY(programs_find(programs, e));
+    TRY(programs_set_tag(job, &tag));
 
     set_init(&j.names, j.arena);
     set_init(&j.places, j.arena);
@@ -410,10 +453,10 @@ enum profd_status joined_list(struct job *job, struct profd_error *e)
     set_init(&j.ambiguous, j.arena);
     joined_files_init(&j.files, j.arena);
     buffer_init_arena(&j.key, j.arena);
-    j.rest.programs_left = q.left;
+    j.rest.programs_left = programs->left;
     subreport_init(&subreport, job);
-    for (uint32_t i = 0; i < q.count; i++) {
-        struct report_work w = work_of(&q, &q.programs[i]);
+    for (uint32_t i = 0; i < programs->count; i++) {
+        struct report_work w = programs_work(programs, i);
         TRY(subreport_load(&subreport, &w, e));
         const struct provenance *from = &w.load.provenance;
         if (from->uploads == 0) {

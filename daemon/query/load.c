@@ -18,27 +18,18 @@ const char *row_find_label(const struct store_row *row, const char *name)
     return "";
 }
 
-static void free_counts(void *c)
+enum profd_status row_decode_counts(const struct store_row *row, struct arena *a, struct counts *out,
+                                    struct profd_error *e)
 {
-    counts_done(c);
-}
-
-enum profd_status row_open_counts(const struct store_row *row, struct arena *a, struct row_counts *c,
-                                  struct profd_error *e)
-{
-    *c = (struct row_counts){.arena = a};
-    enum profd_status status = counts_decode(row->counts, row->counts_size, (uint32_t)row->build_count, &c->counts, e);
-    if (!status) {
-        arena_defer(a, &c->deferred, free_counts, &c->counts);
-        return PROFD_OK;
-    }
+    const uint32_t builds = (uint32_t)row->build_count;
+    arena_reset(a);
+    const enum profd_status status = row->rolled
+                                         ? rollup_decode(a, row->counts, row->counts_size, builds, false, out, e)
+                                         : rollup_decode_upload(a, row->counts, row->counts_size, builds, out, e);
     /* The row's number counts the uploads of all users: it is not for every reader. profctl verify names the row. */
-    return profd_error_wrap(e, status == PROFD_NO_MEMORY ? status : PROFD_DAMAGED, "a stored upload cannot be read");
-}
-
-void row_close_counts(struct row_counts *c)
-{
-    arena_undefer(c->arena, &c->deferred);
+    return !status ? status
+                   : profd_error_wrap(e, status == PROFD_NO_MEMORY ? status : PROFD_DAMAGED,
+                                      "a stored %s cannot be read", row->rolled ? "sum" : "upload");
 }
 
 /* Cached sums, by what they are the sum of. */
@@ -122,9 +113,10 @@ static void cache_put(struct query_cache *c, const void *key, size_t key_size, c
 
 #define HOUR INT64_C(3600000000000)
 #define DAY (24 * HOUR)
-#define ROLLED_HOURS                                                                                                   \
-    6u /* this many hours, or days, aligned, are added up and kept together: a window that moves on finds most of */
-#define ROLLED_DAYS 8u                    /* them again, and a new day or a late upload spoils one only */
+/* As many hours, or days, make a block, which is added up and kept as one. Blocks are aligned: a window that moves on
+ * finds most of them again, and a new day or a late upload makes only one of them out of date. */
+#define ROLLED_HOURS 6u
+#define ROLLED_DAYS 8u
 #define ROLLED_WAITING ((size_t)64 << 20) /* encoded bytes that wait for the rest of their block */
 
 /* A rolled row that waits for its block. */
@@ -158,7 +150,7 @@ struct profile_load {
     const struct load_request *request;
     struct arena *arena;
     struct profile_sum *sum;
-    struct set series, hosts, host_labels, users;
+    struct set series, hosts, host_labels, users, *rows;
     const uint32_t **maps; /* per series: the sum's index of each build of its uploads */
     uint32_t map_capacity;
     const char **names; /* per build of the sum */
@@ -203,14 +195,12 @@ static enum profd_status add_shares(struct profile_load *l, const struct store_r
     }
     struct sharing *s = &l->sharings[number];
     if (!row->rolled) {
-        struct row_counts c;
+        struct counts c;
         struct rollup_sum **sum = &s->groups[row->group % RANDOM_GROUPS];
         *sum = *sum != NULL ? *sum : rollup_sum_new_plain(a);
-        TRY(row_open_counts(row, a, &c, e));
-        c.counts.tree_count = c.counts.node_count = 0;
-        const enum profd_status status = rollup_sum_add_upload(*sum, &c.counts, row->commit, 0, e);
-        row_close_counts(&c);
-        return status;
+        TRY(row_decode_counts(row, l->scratch, &c, e));
+        c.tree_count = c.node_count = 0;
+        return rollup_sum_add_upload(*sum, &c, row->commit, 0, e);
     }
     if (!row->spread) {
         return PROFD_OK;
@@ -584,7 +574,11 @@ static enum profd_status take_row(void *context, const struct store_row *row, st
     ARENA_BOUNDARY(l->arena, profd_no_memory(e));
     const uint32_t *map = find_map(l, row);
     bool added, first = p->uploads == 0;
-    if (row->uploads == 0) {
+    const uint64_t key[] = {row->rolled, row->id, row->version};
+    if (row->uploads > 0) {
+        set_add(l->rows, key, sizeof key, &added);
+    }
+    if (row->uploads == 0 || !added) {
         return PROFD_OK;
     }
     p->uploads += row->uploads;
@@ -606,23 +600,18 @@ static enum profd_status take_row(void *context, const struct store_row *row, st
         return add_rolled(l, row, map, e);
     }
 
-    struct row_counts opened;
-    struct counts *c = &opened.counts;
-    enum profd_status status = PROFD_OK;
-    TRY(row_open_counts(row, l->arena, &opened, e));
+    struct counts c;
+    TRY(row_decode_counts(row, l->scratch, &c, e));
     if (l->request->alone) {
-        counts_keep_alone(c, map, (uint32_t)row->build_count);
+        counts_keep_alone(&c, map, (uint32_t)row->build_count);
     }
-    profile_sum_add(l->sum, c, map, row->commit, l->request->arcs_only);
-    if (l->request->stacks != LOAD_STACKS_NONE) {
-        const struct tree_addend stacks = {.list = {c->trees, COUNTS_NODES(c), c->tree_count},
-                                           .map = map,
-                                           .alone = l->request->alone,
-                                           .group = row->group};
-        status = profile_sum_add_stacks(l->sum, &stacks, row->commit, e);
+    profile_sum_add(l->sum, &c, map, row->commit, l->request->arcs_only);
+    if (l->request->stacks == LOAD_STACKS_NONE) {
+        return PROFD_OK;
     }
-    row_close_counts(&opened);
-    return status;
+    const struct tree_addend stacks = {
+        .list = {c.trees, COUNTS_NODES(&c), c.tree_count}, .map = map, .alone = l->request->alone, .group = row->group};
+    return profile_sum_add_stacks(l->sum, &stacks, row->commit, e);
 }
 
 static int uid_compare(const void *left, const void *right)
@@ -647,9 +636,8 @@ static void take_centre(void *context, const struct store_tier_centre *c)
     }
 }
 
-/* Everything that matches becomes one profile. */
-static enum profd_status load_sum(struct profile_load *l, struct profile **profile, struct shares *shares,
-                                  struct profd_error *e)
+/* Takes everything that matches. */
+static enum profd_status take_matching(struct profile_load *l, struct profd_error *e)
 {
     const struct load_request *r = l->request;
     struct provenance *p = &l->provenance;
@@ -691,8 +679,15 @@ static enum profd_status load_sum(struct profile_load *l, struct profile **profi
     }
     TRY(store_get_marks(r->store, &r->scope, &r->filter, (enum store_origin)of, &reasons, e));
     p->inexact |= reasons;
-    TRY(store_pattern_judge(&r->filter, e));
+    return store_pattern_judge(&r->filter, e);
+}
 
+/* Everything that is wanted becomes one profile. */
+static enum profd_status load_sum(struct profile_load *l, struct profile **profile, struct shares *shares,
+                                  struct profd_error *e)
+{
+    const struct load_request *r = l->request;
+    TRY(r->row ? take_row(l, r->row, e) : take_matching(l, e));
     TRY(add_waiting(l, e));
     for (uint32_t i = 0; i < l->group_maps.count; i++) {
         TRY(rollup_sum_finish(l->groups[i].sum, &l->groups[i].total, NULL, e));
@@ -709,10 +704,14 @@ enum profd_status load_profile(const struct load_request *request, struct arena 
     struct profile_load l = {.request = request,
                              .arena = a,
                              .sum = profile_sum_new(a),
+                             .rows = request->loaded ? request->loaded : ARENA_NEW(a, struct set),
                              .bytes = arena_new_child(a, LIMIT_QUERY_MEMORY),
                              .scratch = arena_new_child(a, LIMIT_QUERY_MEMORY),
                              .block = arena_new_child(a, LIMIT_QUERY_MEMORY)};
     struct load result = {0};
+    if (!request->loaded) {
+        set_init(l.rows, a);
+    }
     set_init(&l.series, a);
     set_init(&l.hosts, a);
     set_init(&l.host_labels, a);
@@ -741,6 +740,7 @@ enum profd_status load_profile(const struct load_request *request, struct arena 
     p->hosts = l.hosts.count;
     p->host_labels = l.host_labels.count;
     result.names = l.names;
+    result.rows = l.rows;
     result.provenance = *p;
     *out = result;
     return PROFD_OK;

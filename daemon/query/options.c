@@ -63,6 +63,43 @@ static enum profd_status options_parse_match(const char *text, struct arena *a, 
     return PROFD_OK;
 }
 
+enum profd_status options_parse_selector(const char *text, struct arena *a, struct store_matcher out[LIMIT_MATCHERS],
+                                         size_t *count, struct profd_error *e)
+{
+    const char *at = text + strspn(text, " ");
+    char *piece = arena_take(a, strlen(text) + 1);
+    if (*at == '\0') {
+        return PROFD_OK;
+    }
+    if (*at++ != '{') {
+        return profd_error_set(e, PROFD_BAD_QUERY, "the selector %.100s does not begin with {", text);
+    }
+    while (*(at += strspn(at, " ")) != '}') {
+        size_t n = 0; /* a matcher without the blanks around its parts */
+        for (bool quoted = false; *at != '\0' && (quoted || (*at != ',' && *at != '}')); at++) {
+            quoted ^= *at == '"';
+            if (quoted && *at == '\\' && at[1] != '\0') {
+                piece[n++] = *at++;
+            }
+            if (quoted || *at != ' ') {
+                piece[n++] = *at;
+            }
+        }
+        piece[n] = '\0';
+        if (*at == '\0') {
+            return profd_error_set(e, PROFD_BAD_QUERY, "the selector %.100s does not end with }", text);
+        }
+        if (*count == LIMIT_MATCHERS) {
+            return profd_error_set(e, PROFD_BAD_QUERY, "more than %u label matchers", LIMIT_MATCHERS);
+        }
+        TRY(options_parse_match(piece, a, &out[(*count)++], e));
+        at += *at == ',';
+    }
+    at += 1 + strspn(at + 1, " ");
+    return *at == '\0' ? PROFD_OK
+                       : profd_error_set(e, PROFD_BAD_QUERY, "the selector %.100s has text after its }", text);
+}
+
 /* Matchers as they may be asked for again, K="V", joined by ", ", in the arena. n ≥ 1. */
 static const char *format_matchers(const struct store_matcher *matchers, size_t n, struct arena *a)
 {

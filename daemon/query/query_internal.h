@@ -6,6 +6,7 @@
 #ifndef PROFD_QUERY_QUERY_INTERNAL_H
 #define PROFD_QUERY_QUERY_INTERNAL_H
 
+#include <nettle/sha2.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -149,20 +150,27 @@ enum profd_status options_parse_matchers(const struct params *p, struct arena *a
                                          struct store_matcher out[LIMIT_MATCHERS], size_t *count,
                                          struct profd_error *e);
 
+/* The matchers of a selector as Prometheus and Grafana write it, {K="V", K=~"V"}; "" selects everything. *count and
+ * out as before. BAD_QUERY. */
+enum profd_status options_parse_selector(const char *text, struct arena *a, struct store_matcher out[LIMIT_MATCHERS],
+                                         size_t *count, struct profd_error *e);
+
 /* Stored uploads and sums become one profile. */
 
 struct load_request {
     struct store *store;
     struct store_scope scope;
     struct store_filter filter;
-    bool alone;     /* only the filter's build: its histograms and the arcs with an end in it; other ends become
-                       COUNTS_NOWHERE */
-    bool arcs_only; /* for the arcs ever observed */
+    bool alone;         /* only the filter's build: its histograms and the arcs with an end in it; other ends become
+                           COUNTS_NOWHERE */
+    bool arcs_only;     /* for the arcs ever observed */
+    struct set *loaded; /* rows that another load has: they are left out. NULL: none */
     enum load_stacks { LOAD_STACKS_NONE, LOAD_STACKS_TOTALS, LOAD_STACKS_SHARES } stacks; /* not with arcs_only */
     struct arena *shares;            /* bins and arcs by random group, too, in this arena; the filter must ask for the
                                         spread. NULL: not wanted */
     struct query_cache *cache;       /* of sums added up before; NULL: none */
     const struct downtime *downtime; /* NULL: unknown */
+    const struct store_row *row;     /* the only one that is loaded; NULL: those that the filter selects */
 };
 
 struct load {
@@ -170,6 +178,7 @@ struct load {
     const char *const *names; /* one per build of the profile, as first delivered */
     struct provenance provenance;
     struct shares shares; /* if the request has an arena for them */
+    struct set *rows;     /* that are in it */
 };
 
 /* Sums every matching upload, single or in a sum already; the same profile whichever (orders within an upload apart, if
@@ -191,6 +200,7 @@ struct report_work {
     bool by_host;                   /* the answer tells hosts apart (store_filter) */
     struct arena *shares;           /* the load has the random groups, too, in this arena; set between work_find and
                                        work_load. NULL: it has not */
+    bool stacks_only;               /* as in struct report_request */
     bool without_errors;            /* no standard errors of measured times are shown: the load lacks what they take */
     struct load load;
     const struct object *const *objects; /* one for each build of the profile, NULL if it was not sent */
@@ -218,7 +228,7 @@ enum profd_status work_check_edges(struct job *job, struct report_work *w, bool 
 enum profd_status work_load(struct job *job, struct report_work *w, bool alone, struct profd_error *e);
 /* Fetches what names functions. */
 enum profd_status work_find_objects(struct job *job, struct report_work *w, struct profd_error *e);
-/* The arcs ever observed; NULL: the options narrow nothing, so that they are those that were loaded. */
+/* The arcs ever observed that the load does not have; NULL: the options narrow nothing, so that it has them all. */
 enum profd_status work_load_ever(struct job *job, const struct report_work *w, const struct profile **ever,
                                  struct profd_error *e);
 /* Loads the arcs ever observed and computes the report. */
@@ -232,6 +242,7 @@ struct render_input work_make_input(const struct report_work *w);
 /* Subreports: a query over steps of time, or over programs, makes one report for each step or program. Each is computed
  * completely, and its memory is reused for the next. */
 
+struct pprof_parts;
 struct subreport_object;
 
 struct subreport {
@@ -256,25 +267,41 @@ enum profd_status subreport_load(struct subreport *p, struct report_work *w, str
 const char *subreport_dimension(const struct options *o);
 /* Computes the report from the loaded data. */
 enum profd_status subreport_make(struct subreport *p, struct report_work *w, struct profd_error *e);
+/* Computes it, and appends it to others as a profile in the format of pprof. */
+enum profd_status subreport_append(struct subreport *p, struct report_work *w, struct buffer *out,
+                                   struct pprof_parts *parts, struct profd_error *e);
 
-/* Numbers for distinct keys, in order of arrival. Lives in an arena. */
+/* The programs of a query over all builds. Each one has a subreport. */
 
-struct set {
-    struct arena *arena;
-    struct table table;
-    uint64_t seed;
-    uint32_t count, capacity; /* keys */
-    struct set_key {
-        const void *bytes;
-        size_t size;
-    } * keys;
+/* The ETag of such an answer while it is made. It is a digest of the state of the data, and of the windows of each
+ * program with their edges. Zeroed is the initial state. */
+struct programs_tag {
+    bool begun;
+    struct sha256_ctx sha;
+    struct store_epoch epoch;
 };
 
-void set_init(struct set *s, struct arena *a);
-/* Returns the key's number, 0…; a new key is copied and *added is true. O(size) expected. */
-uint32_t set_add(struct set *s, const void *key, size_t size, bool *added);
-/* The number of a key; false: it is not there. */
-bool set_find(const struct set *s, const void *key, size_t size, uint32_t *number);
+struct programs {
+    struct job *job;
+    struct options options;
+    struct programs_tag *tag; /* NULL: the answer has none */
+    struct program {
+        struct buildid id;
+        const char *name, *base; /* base: without its directory */
+        int64_t first_seen, last_seen;
+        uint64_t nanoseconds;
+    } * list;                       /* by id */
+    uint32_t count, left, capacity; /* left: how many are selected and not read, as they have the least CPU time */
+};
+
+/* Finds the programs that may have uploads in the window of the options, and adds window and edges to the tag, if there
+ * is one. If there are more than a query reads, only those are found that have uploads with the options' labels. */
+enum profd_status programs_find(struct programs *p, struct profd_error *e);
+/* Sets the ETag as job_set_etag does. Must be called after the programs of all windows were found. */
+enum profd_status programs_set_tag(struct job *job, struct programs_tag *tag);
+/* Returns what the options select of a program. If a matcher's `absent` is not NULL, it becomes the program's name, or
+ * its id if the label is build_id. */
+struct report_work programs_work(const struct programs *p, uint32_t i);
 
 /* Steps of time that a window is divided into. */
 
@@ -291,19 +318,38 @@ enum profd_status steps_find_span(const struct report_work *w, int64_t step, int
 
 /* What a row of the store holds. */
 
-/* The counts of a single upload (not rolled). row_close_counts frees them, or the arena's jump does. */
-struct row_counts {
-    struct counts counts;
-    struct arena *arena;
-    struct arena_deferred deferred;
-};
-
 /* The value of a label; "" if the row does not have it. */
 const char *row_find_label(const struct store_row *row, const char *name);
-/* DAMAGED or NO_MEMORY. */
-enum profd_status row_open_counts(const struct store_row *row, struct arena *a, struct row_counts *c,
-                                  struct profd_error *e);
-void row_close_counts(struct row_counts *c);
+/* Decodes the counts of a row into the arena, which is reset. DAMAGED or NO_MEMORY. */
+enum profd_status row_decode_counts(const struct store_row *row, struct arena *a, struct counts *out,
+                                    struct profd_error *e);
+
+/* Uploads added up by the values of labels, by time, or both. */
+
+#define GROUPS_LABELS 3       /* that a query string may group by */
+#define GROUPS_LABELS_MOST 20 /* that a request may group by */
+
+struct groups_request {
+    struct store *store;
+    struct store_scope scope;
+    struct store_filter filter;
+    const char *dimension; /* of the samples; NULL: the usual one, as for a report (core/report.h) */
+    bool may_lack;         /* uploads without samples of the dimension have 0 seconds */
+    bool alone;            /* ticks and calls of the filter's build only, as for a load */
+    const char *labels[GROUPS_LABELS_MOST];
+    size_t label_count;
+    int64_t step; /* ns; 0: none, and nothing below is looked at */
+    int64_t grid; /* 0: steps begin where days do. Else step k is (grid + (k − 1) · step, grid + k · step], and rows
+                     of the store that have a width keep their own time and width */
+    int64_t begin, end; /* with steps: where data can be; begin < end */
+};
+
+/* Rows by ascending time and values, without those that have no uploads. If steps are shorter than an hour, an hourly
+ * sum or a wider slice of a live process becomes a row of its own width, at its beginning. Everything lives in the
+ * arena. *dimension: that of the seconds of all rows. LIMIT if a label pattern could not be decided; BAD_QUERY naming
+ * the existing dimensions if the requested one is not among them. */
+enum profd_status groups_add_up(const struct groups_request *r, struct arena *a, struct group_row **rows, size_t *count,
+                                const char **dimension, struct profd_error *e);
 
 /* Which groups have hours in which something of a host is missing. */
 
@@ -391,7 +437,7 @@ void lru_remove(struct lru *l, void *entry);
 
 /* The last step of a query: an answer's body in a coding that the client accepts. */
 
-/* Text, JSON and SVG: what becomes much smaller. */
+/* Text, JSON, SVG and messages of Connect: what becomes much smaller. */
 bool coded_suits(const char *content_type);
 
 /* The inside of the cache of finished answers. */
@@ -426,16 +472,22 @@ enum profd_status labels_list(struct job *job, struct profd_error *e);
 enum profd_status labels_list_values(struct job *job, struct profd_error *e);
 enum profd_status counts_show(struct job *job, struct profd_error *e);
 enum profd_status report_show(struct job *job, struct profd_error *e);
+enum profd_status outgoing_show(struct job *job, struct profd_error *e);
 enum profd_status function_show(struct job *job, struct profd_error *e);
 enum profd_status addresses_show(struct job *job, struct profd_error *e);
 enum profd_status callers_show(struct job *job, struct profd_error *e);
 enum profd_status series_show(struct job *job, struct profd_error *e);
 enum profd_status versions_list(struct job *job, struct profd_error *e);
 enum profd_status joined_list(struct job *job, struct profd_error *e);
+enum profd_status scrape_show(struct job *job, struct profd_error *e);
 enum profd_status function_search(struct job *job, struct profd_error *e);
 enum profd_status diff_show(struct job *job, struct profd_error *e);
 enum profd_status cycles_list(struct job *job, struct profd_error *e);
 enum profd_status never_called_show(struct job *job, struct profd_error *e);
+enum profd_status connect_show(struct job *job, struct profd_error *e);
+enum profd_status flamebearer_show(struct job *job, struct profd_error *e);
+enum profd_status flamebearer_compare(struct job *job, struct profd_error *e);
+enum profd_status label_values_show(struct job *job, struct profd_error *e);
 enum profd_status groups_show(struct job *job, struct profd_error *e);
 /* NOT_FOUND if the request has no processes: its path was written with escapes. */
 enum profd_status processes_list(struct job *job, struct profd_error *e);

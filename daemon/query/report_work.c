@@ -6,10 +6,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "proto/sort.h"
+#include "core/pprof_codec.h"
 #include "core/report.h"
 #include "proto/collector.h"
 #include "proto/noun.h"
+#include "proto/segment.h"
+#include "proto/sort.h"
 #include "query/query_internal.h"
 
 static void take_row(void *context, const struct build_row *row)
@@ -211,6 +213,7 @@ enum profd_status work_load_ever(struct job *job, const struct report_work *w, c
     struct load load;
     struct load_request request = load_everything(job, w, false);
     request.arcs_only = true;
+    request.loaded = w->load.rows;
     TRY(load_profile(&request, job->arena, &load, e));
     *ever = load.profile;
     return PROFD_OK;
@@ -233,6 +236,7 @@ static struct report_request work_begin_request(const struct report_work *w)
         .dimension = w->options.dimension,
         .time = (enum report_time)w->options.time,
         .groups = groups,
+        .stacks_only = w->stacks_only,
     };
 }
 
@@ -252,7 +256,7 @@ enum profd_status work_build_report(struct job *job, struct report_work *w, stru
 
     /* The report lists the profile's builds in an order of its own. */
     const struct report *r = w->report;
-    bool *has_names = ARENA_ARRAY(job->arena, (size_t)r->build_count + 1, bool), added;
+    bool added, *has_names = ARENA_ARRAY(job->arena, (size_t)r->build_count + 1, bool);
     const char **disputed = ARENA_ARRAY(job->arena, (size_t)r->build_count + 1, const char *);
     struct set ids;
     set_init(&ids, job->arena);
@@ -401,6 +405,17 @@ enum profd_status subreport_make(struct subreport *p, struct report_work *w, str
     TRY(report_build(p->job.arena, &request, &w->report, e));
     w->load.provenance.inexact |= w->report->estimated ? (uint32_t)INEXACT_SHARED_BINS : 0;
     return go_through(p, w->report->function_count, e);
+}
+
+enum profd_status subreport_append(struct subreport *p, struct report_work *w, struct buffer *out,
+                                   struct pprof_parts *parts, struct profd_error *e)
+{
+    struct buffer one;
+    TRY(subreport_make(p, w, e));
+    const struct render_input in = work_make_input(w);
+    buffer_init_arena(&one, p->job.arena);
+    TRY(render_report(render_find("pprof"), &in, p->job.arena, &one, e));
+    return pprof_append(out, p->job.arena, (const uint8_t *)one.data, one.size, parts, e);
 }
 
 static int order_compare(const struct counts_order *a, const struct counts_order *b)
@@ -588,6 +603,23 @@ enum profd_status counts_show(struct job *job, struct profd_error *e)
 
 /* /api/v1/builds/{id}/report */
 
+/* Makes the report of each further dimension, unless the question names one. */
+static enum profd_status add_dimensions(struct job *job, struct report_work *w, struct render_input *in,
+                                        struct profd_error *e)
+{
+    const struct report *first = w->report, **others;
+    const size_t n = w->options.dimension ? 0 : first->other_dimension_count;
+    others = ARENA_ARRAY(job->arena, n + 1, const struct report *);
+    for (size_t i = 0; i < n; i++) {
+        w->options.dimension = first->other_dimensions[i].name;
+        TRY(work_build_report(job, w, e));
+        others[i] = w->report;
+    }
+    in->others = others;
+    in->other_count = n;
+    return PROFD_OK;
+}
+
 enum profd_status report_show(struct job *job, struct profd_error *e)
 {
     struct report_work w;
@@ -612,5 +644,91 @@ enum profd_status report_show(struct job *job, struct profd_error *e)
     TRY(work_find_objects(job, &w, e));
     TRY(work_build_report(job, &w, e));
     struct render_input in = work_make_input(&w);
+    if (w.options.format == render_find("otlp")) {
+        TRY(add_dimensions(job, &w, &in, e));
+    }
     return render_report(w.options.format, &in, job->arena, &job->answer->body, e);
+}
+
+/* /outgoing?id=: the request of the relay to a receiver of OTLP */
+
+struct outgoing {
+    struct arena *arena;
+    uint64_t id;
+    uint8_t *bytes; /* NULL: it is not there */
+    size_t size;
+};
+
+static bool take_outgoing(void *context, const struct store_segment *s)
+{
+    struct outgoing *o = context;
+    ARENA_BOUNDARY(o->arena, false);
+    if (s->id == o->id) {
+        o->bytes = ARENA_ARRAY(o->arena, s->size + 1, uint8_t);
+        o->size = s->size;
+        memcpy(o->bytes, s->bytes, s->size);
+    }
+    return false;
+}
+
+static void free_segment(void *s)
+{
+    segment_done(s);
+}
+
+/* Answers with the sums of a sealed outgoing upload in format=otlp. The ids of its profiles follow from its key, so
+ * that the answer may be sent again. Empty: the upload has only a key. NOT_FOUND: it was acknowledged. */
+enum profd_status outgoing_show(struct job *job, struct profd_error *e)
+{
+    struct arena *a = job->arena;
+    unsigned long long id = 0;
+    struct outgoing found = {.arena = a};
+    struct report_work w = {.scope = OPTIONS_SCOPE_PROGRAM, .without_errors = true};
+    struct segment s;
+    struct arena_deferred deferred;
+    const char *host = params_find(job->params, "host");
+    if (job->request->http) { /* only for the relay, which profd tells apart on its Unix socket */
+        return profd_error_set(e, PROFD_NOT_FOUND, "not found: %s; see /openapi.json", job->request->target);
+    }
+    TRY(params_parse_number(job->params, "id", 1, INT64_MAX, &id, e));
+    found.id = id;
+    TRY(store_each_segment(job->store, found.id - 1, take_outgoing, &found, e));
+    arena_continue(a);
+    if (!found.bytes) {
+        return profd_error_set(e, PROFD_NOT_FOUND, "outgoing upload %llu is not there, or was acknowledged", id);
+    }
+    TRY(segment_decode(found.bytes, found.size, &s, e));
+    arena_defer(a, &deferred, free_segment, &s);
+    job->answer->content_type = "application/x-protobuf";
+    if (s.kind == SEGMENT_COUNTS) {
+        const struct message_bytes *counts = &s.message.as.upload.counts;
+        struct store_build *builds = ARENA_ARRAY(a, s.build_count, struct store_build);
+        struct store_row row = {.uploads = s.uploads, .uid = s.uid, .host = "", .start = s.first, .end = s.last};
+        for (size_t i = 0; i < s.build_count; i++) {
+            TRY(buildid_parse(s.builds[i].build_id, strlen(s.builds[i].build_id), &builds[i].id, e));
+            builds[i].name = s.builds[i].name;
+        }
+        row.inexact = s.inexact;
+        row.group = s.group;
+        row.program = s.program;
+        row.build_count = s.build_count;
+        row.builds = builds;
+        row.counts = counts->data;
+        row.counts_size = counts->size;
+        w.id = builds[s.program].id;
+        w.name = builds[s.program].name;
+        TRY(options_parse(&(struct params){.count = 0}, &job->request->scope, false, job->request->now, false, a,
+                          &w.options, e));
+        const struct load_request request = {
+            .store = job->store, .row = &row, .stacks = LOAD_STACKS_TOTALS, .filter = {.build_id = w.id.text}};
+        TRY(load_profile(&request, a, &w.load, e));
+        TRY(work_find_objects(job, &w, e));
+        TRY(work_build_report(job, &w, e));
+        struct render_input in = work_make_input(&w);
+        in.upload = &(struct render_upload){s.epoch, s.sequence, host, s.labels, s.label_count};
+        TRY(add_dimensions(job, &w, &in, e));
+        TRY(render_report(render_find("otlp"), &in, a, &job->answer->body, e));
+    }
+    arena_undefer(a, &deferred);
+    return PROFD_OK;
 }

@@ -1,7 +1,8 @@
 /* Runs a query: params → route → handler → answer, or a problem document. */
+#include <stdio.h>
 #include <string.h>
 
-#include "proto/message.h"
+#include "proto/hex.h"
 #include "query/query_internal.h"
 
 static const char *const NONE[] = {NULL};
@@ -32,6 +33,14 @@ static const char *const LOADS[] = {"by",  "step",  "since",  "until",     "matc
 static const char *const GROUPS[] = {"by",    "step", "since", "until",  "match",     "label.*",
                                      "scope", "uid",  "limit", "cursor", "dimension", NULL};
 
+static const char *const CONNECT[] = {"body", NULL};
+static const char *const RENDER[] = {"query",     "from",    "until",       "format", "maxNodes",
+                                     "max-nodes", "groupBy", "aggregation", NULL};
+static const char *const RENDER_DIFF[] = {"leftQuery",  "leftFrom", "leftUntil", "rightQuery", "rightFrom",
+                                          "rightUntil", "maxNodes", "max-nodes", NULL};
+static const char *const LABEL_VALUES[] = {"label", NULL};
+static const char *const SCRAPE[] = {"seconds", "since", "until", "match", "label.*", "uid", NULL};
+static const char *const OUTGOING[] = {"id", "host", NULL};
 static const char *const PROCESSES[] = {"pid", "uid", "match", "label.*", "limit", "cursor", NULL};
 
 /* Every path of the interface stands here once: dispatch, metrics and the test of openapi.json read this table. */
@@ -57,16 +66,36 @@ static const struct route ROUTES[] = {
     {"/api/v1/labels/{}/values", QUERY_STORE, QUERY_LABELS, labels_list_values, LABELS, false},
     {"/api/v1/processes", QUERY_PROCESSES, QUERY_LIVE, processes_list, PROCESSES, false},
     {"/api/v1/hosts", QUERY_STORE, QUERY_OTHER, hosts_list, PAGE, false},
+    {"/pyroscope/render", QUERY_STORE, QUERY_REPORT, flamebearer_show, RENDER, true},
+    {"/pyroscope/render-diff", QUERY_STORE, QUERY_REPORT, flamebearer_compare, RENDER_DIFF, true},
+    {"/pyroscope/label-values", QUERY_STORE, QUERY_LABELS, label_values_show, LABEL_VALUES, true},
     {"/api/v1/status", QUERY_STATUS, QUERY_OTHER, NULL, NONE, false},
+    {"/debug/pprof/profile", QUERY_STORE, QUERY_REPORT, scrape_show, SCRAPE, false},
     {"/metrics", QUERY_METRICS, QUERY_OTHER, NULL, NONE, false},
     {"/healthz", QUERY_HEALTH, QUERY_OTHER, NULL, NONE, false},
     {"/readyz", QUERY_READY, QUERY_OTHER, NULL, NONE, false},
 };
 
+/* Services of Pyroscope's query API: the body is the question. */
+static const struct route CONNECT_ROUTE = {NULL, QUERY_STORE, QUERY_REPORT, connect_show, CONNECT, true};
+static const struct {
+    const char *pattern, *methods;
+} QUESTIONS[] = {
+    {"/querier.v1.QuerierService/{}", "POST"},           {"/settings.v1.SettingsService/{}", "POST"},
+    {"/settings.v1.RecordingRulesService/{}", "POST"},   {"/vcs.v1.VCSService/{}", "POST"},
+    {"/capabilities.v1.FeatureFlagsService/{}", "POST"}, {"/adhocprofiles.v1.AdHocProfileService/{}", "POST"}};
+
+/* What only the relay asks for, on the Unix socket. */
+static const struct route OUTGOING_ROUTE = {QUERY_OUTGOING, QUERY_STORE, QUERY_OTHER, outgoing_show, OUTGOING, false};
+
 /* And those that take a body. They are no queries. */
 static const struct {
     const char *pattern, *methods;
-} BODIES[] = {{"/api/v1/builds/{}/symbols", "PUT"}, {"/api/v1/uploads", "POST"}};
+} BODIES[] = {{"/api/v1/builds/{}/symbols", "PUT"},
+              {"/api/v1/uploads", "POST"},
+              {"/ingest", "POST"},
+              {"/push.v1.PusherService/Push", "POST"},
+              {"/v1development/profiles", "POST"}};
 
 const char *query_kind_name(enum query_kind kind)
 {
@@ -98,6 +127,16 @@ static bool route_has_path(const char *pattern, const char *path, size_t n)
     return !*pattern && path == end;
 }
 
+bool query_reads_body(const char *path, size_t n)
+{
+    for (size_t i = 0; i < sizeof QUESTIONS / sizeof *QUESTIONS; i++) {
+        if (route_has_path(QUESTIONS[i].pattern, path, n)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static const struct route *route_of(const char *target)
 {
     const size_t n = strcspn(target, "?");
@@ -107,7 +146,9 @@ static const struct route *route_of(const char *target)
             return &ROUTES[i];
         }
     }
-    return NULL;
+    return query_reads_body(target, n)                         ? &CONNECT_ROUTE
+           : route_has_path(OUTGOING_ROUTE.pattern, target, n) ? &OUTGOING_ROUTE
+                                                               : NULL;
 }
 
 enum query_source query_find_source(const char *target, enum query_kind *kind)
@@ -118,8 +159,24 @@ enum query_source query_find_source(const char *target, enum query_kind *kind)
     return r ? r->source : QUERY_NONE;
 }
 
+void query_name_body(const char *target, const char *type, const uint8_t *body, size_t size,
+                     char out[LIMIT_QUERY_BYTES])
+{
+    uint8_t digest[SHA256_DIGEST_SIZE];
+    struct sha256_ctx sha;
+    sha256_init(&sha);
+    sha256_update(&sha, strlen(type) + 1, (const uint8_t *)type);
+    sha256_update(&sha, size, body);
+    sha256_digest(&sha, sizeof digest, digest);
+    const int n = snprintf(out, LIMIT_QUERY_BYTES, "%.*s?body=", (int)strcspn(target, "?"), target);
+    hex_put(out + n, digest, sizeof digest);
+}
+
 const char *query_find_methods(const char *path, size_t n)
 {
+    if (query_reads_body(path, n)) {
+        return "POST";
+    }
     for (size_t i = 0; i < sizeof BODIES / sizeof *BODIES; i++) {
         if (route_has_path(BODIES[i].pattern, path, n)) {
             return BODIES[i].methods;
@@ -153,8 +210,7 @@ static enum profd_status handle(struct job *job, const struct params *params, st
     /* The question means something else a moment later if one of its times is relative. */
     for (size_t i = 0; i < params->count; i++) {
         const struct param *item = &params->items[i];
-        const char *name = item->name[0] != '\0' && item->name[1] == '.' ? item->name + 2 : item->name; /* a.since */
-        of_now |= (strcmp(name, "since") == 0 || strcmp(name, "until") == 0) && when_is_relative(item->value);
+        of_now |= when_is_relative(item->value);
     }
     if (!of_now) {
         job->answers = job->request->answers;
@@ -199,12 +255,16 @@ void query_run(struct store *s, const struct query_request *request, struct quer
         answer->status = status;
         profd_error_set(&answer->why, status, "%s", error.sentence);
         answer->http_status = profd_status_http(status);
-        answer->content_type = "application/problem+json";
+        answer->content_type = request->body ? "application/json" : "application/problem+json";
         answer->cache_control = "no-store";
-        answer->etag[0] = '\0';
+        answer->etag[0] = answer->exact[0] = '\0';
         buffer_done(&answer->body);
         buffer_init(&answer->body, LIMIT_REPORT_BYTES);
-        render_problem(status, answer->http_status, error.sentence, &answer->body);
+        if (request->body) {
+            answer->http_status = render_connect_problem(status, error.sentence, &answer->body);
+        } else {
+            render_problem(status, answer->http_status, error.sentence, &answer->body);
+        }
         return;
     }
 

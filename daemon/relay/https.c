@@ -25,7 +25,7 @@ struct https {
 struct https_taking {
     struct https_answer *answer;
     size_t capacity;
-    bool too_large, no_memory;
+    bool too_large, no_memory, has_head;
 };
 
 enum profd_status https_new(struct https **out, struct profd_error *e)
@@ -85,23 +85,42 @@ static size_t https_take(char *data, size_t one, size_t n, void *context)
     return n;
 }
 
-/* Makes the headers of a request, with the token. Returns NULL if out of memory. */
-static struct curl_slist *https_make_headers(const char *token, const char *type)
+/* Takes a line of a head, or a trailer of the body. libcurl reports an answer that ends within its head as an answer
+ * without a body. A line HTTP/... begins the head of a further answer. */
+static size_t https_take_head(char *line, size_t one, size_t n, void *context)
 {
-    char line[HTTPS_TOKEN_SIZE + 32];
-    struct curl_slist *list, *longer = NULL;
+    struct https_taking *t = context;
 
-    (void)snprintf(line, sizeof line, "Authorization: Bearer %s", token);
-    list = curl_slist_append(NULL, line);
-    explicit_bzero(line, sizeof line);
-    (void)snprintf(line, sizeof line, "Content-Type: %s", type);
-    if (list) {
+    (void)one; /* 1 */
+    t->has_head = *line == '\r' || *line == '\n' || (t->has_head && (n < 5 || memcmp(line, "HTTP/", 5) != 0));
+    return n;
+}
+
+/* Makes the headers of a request; the first one has the token, which may be "". Returns NULL if out of memory. */
+static struct curl_slist *https_make_headers(const char *token, const struct https_request *r)
+{
+    const struct {
+        const char *name, *value;
+    } fields[] = {{"Authorization: Bearer ", token}, {"Content-Type: ", r->type}, {"Content-Encoding: ", r->coding}};
+    char line[HTTPS_TOKEN_SIZE + 32];
+    struct curl_slist *list = NULL;
+
+    for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) {
+        struct curl_slist *longer;
+
+        if (!fields[i].value || !*fields[i].value) {
+            continue;
+        }
+        (void)snprintf(line, sizeof line, "%s%s", fields[i].name, fields[i].value);
         longer = curl_slist_append(list, line);
+        explicit_bzero(line, sizeof line);
+        if (!longer) {
+            curl_slist_free_all(list);
+            return NULL;
+        }
+        list = longer;
     }
-    if (list && !longer) {
-        curl_slist_free_all(list);
-    }
-    return longer;
+    return list;
 }
 
 /* Sets all options. curl_easy_reset keeps the connection. */
@@ -125,7 +144,7 @@ static CURLcode https_set(struct https *h, const struct config *c, const char *u
     code = code ? code : curl_easy_setopt(easy, CURLOPT_PROXYUSERPWD, c->proxy_user);
     code = code ? code : curl_easy_setopt(easy, CURLOPT_PROXYAUTH, CURLAUTH_BASIC);
     code = code ? code : curl_easy_setopt(easy, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);
-    code = code ? code : curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "https");
+    code = code ? code : curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, c->relay_otlp ? "http,https" : "https");
     code = code ? code : curl_easy_setopt(easy, CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
     if (c->ca && !code) { /* the default is the system's store */
         code = curl_easy_setopt(easy, CURLOPT_CAINFO, c->ca);
@@ -141,6 +160,8 @@ static CURLcode https_set(struct https *h, const struct config *c, const char *u
     code = code ? code : curl_easy_setopt(easy, CURLOPT_CUSTOMREQUEST, r->method);
     code = code ? code : curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, https_take);
     code = code ? code : curl_easy_setopt(easy, CURLOPT_WRITEDATA, taking);
+    code = code ? code : curl_easy_setopt(easy, CURLOPT_HEADERFUNCTION, https_take_head);
+    code = code ? code : curl_easy_setopt(easy, CURLOPT_HEADERDATA, taking);
     code = code ? code : curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, h->why);
     code = code ? code : curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
     code = code ? code : curl_easy_setopt(easy, CURLOPT_MAXCONNECTS, 1L);
@@ -176,6 +197,16 @@ static enum profd_status https_explain(struct https *h, CURLcode code, const cha
     return profd_error_set(e, status, "%s: %s", url, *h->why ? h->why : curl_easy_strerror(code));
 }
 
+size_t https_measure_base(const char *url)
+{
+    size_t n = strlen(url);
+
+    while (n > 0 && url[n - 1] == '/') {
+        n--;
+    }
+    return n;
+}
+
 enum profd_status https_send(struct https *h, const struct config *c, const struct https_request *request,
                              struct https_answer *out, struct profd_error *e)
 {
@@ -183,23 +214,24 @@ enum profd_status https_send(struct https *h, const struct config *c, const stru
     struct https_answer answer = {.status = 0};
     struct https_taking taking = {.answer = &answer};
     struct curl_slist *headers;
-    size_t base = strlen(c->relay);
     CURLcode code = CURLE_OUT_OF_MEMORY;
     enum profd_status status;
 
-    TRY(config_read_secret("token", c->token, TOKEN_MIN, token, sizeof token, e));
-    headers = https_make_headers(token, request->type);
+    *token = 0;
+    TRY(c->relay_otlp && access(c->token, F_OK)
+            ? PROFD_OK
+            : config_read_secret("token", c->token, TOKEN_MIN, token, sizeof token, e));
+    headers = https_make_headers(token, request);
     explicit_bzero(token, sizeof token);
-    while (c->relay[base - 1] == '/') {
-        base--;
-    }
-    if (headers && asprintf(&url, "%.*s%s", (int)base, c->relay, request->path) >= 0) {
+    if (headers && asprintf(&url, "%.*s%s", (int)https_measure_base(c->relay), c->relay, request->path) >= 0) {
         h->why[0] = 0;
         code = https_set(h, c, url, request, headers, &taking);
         code = code ? code : curl_easy_perform(h->easy);
     }
     if (code) {
         status = https_explain(h, code, url ? url : c->relay, &taking, e);
+    } else if (!taking.has_head) {
+        status = profd_error_set(e, PROFD_UNAVAILABLE, "%s: the answer ends within its head", url);
     } else {
         char *type = NULL;
         curl_off_t retry = 0;

@@ -17,6 +17,7 @@ struct https; /* the connection and its settings */
 struct https_request {
     const char *method, *path; /* POST or PUT; path below the configured prefix */
     const char *type;          /* of the body */
+    const char *coding;        /* of the body; NULL: none */
     const uint8_t *body;
     size_t size;
 };
@@ -36,12 +37,15 @@ enum profd_status https_new(struct https **out, struct profd_error *e);
 void https_free(struct https *h);
 
 /* Reads the token file, sends a request with the token, and takes the answer, which may have any status.
- * https_answer_done frees the answer. Redirections are not followed. CONFIG: the token file is wrong. UNTRUSTED: the
+ * https_answer_done frees the answer. A receiver of OTLP may need no token: then the file may be missing. Redirections
+ * are not followed. CONFIG: the token file is wrong. UNTRUSTED: the
  * certificate of the centre is not accepted. UNAVAILABLE, TIMEOUT or NO_MEMORY: there is no whole answer, and the
  * request may or may not have arrived. Blocks for up to 90 seconds, and longer for a large body on a slow connection.
  */
 enum profd_status https_send(struct https *h, const struct config *c, const struct https_request *request,
                              struct https_answer *out, struct profd_error *e);
 void https_answer_done(struct https_answer *a);
+/* Bytes of a URL without the slashes at its end: with and without them it is the same place. */
+size_t https_measure_base(const char *url);
 
 #endif

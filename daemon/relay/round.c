@@ -1,35 +1,27 @@
 #include "relay/round.h"
 
 #include <ctype.h>
+#include <nettle/sha2.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "base/log.h"
+#include "proto/deflate.h"
 #include "proto/frame.h"
 #include "proto/limits.h"
+#include "proto/otlp_answer.h"
 #include "proto/segment.h"
+#include "proto/whole.h"
 #include "relay/batch.h"
 #include "relay/https.h"
 #include "relay/talk.h"
 
-static void identity_read(const char *path, char out[IDENTITY_MACHINE_SIZE])
-{
-    FILE *f = fopen(path, "re");
-
-    out[0] = 0;
-    if (f) {
-        if (!fgets(out, IDENTITY_MACHINE_SIZE, f)) {
-            out[0] = 0;
-        }
-        fclose(f);
-    }
-}
-
 const char *identity_machine(char out[IDENTITY_MACHINE_SIZE])
 {
-    identity_read("/etc/machine-id", out);
+    (void)whole_read_text("/etc/machine-id", out, IDENTITY_MACHINE_SIZE);
     out[strspn(out, "0123456789abcdef")] = 0;
     return out;
 }
@@ -39,7 +31,7 @@ const char *identity_boot(char out[IDENTITY_MACHINE_SIZE])
     const char *given = getenv("PROFD_BOOT_ID"); /* of the unit: its sandbox hides the file */
     char *to = out;
 
-    identity_read("/proc/sys/kernel/random/boot_id", out);
+    (void)whole_read_text("/proc/sys/kernel/random/boot_id", out, IDENTITY_MACHINE_SIZE);
     if (!*out && given) {
         (void)snprintf(out, IDENTITY_MACHINE_SIZE, "%s", given);
     }
@@ -95,10 +87,11 @@ struct large_upload {
 
 struct round {
     struct https *https;
-    bool asked;        /* the centre has answered this process: centre and incarnation are known */
-    unsigned failures; /* failed rounds in a row */
-    uint64_t through;  /* of the failed round: no more is sealed until a batch has arrived */
-    size_t most_bytes; /* of a batch; a proxy may take less than LIMIT_BATCH_BYTES */
+    bool asked;          /* the centre has answered this process: centre and incarnation are known */
+    unsigned failures;   /* failed rounds in a row */
+    uint64_t through;    /* of the failed round: no more is sealed until a batch has arrived */
+    size_t request_size; /* of the exchange's request to a receiver of OTLP; 0: there was none */
+    size_t most_bytes;   /* of a batch; a proxy may take less than LIMIT_BATCH_BYTES */
     size_t large_count;
     struct large_upload large[LARGE_MOST];
 
@@ -260,6 +253,90 @@ static enum profd_status round_post(struct round *r, struct profd_error *e)
     return status;
 }
 
+/* Writes "host=" and a name at `to`, encoded as part of a query; a name that does not fit before `end` is cut. */
+static void round_write_host(char *to, const char *end, const char *host)
+{
+    to = stpcpy(to, "host=");
+    for (const char *c = host; *c && to + 3 < end; c++) {
+        to += snprintf(to, 4, isalnum((unsigned char)*c) ? "%c" : "%%%02X", (unsigned char)*c);
+    }
+}
+
+/* Sends the sums of the batch's one upload, if it has any, to a receiver of OTLP. Makes the answer that a centre would
+ * give: the URL names it, and a backup has all uploads, so that none are kept. */
+static enum profd_status round_export(struct round *r, struct profd_error *e)
+{
+    const struct config *c = r->config;
+    struct batch_answer *a = &r->answer;
+    struct https_request request = {
+        .method = "POST", .path = OTLP_PATH, .type = UPLOADS_TYPE, .coding = "gzip", .body = NULL};
+    char target[64 + 3 * LIMIT_LABEL_VALUE], *to, host[256] = "", warning[300];
+    uint8_t digest[SHA256_DIGEST_SIZE], *sums = NULL, *body = NULL;
+    struct https_answer answer;
+    struct sha256_ctx sha;
+    size_t size = 0;
+    long http_status = 0;
+    enum profd_status status;
+
+    *a = (struct batch_answer){.backed_up = INT64_MAX, .wait_ms = (uint64_t)c->relay_interval / 1000000};
+    sha256_init(&sha);
+    sha256_update(&sha, https_measure_base(c->relay), (const uint8_t *)c->relay);
+    sha256_digest(&sha, sizeof digest, digest);
+    memcpy(a->centre, digest, sizeof a->centre);
+    memcpy(a->incarnation, digest, sizeof a->incarnation);
+    if (r->batch.has_centre && memcmp(r->batch.centre, a->centre, sizeof a->centre) != 0) {
+        r->report->pause.kind = ROUND_LONG;
+        return profd_error_set(e, PROFD_REFUSED,
+                               "relay=%s is not the receiver that has the earlier uploads of this host; profctl relay "
+                               "move sends all further ones to it",
+                               c->relay);
+    }
+    if (!r->batch.upload_count) {
+        return PROFD_OK;
+    }
+    const struct batch_upload *u = r->batch.uploads;
+
+    if (!c->relay_host) {
+        (void)gethostname(host, sizeof host - 1);
+    }
+    to = target + snprintf(target, sizeof target, "/outgoing?id=%llu&", (unsigned long long)u->id);
+    round_write_host(to, target + sizeof target, c->relay_host ? c->relay_host : host);
+    TRY(talk_query(&r->profd, target, LIMIT_REPORT_BYTES, &http_status, &sums, &size, e));
+    if (http_status != 200) {
+        batch_read_problem((const char *)sums, size, warning, sizeof warning);
+        free(sums);
+        /* 503: later it can be; 404: it is gone. Another status is that of this upload, and others may follow. */
+        return profd_error_set(e, http_status == 503 || http_status == 404 ? PROFD_INTERNAL : PROFD_TOO_LARGE,
+                               "upload %llu cannot be shown as OTLP: %s", (unsigned long long)u->sequence, warning);
+    }
+    status = size ? deflate_gzip(sums, size, &body, &request.size, e) : PROFD_OK;
+    free(sums);
+    request.body = body;
+    if (status || !body) {
+        return status;
+    }
+    r->request_size = request.size;
+    status = https_send(r->https, c, &request, &answer, e);
+    free(body);
+    TRY(status);
+    status = otlp_judge(c->relay, answer.status, (const uint8_t *)answer.body, answer.size, warning, sizeof warning, e);
+    if (status == PROFD_REFUSED && (answer.status < 300 || answer.status == 400 || answer.status == 422)) {
+        a->results[0].outcome = BATCH_REFUSED;
+        (void)snprintf(a->results[0].detail, sizeof a->results[0].detail, "%.190s", e->sentence);
+        status = PROFD_OK;
+    } else if (status) { /* another status of 4xx is that of a wrong URL or token, which an operator can mend */
+        struct round_pause *pause = &r->report->pause;
+        const bool forever = status == PROFD_FORBIDDEN || status == PROFD_REFUSED;
+
+        pause->kind = forever ? ROUND_LONG : otlp_is_busy(answer.status) && answer.has_retry ? ROUND_SAID : pause->kind;
+        pause->said_ms = answer.retry_ms;
+    } else if (*warning) {
+        log_write(LOG_LEVEL_WARNING, "warning", "%s accepted an upload, with a warning: %s", c->relay, warning);
+    }
+    https_answer_done(&answer);
+    return status;
+}
+
 /* Stores the answer's fields about the centre, which the next FETCH passes to profd. If the centre was restored, profd
  * then seals again what the centre may lack. */
 static enum profd_status round_meet(struct round *r, struct profd_error *e)
@@ -293,10 +370,11 @@ static enum profd_status round_meet(struct round *r, struct profd_error *e)
 static enum profd_status round_fill(struct round *r, struct profd_error *e)
 {
     struct batch *b = &r->batch;
+    const size_t most = r->config->relay_otlp ? 1 : LIMIT_BATCH_UPLOADS; /* round_export sends one */
     enum profd_status status = PROFD_OK;
     bool more = true;
 
-    while (!status && more && b->upload_count < LIMIT_BATCH_UPLOADS && b->bytes < r->most_bytes) {
+    while (!status && more && b->upload_count < most && b->bytes < r->most_bytes) {
         struct batch_upload *u = &b->uploads[b->upload_count];
         struct message segment;
         const struct message_segment *m = &segment.as.segment;
@@ -436,10 +514,7 @@ static enum profd_status round_put(struct round *r, const struct buildid *build,
 
     to = path + snprintf(path, sizeof path, "/api/v1/builds/%s/symbols", build->text);
     if (*r->batch.host) { /* the same name as in the batch */
-        to = stpcpy(to, "?host=");
-        for (const char *c = r->batch.host; *c && to + 3 < path + sizeof path; c++) {
-            to += snprintf(to, 4, isalnum((unsigned char)*c) ? "%c" : "%%%02X", (unsigned char)*c);
-        }
+        round_write_host(stpcpy(to, "?"), path + sizeof path, r->batch.host);
     }
     TRY(round_read_object(r, build->text, &bytes, &request.size, e));
     if (!bytes) {
@@ -479,17 +554,17 @@ static enum profd_status round_acknowledge(struct round *r, struct profd_error *
                                                      .outcome = outcomes[result->outcome]}};
 
         if (m.as.acknowledge.outcome) {
-            log_write(LOG_LEVEL_WARNING, "outcome", "the centre did not count upload %llu: %s",
-                      (unsigned long long)u->sequence, result->detail);
+            log_write(LOG_LEVEL_WARNING, "outcome", "the %s did not count upload %llu: %s",
+                      r->config->relay_otlp ? "receiver" : "centre", (unsigned long long)u->sequence, result->detail);
         }
         r->report->counted += !m.as.acknowledge.outcome;
         status = talk_send(&r->profd, &m, (uint32_t)i + 1, e);
     }
     for (size_t i = 0; i < n && !status; i++) {
         struct message ack;
-        uint32_t tag;
+        uint16_t flags;
 
-        status = talk_take(&r->profd, 60000, &ack, &tag, e);
+        status = talk_take(&r->profd, 60000, &ack, &flags, e);
         if (!status && ack.type == FRAME_NACK) {
             status = talk_explain_nack(&ack, e);
         }
@@ -502,12 +577,14 @@ static enum profd_status round_acknowledge(struct round *r, struct profd_error *
 }
 
 /* Posts the batch, and halves it while a proxy refuses it as too large. Then acknowledges its uploads, and puts
- * symbols. A single upload that is too large is left out. */
+ * symbols. A single upload that is too large, or that profd cannot show as OTLP, is left out. */
 static enum profd_status round_exchange(struct round *r, struct profd_error *e)
 {
     enum profd_status status;
 
-    while ((status = round_post(r, e)) == PROFD_TOO_LARGE && r->batch.upload_count > 1) {
+    r->request_size = 0;
+    while ((status = r->config->relay_otlp ? round_export(r, e) : round_post(r, e)) == PROFD_TOO_LARGE &&
+           r->batch.upload_count > 1) {
         r->most_bytes = r->batch.bytes / 2;
         batch_keep(&r->batch, (r->batch.upload_count + 1) / 2);
         r->fetch.after = r->batch.uploads[r->batch.upload_count - 1].id;
@@ -528,8 +605,8 @@ static enum profd_status round_exchange(struct round *r, struct profd_error *e)
         r->large_count = i < r->large_count ? r->large_count : i + 1;
         r->large[i] = (struct large_upload){u->id, stream_now() + LARGE_MS};
         r->refused = status;
-        profd_error_wrap(e, status, "upload %llu of %zu bytes is too large for a proxy of the centre",
-                         (unsigned long long)u->sequence, u->size);
+        profd_error_wrap(e, status, "upload %llu of %zu bytes is too large to be sent", (unsigned long long)u->sequence,
+                         r->request_size ? r->request_size : u->size);
         r->refusal = *e;
         r->most_bytes = LIMIT_BATCH_BYTES;
         batch_keep(&r->batch, 0);

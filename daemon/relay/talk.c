@@ -138,7 +138,8 @@ static enum profd_status talk_take_body(struct stream *s, const struct frame_hea
     return PROFD_OK;
 }
 
-enum profd_status talk_take(struct stream *s, int64_t wait_ms, struct message *m, uint32_t *tag, struct profd_error *e)
+enum profd_status talk_take(struct stream *s, int64_t wait_ms, struct message *m, uint16_t *flags,
+                            struct profd_error *e)
 {
     uint8_t head[FRAME_HEADER_SIZE], *body = NULL;
     struct frame_header f = {.flags = 0};
@@ -165,7 +166,7 @@ enum profd_status talk_take(struct stream *s, int64_t wait_ms, struct message *m
     if (!status) {
         status = message_decode(f.type, body, n, m, e);
         free(body);
-        *tag = f.tag;
+        *flags = f.flags;
     }
     return status ? profd_error_wrap(e, status, "profd") : PROFD_OK;
 }
@@ -181,11 +182,11 @@ enum profd_status talk_explain_nack(const struct message *nack, struct profd_err
 enum profd_status talk_ask(struct stream *s, const struct message *request, unsigned expected, struct message *answer,
                            struct profd_error *e)
 {
-    uint32_t tag;
+    uint16_t flags;
     enum profd_status status = talk_send(s, request, 1, e);
 
     if (!status) {
-        status = talk_take(s, ANSWER_MS, answer, &tag, e);
+        status = talk_take(s, ANSWER_MS, answer, &flags, e);
     }
     if (status || answer->type == expected) {
         return status;
@@ -198,6 +199,55 @@ enum profd_status talk_ask(struct stream *s, const struct message *request, unsi
     }
     message_done(answer);
     return status;
+}
+
+enum profd_status talk_query(struct stream *s, const char *target, size_t most, long *http_status, uint8_t **out,
+                             size_t *size, struct profd_error *e)
+{
+    const struct message query = {.type = FRAME_QUERY, .as.query = {target, ""}};
+    uint8_t *bytes = NULL;
+    size_t n = 0;
+    uint16_t flags = 0;
+    enum profd_status status = talk_send(s, &query, 1, e);
+
+    *http_status = 0;
+    while (!status && !(flags & FRAME_FLAG_LAST)) {
+        struct message m;
+
+        status = talk_take(s, ANSWER_MS, &m, &flags, e);
+        if (status) {
+            break;
+        }
+        const struct message_bytes *piece = &m.as.reply.body;
+
+        if (m.type == FRAME_NACK) {
+            status = talk_explain_nack(&m, e);
+        } else if (m.type != FRAME_REPLY) {
+            status = profd_error_set(e, PROFD_PROTOCOL, "profd answered QUERY with %s", frame_type_name(m.type));
+        } else if (piece->size > most - n) {
+            status =
+                profd_error_set(e, PROFD_TOO_LARGE, "profd: the answer to %s has more than %zu bytes", target, most);
+        } else {
+            uint8_t *longer = realloc(bytes, n + piece->size + 1);
+
+            *http_status = *http_status ? *http_status : (long)m.as.reply.http_status;
+            if (longer) {
+                bytes = longer;
+                memcpy(bytes + n, piece->size ? piece->data : bytes, piece->size);
+                n += piece->size;
+            } else {
+                status = profd_no_memory(e);
+            }
+        }
+        message_done(&m);
+    }
+    if (status) {
+        free(bytes);
+        return status;
+    }
+    *out = bytes;
+    *size = n;
+    return PROFD_OK;
 }
 
 enum profd_status talk_greet(struct stream *s, struct profd_error *e)

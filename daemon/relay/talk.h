@@ -36,13 +36,19 @@ enum profd_status talk_greet(struct stream *s, struct profd_error *e);
 /* Sends a message. */
 enum profd_status talk_send(struct stream *s, const struct message *m, uint32_t tag, struct profd_error *e);
 
-/* Takes the next message, which message_done frees. TIMEOUT if none has begun after wait_ms. After any
- * other error the caller must close the stream. */
-enum profd_status talk_take(struct stream *s, int64_t wait_ms, struct message *m, uint32_t *tag, struct profd_error *e);
+/* Takes the next message, which message_done frees, and the flags of its frame. TIMEOUT if none has begun after
+ * wait_ms. After any other error the caller must close the stream. */
+enum profd_status talk_take(struct stream *s, int64_t wait_ms, struct message *m, uint16_t *flags,
+                            struct profd_error *e);
 
 /* Sends a request and takes its answer, of type expected. A NACK is returned as its status and sentence. */
 enum profd_status talk_ask(struct stream *s, const struct message *request, unsigned expected, struct message *answer,
                            struct profd_error *e);
+
+/* Asks a query, and takes its whole answer of at most `most` bytes, which the caller frees. http_status is that of the
+ * answer. */
+enum profd_status talk_query(struct stream *s, const char *target, size_t most, long *http_status, uint8_t **out,
+                             size_t *size, struct profd_error *e);
 
 /* Returns the status of a NACK, with its sentence. */
 enum profd_status talk_explain_nack(const struct message *nack, struct profd_error *e);

@@ -1,3 +1,4 @@
+#include <inttypes.h>
 #include <string.h>
 
 #include "proto/sort.h"
@@ -41,6 +42,40 @@ static void add_frame(struct tree_work *w, struct buffer *out, uint32_t frame)
         }
     }
     JSON_ADD(out, "}");
+}
+
+#define UNDIVIDED_CALLERS 5u /* named callers of a cycle */
+
+/* The cycles that do not divide their time among their callers, and where they stand instead. */
+static void add_undivided(const struct tree_work *w, struct buffer *out)
+{
+    const struct report *r = w->in->report;
+    const struct stacks_flow *flow = w->stacks.flow;
+    json_list(out, "undivided");
+    for (uint32_t i = 0; i < r->cycle_count && !out->failed; i++) {
+        const struct report_cycle *c = &r->cycles[i];
+        const uint32_t entity = r->function_count + i, below = flow->dominator[entity], n = c->caller_count;
+        if (!flow->undivided[entity] || !(flow->total[entity] > 0)) {
+            continue;
+        }
+        json_begin(out, NULL);
+        json_add_count(out, "cycle", c->number);
+        json_add_number(out, "total_seconds", flow->total[entity]);
+        json_list(out, "callers");
+        for (uint32_t k = 0; k < n && k < UNDIVIDED_CALLERS; k++) {
+            json_add_item(out, w->names.text[c->callers[k].other]);
+        }
+        JSON_ADD(out, "]");
+        json_add_count(out, "callers_not_named", n > UNDIVIDED_CALLERS ? n - UNDIVIDED_CALLERS : 0);
+        json_add_text(out, "below",
+                      below == STACKS_ROOT ? NULL
+                      : below < r->function_count
+                          ? w->names.text[below]
+                          : arena_format(w->arena, "cycle %" PRIu32, r->cycles[below - r->function_count].number));
+        JSON_ADD(out, "}");
+    }
+    JSON_ADD(out, "]");
+    json_add_number(out, "not_followed", w->stacks.cut);
 }
 
 static void add_column(struct buffer *out, const struct tree_work *w, const char *key, const double *values)
@@ -117,6 +152,17 @@ enum profd_status tree_render(const struct render_input *in, struct arena *a, st
     json_add_count(out, "nodes", w.stacks.count - w.count);
     json_add_number(out, "seconds", w.cut_all);
     JSON_ADD(out, "}");
+    if (w.stacks.synthetic) {
+        add_undivided(&w, out);
+    }
+    json_list(out, "builds");
+    for (uint32_t i = 0; i < r->build_count && !out->failed; i++) {
+        json_begin(out, NULL);
+        json_add_text(out, "build_id", r->builds[i]);
+        json_add_text(out, "name", r->build_names[i] ? r->build_names[i] : "");
+        JSON_ADD(out, "}");
+    }
+    JSON_ADD(out, "]");
 
     /* Frames are listed in order of first use. number: by position, then cycle, then that of what was cut; 0: none. */
     const uint32_t all = r->function_count + r->cycle_count + 1;

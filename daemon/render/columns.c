@@ -102,7 +102,6 @@ static struct cell find_cell(const struct render_input *in, const char *const *s
     const struct report_function *f = &r->functions[position];
     const void *member = (const char *)f + c->at, *measured = f->measured ? (const char *)f->measured + c->at : NULL;
     uint64_t calls = 0;
-    bool saturated = false;
     switch (c->kind) {
     case NAME:
         return (struct cell){CELL_TEXT, .text = f->name};
@@ -123,8 +122,8 @@ static struct cell find_cell(const struct render_input *in, const char *const *s
     case CALLER_CALLS: /* of all callers, each once: the divisor for the calls in one call of a caller */
         for (uint32_t i = 0; i < f->caller_count; i++) {
             if (f->callers[i].other != position && f->callers[i].calls > 0) {
-                sum_add(&calls, r->functions[f->callers[i].other].calls, &saturated);
-                sum_add(&calls, r->functions[f->callers[i].other].self_calls, &saturated);
+                sum_saturate(&calls, r->functions[f->callers[i].other].calls);
+                sum_saturate(&calls, r->functions[f->callers[i].other].self_calls);
             }
         }
         return (struct cell){CELL_COUNT, .count = calls};

@@ -58,3 +58,38 @@ void render_problem(enum profd_status status, int http_status, const char *sente
                              profd_status_name(status), "retry", profd_status_retry(status)),
                    out);
 }
+
+int render_connect_problem(enum profd_status status, const char *sentence, struct buffer *out)
+{
+    static const struct {
+        enum profd_status status;
+        int http_status;
+        const char *code;
+    } codes[] = {{PROFD_MALFORMED, 400, "invalid_argument"},
+                 {PROFD_BAD_QUERY, 400, "invalid_argument"},
+                 {PROFD_REFUSED, 400, "invalid_argument"},
+                 {PROFD_CONFLICT, 400, "failed_precondition"},
+                 {PROFD_UNAUTHORIZED, 401, "unauthenticated"},
+                 {PROFD_FORBIDDEN, 403, "permission_denied"},
+                 {PROFD_NOT_FOUND, 404, "not_found"},
+                 {PROFD_LIMIT, 429, "resource_exhausted"},
+                 {PROFD_TOO_LARGE, 429, "resource_exhausted"},
+                 {PROFD_FULL, 429, "resource_exhausted"},
+                 {PROFD_UNKNOWN_TYPE, 501, "unimplemented"},
+                 {PROFD_METHOD, 501, "unimplemented"},
+                 {PROFD_BUSY, 503, "unavailable"},
+                 {PROFD_NO_MEMORY, 503, "unavailable"},
+                 {PROFD_UNAVAILABLE, 503, "unavailable"},
+                 {PROFD_STOPPING, 503, "unavailable"},
+                 {PROFD_TIMEOUT, 504, "deadline_exceeded"},
+                 {PROFD_DAMAGED, 500, "data_loss"}};
+    const size_t n = sizeof codes / sizeof *codes;
+    size_t i = 0;
+
+    while (i < n && codes[i].status != status) {
+        i++;
+    }
+    document_write(
+        json_pack("{s:s, s:o}", "code", i < n ? codes[i].code : "internal", "message", document_text(sentence)), out);
+    return i < n ? codes[i].http_status : 500;
+}

@@ -217,6 +217,8 @@ void render_loads(const struct render_loads *l, struct buffer *out)
         }
         JSON_ADD(out, "}");
         json_add_count(out, "hosts", row->hosts);
+        json_add_count(out, "calls", row->calls);
+        json_add_count(out, "processes_started", row->processes);
         JSON_ADD(out, "}");
     }
     JSON_ADD(out, "]");
@@ -344,6 +346,7 @@ static const struct json_field PROCESS[] = {JSON_WITH("instance", add_instance),
 #define F(key, member) JSON_FIELD(struct function_row, key, member)
 static const struct json_field FUNCTION[] = {F("name", name),
                                              F("raw_name", raw),
+                                             F("file", file),
                                              F("build_id", build_id),
                                              JSON_AS(struct function_row, "address", address, JSON_ADDRESS),
                                              F("index", index),
@@ -590,10 +593,9 @@ void render_cycles(const struct render_input *in, const struct render_cycle *cyc
         const struct report_cycle *c = x->cycle;
         uint64_t calls = 0;
         uint32_t breaking = 0;
-        bool saturated = false;
         for (uint32_t k = 0; k < x->arc_count; k++) {
             breaking += x->arcs[k].breaks;
-            sum_add(&calls, x->arcs[k].breaks ? x->arcs[k].calls : 0, &saturated);
+            sum_saturate(&calls, x->arcs[k].breaks ? x->arcs[k].calls : 0);
         }
         begin_row(out);
         json_add_count(out, "number", c->number);
@@ -677,6 +679,7 @@ static void add_side(struct buffer *out, const char *key, const struct render_di
     json_begin(out, key);
     add_source(out, side);
     json_add_text(out, "match", side->match);
+    json_add_text(out, "version", in->versions[s]);
     json_add_window(out, side->used_since, side->used_until);
     json_add_time(out, "first", p->first);
     json_add_time(out, "last", p->last);
@@ -756,6 +759,7 @@ static void add_item(struct buffer *out, const struct render_diff *in, enum diff
     begin_function(out, d, x->row);
     json_add_text(out, "caller", x->caller == DIFF_NONE ? NULL : diff_function(d, x->caller)->name);
     json_add_text(out, "verdict", diff_verdict_name(x->verdict));
+    json_add_text(out, "words", diff_words(in, metric, x));
     json_add_known(out, "a", x->ratio[0], is_there(d, x, 0));
     json_add_known(out, "b", x->ratio[1], is_there(d, x, 1));
     add_estimate(out, &x->estimate, x->estimated);
@@ -767,6 +771,10 @@ static void add_item(struct buffer *out, const struct render_diff *in, enum diff
     json_add_number(out, "ticks_a", x->ticks[0]);
     json_add_number(out, "ticks_b", x->ticks[1]);
     json_add_number(out, "share", x->share);
+    for (uint32_t s = 0; s < 2; s++) {
+        json_add_known(out, s == 0 ? "seconds_a" : "seconds_b", x->seconds[s],
+                       x->caller == DIFF_NONE && d->sides[s]->processes[0] > 0 && is_there(d, x, s));
+    }
 
     /* No call of an inlined copy is counted. Sides with such copies matter where numbers of calls changed, and on the
      * side that lacks a function. */
@@ -810,6 +818,8 @@ void render_diff(const struct render_diff *in, struct buffer *out)
     static const char *const JUDGEMENTS[] = {"below", "above", "cannot-tell"};
     const struct diff_request *q = in->request;
     JSON_ADD(out, "{");
+    json_add_text(out, "sentence", diff_sentence(in));
+    json_add_text(out, "lead", diff_metric_name(diff_lead(in)));
     add_side(out, "a", in, 0);
     add_side(out, "b", in, 1);
     json_add_text(out, "dimension", in->diff->sides[0]->dimension);

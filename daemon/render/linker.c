@@ -46,8 +46,7 @@ static int by_name(const void *context, uint32_t a, uint32_t b)
 static uint64_t linker_calls(const struct report_function *f)
 {
     uint64_t calls = f->calls;
-    bool saturated = false;
-    sum_add(&calls, f->self_calls, &saturated);
+    sum_saturate(&calls, f->self_calls);
     return calls;
 }
 
@@ -88,7 +87,7 @@ static enum profd_status linker_list_make(const struct render_input *in, const c
                                format, in->build_id);
     }
 
-    /* Leaves out names that occur twice, and makes the others ascend by position again. */
+    /* Names that occur twice are left out, and the others ascend by position again. */
     sort_merge(sorted, scratch, n, by_name, r);
     for (uint32_t i = 0, end; i < n; i = end) {
         for (end = i + 1; end < n && by_name(r, sorted[i], sorted[end]) == 0;) {
@@ -107,14 +106,13 @@ static enum profd_status linker_list_make(const struct render_input *in, const c
         }
     }
 
-    bool saturated = false;
     for (uint32_t i = 0; i < r->function_count; i++) {
         const struct report_function *f = &r->functions[i];
         for (uint32_t k = 0; f->kind == REPORT_FUNCTION && k < f->callee_count; k++) {
             const struct report_arc *arc = &f->callees[k];
-            sum_add(&list.calls, arc->calls, &saturated);
+            sum_saturate(&list.calls, arc->calls);
             if (list.numbers[i] != LINKER_LEFT_OUT && list.numbers[arc->other] != LINKER_LEFT_OUT) {
-                sum_add(&list.calls_here, arc->calls, &saturated);
+                sum_saturate(&list.calls_here, arc->calls);
             }
         }
     }
@@ -240,6 +238,9 @@ enum profd_status exclude_list_render(const struct render_input *in, struct aren
     return PROFD_OK;
 }
 
+/* format=symbol-order: names of functions, one a line, in the order in which they should lie (core/cluster.h), for
+ * --symbol-ordering-file of ld.lld. Comments begin with '#'. Functions with samples but without counted calls come
+ * last. */
 enum profd_status symbol_order_render(const struct render_input *in, struct arena *a, struct buffer *out,
                                       struct profd_error *e)
 {

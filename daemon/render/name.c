@@ -326,7 +326,7 @@ void name_list_make(const struct report *report, bool is_short, struct arena *a,
     uint32_t *length = ARENA_ARRAY(a, (size_t)n + 1, uint32_t);
     uint32_t *slots = ARENA_ARRAY(a, slot_count, uint32_t);
     bool *equal = ARENA_ARRAY(a, (size_t)n + 1, bool);
-    const struct table t = {slots, (uint32_t)(slot_count - 1), n};
+    const struct table t = {slots, (uint32_t)(slot_count - 1), n, 0};
     const char *const *shorts = is_short ? name_short_functions(report, a) : NULL;
     for (uint32_t i = 0; i < n; i++) {
         text[i] = name_make_safe(a, shorts ? shorts[i] : report->functions[i].name);

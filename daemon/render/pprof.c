@@ -1,10 +1,9 @@
 #include <math.h>
 #include <string.h>
 
+#include "core/pprof_codec.h"
 #include "core/report.h"
 #include "proto/message.h"
-#include "proto/pprof_format.h"
-#include "proto/varint.h"
 #include "render/render_internal.h"
 
 /* format=pprof: profile.proto of github.com/google/pprof, as protobuf without gzip (every reader takes both). Sample
@@ -37,52 +36,22 @@ struct pprof_writer {
     struct stack_tree stacks;
     struct arena *arena;
     struct buffer *out;
-    struct buffer strings; /* table of strings, each a whole field */
-    uint64_t string_count;
+    struct buffer strings; /* the table of strings, as parts of the profile */
+    int64_t string_count;
     struct rounding *ticks, *amount; /* by location: each function has the ticks that the report gives it */
     bool *used; /* those that have a location: by number, which is that of a function, then of a cycle, then that of
                    what was not followed. Places come behind them */
 };
 
-static void add_varint(struct buffer *b, uint64_t value)
-{
-    uint8_t bytes[VARINT_MAX];
-    buffer_add(b, bytes, (size_t)(varint_put(bytes, value) - bytes));
-}
-
-static void add_number(struct buffer *b, unsigned field, uint64_t value)
-{
-    add_varint(b, field << 3);
-    add_varint(b, value);
-}
-
-static void add_bytes(struct buffer *b, unsigned field, const void *bytes, size_t n)
-{
-    add_varint(b, field << 3 | 2);
-    add_varint(b, n);
-    buffer_add(b, bytes, n);
-}
-
-/* Moves a finished message into its parent and empties it. */
-static void add_message(struct buffer *b, unsigned field, struct buffer *message)
-{
-    b->failed |= message->failed;
-    add_bytes(b, field, message->data, message->size);
-    message->size = 0;
-}
-
 /* Adds a string and returns its index. The caller adds each string once. */
-static uint64_t add_string(struct pprof_writer *p, const char *text)
+static int64_t add_string(struct pprof_writer *p, const char *text)
 {
-    add_bytes(&p->strings, PPROF_STRING, text, strlen(text));
+    ProtobufCBinaryData bytes = pprof_bytes(text, strlen(text));
+    Profd__Pprof__Profile part = PROFD__PPROF__PROFILE__INIT;
+    part.n_string_table = 1;
+    part.string_table = &bytes;
+    pprof_write(&p->strings, &part);
     return p->string_count++;
-}
-
-static void add_value_type(struct pprof_writer *p, struct buffer *message, unsigned field, uint64_t type, uint64_t unit)
-{
-    add_number(message, 1, type);
-    add_number(message, 2, unit);
-    add_message(p->out, field, message);
 }
 
 static uint32_t place_location(const struct pprof_writer *p, uint32_t place)
@@ -91,31 +60,33 @@ static uint32_t place_location(const struct pprof_writer *p, uint32_t place)
 }
 
 /* locations: leaf first. */
-static void add_sample(struct pprof_writer *p, struct buffer *message, const uint32_t *locations, uint32_t n,
-                       uint64_t ticks, uint64_t nanoseconds, uint64_t calls)
+static void add_sample(struct pprof_writer *p, const uint32_t *locations, uint32_t n, uint64_t ticks,
+                       uint64_t nanoseconds, uint64_t calls)
 {
     const uint32_t first = place_location(p, 0);
-    struct buffer packed;
-    buffer_init(&packed, 1 << 20);
+    uint64_t ids[STACKS_DEPTH + 2];
+    int64_t values[] = {(int64_t)ticks, (int64_t)nanoseconds, (int64_t)calls};
+    Profd__Pprof__Sample sample = PROFD__PPROF__SAMPLE__INIT, *list = &sample;
+    Profd__Pprof__Profile part = PROFD__PPROF__PROFILE__INIT;
     for (uint32_t i = 0; i < n; i++) {
-        add_varint(&packed, (uint64_t)locations[i] + 1);
+        ids[i] = (uint64_t)locations[i] + 1;
         *(locations[i] < first ? &p->used[locations[i]] : &p->place_used[locations[i] - first]) = true;
     }
-    add_message(message, 1, &packed);
-    add_varint(&packed, ticks);
-    add_varint(&packed, nanoseconds);
-    add_varint(&packed, calls);
-    add_message(message, 2, &packed);
-    buffer_done(&packed);
-    add_message(p->out, PPROF_SAMPLE, message);
+    sample.n_location_id = n;
+    sample.location_id = ids;
+    sample.n_value = sizeof values / sizeof *values;
+    sample.value = values;
+    part.n_sample = 1;
+    part.sample = &list;
+    pprof_write(p->out, &part);
 }
 
-/* Rounded so that the sum of all roundings is the rounded sum. */
+/* Rounded so that the sum of all roundings is the rounded sum, which has at most the largest number of the format. */
 static uint64_t round_on(double value, struct rounding *r)
 {
     r->exact += value;
-    double whole = floor(r->exact - r->said + 0.5);
-    whole = whole > 0 ? whole : 0;
+    double whole = floor(r->exact - r->said + 0.5), most = 0x1p63 - 1024 - r->said;
+    whole = whole > 0 ? (whole < most ? whole : most) : 0;
     r->said += whole;
     return (uint64_t)whole;
 }
@@ -140,7 +111,7 @@ static bool take_place(struct pprof_writer *p, uint32_t function, double most, u
 }
 
 /* A sample for each stack that has time of its own, or for each address of its leaf. */
-static void add_stacks(struct pprof_writer *p, struct buffer *message)
+static void add_stacks(struct pprof_writer *p)
 {
     const struct report *r = p->in->report;
     const double rate = r->rate_count > 0 ? r->rates[0] : 0, scale = r->in_seconds ? 1e9 : 1;
@@ -164,36 +135,32 @@ static void add_stacks(struct pprof_writer *p, struct buffer *message)
             }
             p->used[own] = true;
             const uint64_t ticks = round_on(seconds * rate, &p->ticks[own]);
-            add_sample(p, message, leaf_first, n->depth + 1, ticks, round_on(seconds * scale, &p->amount[own]), 0);
+            add_sample(p, leaf_first, n->depth + 1, ticks, round_on(seconds * scale, &p->amount[own]), 0);
         }
     }
 }
 
 /* function: of this number, or none. */
-static void add_location(struct pprof_writer *p, struct buffer *message, uint32_t location, uint32_t function,
-                         uint64_t address)
+static void add_location(struct pprof_writer *p, uint32_t location, uint32_t function, uint64_t address)
 {
     const struct report *r = p->in->report;
     const struct report_function *f = function < r->function_count ? &r->functions[function] : NULL;
-    struct buffer line;
-    buffer_init(&line, 64);
-    add_number(&line, 1, (uint64_t)function + 1);
-    if (f && f->line > 0) {
-        add_number(&line, 2, f->line);
-    }
-    add_number(message, 1, (uint64_t)location + 1);
-    if (f && f->build < r->build_count) {
-        add_number(message, 2, f->build + 1);
-    }
-    if (address != 0) { /* outside all builds: COUNTS_FRAME_INCOMPLETE, by which an import knows it */
-        add_number(message, 3, address);
-    }
-    add_message(message, 4, &line);
-    buffer_done(&line);
-    add_message(p->out, PPROF_LOCATION, message);
+    Profd__Pprof__Line line = PROFD__PPROF__LINE__INIT, *lines = &line;
+    Profd__Pprof__Location row = PROFD__PPROF__LOCATION__INIT, *list = &row;
+    Profd__Pprof__Profile part = PROFD__PPROF__PROFILE__INIT;
+    line.function_id = (uint64_t)function + 1;
+    line.line = f ? f->line : 0;
+    row.id = (uint64_t)location + 1;
+    row.mapping_id = f && f->build < r->build_count ? f->build + 1 : 0;
+    row.address = address; /* outside all builds: COUNTS_FRAME_INCOMPLETE, by which an import knows it */
+    row.n_line = 1;
+    row.line = &lines;
+    part.n_location = 1;
+    part.location = &list;
+    pprof_write(p->out, &part);
 }
 
-static void add_function(struct pprof_writer *p, struct buffer *message, uint32_t location)
+static void add_function(struct pprof_writer *p, uint32_t location)
 {
     const struct report *r = p->in->report;
     const struct report_function *f = location < r->function_count ? &r->functions[location] : NULL;
@@ -201,17 +168,17 @@ static void add_function(struct pprof_writer *p, struct buffer *message, uint32_
                      : location < r->function_count + r->cycle_count ? REPORT_CYCLE | (location - r->function_count)
                                                                      : STACKS_CUT;
     const char *name = stacks_frame_name(p->names, r, frame, p->arena);
-    const char *raw = f ? name_make_safe(p->arena, f->raw) : name;
-    const char *file = f && f->file ? name_make_safe(p->arena, f->file) : "";
-    add_number(message, 1, (uint64_t)location + 1);
-    add_number(message, 2, add_string(p, name));
-    add_number(message, 3, add_string(p, raw));
-    add_number(message, 4, add_string(p, file));
-    if (f && f->line > 0) {
-        add_number(message, 5, f->line);
-    }
-    add_message(p->out, PPROF_FUNCTION, message);
-    add_location(p, message, location, location, f ? f->address : 0);
+    Profd__Pprof__Function row = PROFD__PPROF__FUNCTION__INIT, *list = &row;
+    Profd__Pprof__Profile part = PROFD__PPROF__PROFILE__INIT;
+    row.id = (uint64_t)location + 1;
+    row.name = add_string(p, name);
+    row.system_name = add_string(p, f ? name_make_safe(p->arena, f->raw) : name);
+    row.filename = f && f->file ? add_string(p, name_make_safe(p->arena, f->file)) : 0;
+    row.start_line = f ? f->line : 0;
+    part.n_function = 1;
+    part.function = &list;
+    pprof_write(p->out, &part);
+    add_location(p, location, location, f ? f->address : 0);
 }
 
 #define COMMENT_DERIVED                                                                                                \
@@ -219,44 +186,67 @@ static void add_function(struct pprof_writer *p, struct buffer *message, uint32_
                       "several callers stands below the function that all calls to it pass"
 #define COMMENT_SEEN PPROF_COMMENT_SEEN "; calls stand in samples of caller and callee alone"
 
-static void add_heading(struct pprof_writer *p, struct buffer *message)
+static void add_heading(struct pprof_writer *p)
 {
     const struct report *r = p->in->report;
     const struct provenance *from = p->in->provenance;
     const char *dimension = strcmp(r->dimension, "seconds") == 0 ? "cpu" : name_make_safe(p->arena, r->dimension);
+    Profd__Pprof__ValueType types[] = {PROFD__PPROF__VALUE_TYPE__INIT, PROFD__PPROF__VALUE_TYPE__INIT,
+                                       PROFD__PPROF__VALUE_TYPE__INIT},
+                            *list[] = {&types[0], &types[1], &types[2]};
+    Profd__Pprof__Profile part = PROFD__PPROF__PROFILE__INIT;
+    int64_t comments[6];
     add_string(p, "");
-    uint64_t samples = add_string(p, "samples"), count = add_string(p, "count"), cpu = add_string(p, dimension);
-    uint64_t nanoseconds = r->in_seconds ? add_string(p, "nanoseconds") : count, calls = add_string(p, "calls");
-    add_value_type(p, message, PPROF_SAMPLE_TYPE, samples, count);
-    add_value_type(p, message, PPROF_SAMPLE_TYPE, cpu, nanoseconds);
-    add_value_type(p, message, PPROF_SAMPLE_TYPE, calls, count);
-    add_value_type(p, message, PPROF_PERIOD_TYPE, cpu, nanoseconds);
-    add_number(p->out, PPROF_PERIOD, r->rate_count > 0 ? (r->in_seconds ? 1000000000u : 1u) / r->rates[0] : 0);
-    add_number(p->out, PPROF_DEFAULT_SAMPLE_TYPE, cpu);
-    add_number(p->out, PPROF_TIME_NANOS, (uint64_t)from->first);
-    add_number(p->out, PPROF_DURATION_NANOS, (uint64_t)(from->last - from->first));
-    add_number(p->out, PPROF_COMMENT, add_string(p, p->stacks.synthetic ? COMMENT_DERIVED : COMMENT_SEEN));
-    add_number(p->out, PPROF_COMMENT,
-               add_string(p, (from->inexact & INEXACT_SAMPLED) != 0 ? PPROF_COMMENT_SAMPLED
-                                 ", where they were not counted"
-                             : (from->inexact & INEXACT_CALLS) == 0 ? "calls: exact"
-                                                                    : PPROF_COMMENT_LOSSY));
+    types[0].type = add_string(p, "samples");
+    types[0].unit = types[2].unit = add_string(p, "count");
+    types[1].type = add_string(p, dimension);
+    types[1].unit = r->in_seconds ? add_string(p, "nanoseconds") : types[0].unit;
+    types[2].type = add_string(p, "calls");
+    part.n_sample_type = sizeof list / sizeof *list;
+    part.sample_type = list;
+    part.period_type = &types[1];
+    part.period = r->rate_count > 0 ? (r->in_seconds ? 1000000000u : 1u) / r->rates[0] : 0;
+    part.default_sample_type = types[1].type;
+    part.time_nanos = from->first;
+    part.duration_nanos = from->last - from->first;
+    part.comment = comments;
+    comments[part.n_comment++] = add_string(p, p->stacks.synthetic ? COMMENT_DERIVED : COMMENT_SEEN);
+    comments[part.n_comment++] =
+        add_string(p, (from->inexact & INEXACT_SAMPLED) != 0 ? PPROF_COMMENT_SAMPLED ", where they were not counted"
+                      : (from->inexact & INEXACT_CALLS) == 0 ? "calls: exact"
+                                                             : PPROF_COMMENT_LOSSY);
     if (p->places.bin_bytes > 0) {
-        const char *bins =
-            arena_format(p->arena,
-                         "addresses: beginnings of bins of up to %llu bytes; each function's sums by address and by "
-                         "stack are true, which address is of which stack is not known; " PPROF_LINES_FUNCTION,
-                         (unsigned long long)p->places.bin_bytes);
-        add_number(p->out, PPROF_COMMENT, add_string(p, bins));
+        comments[part.n_comment++] = add_string(
+            p, arena_format(p->arena,
+                            "addresses: beginnings of bins of up to %llu bytes; each function's sums by address and by "
+                            "stack are true, which address is of which stack is not known; " PPROF_LINES_FUNCTION,
+                            (unsigned long long)p->places.bin_bytes));
     }
-    const char *reasons = arena_format(p->arena, PPROF_COMMENT_REASONS "%s", reasons_list(p->in, p->arena));
-    add_number(p->out, PPROF_COMMENT, add_string(p, reasons));
-    const char *processes = arena_format(p->arena, PPROF_COMMENT_PROCESSES "%llu", (unsigned long long)from->processes);
-    add_number(p->out, PPROF_COMMENT, add_string(p, processes));
+    comments[part.n_comment++] =
+        add_string(p, arena_format(p->arena, PPROF_COMMENT_REASONS "%s", reasons_list(p->in, p->arena)));
+    comments[part.n_comment++] =
+        add_string(p, arena_format(p->arena, PPROF_COMMENT_PROCESSES "%llu", (unsigned long long)from->processes));
     if (p->stacks.cut > 0) {
-        const char *cut = arena_format(p->arena, "%.6g s lie below paths that were not followed", p->stacks.cut);
-        add_number(p->out, PPROF_COMMENT, add_string(p, cut));
+        comments[part.n_comment++] =
+            add_string(p, arena_format(p->arena, "%.6g s lie below paths that were not followed", p->stacks.cut));
     }
+    pprof_write(p->out, &part);
+}
+
+/* Mappings have the numbers of builds from 1; what is outside all builds has none. */
+static void add_mapping(struct pprof_writer *p, uint32_t build)
+{
+    const struct report *r = p->in->report;
+    Profd__Pprof__Mapping row = PROFD__PPROF__MAPPING__INIT, *list = &row;
+    Profd__Pprof__Profile part = PROFD__PPROF__PROFILE__INIT;
+    row.id = build + 1;
+    row.memory_limit = UINT64_MAX;
+    row.filename = add_string(p, name_make_safe(p->arena, r->build_names[build] ? r->build_names[build] : ""));
+    row.build_id = add_string(p, r->builds[build]);
+    row.has_functions = true;
+    part.n_mapping = 1;
+    part.mapping = &list;
+    pprof_write(p->out, &part);
 }
 
 enum profd_status pprof_render(const struct render_input *in, struct arena *a, struct buffer *out,
@@ -266,8 +256,7 @@ enum profd_status pprof_render(const struct render_input *in, struct arena *a, s
     struct name_list names;
     struct pprof_writer p = {.in = in, .names = &names, .arena = a, .out = out};
     uint32_t locations = in->report->function_count + in->report->cycle_count + 1;
-    struct buffer message;
-    struct arena_deferred deferred[2];
+    struct arena_deferred deferred;
     p.used = ARENA_ARRAY(a, locations, bool);
     p.ticks = ARENA_ARRAY(a, locations, struct rounding);
     p.amount = ARENA_ARRAY(a, locations, struct rounding);
@@ -276,10 +265,8 @@ enum profd_status pprof_render(const struct render_input *in, struct arena *a, s
     stacks_make(in->report, a, &p.stacks);
     report_places_make(a, in->report, in->profile, &p.places);
     p.place_used = ARENA_ARRAY(a, (size_t)p.places.first[in->report->function_count] + 1, bool);
-    buffer_init(&message, 1 << 20);
     buffer_init(&p.strings, out->limit);
-    arena_defer(a, &deferred[0], buffer_release, &message);
-    arena_defer(a, &deferred[1], buffer_release, &p.strings);
+    arena_defer(a, &deferred, buffer_release, &p.strings);
 
     /* The addresses of a function have as much time as the stacks that end in it. */
     const struct report *r = in->report;
@@ -294,43 +281,35 @@ enum profd_status pprof_render(const struct render_input *in, struct arena *a, s
         p.placing[i].end = p.places.first[i + 1];
         p.placing[i].scale = self > 0 ? p.placing[i].scale / self : 0;
     }
-    add_heading(&p, &message);
-    add_stacks(&p, &message);
+    add_heading(&p);
+    add_stacks(&p);
     for (uint32_t i = 0; i < r->function_count && !out->failed; i++) {
         const struct report_function *f = &r->functions[i];
         for (uint32_t k = 0; f->index != 0 && k < f->callee_count; k++) {
             uint32_t pair[2] = {f->callees[k].other, i};
             if (f->callees[k].calls > 0) {
-                add_sample(&p, &message, pair, pair[0] == pair[1] ? 1 : 2, 0, 0, f->callees[k].calls);
+                add_sample(&p, pair, pair[0] == pair[1] ? 1 : 2, 0, 0, f->callees[k].calls);
             }
         }
     }
 
-    /* Mappings have the numbers of builds from 1; what is outside all builds has none. */
     for (uint32_t i = 0; i < r->build_count; i++) {
-        const char *name = name_make_safe(p.arena, r->build_names[i] ? r->build_names[i] : "");
-        add_number(&message, 1, i + 1);
-        add_number(&message, 3, UINT64_MAX);
-        add_number(&message, 5, add_string(&p, name));
-        add_number(&message, 6, add_string(&p, r->builds[i]));
-        add_number(&message, 7, 1);
-        add_message(p.out, PPROF_MAPPING, &message);
+        add_mapping(&p, i);
     }
     for (uint32_t i = 0; i < locations && !out->failed; i++) {
         if (p.used[i]) {
-            add_function(&p, &message, i);
+            add_function(&p, i);
         }
     }
     for (uint32_t i = 0; i < r->function_count; i++) {
         for (uint32_t k = p.places.first[i]; k < p.places.first[i + 1] && !out->failed; k++) {
             if (p.place_used[k]) {
-                add_location(&p, &message, place_location(&p, k), i, p.places.list[k].address);
+                add_location(&p, place_location(&p, k), i, p.places.list[k].address);
             }
         }
     }
     out->failed |= p.strings.failed;
     buffer_add(out, p.strings.data, p.strings.size);
-    arena_undefer(a, &deferred[1]);
-    arena_undefer(a, &deferred[0]);
+    arena_undefer(a, &deferred);
     return PROFD_OK;
 }

@@ -17,6 +17,7 @@
 #include "core/rows.h"
 #include "core/report.h"
 #include "proto/counts.h"
+#include "proto/message.h"
 #include "proto/status.h"
 
 enum render_sort { RENDER_SORT_INDEX, RENDER_SORT_SELF, RENDER_SORT_TOTAL, RENDER_SORT_CALLS };
@@ -48,8 +49,19 @@ struct render_choice {
     uint32_t rows; /* shown of each list of callers, callees and members; 0: all. options_parse sets it by limit */
 };
 
+/* An outgoing upload of a host. */
+struct render_upload {
+    const uint8_t *epoch; /* UPLOAD_SENDER_SIZE bytes: with sequence, its key */
+    uint64_t sequence;
+    const char *host; /* NULL: unknown */
+    const struct message_label *labels;
+    size_t label_count;
+};
+
 struct render_input {
-    const struct report *report;   /* NULL for formats that do not need it */
+    const struct report *report;        /* NULL for formats that do not need it */
+    const struct report *const *others; /* for format otlp: of the same sum in further dimensions */
+    size_t other_count;
     const struct profile *profile; /* that the report is of; NULL: formats with addresses have those of functions */
     const struct provenance *provenance;
     const struct coverage *coverage;   /* NULL or empty: the sum has no counters of collectors */
@@ -59,8 +71,9 @@ struct render_input {
     int64_t used_since, used_until;    /* as used: an edge inside an hour that is one sum, or a slice of a live process,
                                           lies at its border */
     struct render_choice show;
-    const char *match;           /* only uploads with such labels: K="V", joined by ", "; NULL: all */
-    uint32_t only;               /* 1 + the one function to show (its position); 0: all */
+    const struct render_upload *upload; /* for format otlp: what the report is of; NULL: another sum */
+    const char *match;                  /* only uploads with such labels: K="V", joined by ", "; NULL: all */
+    uint32_t only;                      /* 1 + the one function to show (its position); 0: all */
     const bool *has_names;       /* one per build of the report, in its order; NULL: as the functions' kinds tell */
     const char *const *disputed; /* likewise: which hosts have different names of it; NULL: none do */
     /* for format gprof only */
@@ -99,7 +112,7 @@ struct label_name_row {
 
 /* A function of a report. */
 struct function_row {
-    const char *name, *raw, *build_id;
+    const char *name, *raw, *file, *build_id;
     uint64_t address;
     uint32_t index, cycle; /* as in the report */
     double self, children, percent;
@@ -168,8 +181,57 @@ struct render_joined {
     int64_t since, until;
 };
 void render_joined(const struct render_joined *joined, struct buffer *out);
+
+/* A flame graph of the stacks of many reports, merged by the names of functions. A comparison has two sides. */
+
+#define FLAME_SIDES 2
+#define FLAME_DERIVED "derived" /* the frame above stacks that were not seen, but derived from arcs */
+
+struct flame;
+
+/* Lives in the arena. Only stacks whose outermost frames below the root are those of site count. If site_count is 0,
+ * all stacks count. */
+struct flame *flame_new(struct arena *a, const char *const *site, size_t site_count);
+/* Adds the stacks that the other formats of the report have, in nanoseconds or in units of its dimension. scratch is
+ * used only during the call. */
+void flame_add(struct flame *f, const struct report *r, unsigned side, struct arena *scratch);
+
+/* Each level holds its nodes from left to right. A node has three values for each side: the gap to the end of the node
+ * before it, its total value and its self value. Then follows the number of its name. Its children begin at its own
+ * beginning plus its self value. names[0] is "total", the root. */
+struct flame_picture {
+    const char **names;
+    struct flame_level {
+        const int64_t *values;
+        size_t count;
+    } * levels;
+    uint32_t name_count, level_count;
+    int64_t total, max_self, ticks[FLAME_SIDES]; /* ticks: of each side; total is their sum */
+};
+
+/* Draws the nodes with the most time, at most `most`. The children of a node that are not drawn are added up in a node
+ * "other", which counts for this limit. The root and its "other" are always drawn. Siblings are sorted by name. Returns
+ * false if there is no time. O(nodes · log nodes). */
+bool flame_draw(struct flame *f, uint32_t most, unsigned sides, struct flame_picture *out);
+
+/* Writes a flame graph and its values over time in Pyroscope's JSON. */
+struct render_flamebearer {
+    const struct flame_picture *picture;
+    unsigned sides;
+    bool is_time; /* values are nanoseconds */
+    const char *name;
+    int64_t start, step;   /* seconds */
+    const double *samples; /* one for each step; NULL: zeros */
+    size_t step_count, group_count;
+    const char *const *groups;
+    const double *const *group_samples;
+};
+void render_flamebearer(const struct render_flamebearer *in, struct buffer *out);
+
 /* RFC 9457 problem document for a status and a sentence. */
 void render_problem(enum profd_status status, int http_status, const char *sentence, struct buffer *out);
+/* The same as an error of the Connect protocol. Returns the HTTP status that the protocol fixes for its code. */
+int render_connect_problem(enum profd_status status, const char *sentence, struct buffer *out);
 /* A string as JSON: quotes included, bad UTF-8 replaced by U+FFFD, control characters, <, >, & escaped. */
 void render_json_string(struct buffer *out, const char *text);
 /* "2026-11-21T15:48:00.123456789Z" (fraction only when not zero); 32 bytes are enough. */
@@ -231,6 +293,8 @@ struct render_diff {
     const struct diff_request *request;
     size_t limit;                 /* rows of each list */
     struct render_input sides[2]; /* the report, coverage and choices are not looked at */
+    const char *versions[2];      /* of the sides, where each has one and they differ; else NULL */
+    struct arena *arena;          /* for scratch */
 };
 
 void render_diff(const struct render_diff *in, struct buffer *out);

@@ -134,6 +134,18 @@ const char **name_short_list(const char *const *whole, const bool *cplusplus, ui
 /* The same for the functions of a report, by position; symbols that begin with _Z are C++. */
 const char **name_short_functions(const struct report *report, struct arena *a);
 
+/* The answer of a comparison in words. Internal to render. */
+
+/* Returns a sentence in the arena that says what changed: first the CPU time of a process, then the functions that only
+ * one side has, with DIFF_ALONE_LEAST of its time, then other changes by the metric of diff_lead, the largest share
+ * first, then how many probably changed. It says that no function changed only if none is new, gone, changed or
+ * probably changed. */
+const char *diff_sentence(const struct render_diff *in);
+/* The metric that the sentence describes: the share of self time, or else the first one that could be compared. */
+enum diff_metric diff_lead(const struct render_diff *in);
+/* Returns the verdict of a row in a few words such as "new" or "probably slower". */
+const char *diff_words(const struct render_diff *in, enum diff_metric metric, const struct diff_item *x);
+
 /* Times and shares as people read them, and their widths in tables. What is above 0 never reads 0. */
 
 /* Adds value with two decimals, right-aligned in at least width bytes: "1.94"; "<0.01" for what is above 0 and would
@@ -309,9 +321,9 @@ void text_add_inside(const struct text_parts *t, int before, int width);
 /* "~" where calls were sampled and not counted, else "": before a number of calls, or the heading of their column. */
 const char *text_calls_mark(const struct render_input *in);
 
-/* The functions of the formats (proto/report_format.h). Contract: struct render_format. gprof_render
- * needs in->object and in->counts (one build), and view drops the flat profile or the graph. Formats of other tools say
- * "synthetic" in the payload of what is derived and not observed. */
+/* The functions of the formats (proto/report_format.h). Contract: struct render_format. gprof_render needs in->object
+ * and in->counts (one build), and view drops the flat profile or the graph. Formats of other tools say "synthetic" in
+ * the payload of what is derived and not observed. */
 
 #define PROTOTYPE(name, word, content_type, wants_report, lists_rows, functions)                                       \
     enum profd_status name##_render(const struct render_input *in, struct arena *a, struct buffer *out,                \

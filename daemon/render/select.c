@@ -129,13 +129,12 @@ struct row_cut row_cut_make(const struct report_arc *rows, uint32_t n, uint32_t 
     if (most == 0 || n <= most) {
         return cut;
     }
-    bool saturated = false;
     cut.first = last_is_heaviest ? n - most : 0;
     cut.count = most;
     cut.left = n - most;
     uint32_t start = last_is_heaviest ? 0 : most;
     for (uint32_t i = start; i < start + cut.left; i++) {
-        sum_add(&cut.calls, rows[i].calls, &saturated);
+        sum_saturate(&cut.calls, rows[i].calls);
         cut.seconds += rows[i].self + rows[i].children;
     }
     return cut;

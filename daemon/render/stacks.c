@@ -1,6 +1,5 @@
 /* The tree of callers and callees, and how the time of cycles is placed in it. */
 #include <stdlib.h>
-#include <string.h>
 
 #include "proto/sort.h"
 #include "render/render_internal.h"

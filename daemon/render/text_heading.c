@@ -110,7 +110,7 @@ static void add_share(struct buffer *out, const struct coverage *c, const struct
         add_measured(out, w[COLLECTOR_CPU_NS] - w[COLLECTOR_INSIDE_NS]);
         add_processes(out, w);
         buffer_add_text(out, above ? ", because a tick stands for a whole period\n" : "\n");
-    } else { /* without the CPU time that is known, the ticks in known objects alone */
+    } else { /* there is nothing to divide by, so that only the ticks in known objects are shown */
         buffer_add_text(out, w[COLLECTOR_CPU_NS] != 0 ? "unknown, because the collector had all ticks: "
                              : w[COLLECTOR_UNCLOCKED_NS] != 0
                                  ? "unknown, because the processes ended before their CPU time was read: "
@@ -177,7 +177,7 @@ static void text_add_collector(const struct text_parts *t)
     const struct coverage *c = t->in->coverage;
     const struct report *r = t->in->report;
     struct buffer *out = t->out;
-    double share = 0;
+    double share = 0, overhead = 0;
     bool share_shown = true;
     const char *label = "Collector ";
     if (!c || !c->any) {
@@ -185,7 +185,7 @@ static void text_add_collector(const struct text_parts *t)
     }
     const uint64_t *w = c->counters, without = coverage_without_ticks(c);
     if (w[COLLECTOR_SAMPLED_NS] != 0) {
-        if (text_wants(t, coverage_overhead(c, &share) && share >= OVERHEAD_SAID)) {
+        if (text_wants(t, coverage_overhead(c, &overhead) && overhead >= OVERHEAD_SAID)) {
             add_overhead(out, c, r);
             label = INDENT;
         }

@@ -80,17 +80,16 @@ struct admin {
     struct buildid build; /* DELETE: the uploads found, and those already removed */
     uint64_t uploads;
     /* DELETE with a tier: */
-    struct arena *arena;          /* of what follows */
-    struct tombstone_order order; /* its build and tenants are set when they were looked up */
+    struct arena *arena; /* of what follows */
+    struct tombstone_order order;
     uint32_t tenant_capacity;
     const char **tenants;
     struct store_tombstone *tombstones; /* that are written */
     size_t tombstone_count;
-    bool goes_on;         /* done has put it into another queue */
     char token[96];       /* TOKEN_ADD: shown once; "" */
     struct backup backup; /* BACKUP */
     struct loop_timer *timer;
-    bool whole, cancelled;
+    bool whole, cancelled, was_there; /* TOKEN_ADD: nothing was added */
     uint64_t took_ms;
     json_t *answer; /* of admin_submit and the tier */
 };
@@ -115,6 +114,7 @@ static void admin_free(struct admin *a)
     json_decref(a->answer);
     arena_free(a->arena);
     explicit_bzero(a->token, sizeof a->token);
+    explicit_bzero(a->request.given, sizeof a->request.given);
     loop_timer_free(a->timer);
     free(a);
 }
@@ -201,9 +201,7 @@ static void work_done(struct writer_job *job)
     if (!a->status) {
         a->status = a->done(a, &a->error);
     }
-    if (!a->goes_on) {
-        admin_end(a);
-    }
+    admin_end(a);
 }
 
 static const struct writer_job_type work_type = {.run = work_run, .done = work_done, .drop = admin_drop};
@@ -432,13 +430,14 @@ static bool admin_tier_stopped(void *context)
 static enum profd_status admin_add_owner(void *context, const char *tenant, struct profd_error *e)
 {
     struct admin *a = context;
-    const char **list =
-        arena_extend(a->arena, a->tenants, (uint32_t)a->order.tenant_count, &a->tenant_capacity, sizeof *list);
+    const char *copy = arena_copy(a->arena, tenant, strlen(tenant));
 
-    TRY(list ? PROFD_OK : profd_no_memory(e));
-    a->order.tenants = a->tenants = list;
-    list[a->order.tenant_count] = arena_copy(a->arena, tenant, strlen(tenant));
-    return list[a->order.tenant_count++] ? PROFD_OK : profd_no_memory(e);
+    if (!copy || !ARENA_EXTEND(a->arena, a->tenants, (uint32_t)a->order.tenant_count, a->tenant_capacity)) {
+        return profd_no_memory(e);
+    }
+    a->order.tenants = a->tenants;
+    a->tenants[a->order.tenant_count++] = copy;
+    return PROFD_OK;
 }
 
 /* Fills in a->order: the build, its tenants, this centre and its newest block. */
@@ -467,14 +466,12 @@ static enum profd_status admin_write_tombstones(struct admin *a, const struct cl
     struct store *store = NULL;
     enum profd_status status = PROFD_OK;
 
-    a->arena = a->arena ? a->arena : arena_new(0);
+    a->arena = arena_new(0);
     TRY(a->arena ? PROFD_OK : profd_no_memory(e));
-    if (!a->order.build) {
-        TRY(store_sqlite_open_reader(c->database, &store, e));
-        status = admin_order(a, store, e);
-        store_close(store);
-        TRY(status);
-    }
+    TRY(store_sqlite_open_reader(c->database, &store, e));
+    status = admin_order(a, store, e);
+    store_close(store);
+    TRY(status);
     if (!a->order.tenant_count) { /* the writer says why it cannot be deleted */
         return PROFD_OK;
     }
@@ -520,16 +517,15 @@ static void admin_tier_run(void *context, struct work_item *const *items, size_t
 
 static enum profd_status bury_run(struct admin *a, struct store *store, const struct profd_error *full,
                                   struct profd_error *e);
-static enum profd_status bury_done(struct admin *a, struct profd_error *e);
+static enum profd_status delete_done(struct admin *a, struct profd_error *e);
 
 static void admin_tier_done(void *context, struct work_item *item)
 {
     struct admin *a = container_of(item, struct admin, item);
 
     (void)context;
-    a->goes_on = false;
     if (!a->status && a->request.verb == ADMIN_DELETE) {
-        a->status = admin_submit(a, bury_run, bury_done, &a->error);
+        a->status = admin_submit(a, bury_run, delete_done, &a->error);
         if (!a->status) {
             return;
         }
@@ -592,6 +588,19 @@ static bool token_list(void *context, const struct store_token *t)
     return a->answer;
 }
 
+/* Takes a token that is there already, as it is to be added. */
+static bool token_is_there(void *context, const struct store_token *t)
+{
+    struct store_token *wanted = context;
+
+    if (!strcmp(t->name, wanted->name) && t->has_hash && !memcmp(t->hash, wanted->hash, sizeof t->hash) &&
+        t->rights == wanted->rights && !strcmp(t->tenant, wanted->tenant) && !strcmp(t->hosts, wanted->hosts) &&
+        t->expires == wanted->expires && (!t->expires || t->expires > wanted->created)) {
+        *wanted = *t;
+    }
+    return !wanted->id;
+}
+
 static enum profd_status token_run(struct admin *a, struct store *store, const struct profd_error *full,
                                    struct profd_error *e)
 {
@@ -603,12 +612,16 @@ static enum profd_status token_run(struct admin *a, struct store *store, const s
     } else if (a->request.verb == ADMIN_TOKEN_LIST) {
         a->answer = json_pack("{s:[]}", "rows");
         TRY(store_each_token(store, token_list, a, e));
-    } else if (full) {
-        *e = *full;
-        return PROFD_FULL;
     } else {
-        TRY(store_add_token(store, t, e));
+        TRY(*a->request.given ? store_each_token(store, token_is_there, t, e) : PROFD_OK);
+        a->was_there = t->id > 0;
+        if (!a->was_there && full) {
+            *e = *full;
+            return PROFD_FULL;
+        }
+        TRY(a->was_there ? PROFD_OK : store_add_token(store, t, e));
         a->answer = token_describe(t);
+        json_object_set_new(a->answer, "added", json_boolean(!a->was_there));
         json_object_set_new(a->answer, "token", t->has_hash ? json_string(a->token) : json_null());
     }
     return PROFD_OK;
@@ -624,13 +637,15 @@ static enum profd_status token_done(struct admin *a, struct profd_error *e)
         return PROFD_OK;
     }
     if (a->request.verb == ADMIN_TOKEN_ADD) {
-        TRY(tokens_add(config->tokens, t, e));
+        TRY(tokens_find(config->tokens, t->id) ? PROFD_OK : tokens_add(config->tokens, t, e));
     } else {
         tokens_remove(config->tokens, t->id);
         config->end_token(config->context, t->id);
     }
-    log_write(LOG_LEVEL_NOTICE, NULL, "user %u %s token %s", a->uid,
-              a->request.verb == ADMIN_TOKEN_ADD ? "added" : "removed", t->name);
+    if (!a->was_there) {
+        log_write(LOG_LEVEL_NOTICE, NULL, "user %u %s token %s", a->uid,
+                  a->request.verb == ADMIN_TOKEN_ADD ? "added" : "removed", t->name);
+    }
     return PROFD_OK;
 }
 
@@ -650,16 +665,18 @@ static enum profd_status admin_begin_token(struct admin *a, struct profd_error *
         t->expires = t->created + a->request.lasts;
     }
     if (add && t->has_hash) {
-        /* Draws a token, and its hash. */
         uint8_t secret[SECRET_SIZE];
         struct sha256_ctx context;
 
-        if (getrandom(secret, sizeof secret, 0) != (ssize_t)sizeof secret) {
-            return profd_error_set(e, PROFD_IO, "cannot draw a token: %s", strerror(errno));
+        memcpy(a->token, a->request.given, sizeof a->token);
+        if (!*a->token) { /* draws one */
+            if (getrandom(secret, sizeof secret, 0) != (ssize_t)sizeof secret) {
+                return profd_error_set(e, PROFD_IO, "cannot draw a token: %s", strerror(errno));
+            }
+            memcpy(a->token, TOKEN_PREFIX, sizeof TOKEN_PREFIX - 1);
+            hex_put(a->token + sizeof TOKEN_PREFIX - 1, secret, sizeof secret);
+            explicit_bzero(secret, sizeof secret);
         }
-        memcpy(a->token, TOKEN_PREFIX, sizeof TOKEN_PREFIX - 1);
-        hex_put(a->token + sizeof TOKEN_PREFIX - 1, secret, sizeof secret);
-        explicit_bzero(secret, sizeof secret);
         sha256_init(&context);
         sha256_update(&context, strlen(a->token), (const uint8_t *)a->token);
         sha256_digest(&context, sizeof a->request.token.hash, a->request.token.hash);
@@ -698,35 +715,17 @@ static enum profd_status delete_done(struct admin *a, struct profd_error *e)
 static enum profd_status bury_run(struct admin *a, struct store *store, const struct profd_error *full,
                                   struct profd_error *e)
 {
-    uint64_t uploads = 0;
     enum profd_status status;
 
     if (!a->tombstones) {
         return delete_run(a, store, full, e);
     }
-    status = store_bury(store, a->tombstones, a->tombstone_count, &uploads, e);
+    /* If blocks were sealed meanwhile, the mirror covers them, as it does for deletions at other centres. */
+    status = store_bury(store, a->tombstones, a->tombstone_count, &a->uploads, e);
     if (status == PROFD_FULL && space_give_up(a->service->config.space)) {
-        status = store_bury(store, a->tombstones, a->tombstone_count, &uploads, e);
+        status = store_bury(store, a->tombstones, a->tombstone_count, &a->uploads, e);
     }
-    a->uploads += uploads;
     return status;
-}
-
-static enum profd_status bury_done(struct admin *a, struct profd_error *e)
-{
-    uint64_t beyond = 0;
-
-    for (size_t i = 0; i < a->tombstone_count; i++) {
-        beyond = a->tombstones[i].beyond > beyond ? a->tombstones[i].beyond : beyond;
-    }
-    if (!beyond) {
-        return delete_done(a, e);
-    }
-    a->order.block = beyond; /* a block was sealed meanwhile */
-    a->order.deleted++;
-    TRY(admin_begin_tier(a, e));
-    a->goes_on = true;
-    return PROFD_OK;
 }
 
 /* A full disk does not stop it, because it removes more than it writes. */
@@ -1053,8 +1052,8 @@ static enum profd_status parse_rights(const char *text, unsigned *out, struct pr
     }
 }
 
-/* Name, rights, tenant or "all", end ("" for ever, "+SECONDS", or a time), "token" or "proxy", pattern of hosts or "".
- */
+/* Name, rights, tenant or "all", end ("" for ever, "+SECONDS", or a time), "token", "proxy" or the token itself,
+ * pattern of hosts or "". */
 static enum profd_status parse_token(const char *const *arguments, struct admin_request *out, struct profd_error *e)
 {
     const char *const end = arguments[3], *const kind = arguments[4], *const hosts = arguments[5];
@@ -1080,7 +1079,18 @@ static enum profd_status parse_token(const char *const *arguments, struct admin_
     if (*hosts && !(t->rights & STORE_MAY_WRITE)) {
         return profd_error_set(e, PROFD_USAGE, "only a token with the right write has a pattern of the names of hosts");
     }
-    if (t->has_hash && strcmp(kind, "token") != 0) {
+    if (!strncmp(kind, TOKEN_PREFIX, strlen(TOKEN_PREFIX))) {
+        const char *const digits = kind + strlen(TOKEN_PREFIX);
+
+        if (strlen(digits) != 2 * SECRET_SIZE || digits[strspn(digits, "0123456789abcdef")]) {
+            return profd_error_set(e, PROFD_USAGE,
+                                   "the token is not " TOKEN_PREFIX
+                                   " and %d hexadecimal digits, as \"openssl rand -hex "
+                                   "%d\" prints them",
+                                   2 * SECRET_SIZE, SECRET_SIZE);
+        }
+        memcpy(out->given, kind, strlen(kind) + 1);
+    } else if (t->has_hash && strcmp(kind, "token") != 0) {
         return profd_error_set(e, PROFD_USAGE, "a token is shown (token) or named by a proxy (proxy), not \"%.100s\"",
                                kind);
     }

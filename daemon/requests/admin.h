@@ -91,6 +91,7 @@ struct admin_request {
     char build[160];                 /* DELETE: a build-id or a prefix of one; otherwise "" */
     struct live_selection processes; /* PAUSE and RESUME */
     struct store_token token;        /* TOKEN_ADD: without times, numbers and hash; TOKEN_REMOVE: its name */
+    char given[96];                  /* TOKEN_ADD: the token; "": it is drawn */
     int64_t lasts;                   /* TOKEN_ADD: ns; 0: until says when it ends */
     char until[40];                  /* TOKEN_ADD: a time for when_parse; "": none */
 };

@@ -64,7 +64,6 @@ static void flush_prepare(struct writer_job *job)
     {
         for (size_t i = 0; i < p->count && !p->status && !p->prepared; i++) {
             struct intake_item *x = &p->items[i];
-
             struct store_delivery *d = &x->delivery;
             const enum profd_status status = segment_decode(d->bytes, d->size, &x->segment, &x->error);
             const bool temporary = status == PROFD_NO_MEMORY || status == PROFD_UNKNOWN_VERSION;

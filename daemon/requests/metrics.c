@@ -98,6 +98,9 @@ static void metrics_uploads(const struct pages_numbers *n, struct buffer *out)
     buffer_add_format(out, "profd_uploads_total{result=\"ok\",reason=\"\"} %" PRIu64 "\n", u->stored);
     buffer_add_format(out, "profd_uploads_total{result=\"duplicate\",reason=\"\"} %" PRIu64 "\n", u->duplicate);
     metrics_reasons(out, "uploads_total", "result=\"rejected\",", &u->refused);
+    metrics_value(out, "relabelled_uploads_total", "counter",
+                  "Stored uploads and harvests with the value \"other\" of a label that has too many values.",
+                  u->relabelled + n->live.relabelled);
     metrics_value(out, "upload_bytes_total", "counter", "Bytes of uploads received.", u->bytes);
     metrics_value(out, "samples_total", "counter", "Clock ticks in stored uploads since start.",
                   u->samples + n->live.samples);
@@ -117,6 +120,9 @@ static void metrics_store(const struct pages_numbers *n, const struct store_tota
 
     metrics_value(out, "builds", "gauge", "Builds known.", t->builds);
     metrics_value(out, "symbols_missing_builds", "gauge", "Builds without symbols.", t->builds_without_names);
+    metrics_value(out, "symbols_missing_since_seconds", "gauge",
+                  "First count of the build without symbols that was stored first, in seconds since 1970; 0: none.",
+                  (uint64_t)(t->nameless_since / 1000000000));
     metrics_value(out, "accepted_uploads_total", "counter", "Uploads ever stored, including removed ones.", t->uploads);
     metrics_value(out, "retired_uploads_total", "counter", "Uploads removed by retention or by delete.",
                   t->retired_uploads);

@@ -22,8 +22,8 @@
 
 /* Since the start. */
 struct upload_counts {
-    uint64_t stored, duplicate, bytes; /* bytes: received */
-    uint64_t samples, calls;           /* of what was stored */
+    uint64_t stored, duplicate, relabelled, bytes; /* relabelled: some of stored; bytes: received */
+    uint64_t samples, calls;                       /* of what was stored */
     struct refusals refused;
     struct durations seconds; /* from the whole frame to its answer */
 };

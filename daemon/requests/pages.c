@@ -15,8 +15,8 @@ struct pages {
 };
 
 static const char pages_dashboard_csp[] =
-    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; base-uri 'none'; "
-    "form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'";
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' blob:; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'";
 
 enum profd_status pages_new(const struct pages_config *config, struct pages **out, struct profd_error *e)
 {
@@ -263,8 +263,10 @@ void pages_make_status(struct pages *p, const struct pages_store *store, struct 
     json_object_set_new(out, "largest_users", largest);
     status_add_number(out, "builds", t->builds);
     status_add_number(out, "builds_without_names", t->builds_without_names);
+    status_add_time(out, "nameless_since", t->nameless_since);
     status_add_number(out, "uploads", t->uploads - t->retired_uploads);
     status_add_number(out, "accepted_uploads", t->uploads);
+    status_add_number(out, "relabelled_uploads", n.uploads.relabelled + n.live.relabelled);
     status_add_number(out, "retired_uploads", t->retired_uploads);
     status_add_number(out, "raw_uploads", t->raw_uploads);
     status_add_number(out, "raw_bytes", t->raw_bytes);

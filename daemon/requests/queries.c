@@ -23,7 +23,10 @@
 #define RETRY_MS 5000              /* after a status 503: a day that cannot be read from ClickHouse, for example */
 #define NICE 10                    /* reports may be slow, acknowledgements may not */
 #define ANSWERS_MAX (512ull << 20) /* bytes of answers that readers have not taken; then BUSY */
-#define PROCESSES_MAX (64u << 20)  /* bytes of a list of live processes */
+#define PAUSED_MOST 64u            /* queries that wait for counts (/debug/pprof/profile) */
+#define PAUSED_BYTES (64u << 20)   /* of their baselines */
+#define PAUSED_LOOK_MS 100u
+#define PROCESSES_MAX (64u << 20) /* bytes of a list of live processes */
 
 struct query_service {
     struct query_service_config config;
@@ -34,6 +37,9 @@ struct query_service {
     struct work *work;
     size_t http_pending;        /* requests not answered yet */
     LIST_HEAD(, query) waiting; /* those of connections that are queued or run */
+    LIST_HEAD(, query) paused;  /* those that run again later: neither queued nor run */
+    size_t paused_count, paused_bytes;
+    struct loop_timer *timer; /* of these */
     bool stopped;
     struct durations durations[QUERY_KINDS];
 };
@@ -42,7 +48,9 @@ struct query_service {
 struct query {
     struct work_item item;
     struct query_service *service;
-    LIST_ENTRY(query) of_waiting;
+    LIST_ENTRY(query) of_waiting, of_paused;
+    struct buffer baseline; /* of a query that runs again, at `due` (ms of loop_now) */
+    uint64_t due;
     atomic_bool cancelled; /* its client has hung up: it need not be run */
     bool skipped;          /* it was not run; set by the reader */
     conn_id conn;          /* 0: asked by HTTP */
@@ -79,6 +87,7 @@ static void query_free(struct query *q)
     arena_free(q->arena);
     metrics_hosts_done(&q->hosts);
     buffer_done(&q->watch_text);
+    buffer_done(&q->baseline);
     free(q->target);
     free(q->if_none_match);
     free(q);
@@ -150,7 +159,8 @@ static void query_run_all(void *context, struct work_item *const *items, size_t 
         } else if (q->source == QUERY_METRICS || q->source == QUERY_STATUS) {
             q->totals_status = query_read_totals(q, store, &q->totals_error);
         } else {
-            /* Asked again, the database no longer has a day that was removed from ClickHouse after it was read. */
+            /* A day may be removed from ClickHouse after the query has read the database. Then the query is run again:
+             * the database no longer has that day. */
             for (int left = 2; left > 0; left = fetcher_lacked() ? left - 1 : 0) {
                 if (left == 1) {
                     query_answer_done(&q->answer);
@@ -187,6 +197,7 @@ static void query_take(struct query_answer *answer, struct page *page)
     page->etag = answer->etag;
     page->coding = answer->coding;
     page->negotiated = answer->negotiated;
+    page->exact = answer->exact;
     page->retry_after_ms = answer->http_status == 503 ? RETRY_MS : 0;
     page->body = answer->body;
     buffer_init(&answer->body, 0); /* moved */
@@ -197,6 +208,60 @@ static void query_note_failure(struct query_service *s, enum profd_status status
 {
     if (status == PROFD_DAMAGED || status == PROFD_IO) {
         s->config.failed(s->config.context, why->sentence);
+    }
+}
+
+/* Lets a query wait that has made its baseline. BUSY; then nothing has changed. */
+static enum profd_status query_pause(struct query_service *s, struct query *q, struct profd_error *e)
+{
+    const size_t size = q->answer.body.size;
+
+    if (s->stopped) {
+        return profd_error_set(e, PROFD_STOPPING, "the daemon is stopping");
+    }
+    if (s->paused_count == PAUSED_MOST || s->paused_bytes + size > PAUSED_BYTES) {
+        return profd_error_set(e, PROFD_BUSY,
+                               "%zu requests with %zu bytes of counts are waiting; the limits are %u and %u: try again "
+                               "later",
+                               s->paused_count, s->paused_bytes, PAUSED_MOST, PAUSED_BYTES);
+    }
+    q->baseline = q->answer.body;
+    q->request.baseline = &q->baseline;
+    q->due = loop_now() + q->answer.wait_ms;
+    buffer_init(&q->answer.body, 0); /* moved */
+    query_answer_done(&q->answer);
+    LIST_INSERT_HEAD(&s->paused, q, of_paused);
+    s->paused_count++;
+    s->paused_bytes += size;
+    loop_timer_set(s->timer, PAUSED_LOOK_MS);
+    return PROFD_OK;
+}
+
+/* Runs the queries that have waited long enough, and ends those whose clients have gone. */
+static void query_on_timer(void *context)
+{
+    struct query_service *s = context;
+
+    for (struct query *q = LIST_FIRST(&s->paused), *next; q; q = next) {
+        const bool cancelled = atomic_load(&q->cancelled) || s->stopped;
+        struct page page;
+
+        next = LIST_NEXT(q, of_paused);
+        if (!cancelled && loop_now() < q->due) {
+            continue;
+        }
+        LIST_REMOVE(q, of_paused);
+        s->paused_count--;
+        s->paused_bytes -= q->baseline.size;
+        q->began = loop_now(); /* waiting is no work */
+        if (cancelled || !work_put(s->work, &q->item)) {
+            page_problem(&page, 503, cancelled ? PROFD_STOPPING : PROFD_BUSY,
+                         cancelled ? "the client has gone, or the daemon is stopping" : "the queue of queries is full");
+            query_answer(s, q, &page);
+        }
+    }
+    if (!LIST_EMPTY(&s->paused)) {
+        loop_timer_set(s->timer, PAUSED_LOOK_MS);
     }
 }
 
@@ -229,6 +294,14 @@ static void query_done(void *context, struct work_item *item)
     } else if (q->answer.http_status == 500 && failed) { /* that is the reason, and says what to do */
         query_answer_done(&q->answer);
         page_problem(&page, 500, PROFD_IO, failure.sentence);
+    } else if (!q->answer.status && q->answer.wait_ms) {
+        const enum profd_status paused = query_pause(s, q, &failure);
+
+        if (!paused) {
+            return;
+        }
+        query_answer_done(&q->answer);
+        page_problem(&page, 503, paused, failure.sentence);
     } else {
         query_note_failure(s, q->answer.status, &q->answer.why);
         query_take(&q->answer, &page);
@@ -377,6 +450,16 @@ enum profd_status query_receive(void *context, struct conn *c, struct conn_frame
     }
     status = query_check(&m.as.query, e);
     request.target = m.as.query.target;
+    if (strncmp(request.target, QUERY_OUTGOING "?", strlen(QUERY_OUTGOING "?")) == 0) {
+        request.scope = (struct store_scope){.uid = peer->uid, .all = true};
+        status =
+            status ? status
+            : peer->may_relay
+                ? PROFD_OK
+                : profd_error_set(e, PROFD_FORBIDDEN,
+                                  "user %u may not fetch uploads; only root, the daemon's user and profd-relay may",
+                                  peer->uid);
+    }
     request.if_none_match = m.as.query.if_none_match;
     if (!status && !conn_judge_answers(c, NULL) && query_find(s, &request, &answer, &page)) {
         reply_send(s->config.replies, c, f->header.tag, &page);
@@ -401,11 +484,66 @@ enum profd_status query_receive(void *context, struct conn *c, struct conn_frame
     return PROFD_OK;
 }
 
+/* Finds the route of a path that query_find_methods has with POST. NULL: there is none. */
+static const struct post_route *post_find(const struct query_service *s, const char *path, size_t n)
+{
+    for (size_t i = 0; i < s->config.post_count; i++) {
+        const struct post_route *r = &s->config.posts[i];
+        const size_t size = strlen(r->path);
+
+        if (n >= size && !memcmp(path, r->path, size) && (n == size || path[size - 1] == '/')) {
+            return r;
+        }
+    }
+    return NULL;
+}
+
+/* Judges a question that is asked by POST. */
+static int judge_question(const struct query_service *s, const struct http_body_head *head, struct profd_error *e)
+{
+    static const char *const types[] = {"application/json", "application/proto"};
+    const struct store_token *t = tokens_find(s->config.tokens, head->token);
+    bool known = false;
+
+    if (t && !(t->rights & STORE_MAY_READ)) {
+        profd_error_set(e, PROFD_FORBIDDEN, "token %s does not have the right read", t->name);
+        return 403;
+    }
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
+        const size_t n = strlen(types[i]);
+
+        known |= head->type_size >= n && memcmp(head->type, types[i], n) == 0 &&
+                 (head->type_size == n || head->type[n] == ';');
+    }
+    if (!known) {
+        profd_error_set(e, PROFD_REFUSED, "this path takes application/proto and application/json, not '%.*s'",
+                        (int)(head->type_size < 100 ? head->type_size : 100), head->type);
+        return 415;
+    }
+    if (head->size > LIMIT_QUERY_BODY) {
+        profd_error_set(e, PROFD_TOO_LARGE, "the body has %llu bytes, at most %u are taken",
+                        (unsigned long long)head->size, LIMIT_QUERY_BODY);
+        return 413;
+    }
+    return 0;
+}
+
 int query_judge_body(void *context, const struct http_body_head *head, struct profd_error *e)
 {
     const struct query_service *s = context;
+    const struct post_route *r = head->post ? post_find(s, head->path, head->n) : NULL;
 
-    return head->post ? uploads_judge(s->config.uploads, head, e) : symbols_judge(s->config.symbols, head, e);
+    if (head->post && query_reads_body(head->path, head->n)) {
+        return judge_question(s, head, e);
+    }
+    if (r) {
+        return r->judge(r->context, head, e);
+    }
+    if (head->post) {
+        profd_error_set(e, PROFD_NOT_FOUND, "not found: %.*s; see /openapi.json", (int)head->n, head->path);
+        return 404;
+    }
+    return symbols_judge(s->config.symbols, head, e);
 }
 
 void query_receive_http(void *context, struct http_exchange *x, const struct http_request *request)
@@ -417,6 +555,7 @@ void query_receive_http(void *context, struct http_exchange *x, const struct htt
                               .http = true,
                               .coding = request->coding,
                               .coded_only = request->coded_only};
+    char named[LIMIT_QUERY_BYTES];
     struct query_answer found;
     struct page page;
     struct query *q;
@@ -425,8 +564,16 @@ void query_receive_http(void *context, struct http_exchange *x, const struct htt
         symbols_receive(s->config.symbols, x, request);
         return;
     }
-    if (request->bytes) {
-        uploads_receive(s->config.uploads, x, request);
+    if (request->bytes && query_reads_body(request->target, strcspn(request->target, "?"))) {
+        r.body = request->bytes;
+        r.body_size = request->size;
+        r.content_type = request->content_type;
+        query_name_body(request->target, request->content_type, request->bytes, request->size, named);
+        r.target = named;
+    } else if (request->bytes) {
+        const struct post_route *route = post_find(s, request->target, strcspn(request->target, "?"));
+
+        route->receive(route->context, x, request); /* query_judge_body has found it */
         return;
     }
     r.scope = (struct store_scope){.all = request->tcp || request->peer.may_read_all,
@@ -435,6 +582,11 @@ void query_receive_http(void *context, struct http_exchange *x, const struct htt
         const struct store_token *t = tokens_find(s->config.tokens, request->token);
 
         r.scope = (struct store_scope){.all = t->all, .uid = t->uid};
+    }
+    if (request->bytes && r.body_size > LIMIT_QUERY_BODY) {
+        page_problem(&page, 413, PROFD_TOO_LARGE, "the decoded body is larger than 1 MiB");
+        reply_tell(x, &page);
+        return;
     }
     if (query_find(s, &r, &found, &page)) {
         reply_tell(x, &page);
@@ -483,6 +635,7 @@ enum profd_status query_service_start(const struct query_service_config *config,
         return profd_error_set(e, PROFD_NO_MEMORY, "no memory for queries");
     }
     s->config = *config;
+    s->timer = loop_timer_new(config->loop, query_on_timer, s);
     s->cache_lock = lock_new();
     s->answers_lock = lock_new();
     const struct query_lock cache = {lock_take, lock_give, s->cache_lock};
@@ -490,7 +643,7 @@ enum profd_status query_service_start(const struct query_service_config *config,
 
     s->cache = s->cache_lock ? query_cache_new(LIMIT_ROLLUP_CACHE, &cache) : NULL;
     s->answers = s->answers_lock ? query_answers_new(LIMIT_ANSWER_CACHE, &answers) : NULL;
-    if (!s->cache || !s->answers) {
+    if (!s->cache || !s->answers || !s->timer) {
         status = profd_error_set(e, PROFD_NO_MEMORY, "no memory for a cache of answers");
     }
     for (unsigned i = 0; i < READERS && !status; i++) {
@@ -514,6 +667,7 @@ enum profd_status query_service_start(const struct query_service_config *config,
 void query_service_stop(struct query_service *s)
 {
     s->stopped = true;
+    query_on_timer(s); /* none waits any longer */
 }
 
 void query_service_cancel(struct query_service *s, conn_id conn)
@@ -555,6 +709,7 @@ void query_service_free(struct query_service *s)
         return;
     }
     work_free(s->work);
+    loop_timer_free(s->timer);
     for (unsigned i = 0; i < READERS; i++) {
         store_close(s->stores[i]);
     }

@@ -20,8 +20,17 @@ struct loop;
 struct query_service;
 struct sync_config;
 struct tokens;
-struct uploads_service;
 struct writer;
+
+/* Handles POST requests to a path. If the path ends in "/", it handles those to all paths below it. */
+struct post_route {
+    const char *path;
+    /* As http_judge_body. */
+    int (*judge)(void *context, const struct http_body_head *head, struct profd_error *e);
+    /* Takes a request that judge accepted, and answers it now or later. */
+    void (*receive)(void *context, struct http_exchange *x, const struct http_request *request);
+    void *context;
+};
 
 /* All parts outlive the service. */
 struct query_service_config {
@@ -32,8 +41,9 @@ struct query_service_config {
     struct live *live;     /* lists its processes */
     struct pages *pages;
     const struct symbols_service *symbols; /* takes the bodies of PUT */
-    struct uploads_service *uploads;       /* takes the bodies of POST */
-    const struct tokens *tokens;           /* as HTTP admits them */
+    const struct post_route *posts;        /* take the bodies of POST */
+    size_t post_count;
+    const struct tokens *tokens; /* as HTTP admits them */
     struct replies *replies;
     const char *database;                                /* path of the database, for query_service_start only */
     uint64_t run;                                        /* store_set_run */

@@ -344,6 +344,7 @@ void reply_tell(struct http_exchange *x, struct page *page)
     answer.cache_control = page->cache_control;
     answer.etag = page->etag ? page->etag : "";
     answer.csp = page->csp;
+    answer.exact = page->exact;
     answer.coding = page->coding;
     answer.negotiated = page->negotiated;
     answer.retry_after_ms = page->retry_after_ms;

@@ -73,7 +73,7 @@ void sync_nack_job(struct conn *c, uint32_t tag, enum profd_status status, const
 struct page {
     int status;                                     /* of HTTP */
     const char *content_type, *cache_control, *csp; /* csp NULL: the strictest */
-    const char *etag;
+    const char *etag, *exact;                       /* exact: NULL or as in struct query_answer */
     enum coding coding;
     bool negotiated; /* as in struct http_answer */
     char tag[80];    /* where etag may point to */
@@ -112,13 +112,13 @@ struct object_service;
 struct query_service;
 struct relay_service;
 struct sync_config;
-struct upload_service;
+struct process_uploads;
 
 #define HANDLERS_COUNT 11 /* types that clients send */
 
 /* The services that answer the types. All outlive the connections. */
 struct handlers_services {
-    struct upload_service *uploads;
+    struct process_uploads *uploads;
     struct object_service *objects;
     struct query_service *queries;
     struct sync_config *sync;

@@ -148,6 +148,15 @@ int tokens_admit(void *context, const struct http_credentials *c, uint64_t *toke
     return status;
 }
 
+enum profd_status tokens_check_write(const struct store_token *token, struct profd_error *e)
+{
+    const bool may = token->rights & STORE_MAY_WRITE;
+
+    return may && !token->all ? PROFD_OK
+                              : profd_error_set(e, PROFD_FORBIDDEN, "token %s does not have the right write%s",
+                                                token->name, may ? " for one tenant" : "");
+}
+
 enum profd_status tokens_find_host(const struct store_token *token, const char *stated, struct tokens_host *out,
                                    struct profd_error *e)
 {

@@ -38,6 +38,9 @@ int tokens_admit(void *context, const struct http_credentials *c, uint64_t *toke
 /* Returns the token with this number, or NULL. Borrowed until the token is removed. O(1). */
 const struct store_token *tokens_find(const struct tokens *all, uint64_t id);
 
+/* FORBIDDEN unless the token may send profiles: it has the right write, for one tenant. */
+enum profd_status tokens_check_write(const struct store_token *token, struct profd_error *e);
+
 struct tokens_host {
     char name[256];
     uint8_t identity[STORE_HOST_SIZE];

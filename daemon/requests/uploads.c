@@ -20,7 +20,7 @@
 /* One upload, until it is answered. */
 struct upload {
     struct writer_job job;
-    struct upload_service *service;
+    struct process_uploads *service;
     conn_id conn;
     uint32_t tag;
     uint64_t session_job;
@@ -38,7 +38,7 @@ static struct upload *upload_of(struct writer_job *job)
 static void upload_prepare(struct writer_job *job)
 {
     struct upload *u = upload_of(job);
-    const struct upload_service *s = u->service;
+    const struct process_uploads *s = u->service;
     struct ingest_item *item = &u->item;
     uint8_t *inflated = NULL;
 
@@ -88,7 +88,7 @@ static void upload_run(struct store *store, const struct profd_error *full, stru
 static void upload_done(struct writer_job *job)
 {
     struct upload *u = upload_of(job);
-    struct upload_service *s = u->service;
+    struct process_uploads *s = u->service;
     struct upload_counts *counts = &s->counts;
     const struct ingest_item *item = &u->item;
     struct conn *c = conn_find(s->conns, u->conn);
@@ -109,6 +109,7 @@ static void upload_done(struct writer_job *job)
     } else {
         counts->duplicate += item->duplicate;
         counts->stored += !item->duplicate;
+        counts->relabelled += item->relabelled;
         counts->samples += item->ticks;
         counts->calls += item->calls;
         if (c) { /* what is asked for comes before the ACK */
@@ -138,7 +139,7 @@ static const struct writer_job_type upload_type = {
 
 enum profd_status upload_receive(void *context, struct conn *c, struct conn_frame *f, struct profd_error *e)
 {
-    struct upload_service *s = context;
+    struct process_uploads *s = context;
     struct upload *u;
 
     s->counts.bytes += f->body.size;
@@ -184,7 +185,7 @@ enum profd_status upload_receive(void *context, struct conn *c, struct conn_fram
 /* A request until it is answered. */
 struct posting {
     struct writer_job job; /* its admission */
-    struct uploads_service *service;
+    struct host_batches *service;
     struct http_exchange *exchange;
     struct message_batch batch;      /* owns the uploads */
     char token[STORE_NAME_MOST + 1]; /* its name */
@@ -215,7 +216,7 @@ static void posting_free(struct posting *p)
 }
 
 /* A host repeats an error with each batch, so each status is logged at most once in LOG_MS. */
-static void log_refusal(struct uploads_service *s, const char *token, int http_status, const char *sentence)
+static void log_refusal(struct host_batches *s, const char *token, int http_status, const char *sentence)
 {
     const unsigned i = (unsigned)http_status - 400;
     const uint64_t now = loop_now();
@@ -518,8 +519,9 @@ static enum profd_status read_uploads(struct posting *p, struct profd_error *e)
     return PROFD_OK;
 }
 
-int uploads_judge(struct uploads_service *s, const struct http_body_head *head, struct profd_error *e)
+int batch_judge(void *context, const struct http_body_head *head, struct profd_error *e)
 {
+    struct host_batches *s = context;
     static const char type[] = "application/x-protobuf";
     const struct store_token *t = tokens_find(s->tokens, head->token);
 
@@ -529,9 +531,7 @@ int uploads_judge(struct uploads_service *s, const struct http_body_head *head, 
                         "the centre");
         return 401;
     }
-    if (!(t->rights & STORE_MAY_WRITE) || t->all) {
-        profd_error_set(e, PROFD_FORBIDDEN, "token %s does not have the right write%s", t->name,
-                        t->rights & STORE_MAY_WRITE ? " for one tenant" : "");
+    if (tokens_check_write(t, e)) {
         log_refusal(s, t->name, 403, e->sentence);
         return 403;
     }
@@ -548,7 +548,7 @@ int uploads_judge(struct uploads_service *s, const struct http_body_head *head, 
 static enum profd_status posting_begin(struct posting *p, const struct http_request *r, const struct store_token *token,
                                        int *http_status, struct profd_error *e)
 {
-    const struct uploads_service *c = p->service;
+    const struct host_batches *c = p->service;
 
     if (c->relays) {
         *http_status = 409;
@@ -572,8 +572,9 @@ static enum profd_status posting_begin(struct posting *p, const struct http_requ
     return writer_submit(c->writer, &p->job, &admission_type, e);
 }
 
-void uploads_receive(struct uploads_service *s, struct http_exchange *x, const struct http_request *request)
+void batch_receive(void *context, struct http_exchange *x, const struct http_request *request)
 {
+    struct host_batches *s = context;
     const struct store_token *token = tokens_find(s->tokens, request->token); /* may be removed by now */
     struct posting *p = calloc(1, sizeof *p);
     struct profd_error e;

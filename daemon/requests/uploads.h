@@ -26,7 +26,7 @@ struct tokens;
 struct writer;
 
 /* The server fills it in. All parts outlive the writer's thread. */
-struct upload_service {
+struct process_uploads {
     struct conn_group *conns;
     const struct sync_config *sync;
     struct writer *writer;
@@ -43,7 +43,7 @@ enum profd_status upload_receive(void *context, struct conn *c, struct conn_fram
 #define UPLOADS_LOG_STATUSES 100u
 
 /* The server fills it in. All parts outlive the writer's thread. */
-struct uploads_service {
+struct host_batches {
     uint8_t centre[STORE_CENTRE_SIZE]; /* name */
     bool relays;                       /* this daemon sends to a centre, and refuses batches of others */
     struct intake *intake;
@@ -52,9 +52,9 @@ struct uploads_service {
     uint64_t logged[UPLOADS_LOG_STATUSES]; /* ms of loop_now of the latest line, by HTTP status − 400 */
 };
 
-/* The http_judge_body of these requests. A request needs a token with the right write. */
-int uploads_judge(struct uploads_service *s, const struct http_body_head *head, struct profd_error *e);
-/* Takes a request that uploads_judge accepted, and answers it later. */
-void uploads_receive(struct uploads_service *s, struct http_exchange *x, const struct http_request *request);
+/* For struct post_route; the context is a struct host_batches. A request needs a token with the right write. */
+int batch_judge(void *context, const struct http_body_head *head, struct profd_error *e);
+/* Takes a request that batch_judge accepted, and answers it later. */
+void batch_receive(void *context, struct http_exchange *x, const struct http_request *request);
 
 #endif

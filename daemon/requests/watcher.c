@@ -140,15 +140,13 @@ static json_t *watch_advance(json_t *old, const struct watch *watch, const char 
 
 static enum profd_status watch_put(struct watcher *w, const char *key, const char *document, struct profd_error *e)
 {
-    struct store_watch_row *rows = arena_extend(w->arena, w->rows, w->row_count, &w->row_capacity, sizeof *rows);
     const char *key_copy = arena_copy(w->arena, key, strlen(key)),
                *copy = document ? arena_copy(w->arena, document, strlen(document)) : NULL;
 
-    if (!rows || !key_copy || (document && !copy)) {
+    if (!key_copy || (document && !copy) || !ARENA_EXTEND(w->arena, w->rows, w->row_count, w->row_capacity)) {
         return profd_no_memory(e);
     }
-    w->rows = rows;
-    rows[w->row_count++] = (struct store_watch_row){.key = key_copy, .changed = w->now, .document = copy};
+    w->rows[w->row_count++] = (struct store_watch_row){.key = key_copy, .changed = w->now, .document = copy};
     return PROFD_OK;
 }
 

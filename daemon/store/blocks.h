@@ -28,7 +28,7 @@ enum store_block_state {
     STORE_BLOCK_WRITTEN,  /* complete in the tier; sums are being released */
     STORE_BLOCK_SEALED,   /* all of its sums are released */
     STORE_BLOCK_GONE,     /* the database has nothing of it any more: the tier may drop it */
-    STORE_BLOCK_ARRIVING, /* mirror.h: being mirrored; no reader sees anything of it */
+    STORE_BLOCK_ARRIVING, /* foreign_blocks.h: being mirrored; no reader sees anything of it */
     STORE_BLOCK_MIRRORED, /* visible */
     STORE_BLOCK_LEAVING,  /* its rows are being removed; no reader sees anything of it */
     STORE_BLOCK_LISTED,   /* another centre has it, and nothing of it is here yet */
@@ -144,6 +144,7 @@ struct store_tier_totals {
     int64_t sealed_to;                  /* ns: every day that ended before then has been sealed; 0: none has */
     uint64_t newest;                    /* number that was given to a block last; 0: none was */
     uint64_t gone;                      /* blocks that are GONE and not forgotten */
+    int64_t first;                      /* the oldest day that is sealed; none is: the day of `before` */
 };
 enum profd_status store_get_tier_totals(struct store *s, int64_t before, struct store_tier_totals *out,
                                         struct profd_error *e);

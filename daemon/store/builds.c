@@ -136,14 +136,8 @@ static enum profd_status add_series(struct store *s, struct build_sums *b, sqlit
     if (b->uid_count > 0 && b->uids[b->uid_count - 1] == uid) {
         return PROFD_OK;
     }
-    if (b->uid_count == b->uid_capacity) {
-        const size_t capacity = b->uid_capacity == 0 ? 8 : 2 * b->uid_capacity;
-        uint32_t *uids = realloc(b->uids, capacity * sizeof *uids);
-        if (!uids) {
-            return profd_no_memory(e);
-        }
-        b->uids = uids;
-        b->uid_capacity = capacity;
+    if (!LIST_GROW(b->uids, b->uid_count, b->uid_capacity)) {
+        return profd_no_memory(e);
     }
     b->uids[b->uid_count++] = uid;
     return PROFD_OK;
@@ -280,6 +274,7 @@ enum profd_status store_get_totals(struct store *s, struct store_totals *out, st
     if (!status && row) {
         t.builds = (uint64_t)sqlite3_column_int64(q, 0);
         t.builds_without_names = (uint64_t)sqlite3_column_int64(q, 1);
+        t.nameless_since = sqlite3_column_int64(q, 2);
     }
     sqlite_finish(q);
     status = status ? status : sqlite_first(s, SQL_PAGES, NULL, 0, &q, &row, e);

@@ -3,10 +3,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "core/buffer.h"
 #include "proto/message.h"
-#include "proto/sum.h"
-#include "proto/varint.h"
 #include "store/store_internal.h"
 
 #define RESTORED_HOURS_MOST (366 * 24) /* a clock that was wrong must not fill the database */
@@ -56,6 +53,16 @@ enum profd_status sqlite_centre_removed(struct store *s, const struct sqlite_ide
     TRY(sqlite_centre_load(s, &c, e));
     outgoing_amount_add(&c.removed, &amount);
     return sqlite_centre_save(s, &c, e);
+}
+
+enum profd_status sqlite_centre_add(struct store *s, const struct store_upload *u, struct profd_error *e)
+{
+    const struct store_amount amount = {1, u->ticks, u->calls};
+    struct sqlite_centre c;
+    TRY(sqlite_centre_load(s, &c, e));
+    outgoing_amount_add(&c.counted, &amount);
+    TRY(sqlite_centre_save(s, &c, e));
+    return sqlite_run(s, SQL_EPOCH_COUNT, VALUES(INTEGER(store_tenant_id(u->uid)), AMOUNT(amount)), e);
 }
 
 enum profd_status sqlite_hour_mark(struct store *s, int64_t hour, int64_t host, uint32_t reasons, bool *changed,
@@ -115,10 +122,10 @@ static int64_t host_time(int64_t now, int64_t clock)
     return !__builtin_add_overflow(now, clock, &time) ? time : clock < 0 ? INT64_MIN : INT64_MAX;
 }
 
-/* A host that holds counts back asks whether its database went back. This is not told by the number of its database
- * now, but by that at its start, and the stored number rises only with what it delivers after it has the answer, so
- * that it may ask again if the answer was lost. Otherwise a smaller number may be that of an old request that a proxy
- * delivers late. Then the host's clock has gone back, too, and neither is stored. */
+/* A host that holds counts back asks whether its database went back. The number that its database had at its start
+ * tells, not the number now. The stored number rises only with what the host delivers after it has the answer, so that
+ * it can ask again if the answer was lost. If a host holds nothing back, a smaller number may be that of an old request
+ * that a proxy delivers late. Then the host's clock has gone back, too, and neither is stored. */
 static enum profd_status admit_host(struct store *s, const struct store_arrival *a, struct store_admission *out,
                                     struct profd_error *e)
 {
@@ -377,8 +384,7 @@ enum profd_status store_each_token(struct store *s, bool (*each)(void *context, 
     return status;
 }
 
-/* --- Digests of old arrivals: they are replaced by the mark of the epoch, up to which every sequence has arrived ---
- */
+/* --- Digests of old arrivals are replaced by the mark of their epoch: up to it, every sequence has arrived --- */
 
 #define ROWS_AT_ONCE 2000
 

@@ -1,7 +1,6 @@
 /* Rolls up: single uploads to sums of hours, hours to days, days to all time; and widens slices of live processes and
  * of hosts. */
 #include <stdlib.h>
-#include <string.h>
 
 #include "core/rollup.h"
 #include "proto/limits.h"
@@ -218,29 +217,24 @@ static enum profd_status add_upward(struct store *s, struct arena *a, const stru
 
 const int sqlite_slice_widths[SQLITE_SLICE_WIDTHS] = {SQLITE_SLICE_NARROW, 5, 15, SQLITE_SLICE_WIDE};
 
+#define SLICE(x)                                                                                                       \
+    VALUES(INTEGER((x)->series), INTEGER((x)->width), INTEGER(sqlite_slice_at((x)->width, (x)->end)),                  \
+           INTEGER((x)->instance), INTEGER((x)->upload))
+
 enum profd_status sqlite_slice_add(struct store *s, const struct sqlite_slice *x, struct profd_error *e)
 {
-    return sqlite_run(s, SQL_SLICE_ADD,
-                      VALUES(INTEGER(x->series), INTEGER(x->width), INTEGER(sqlite_slice_at(x->width, x->end)),
-                             INTEGER(x->instance), INTEGER(x->upload)),
-                      e);
+    return sqlite_run(s, SQL_SLICE_ADD, SLICE(x), e);
 }
 
 enum profd_status sqlite_slice_find(struct store *s, const struct sqlite_slice *x, bool *found, struct profd_error *e)
 {
     int64_t one;
-    return sqlite_find(s, SQL_SLICE_FIND,
-                       VALUES(INTEGER(x->series), INTEGER(x->width), INTEGER(sqlite_slice_at(x->width, x->end)),
-                              INTEGER(x->instance), INTEGER(x->upload)),
-                       &one, found, e);
+    return sqlite_find(s, SQL_SLICE_FIND, SLICE(x), &one, found, e);
 }
 
 static enum profd_status slice_remove(struct store *s, const struct sqlite_slice *x, struct profd_error *e)
 {
-    return sqlite_run(s, SQL_SLICE_REMOVE,
-                      VALUES(INTEGER(x->series), INTEGER(x->width), INTEGER(sqlite_slice_at(x->width, x->end)),
-                             INTEGER(x->instance), INTEGER(x->upload)),
-                      e);
+    return sqlite_run(s, SQL_SLICE_REMOVE, SLICE(x), e);
 }
 
 enum profd_status sqlite_slice_remove_hours(struct store *s, int64_t series, int64_t from, int64_t to,
@@ -473,7 +467,7 @@ static enum profd_status widen_slice(struct store *s, bool *found, struct store_
 
 /* --- Slices of hosts, which become sums of hours --- */
 
-#define CHECK_AFTER INT64_C(60000000000) /* ns: interval between additions of the sizes of slices */
+#define CHECK_AFTER SQLITE_MINUTE /* ns: interval between additions of the sizes of slices */
 
 int sqlite_level_of(int64_t minutes)
 {
@@ -609,17 +603,21 @@ static void gathering_end(struct gathering *g)
     arena_free(g->scratch);
 }
 
-/* Loads the next row from *at to last that is in no other sum. */
+/* Loads the next row from *at to last that is in no other sum. *found: it exists, even if it cannot be read. */
 static enum profd_status gather(struct gathering *g, int level, int64_t *at, int64_t last, struct folded *row,
                                 bool *found, struct profd_error *e)
 {
+    *found = false;
     TRY(sqlite_find(g->s, SQL_ROLLUP_OPEN_AT,
                     VALUES(INTEGER(g->series.id), INTEGER(level), INTEGER(*at), INTEGER(last)), at, found, e));
     if (!*found) {
         return PROFD_OK;
     }
     arena_reset(g->scratch);
-    return sqlite_rollup_load(g->s, g->scratch, g->series.id, level, *at, g->series.build_count, row, found, e);
+    const enum profd_status status =
+        sqlite_rollup_load(g->s, g->scratch, g->series.id, level, *at, g->series.build_count, row, found, e);
+    *found = *found || status;
+    return status;
 }
 
 /* Moves the oldest slice of a level that is before that time (minutes), if there is one, into the row of level wide
@@ -643,7 +641,7 @@ static enum profd_status merge_oldest(struct store *s, int level, int64_t before
         for (int64_t at = to * each; !status && more; at++) {
             uint64_t removed = 0;
             status = gather(&g, i, &at, to * each + each - 1, &row, &more, e);
-            if (is_unreadable(s, status)) {
+            if (more && is_unreadable(s, status)) { /* if the search failed, at is no row */
                 status = put_aside(s, series, i, at, e);
             } else if (!status && more) {
                 status = folding_add(&g.folding, &row, e);
@@ -915,6 +913,7 @@ static enum profd_status work_once(struct store *s, const struct store_policy *p
     int level = SQLITE_LEVEL_HOUR;
     bool readable;
     sqlite3_stmt *q;
+    *found = false;
     TRY(sqlite_frozen_day(s, &frozen, &block, e));
     TRY(sqlite_first(s, SQL_LEDGER_RAW, VALUES(INTEGER(frozen)), &q, found, e));
     if (*found) {

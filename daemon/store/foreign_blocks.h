@@ -60,6 +60,25 @@ struct store_tier_centre {
 enum profd_status store_each_centre(struct store *s, void (*each)(void *context, const struct store_tier_centre *c),
                                     void *context, struct profd_error *e);
 
+/* An hour of a host in which counts may be missing, as stored in the tier. */
+struct store_tier_mark {
+    uint8_t centre[STORE_CENTRE_SIZE]; /* that the host sends to */
+    int64_t hour;                      /* since the epoch */
+    const char *tenant, *host;         /* names; "" and "": every host of the centre */
+    uint32_t reasons;                  /* bits of enum message_inexact */
+};
+/* Replaces the stored marks by all marks of the tier, in one transaction of a writing handle. Each centre, hour and
+ * host must occur once. store_get_marks considers the marks of a centre for the days from its first to its last visible
+ * block. If a mark has changed, cached answers about tenants become invalid. */
+enum profd_status store_set_tier_marks(struct store *s, const struct store_tier_mark *list, size_t n,
+                                       struct profd_error *e);
+/* Calls each with the marks of this centre's hosts that lie before an hour, on the first day of its blocks or later,
+ * and that the tier did not have at the latest store_set_tier_marks. Texts live until the callback returns. Any handle.
+ */
+enum profd_status store_each_untold_mark(struct store *s, int64_t before,
+                                         void (*each)(void *context, const struct store_tier_mark *m), void *context,
+                                         struct profd_error *e);
+
 /* Encodes the arcs alone of a day's counts, which are of that many builds; the caller frees *out. Any thread. */
 enum profd_status store_keep_arcs(const uint8_t *counts, size_t n, size_t builds, uint8_t **out, size_t *size,
                                   struct profd_error *e);

@@ -1,9 +1,7 @@
 /* Totals by host of the counts that a centre stores without the host. */
 #include <string.h>
-#include <time.h>
 
 #include "core/buffer.h"
-#include "proto/message.h"
 #include "proto/sum.h"
 #include "proto/varint.h"
 #include "store/store_internal.h"

@@ -1,5 +1,4 @@
 /* Uploads that a centre receives from hosts (arrivals.h). */
-#include <stdio.h>
 #include <string.h>
 
 #include "core/shares.h"
@@ -274,7 +273,7 @@ static enum profd_status add_counts(struct arriving *a, const struct store_deliv
     }
     hex_put(text, d->host, STORE_HOST_SIZE);
     TRY(sqlite_intern_host(a->s, text, &part->host, e));
-    TRY(sqlite_intern_series(a->s, &in->upload, false, &series, e));
+    TRY(sqlite_intern_series(a->s, &in->upload, SQLITE_SERIES_OWN, &series, e));
     /* Sums of hours of the frozen day do not change: what comes late waits in the widest slice. */
     const bool frozen = in->upload.end / SQLITE_DAY == a->frozen;
     const int64_t widest = sqlite_level_minutes(SQLITE_LEVEL_SLICES - 1) * SQLITE_MINUTE,
@@ -354,7 +353,7 @@ static enum profd_status put_counts(struct arriving *a, const struct store_deliv
                                     BLOB(d->epoch, sizeof d->epoch), INTEGER(d->sequence)),
                              &one, &adopted, e);
     }
-    if (!status && !adopted) { /* otherwise an adopted block contains it already */
+    if (!status && !adopted) { /* otherwise an adopted block may contain it already */
         amount = (struct store_amount){in.uploads, u->ticks, u->calls};
     }
     if (!status && !adopted && deleted) { /* it counts as accepted and removed */

@@ -37,8 +37,7 @@ bool labels_next(const char **text, const char *end, struct store_label *pair)
     return true;
 }
 
-/* --- Regular expressions over values. Their memory belongs to the arena, so nothing is freed before the query ends ---
- */
+/* --- Regular expressions over values: their memory belongs to the arena, and is freed with it --- */
 
 struct store_pattern {
     const char *text;
@@ -122,29 +121,36 @@ enum profd_status store_pattern_judge(const struct store_filter *filter, struct 
 
 /* --- Matchers --- */
 
+/* The value that a matcher looks at. */
+static const char *find_value(const char *text, size_t n, const struct store_matcher *m)
+{
+    const char *at = text, *instead = m->absent ? m->absent : "";
+    struct store_label pair = {.name = ""};
+    while (labels_next(&at, text + n, &pair)) {
+        if (strcmp(pair.name, m->name) == 0) {
+            return pair.value;
+        }
+        instead = m->instead && strcmp(pair.name, m->instead) == 0 ? pair.value : instead;
+    }
+    return instead;
+}
+
 bool labels_match(const char *text, size_t n, const struct store_matcher *matchers, size_t count)
 {
     bool match = true;
     for (size_t i = 0; match && i < count; i++) {
         const struct store_matcher *m = &matchers[i];
-        struct store_label pair = {.name = ""};
-        const char *value = "", *at = text;
-        while (labels_next(&at, text + n, &pair)) {
-            if (strcmp(pair.name, m->name) == 0) {
-                value = pair.value;
-                break;
-            }
-        }
-        const bool not = m->match == STORE_MATCH_NOT_EQUAL || m->match == STORE_MATCH_UNLIKE;
+        const char *value = find_value(text, n, m);
+        const bool inverse = m->match == STORE_MATCH_NOT_EQUAL || m->match == STORE_MATCH_UNLIKE;
         if (m->match == STORE_MATCH_EQUAL || m->match == STORE_MATCH_NOT_EQUAL) {
-            match = (strcmp(value, m->value) == 0) != not ;
+            match = (strcmp(value, m->value) == 0) != inverse;
             continue;
         }
         struct store_pattern *p = m->pattern;
         const int result =
             p->failed ? p->failed : pcre2_match(p->code, (PCRE2_SPTR)value, strlen(value), 0, 0, p->data, p->limits);
         p->failed = result < 0 && result != PCRE2_ERROR_NOMATCH ? result : p->failed;
-        match = (result >= 0) != not ;
+        match = (result >= 0) != inverse;
     }
     return match;
 }

@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "proto/deflate.h"
-#include "store/labels.h"
 #include "store/store_internal.h"
 
 enum profd_status sqlite_take_content(struct store *s, sqlite3_stmt *q, uint8_t **bytes, size_t *size,
@@ -30,7 +29,8 @@ enum profd_status sqlite_take_content(struct store *s, sqlite3_stmt *q, uint8_t 
 /* One object with a summary of its senders. */
 struct candidate {
     int64_t object;
-    bool readable, has_names, trusted;
+    bool readable, trusted;
+    int has_names;           /* as of struct store_object */
     size_t users, operators; /* users that accept it; tenants among them whose operators have sent it */
     int64_t delivered;       /* latest delivery by a trusted sender or one of the users */
     char *note;              /* of that delivery */
@@ -43,11 +43,12 @@ static void judge_candidate(struct candidate *c, size_t uid_count, struct candid
     struct candidate *target = NULL;
     if (c->readable && (c->trusted || (uid_count > 0 && c->users == uid_count))) {
         const bool ruled = c->operators == uid_count, best_ruled = best->operators == uid_count,
-                   better = best->object == 0                 ? true
-                            : c->has_names != best->has_names ? c->has_names
-                            : ruled != best_ruled             ? ruled
-                            : c->trusted != best->trusted     ? c->trusted
-                                                              : c->delivered > best->delivered;
+                   better = best->object == 0                   ? true
+                            : !c->has_names != !best->has_names ? c->has_names
+                            : ruled != best_ruled               ? ruled
+                            : c->trusted != best->trusted       ? c->trusted
+                            : c->has_names != best->has_names   ? c->has_names > best->has_names
+                                                                : c->delivered > best->delivered;
         target = better ? best : NULL;
     } else if (!c->readable && c->delivered > failure->delivered) {
         target = failure;
@@ -63,15 +64,8 @@ static void judge_candidate(struct candidate *c, size_t uid_count, struct candid
 
 static bool is_member(const struct store_senders *of, uint32_t uid)
 {
-    size_t low = 0, high = of->uid_count;
-    while (low < high) {
-        const size_t middle = low + (high - low) / 2;
-        if (of->uids[middle] < uid) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
+    uint32_t low;
+    SORT_SEARCH(low, 0, (uint32_t)of->uid_count, of->uids[low] < uid);
     return low < of->uid_count && of->uids[low] == uid;
 }
 
@@ -92,7 +86,7 @@ enum profd_status sqlite_choose_object(struct store *s, int64_t build, const str
         const bool trusted = sqlite3_column_int(q, 4) != 0, member = is_member(of, uid);
         const int64_t delivered = sqlite3_column_int64(q, 5);
         current.readable = sqlite3_column_int(q, 1) != 0;
-        current.has_names = sqlite3_column_int(q, 2) != 0;
+        current.has_names = sqlite3_column_int(q, 2);
         current.trusted |= trusted;
         current.users += member && sqlite3_column_int(q, 8) != 0;
         current.operators += member && sqlite3_column_int(q, 7) != 0;
@@ -391,20 +385,21 @@ static enum profd_status put_object(struct store *s, const struct store_object *
     TRY(sqlite_count_object(s, id, -1, e));
     TRY(put_sender(s, build, id, o, h->host, &changed, &trusted, e));
     TRY(sqlite_count_object(s, id, 1, e));
-    if (o->host) { /* it replaces what this host sent before as the first object of the build */
-        const int64_t due = o->received + STORE_OFFER_AGAIN;
+    if (o->host || o->grows) { /* it replaces what this host, or the user, sent before of the build */
         int64_t old = 0;
         for (bool found = true; found;) {
-            TRY(sqlite_find(s, SQL_HOST_BUILD_OLD,
-                            VALUES(INTEGER(h->build), INTEGER(h->uid), INTEGER(h->host), INTEGER(id)), &old, &found,
-                            e));
+            TRY(sqlite_find(s, SQL_OBJECT_BEFORE,
+                            VALUES(INTEGER(build), INTEGER(o->uid), INTEGER(h->host), INTEGER(id)), &old, &found, e));
             if (found) {
                 TRY(sqlite_count_object(s, old, -1, e));
-                TRY(sqlite_run(s, SQL_OBJECT_SENDER_DROP, VALUES(INTEGER(old), INTEGER(h->uid)), e));
+                TRY(sqlite_run(s, SQL_OBJECT_SENDER_DROP, VALUES(INTEGER(old), INTEGER(o->uid)), e));
                 TRY(sqlite_run(s, SQL_OBJECT_DROP_UNSENT, VALUES(INTEGER(old)), e));
                 TRY(sqlite_count_object(s, old, 1, e));
             }
         }
+    }
+    if (o->host) {
+        const int64_t due = o->received + STORE_OFFER_AGAIN;
         TRY(sqlite_run(
             s, SQL_HOST_BUILD_AGREE,
             VALUES(INTEGER(h->build), BLOB(o->hash, STORE_HASH_SIZE), INTEGER(store_tenant_id(h->uid)), INTEGER(due)),

@@ -110,10 +110,8 @@ enum profd_status store_backup_begin(struct store *s, const char *path, struct s
         return profd_error_set(e, PROFD_NO_MEMORY, "no memory for a backup");
     }
     *b = (struct store_backup){.s = s, .path = strdup(path), .page = (int)page, .number = number};
-    if (asprintf(&b->making, "%s.part", path) < 0) {
+    if (!b->path || asprintf(&b->making, "%s.part", path) < 0) {
         b->making = NULL;
-    }
-    if (!b->path || !b->making) {
         store_backup_end(b);
         return profd_error_set(e, PROFD_NO_MEMORY, "no memory for a backup");
     }

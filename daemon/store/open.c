@@ -11,7 +11,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "store/labels.h"
 #include "store/store_internal.h"
 
 extern const unsigned char embed_schema_001_initial_sql[];
@@ -411,6 +410,7 @@ void store_close(struct store *s)
     hashmap_clear(&s->hosts);
     hashmap_clear(&s->builds);
     hashmap_clear(&s->series);
+    hashmap_clear(&s->values);
     hashmap_clear(&s->known);
     buffer_done(&s->key);
     hashmap_clear(&s->owed);
@@ -430,6 +430,7 @@ static struct store *new_handle(const char *path, bool writable)
     hashmap_init(&s->hosts, SQLITE_CACHE_BYTES);
     hashmap_init(&s->builds, SQLITE_CACHE_BYTES);
     hashmap_init(&s->series, SQLITE_CACHE_BYTES);
+    hashmap_init(&s->values, 0); /* value_take bounds it */
     hashmap_init(&s->known, SQLITE_CACHE_BYTES);
     buffer_init(&s->key, SQLITE_CACHE_BYTES);
     hashmap_init(&s->owed, 0);

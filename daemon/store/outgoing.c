@@ -32,8 +32,8 @@ struct relay_row {
     uint64_t backup;
     uint64_t held;                 /* 1 + number of the database before the start; 0: nothing is held */
     int64_t held_since, held_hour; /* ns: of that start; the hour of the last sign of life before it */
-    int64_t apart_before,
-        apart_hour; /* ns: counts that began before count here only; the last hour that is marked for them */
+    int64_t apart_before;          /* ns: what began before this time counts on this host only */
+    int64_t apart_hour;            /* the last hour that is marked for it */
 };
 
 /* Reports data that was valid and cannot be decoded any more as damaged. */

@@ -46,9 +46,10 @@ enum profd_status sqlite_intern_build(struct store *s, const char *build_id, int
 }
 
 /* Finds or adds the rows of a series and of its set of builds. set: 32-bit numbers. */
-static enum profd_status find_series(struct store *s, const struct store_upload *u, bool mirror, const int64_t *builds,
-                                     const uint8_t *set, int64_t *id, struct profd_error *e)
+static enum profd_status find_series(struct store *s, const struct store_upload *u, enum sqlite_series_kind kind,
+                                     const int64_t *builds, const uint8_t *set, int64_t *id, struct profd_error *e)
 {
+    const bool mirror = kind == SQLITE_SERIES_MIRROR;
     const struct sqlite_value members = BLOB(set, 4 * u->build_count);
     int64_t set_id = 0;
     bool found = false;
@@ -68,7 +69,9 @@ static enum profd_status find_series(struct store *s, const struct store_upload 
     enum profd_status status = labels.failed
                                    ? profd_no_memory(e)
                                    : sqlite_find(s, SQL_SERIES_FIND, row, sizeof row / sizeof row[0], id, &found, e);
-    if (!status && !found) {
+    if (!status && !found && kind == SQLITE_SERIES_KNOWN) {
+        status = PROFD_NOT_FOUND;
+    } else if (!status && !found) {
         status = sqlite_run(s, SQL_SERIES_ADD, row, sizeof row / sizeof row[0], e);
         *id = sqlite3_last_insert_rowid(s->db);
     }
@@ -87,10 +90,10 @@ static enum profd_status find_series(struct store *s, const struct store_upload 
     return PROFD_OK;
 }
 
-enum profd_status sqlite_intern_series(struct store *s, const struct store_upload *u, bool mirror,
+enum profd_status sqlite_intern_series(struct store *s, const struct store_upload *u, enum sqlite_series_kind kind,
                                        const struct sqlite_series **series, struct profd_error *e)
 {
-    const uint64_t head[4] = {u->uid, u->program, u->build_count, mirror};
+    const uint64_t head[4] = {u->uid, u->program, u->build_count, kind == SQLITE_SERIES_MIRROR};
     s->key.size = 0;
     s->key.failed = false;
     buffer_add(&s->key, head, sizeof head);
@@ -122,7 +125,7 @@ enum profd_status sqlite_intern_series(struct store *s, const struct store_uploa
     }
     if (!status) {
         entry->build_count = (uint32_t)u->build_count;
-        status = find_series(s, u, mirror, entry->builds, set, &entry->id, e);
+        status = find_series(s, u, kind, entry->builds, set, &entry->id, e);
     }
     if (!status) {
         *series = hashmap_put(&s->series, s->key.data, s->key.size, entry, size);
@@ -131,6 +134,57 @@ enum profd_status sqlite_intern_series(struct store *s, const struct store_uploa
     free(entry);
     free(set);
     return status;
+}
+
+/* Counts a value of a label if it is new in this hour. False: there are too many. */
+static bool value_take(struct store *s, uint32_t uid, const struct store_label *l, int64_t hour)
+{
+    char key[sizeof uid + LIMIT_LABEL_NAME + 1 + LIMIT_LABEL_VALUE];
+    const size_t name = strlen(l->name) + 1, value = strlen(l->value), head = sizeof uid + name;
+    const uint32_t none = 0;
+    if (s->values_hour != hour) {
+        hashmap_clear(&s->values);
+        s->values_hour = hour;
+    }
+    memcpy(key, &uid, sizeof uid);
+    memcpy(key + sizeof uid, l->name, name);
+    memcpy(key + head, l->value, value);
+    if (hashmap_find(&s->values, key, head + value)) {
+        return true;
+    }
+    uint32_t *count = hashmap_find(&s->values, key, head);
+    count = count ? count : hashmap_put(&s->values, key, head, &none, sizeof none);
+    if (!count || *count >= (store_is_tenant(uid) ? LIMIT_LABEL_VALUES_OF_TENANT : LIMIT_LABEL_VALUES_PER_HOUR)) {
+        return !count; /* without memory nothing is limited */
+    }
+    ++*count;
+    if (s->values.bytes < SQLITE_CACHE_BYTES) { /* one that is not remembered counts again with its next series */
+        (void)hashmap_put(&s->values, key, head + value, &none, sizeof none);
+    }
+    return true;
+}
+
+/* Finds or adds the series of an upload. Values of labels that are too many become STORE_OTHER: labels has space for
+ * all. *outcome: STORED or RELABELLED. */
+static enum profd_status intern_limited(struct store *s, struct store_upload *u, struct store_label *labels,
+                                        const struct sqlite_series **series, enum store_outcome *outcome,
+                                        struct profd_error *e)
+{
+    const enum profd_status status = sqlite_intern_series(s, u, SQLITE_SERIES_KNOWN, series, e);
+    *outcome = STORE_STORED;
+    if (status != PROFD_NOT_FOUND) {
+        return status;
+    }
+    for (size_t i = 0; i < u->label_count; i++) {
+        labels[i] = u->labels[i];
+        if (!value_take(s, u->uid, &labels[i], u->received / SQLITE_HOUR)) {
+            labels[i].value = STORE_OTHER;
+            u->inexact |= (uint32_t)INEXACT_LABEL_LEFT_OUT;
+            *outcome = STORE_RELABELLED;
+        }
+    }
+    u->labels = labels;
+    return sqlite_intern_series(s, u, SQLITE_SERIES_OWN, series, e);
 }
 
 /* --- The sums that a transaction changes --- */
@@ -206,8 +260,8 @@ enum profd_status sqlite_batch_add(struct sqlite_batch *b, const struct store_up
     return PROFD_OK;
 }
 
-/* Stores a new upload and adds it up; *number is its. host, series: its rows. instance: of the live process that the
- * upload begins a slice of; 0: none. */
+/* Stores a new upload of this host and series, and adds it up. *number: of the upload. instance: the live process that
+ * begins a slice with it; 0: none. */
 static enum profd_status batch_put(struct sqlite_batch *b, const struct store_upload *u, int64_t host,
                                    const struct sqlite_series *series, int64_t instance, int64_t *number,
                                    struct profd_error *e)
@@ -475,15 +529,16 @@ static enum profd_status grow(struct sqlite_batch *b, const struct store_upload 
 
 /* Adds the difference to the instance's upload if that is in the same slice, still single and can be read; otherwise
  * creates an upload, which is then that of i. */
-static enum profd_status put_counts(struct sqlite_batch *b, const struct store_upload *u, struct instance *i,
-                                    struct profd_error *e)
+static enum profd_status put_counts(struct sqlite_batch *b, struct store_upload *u, struct instance *i,
+                                    enum store_outcome *outcome, struct profd_error *e)
 {
     struct store *s = b->s;
+    struct store_label labels[LIMIT_LABELS];
     int64_t host = 0;
     const struct sqlite_series *series = NULL;
     bool found = false, done = false;
     TRY(sqlite_intern_host(s, u->host, &host, e));
-    TRY(sqlite_intern_series(s, u, false, &series, e));
+    TRY(intern_limited(s, u, labels, &series, outcome, e));
     if (i->has_upload && i->series == series->id && i->hour == u->end / SQLITE_HOUR) {
         sqlite3_stmt *q;
         size_t n;
@@ -567,7 +622,8 @@ static enum profd_status put_harvest(struct sqlite_batch *b, const struct store_
     }
     const struct sqlite_value id = INTEGER(i.id);
     if (u->counts_size > 0) {
-        TRY(put_counts(b, u, &i, e));
+        struct store_upload own = *u;
+        TRY(put_counts(b, &own, &i, outcome, e));
     } else if (i.has_upload) { /* reports state that it was read again or has ended */
         (void)sqlite_batch_number(b);
         batch_touch(b, i.series);
@@ -605,9 +661,11 @@ static enum profd_status put_harvest(struct sqlite_batch *b, const struct store_
 /* Added to the before of store_remove_ids. */
 #define ENDED_BEFORE ((LIMIT_ID_DAYS - STORE_ENDED_DAYS) * SQLITE_DAY)
 #define DIGESTS_BEFORE ((LIMIT_ID_DAYS - STORE_ARRIVAL_DAYS) * SQLITE_DAY)
+#define DAY_IDS_BEFORE (LIMIT_ID_DAYS * SQLITE_DAY - STORE_ID_HOURS * SQLITE_HOUR)
 #define SEEN_SLACK 3600           /* seconds by which a sender's last_seen may be outdated */
 #define SENDER_FORGET_SLICE 50000 /* senders visited in one transaction */
 #define INSTANCE_FORGET_SLICE 2000
+#define DAY_ID_FORGET_SLICE 20000
 
 /* Reads the set of a sender's ids; the empty set if the sender is unknown. */
 static enum profd_status load_set(struct store *s, const struct store_upload *u, int64_t host, struct sequence_set *set,
@@ -641,6 +699,15 @@ enum profd_status store_has_upload(struct store *s, const struct store_upload *u
     struct sequence_set set;
     int64_t host = 0, seen;
     bool found = false;
+    if (upload->ids == STORE_ID_NONE) {
+        *counted = false;
+        return PROFD_OK;
+    }
+    if (upload->ids == STORE_ID_OF_DAY) {
+        return sqlite_find(s, SQL_DAY_ID_FIND,
+                           VALUES(INTEGER(upload->uid), BLOB(upload->sender, sizeof upload->sender)), &seen, counted,
+                           e);
+    }
     enum profd_status status = sqlite_find(s, SQL_HOST_FIND, VALUES(TEXT(upload->host)), &host, &found, e);
     if (!status && found) {
         status = load_set(s, upload, host, &set, &seen, e);
@@ -683,6 +750,11 @@ enum profd_status store_remove_ids(struct store *s, int64_t before, struct profd
         status =
             sqlite_run(s, of_instances[i], VALUES(INTEGER(before + ENDED_BEFORE), INTEGER(INSTANCE_FORGET_SLICE)), e);
     }
+    status =
+        status
+            ? status
+            : sqlite_run(s, SQL_DAY_ID_REMOVE,
+                         VALUES(INTEGER((before + DAY_IDS_BEFORE) / SQLITE_SECOND), INTEGER(DAY_ID_FORGET_SLICE)), e);
     status = status ? status : sqlite_centre_forget(s, before + DIGESTS_BEFORE, e);
     status = status ? status : sqlite_run(s, SQL_ADOPTED_FORGET, VALUES(INTEGER(before / SQLITE_DAY)), e);
     status = status ? status : sqlite_run(s, SQL_CLOCK_SET, VALUES(INTEGER(before + LIMIT_ID_DAYS * SQLITE_DAY)), e);
@@ -693,15 +765,33 @@ enum profd_status store_remove_ids(struct store *s, int64_t before, struct profd
     return status;
 }
 
-/* Stores an upload that is not of a live process, if its id is new, and enters the id into the set of its sender. */
+/* Enters the id into the set of its sender. */
+static enum profd_status put_sequence(struct store *s, const struct store_upload *u, int64_t host,
+                                      enum store_outcome *outcome, struct profd_error *e)
+{
+    struct sequence_set set;
+    uint8_t above[SEQUENCE_BYTES];
+    const int64_t now = u->received / SQLITE_SECOND;
+    int64_t seen;
+    TRY(load_set(s, u, host, &set, &seen, e));
+    const enum sequence_outcome added = sequence_add(&set, u->sequence);
+    *outcome = added == SEQUENCE_NEW ? STORE_STORED : added == SEQUENCE_SEEN ? STORE_DUPLICATE : STORE_TOO_MANY_GAPS;
+    if (added != SEQUENCE_NEW && now < seen + SEEN_SLACK) {
+        return PROFD_OK;
+    }
+    const size_t n = sequence_encode(&set, above);
+    return sqlite_run(s, SQL_SENDER_SET,
+                      VALUES(INTEGER(host), INTEGER(u->uid), BLOB(u->sender, sizeof u->sender), INTEGER(set.mark),
+                             INTEGER(now > seen ? now : seen), BLOB(above, n)),
+                      e);
+}
+
+/* Stores an upload that is not of a live process, if its id is new, and enters the id. */
 static enum profd_status put_upload(struct sqlite_batch *b, const struct store_upload *u, enum store_outcome *outcome,
                                     struct profd_error *e)
 {
     struct store *s = b->s;
-    struct sequence_set set;
-    uint8_t above[SEQUENCE_BYTES];
-    int64_t host, number, seen;
-    const int64_t now = u->received / SQLITE_SECOND;
+    int64_t host, number;
     const struct sqlite_series *series;
     bool may = true, counted = false;
     if (u->sequence == 0) {
@@ -709,29 +799,30 @@ static enum profd_status put_upload(struct sqlite_batch *b, const struct store_u
     }
     TRY(judge_upload(u, e));
     TRY(sqlite_share_take(s, &b->shares, u->uid, u->counts_size, &may, e));
-    if (!may) { /* a repeat takes no space */
+    if (!may || u->ids == STORE_ID_OF_DAY) { /* a repeat takes no space */
         TRY(store_has_upload(s, u, &counted, e));
     }
     if (!may && !counted) {
         *outcome = STORE_OVER_SHARE;
         return PROFD_OK;
     }
+    *outcome = counted ? STORE_DUPLICATE : STORE_STORED;
     TRY(sqlite_intern_host(s, u->host, &host, e));
-    TRY(load_set(s, u, host, &set, &seen, e));
-    const enum sequence_outcome added = sequence_add(&set, u->sequence);
-    *outcome = added == SEQUENCE_NEW ? STORE_STORED : added == SEQUENCE_SEEN ? STORE_DUPLICATE : STORE_TOO_MANY_GAPS;
-    if (added == SEQUENCE_NEW || now >= seen + SEEN_SLACK) {
-        const size_t n = sequence_encode(&set, above);
-        TRY(sqlite_run(s, SQL_SENDER_SET,
-                       VALUES(INTEGER(host), INTEGER(u->uid), BLOB(u->sender, sizeof u->sender), INTEGER(set.mark),
-                              INTEGER(now > seen ? now : seen), BLOB(above, n)),
+    if (u->ids == STORE_ID_SEQUENCE) {
+        TRY(put_sequence(s, u, host, outcome, e));
+    } else if (u->ids == STORE_ID_OF_DAY && !counted) {
+        TRY(sqlite_run(s, SQL_DAY_ID_ADD,
+                       VALUES(INTEGER(u->uid), BLOB(u->sender, sizeof u->sender), INTEGER(u->received / SQLITE_SECOND)),
                        e));
     }
-    if (added != SEQUENCE_NEW) {
+    if (*outcome != STORE_STORED) {
         return PROFD_OK;
     }
-    TRY(sqlite_intern_series(s, u, false, &series, e));
-    return batch_put(b, u, host, series, 0, &number, e);
+    struct store_upload own = *u;
+    struct store_label labels[LIMIT_LABELS];
+    TRY(intern_limited(s, &own, labels, &series, outcome, e));
+    TRY(store_is_tenant(u->uid) ? sqlite_centre_add(s, &own, e) : PROFD_OK);
+    return batch_put(b, &own, host, series, 0, &number, e);
 }
 
 enum profd_status store_put_uploads(struct store *s, const struct store_upload *uploads, size_t n,

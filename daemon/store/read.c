@@ -1,26 +1,11 @@
 /* Reads stored data. The series and rows that a filter selects are found by index and sorted, then read one by one. */
-#include <inttypes.h>
 #include <nettle/sha2.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 
 #include "store/labels.h"
 #include "store/store_internal.h"
-
-static void *grow(void *array, size_t count, size_t *capacity, size_t size)
-{
-    if (count < *capacity) {
-        return array;
-    }
-    size_t wanted = *capacity == 0 ? 64 : 2 * *capacity;
-    void *grown = reallocarray(array, wanted, size);
-    if (grown) {
-        *capacity = wanted;
-    }
-    return grown;
-}
 
 /* Selects the series in the current row of q if its labels match. Builds are named later, and totals are selected
  * later, each by its host. */
@@ -40,11 +25,9 @@ static enum profd_status take_series(struct row_selection *r, sqlite3_stmt *q, s
         (!totals && !labels_match(text, n, r->filter->matchers, r->filter->matcher_count))) {
         return PROFD_OK;
     }
-    struct series_info *grown = grow(r->series, r->series_count, &r->series_capacity, sizeof *grown);
-    if (!grown) {
+    if (!LIST_GROW(r->series, r->series_count, r->series_capacity)) {
         return profd_no_memory(e);
     }
-    r->series = grown;
     struct series_info *info = &r->series[r->series_count];
     const struct series_info *before = r->series_count > 0 ? info - 1 : NULL;
     char *copy = arena_copy(r->arena, text, n);
@@ -209,12 +192,10 @@ static enum profd_status take_refs(struct row_selection *r, uint32_t series, enu
     TRY(sqlite_start(r->s, which, values, count, &q, e));
     enum profd_status status = PROFD_OK;
     while (sqlite_row(r->s, q, &status, e)) {
-        struct row_ref *grown = grow(r->refs, r->ref_count, &r->ref_capacity, sizeof *grown);
-        if (!grown) {
+        if (!LIST_GROW(r->refs, r->ref_count, r->ref_capacity)) {
             sqlite_finish(q);
             return profd_no_memory(e);
         }
-        r->refs = grown;
         r->refs[r->ref_count++] = (struct row_ref){.number = sqlite3_column_int64(q, 0),
                                                    .id = sums ? sqlite3_column_int64(q, 1) : 0,
                                                    .sealed = sealed,
@@ -434,7 +415,7 @@ static enum profd_status give_upload(struct row_selection *r, const struct row_r
     }
     struct store_row row = begin_row(&r->series[ref->series], ref);
     row.uploads = (uint64_t)sqlite3_column_int64(q, 6);
-    row.width = sqlite3_column_int(q, 7) * INT64_C(60000000000);
+    row.width = sqlite3_column_int(q, 7) * SQLITE_MINUTE;
     row.start = start;
     row.end = end;
     row.inexact = (uint32_t)sqlite3_column_int64(q, 3);
@@ -464,7 +445,7 @@ static int64_t width_of(int level)
 {
     return level == SQLITE_LEVEL_DAY   ? SQLITE_DAY
            : level == SQLITE_LEVEL_ALL ? 0
-                                       : sqlite_level_minutes(level) * INT64_C(60000000000);
+                                       : sqlite_level_minutes(level) * SQLITE_MINUTE;
 }
 
 static enum profd_status give_sum(struct row_selection *r, const struct row_ref *ref, sqlite3_stmt *q,

@@ -2,18 +2,13 @@
 
 #include <string.h>
 
+#include "proto/sort.h"
+
 /* Finds the first range that ends at sequence − 1 or later: no other one can contain sequence or be extended by it. */
 static uint32_t find_range(const struct sequence_set *set, uint32_t sequence)
 {
-    uint32_t low = 0, high = set->count;
-    while (low < high) {
-        uint32_t middle = low + (high - low) / 2;
-        if (set->ranges[middle].high < sequence - 1) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
+    uint32_t low;
+    SORT_SEARCH(low, 0, set->count, set->ranges[low].high < sequence - 1);
     return low;
 }
 

@@ -1,5 +1,5 @@
-/* The set of a sender's counted uploads: all sequences up to a mark, and a short list of ranges above
- * it. Uploads may arrive in another order, and a spool may have lost some. */
+/* The set of a sender's counted uploads: all sequences up to a mark, and a short list of ranges above it. Uploads may
+ * arrive in another order, and a spool may have lost some. */
 #ifndef PROFD_STORE_SEQUENCE_H
 #define PROFD_STORE_SEQUENCE_H
 

@@ -518,7 +518,8 @@ enum profd_status store_get_tier_totals(struct store *s, int64_t before, struct 
                                       .bytes = (uint64_t)sqlite3_column_int64(q, 3),
                                       .sealed_to = sqlite3_column_int64(q, 4) * SQLITE_DAY,
                                       .newest = (uint64_t)sqlite3_column_int64(q, 5),
-                                      .gone = (uint64_t)sqlite3_column_int64(q, 6)};
+                                      .gone = (uint64_t)sqlite3_column_int64(q, 6),
+                                      .first = sqlite3_column_int64(q, 7)};
     sqlite_finish(q);
     return PROFD_OK;
 }

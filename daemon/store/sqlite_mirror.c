@@ -1,4 +1,4 @@
-/* What other centres sealed, as stubs of this database. */
+/* What other centres sealed, as stubs of this database, and what was deleted at any centre. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -148,7 +148,7 @@ static enum profd_status put_sum(struct putting *p, const struct store_block_sum
     TRY(judge_series(p, sum, &series.program, e));
     TRY(judge_sum(p, sum, e));
     TRY(find_uid(p, sum, own, &series.uid, e));
-    TRY(sqlite_intern_series(p->s, &series, true, &known, e));
+    TRY(sqlite_intern_series(p->s, &series, SQLITE_SERIES_MIRROR, &known, e));
     sqlite_sums_init(&hours, sum->build_count);
     if (sum->stub.level == SQLITE_LEVEL_HOUR) {
         if (!sqlite_shares_decode(shares, shares_size, &hours)) {
@@ -544,6 +544,204 @@ enum profd_status store_each_centre(struct store *s, void (*each)(void *context,
         (void)snprintf(c.name, sizeof c.name, sqlite3_column_int(q, 8) > 1 ? "%.*s (%s)" : "%.*s",
                        STORE_CENTRE_NAME_MOST, sqlite_text(q, 1), digits);
         each(context, &c);
+    }
+    return status;
+}
+
+/* --- Marks of the tier --- */
+
+/* Adds up in *changes how many rows of table tier_mark become other ones. */
+static enum profd_status add_tier_marks(struct store *s, const struct store_tier_mark *list, size_t n, int64_t *changes,
+                                        struct profd_error *e)
+{
+    for (size_t i = 0; i < n; i++) {
+        const struct store_tier_mark *m = &list[i];
+        TRY(sqlite_run(s, SQL_TIER_MARK_ADD,
+                       VALUES(BLOB(m->centre, sizeof m->centre), INTEGER(m->hour), TEXT(m->tenant), TEXT(m->host),
+                              INTEGER(m->reasons)),
+                       e));
+        *changes += sqlite3_changes(s->db);
+    }
+    return PROFD_OK;
+}
+
+static enum profd_status set_tier_marks(struct store *s, const struct store_tier_mark *list, size_t n,
+                                        struct profd_error *e)
+{
+    struct hashmap nobody;
+    int64_t count = 0, changes = 0;
+    bool found;
+    TRY(add_tier_marks(s, list, n, &changes, e));
+    TRY(sqlite_find(s, SQL_TIER_MARK_COUNT, NULL, 0, &count, &found, e));
+    if ((size_t)count != n) { /* the tier has lost some */
+        TRY(sqlite_run(s, SQL_TIER_MARK_CLEAR, NULL, 0, e));
+        TRY(add_tier_marks(s, list, n, &changes, e));
+        changes = 1;
+    }
+    if (changes == 0) {
+        return PROFD_OK;
+    }
+    hashmap_init(&nobody, 0);
+    const enum profd_status status = touch(s, &nobody, e);
+    hashmap_clear(&nobody);
+    return status;
+}
+
+enum profd_status store_set_tier_marks(struct store *s, const struct store_tier_mark *list, size_t n,
+                                       struct profd_error *e)
+{
+    TRY(sqlite_upkeep_begin(s, e));
+    return sqlite_upkeep_end(s, set_tier_marks(s, list, n, e), e);
+}
+
+enum profd_status store_each_untold_mark(struct store *s, int64_t before,
+                                         void (*each)(void *context, const struct store_tier_mark *m), void *context,
+                                         struct profd_error *e)
+{
+    sqlite3_stmt *q;
+    enum profd_status status = PROFD_OK;
+    TRY(sqlite_start(s, SQL_TIER_MARK_LACKING, VALUES(INTEGER(before)), &q, e));
+    while (sqlite_row(s, q, &status, e)) {
+        struct store_tier_mark m = {.hour = sqlite3_column_int64(q, 1),
+                                    .tenant = sqlite_text(q, 2),
+                                    .host = sqlite_text(q, 3),
+                                    .reasons = (uint32_t)sqlite3_column_int64(q, 4)};
+        size_t n;
+        const uint8_t *centre = sqlite_blob(q, 0, &n);
+        memcpy(m.centre, centre, n < sizeof m.centre ? n : sizeof m.centre);
+        each(context, &m);
+    }
+    return status;
+}
+
+/* --- Deletions of the tier --- */
+
+/* Finds the scope of a tombstone. *found: its tenant has a number here. */
+static enum profd_status find_owner(struct store *s, const struct store_tombstone *t, struct store_scope *scope,
+                                    bool *found, struct profd_error *e)
+{
+    int64_t id = 0;
+    unsigned uid = 0;
+    int end = 0;
+    if (sscanf(t->tenant, "uid %u%n", &uid, &end) == 1 && t->tenant[end] == '\0') {
+        *scope = (struct store_scope){.uid = uid};
+        if (store_is_tenant(uid)) {
+            return PROFD_OK;
+        }
+        return sqlite_find(s, SQL_TOMBSTONE_OF_CENTRE, VALUES(BLOB(t->centre, sizeof t->centre)), &id, found, e);
+    }
+    TRY(sqlite_find(s, SQL_TENANT_FIND, VALUES(TEXT(t->tenant)), &id, found, e));
+    *scope = (struct store_scope){.uid = store_tenant_uid(id)};
+    return PROFD_OK;
+}
+
+/* Hides the mirrored blocks of another centre that have a number above `after`, up to `last`. They are then mirrored
+ * again. */
+static enum profd_status mirror_again(struct store *s, const uint8_t centre[STORE_CENTRE_SIZE], uint64_t after,
+                                      uint64_t last, struct profd_error *e)
+{
+    const struct sqlite_value which[] = {BLOB(centre, STORE_CENTRE_SIZE), INTEGER(after), INTEGER(last)};
+    struct hashmap users;
+    int64_t row = 0;
+    bool found = true, any = false;
+    enum profd_status status = PROFD_OK;
+    hashmap_init(&users, 0);
+    while (!status && found) {
+        status = sqlite_find(s, SQL_MIRROR_BETWEEN, which, sizeof which / sizeof which[0], &row, &found, e);
+        if (!status && found) {
+            any = true;
+            status = hide_block(s, (uint64_t)row, &users, e);
+        }
+    }
+    status = status || !any ? status : touch(s, &users, e);
+    hashmap_clear(&users);
+    return status;
+}
+
+static enum profd_status bury(struct store *s, struct store_tombstone *t, uint64_t *uploads, struct profd_error *e)
+{
+    const struct sqlite_value key[] = {TEXT(t->tenant), TEXT(t->build), BLOB(t->centre, sizeof t->centre),
+                                       INTEGER(t->block), INTEGER(t->deleted)};
+    struct store_scope scope;
+    uint64_t removed = 0;
+    int64_t had = 0, beyond = 0, covered = 0, one;
+    bool found = false, any;
+    t->beyond = 0;
+    TRY(sqlite_run(s, SQL_TOMBSTONE_ADD, key, 5, e));
+    if (sqlite3_changes(s->db) == 0) {
+        TRY(sqlite_find(s, SQL_TOMBSTONE_GET, key, 5, &had, &found, e));
+        *uploads += (uint64_t)had;
+        TRY(sqlite_find(s, SQL_TOMBSTONE_COVER, key, 5, &beyond, &found, e));
+        t->beyond = (uint64_t)beyond;
+        return PROFD_OK;
+    }
+    /* A deletion that failed may have left tombstones, which become visible after one that was applied since. */
+    TRY(sqlite_find(s, SQL_TOMBSTONE_LATER, key, 5, &one, &found, e));
+    if (found) {
+        return PROFD_OK;
+    }
+    TRY(sqlite_run(s, SQL_MIRROR_ARRIVING, NULL, 0, e)); /* a page that was read before may have some of it */
+    TRY(find_owner(s, t, &scope, &found, e));
+    if (!found) {
+        return PROFD_OK;
+    }
+    TRY(sqlite_find(s, SQL_TOMBSTONE_COVERED, key, 5, &covered, &found, e));
+    if (found) { /* what was accepted since counts: only blocks that were mirrored since have some of it */
+        return mirror_again(s, t->centre, (uint64_t)covered, t->block, e);
+    }
+    TRY(sqlite_program_delete(s, &scope, t->build, t->deleted, &removed, &any, e));
+    *uploads += removed;
+    TRY(sqlite_run(s, SQL_TOMBSTONE_SET, VALUES(key[0], key[1], key[2], key[3], key[4], INTEGER(removed)), e));
+    TRY(sqlite_find(s, SQL_TOMBSTONE_BEYOND, VALUES(key[2], key[3]), &beyond, &found, e));
+    if (!found) {
+        return PROFD_OK;
+    }
+    t->beyond = (uint64_t)beyond;
+    return sqlite_run(s, SQL_TOMBSTONE_ADD,
+                      VALUES(key[0], key[1], key[2], INTEGER(beyond), INTEGER(store_cover_deleted(t))), e);
+}
+
+enum profd_status store_bury(struct store *s, struct store_tombstone *list, size_t n, uint64_t *uploads,
+                             struct profd_error *e)
+{
+    uint64_t removed = 0;
+    enum profd_status status = PROFD_OK;
+    TRY(sqlite_upkeep_begin(s, e));
+    for (size_t i = 0; i < n && !status; i++) {
+        status = bury(s, &list[i], &removed, e);
+    }
+    s->spacious = true; /* it frees more than it writes */
+    TRY(sqlite_upkeep_end(s, status, e));
+    *uploads = removed;
+    return PROFD_OK;
+}
+
+enum profd_status store_is_buried(struct store *s, const struct store_tombstone *t, bool *buried, struct profd_error *e)
+{
+    int64_t one;
+    return sqlite_find(s, SQL_TOMBSTONE_COVERS,
+                       VALUES(TEXT(t->tenant), TEXT(t->build), BLOB(t->centre, sizeof t->centre), INTEGER(t->block)),
+                       &one, buried, e);
+}
+
+enum profd_status store_each_owner(struct store *s, const char *build_id,
+                                   enum profd_status (*each)(void *context, const char *tenant, struct profd_error *e),
+                                   void *context, struct profd_error *e)
+{
+    sqlite3_stmt *q;
+    enum profd_status status = PROFD_OK;
+    TRY(sqlite_start(s, SQL_PROGRAM_OWNERS, VALUES(TEXT(build_id)), &q, e));
+    while (sqlite_row(s, q, &status, e)) {
+        const uint32_t uid = (uint32_t)sqlite3_column_int64(q, 0);
+        char local[sizeof "uid 4294967295"];
+        sqlite3_stmt *name = NULL;
+        bool tenant = false;
+        (void)snprintf(local, sizeof local, "uid %u", uid);
+        if (store_is_tenant(uid)) {
+            status = sqlite_first(s, SQL_TENANT_NAME, VALUES(INTEGER(store_tenant_id(uid))), &name, &tenant, e);
+        }
+        status = status ? status : each(context, tenant ? sqlite_text(name, 0) : local, e);
+        sqlite_finish(tenant ? name : NULL);
     }
     return status;
 }

@@ -126,8 +126,7 @@ static enum profd_status doom_program(struct store *s, const struct store_scope 
     return status;
 }
 
-/* Deletes the scope's data of a program. before: ns, as in table deletion; 0: now. *any: there was some. */
-static enum profd_status delete_program(struct store *s, const struct store_scope *scope, const char *build_id,
+enum profd_status sqlite_program_delete(struct store *s, const struct store_scope *scope, const char *build_id,
                                         int64_t before, uint64_t *uploads, bool *any, struct profd_error *e)
 {
     int64_t build = 0, one;
@@ -179,7 +178,7 @@ enum profd_status store_delete_build(struct store *s, const struct store_scope *
     uint64_t removed = 0;
     bool any = false;
     TRY(sqlite_upkeep_begin(s, e));
-    enum profd_status status = delete_program(s, scope, build_id, 0, &removed, &any, e);
+    enum profd_status status = sqlite_program_delete(s, scope, build_id, 0, &removed, &any, e);
     if (!status && !any) {
         status = refuse_deletion(s, scope, build_id, e);
     }
@@ -187,105 +186,6 @@ enum profd_status store_delete_build(struct store *s, const struct store_scope *
     TRY(sqlite_upkeep_end(s, status, e));
     *uploads = removed;
     return PROFD_OK;
-}
-
-/* Deletions of the tier. */
-
-/* Finds the scope of a tombstone. *found: its tenant has a number here. */
-static enum profd_status find_owner(struct store *s, const struct store_tombstone *t, struct store_scope *scope,
-                                    bool *found, struct profd_error *e)
-{
-    int64_t id = 0;
-    unsigned uid = 0;
-    int end = 0;
-    if (sscanf(t->tenant, "uid %u%n", &uid, &end) == 1 && t->tenant[end] == '\0') {
-        *scope = (struct store_scope){.uid = uid};
-        if (store_is_tenant(uid)) {
-            return PROFD_OK;
-        }
-        return sqlite_find(s, SQL_TOMBSTONE_OF_CENTRE, VALUES(BLOB(t->centre, sizeof t->centre)), &id, found, e);
-    }
-    TRY(sqlite_find(s, SQL_TENANT_FIND, VALUES(TEXT(t->tenant)), &id, found, e));
-    *scope = (struct store_scope){.uid = store_tenant_uid(id)};
-    return PROFD_OK;
-}
-
-static enum profd_status bury(struct store *s, struct store_tombstone *t, uint64_t *uploads, struct profd_error *e)
-{
-    const struct sqlite_value key[] = {TEXT(t->tenant), TEXT(t->build), BLOB(t->centre, sizeof t->centre),
-                                       INTEGER(t->block), INTEGER(t->deleted)};
-    struct store_scope scope;
-    uint64_t removed = 0;
-    int64_t beyond = 0;
-    bool found = false, any;
-    t->beyond = 0;
-    TRY(sqlite_run(s, SQL_TOMBSTONE_ADD, key, 5, e));
-    if (sqlite3_changes(s->db) == 0) {
-        TRY(sqlite_find(s, SQL_TOMBSTONE_GET, key, 5, &beyond, &found, e));
-        *uploads += (uint64_t)beyond;
-        return PROFD_OK;
-    }
-    /* A deletion that failed may have left tombstones, which become visible after one that was applied since. */
-    TRY(sqlite_find(s, SQL_TOMBSTONE_LATER, key, 5, &beyond, &found, e));
-    if (found) {
-        return PROFD_OK;
-    }
-    TRY(sqlite_run(s, SQL_MIRROR_ARRIVING, NULL, 0, e)); /* a page that was read before may have some of it */
-    TRY(find_owner(s, t, &scope, &found, e));
-    if (!found) {
-        return PROFD_OK;
-    }
-    TRY(delete_program(s, &scope, t->build, t->deleted, &removed, &any, e));
-    *uploads += removed;
-    TRY(sqlite_run(s, SQL_TOMBSTONE_SET, VALUES(key[0], key[1], key[2], key[3], key[4], INTEGER(removed)), e));
-    TRY(sqlite_find(s, SQL_TOMBSTONE_BEYOND, VALUES(key[2], key[3]), &beyond, &found, e));
-    t->beyond = found ? (uint64_t)beyond : 0;
-    return PROFD_OK;
-}
-
-enum profd_status store_bury(struct store *s, struct store_tombstone *list, size_t n, uint64_t *uploads,
-                             struct profd_error *e)
-{
-    uint64_t removed = 0;
-    enum profd_status status = PROFD_OK;
-    TRY(sqlite_upkeep_begin(s, e));
-    for (size_t i = 0; i < n && !status; i++) {
-        status = bury(s, &list[i], &removed, e);
-    }
-    s->spacious = true; /* it frees more than it writes */
-    TRY(sqlite_upkeep_end(s, status, e));
-    *uploads = removed;
-    return PROFD_OK;
-}
-
-enum profd_status store_is_buried(struct store *s, const struct store_tombstone *t, bool *buried, struct profd_error *e)
-{
-    int64_t one;
-    return sqlite_find(s, SQL_TOMBSTONE_COVERS,
-                       VALUES(TEXT(t->tenant), TEXT(t->build), BLOB(t->centre, sizeof t->centre), INTEGER(t->block)),
-                       &one, buried, e);
-}
-
-enum profd_status store_each_owner(struct store *s, const char *build_id,
-                                   enum profd_status (*each)(void *context, const char *tenant, struct profd_error *e),
-                                   void *context, struct profd_error *e)
-{
-    sqlite3_stmt *q;
-    enum profd_status status = PROFD_OK;
-    TRY(sqlite_start(s, SQL_PROGRAM_OWNERS, VALUES(TEXT(build_id)), &q, e));
-    while (sqlite_row(s, q, &status, e)) {
-        const uint32_t uid = (uint32_t)sqlite3_column_int64(q, 0);
-        char local[sizeof "uid 4294967295"];
-        sqlite3_stmt *name = NULL;
-        bool tenant = false;
-        (void)snprintf(local, sizeof local, "uid %u", uid);
-        if (store_is_tenant(uid)) {
-            status = sqlite_first(s, SQL_TENANT_NAME, VALUES(INTEGER(store_tenant_id(uid))), &name, &tenant, e);
-        }
-        status = status ? status : each(context, tenant ? sqlite_text(name, 0) : local, e);
-        sqlite_finish(tenant ? name : NULL);
-    }
-    return status;
 }
 
 /* Retention: removes whole days, oldest first; rows of deleted series; symbols of builds that are no longer used. */

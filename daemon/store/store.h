@@ -63,10 +63,20 @@ struct store_build {
 #define STORE_LIVE_PART 10u         /* slices of live processes become wider above this part of raw_bytes */
 #define STORE_GROWN_MOST (1u << 20) /* limit of the bytes of counts of an upload that grows */
 
+/* How an upload that is sent again is recognised. Senders of our own count their uploads. The profiles of other tools
+ * have one id each, which is remembered for a day, or none. */
+enum store_id_kind {
+    STORE_ID_SEQUENCE, /* sender and sequence */
+    STORE_ID_OF_DAY,   /* uid and sender; remembered for STORE_ID_HOURS */
+    STORE_ID_NONE,     /* it is stored each time */
+};
+#define STORE_ID_HOURS 24
+
 /* A validated upload. Arrays and strings are borrowed for the call. */
 struct store_upload {
     char host[33]; /* machine-id, or "" */
     uint32_t uid;  /* of the sender, as the kernel reports it */
+    enum store_id_kind ids;
     uint8_t sender[UPLOAD_SENDER_SIZE];
     uint32_t sequence;
     int64_t received, start, end; /* window already validated; start ≤ end */
@@ -81,9 +91,9 @@ struct store_upload {
     uint64_t ticks, calls, stack_ticks; /* stack_ticks: Σ over all nodes of stacks */
     uint32_t group;                     /* random group of its process, < 16; the same for all uploads of a process */
 
-    /* A harvest of a live process: the counts since the durable snapshot, and the new snapshot. It has
-     * no sender and sequence. If counts_size is 0, only uid, received and the following members are used. To store a
-     * process or a reason without counts, use an encoding without counts. */
+    /* A harvest of a live process: the counts since the durable snapshot, and the new snapshot. It has no sender and
+     * sequence. If counts_size is 0, only uid, received and the following members are used. To store a process or a
+     * reason without counts, use an encoding without counts. */
     bool live;
     uint8_t instance[STORE_INSTANCE_SIZE]; /* random; with the uid it identifies the process */
     uint64_t base;           /* generation of the snapshot from which the difference was computed; 0: there was none */
@@ -96,8 +106,7 @@ struct store_upload {
                                if no earlier harvest named them. They must be of the same user or of user 0 */
     size_t parent_count;
     int64_t since; /* ns: its counts began then or later; 0: no later state of this database can have forwarded them */
-    bool
-        told; /* the reasons of this harvest make the sums inexact, so its missing children are not reported any more */
+    bool told;     /* the sums are inexact by the reasons of this harvest: no child is reported as missing any more */
     bool marks; /* the reasons of this harvest report its missing children. They are still missing; the process runs */
 };
 
@@ -105,11 +114,23 @@ struct store_upload {
  * gets STORE_TOO_MANY_GAPS. It is not stored and its id remains new, so a retry after the missing uploads is counted
  * once. */
 #define STORE_ID_RANGES 1024u
-/* Only STORED has stored anything. STALE: base of a harvest is not the stored generation; read the snapshot again.
- * OVER_SHARE: the counts of a harvest stay in the memory of the process until a later harvest stores them. Until then
- * the instance counts as not read (STORE_UNREAD), so its reports are not exact. A harvest without ticks and calls never
- * exceeds the share, because it may state why something is not exact. */
-enum store_outcome { STORE_STORED, STORE_DUPLICATE, STORE_TOO_MANY_GAPS, STORE_OVER_SHARE, STORE_STALE };
+/* Only STORED and RELABELLED have stored anything. RELABELLED: the series is new, and a label has more new
+ * values in this hour than its user may use (LIMIT_LABEL_VALUES_…), so that the value is stored as STORE_OTHER, and
+ * INEXACT_LABEL_LEFT_OUT says so. What was counted of an hour is forgotten when the store is closed. STALE: base of a
+ * harvest is not the stored generation; read the snapshot again. OVER_SHARE: the counts of a harvest stay in the memory
+ * of the process until a later harvest stores them. Until then the instance counts as not read (STORE_UNREAD), so its
+ * reports are not exact. A harvest without ticks and calls never exceeds the share, because it may state why something
+ * is not exact. */
+enum store_outcome {
+    STORE_STORED,
+    STORE_RELABELLED,
+    STORE_DUPLICATE,
+    STORE_TOO_MANY_GAPS,
+    STORE_OVER_SHARE,
+    STORE_STALE
+};
+
+#define STORE_OTHER "other"
 
 /* Share of the space: a user may store at most (limit − bytes of the other users) × percent / 100. An item that would
  * exceed it gets STORE_OVER_SHARE: it is not stored and its id remains new. Items of other users in the same call are
@@ -202,9 +223,10 @@ struct store_object {
     struct buildid id;
     char variant[65]; /* "" if the worker failed */
     uint32_t uid;
-    bool trusted;     /* may name functions for all users */
-    bool by_operator; /* uid is a tenant, and one of its operators has sent it */
-    bool has_names;
+    bool trusted;       /* may name functions for all users */
+    bool by_operator;   /* uid is a tenant, and one of its operators has sent it */
+    bool grows;         /* it replaces what uid has sent of the build: it has all symbols of that */
+    unsigned has_names; /* 1: of exported functions only; 2: of all; 3: and lines; 0: none */
     const uint8_t *encoded;
     size_t encoded_size;
     const uint8_t *bounds; /* ranges for ingest's address check (core/bounds.h); the store does not interpret them */
@@ -273,6 +295,8 @@ struct store_matcher {
     const char *name, *value; /* an absent label equals "" */
     enum store_match match;
     struct store_pattern *pattern; /* of LIKE and UNLIKE: the compiled value; otherwise NULL */
+    /* What an absent label equals instead of "": the label `instead`, else `absent`. NULL: there is none. */
+    const char *instead, *absent;
 };
 
 /* Compiles a regular expression for LIKE and UNLIKE: PCRE2 over UTF-8, which must match the whole value, as in
@@ -308,7 +332,7 @@ struct share; /* core/shares.h */
 struct store_row {
     uint64_t commit;      /* ascending in order of acceptance; never reused. A sum has that of its first upload */
     bool rolled;          /* a sum: counts have the encoding of core/rollup.h; otherwise that of proto/counts.h */
-    uint64_t version, id; /* of a sum: together they identify its content, for caches */
+    uint64_t version, id; /* with `rolled` they identify the row's content, for caches. Of an upload version is 0 */
     int64_t width;    /* ns: the time that contains the ends of everything in the row. A sum: an hour, a day or (0) all
                          time; a live process: its slice; another upload: 0 */
     uint64_t uploads; /* number of uploads in it. 0: this announces a series whose first row comes later; only the
@@ -371,7 +395,8 @@ enum profd_status store_look(struct store *s, struct profd_error *e);
 /* Totals for /metrics and status. accepted = stored + retired. */
 struct store_totals {
     uint64_t builds, builds_without_names;
-    uint64_t uploads, ticks, calls;                         /* accepted */
+    int64_t nameless_since;         /* ns: first count of the build without names that was stored first; 0: none */
+    uint64_t uploads, ticks, calls; /* accepted */
     uint64_t retired_uploads, retired_ticks, retired_calls; /* uploads removed by retention or by delete */
     uint64_t raw_uploads, raw_bytes, rollups;
     uint64_t file_bytes, wal_bytes, free_bytes;
@@ -387,8 +412,9 @@ struct store_totals {
 enum profd_status store_get_totals(struct store *s, struct store_totals *t, struct profd_error *e);
 
 /* Removes ids that were last seen before the given time, which is LIMIT_ID_DAYS before a trusted now, among the next
- * 50,000 senders of a round, and up to 2,000 ended instances that were last seen before STORE_ENDED_DAYS. Stores that
- * trusted now (struct store_totals, clock). The writer calls it periodically. */
+ * 50,000 senders of a round, up to 20,000 ids of a day that are older than STORE_ID_HOURS, and up to 2,000 ended
+ * instances that were last seen before STORE_ENDED_DAYS. Stores that trusted now (struct store_totals, clock). The
+ * writer calls it periodically. */
 enum profd_status store_remove_ids(struct store *s, int64_t before, struct profd_error *e);
 
 /* --- Upkeep (writing handle): each call is one transaction of about 20 ms, so that uploads continue in between --- */

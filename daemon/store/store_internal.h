@@ -92,11 +92,13 @@ struct store {
     struct sqlite_state state, before; /* before: when the transaction of upkeep began */
     struct hashmap hosts, builds;      /* text → int64_t row id */
     struct hashmap series;             /* key of a series → struct sqlite_series */
-    struct hashmap known;              /* uid, build-id → struct known_object */
-    struct buffer key;                 /* scratch memory for the key of a series */
-    struct sqlite_cursor forget;       /* the last sender that store_remove_ids visited */
-    struct hashmap owed;               /* bytes of rows that the transaction has changed (quota.c) */
-    bool owed_lost;                    /* there was no memory for some of them */
+    struct hashmap values;             /* uid, label and a value that is new in values_hour; uid, label → uint32_t */
+    int64_t values_hour;
+    struct hashmap known;        /* uid, build-id → struct known_object */
+    struct buffer key;           /* scratch memory for the key of a series */
+    struct sqlite_cursor forget; /* the last sender that store_remove_ids visited */
+    struct hashmap owed;         /* bytes of rows that the transaction has changed (quota.c) */
+    bool owed_lost;              /* there was no memory for some of them */
 
     int wal_frames, checkpoint_at; /* pages of log now, and when the next checkpoint is due */
     int log_frames;                /* pages of log after which this writer checkpoints; fewer on a small disk */
@@ -452,11 +454,13 @@ struct sqlite_series {
     uint32_t build_count;
     int64_t builds[];
 };
-/* Find the row ids of a host, a build or a series, and add the rows if they are new. mirror: other centres have the
- * sums of the series; lists show it from its first uploads on. *series is borrowed until the next call. */
+/* Find the row ids of a host, a build or a series, and add the rows if they are new. MIRROR: other centres have the
+ * sums of the series; lists show it from its first uploads on. KNOWN: a new series is not added: NOT_FOUND, without a
+ * sentence. *series is borrowed until the next call. */
+enum sqlite_series_kind { SQLITE_SERIES_OWN, SQLITE_SERIES_MIRROR, SQLITE_SERIES_KNOWN };
 enum profd_status sqlite_intern_host(struct store *s, const char *host, int64_t *id, struct profd_error *e);
 enum profd_status sqlite_intern_build(struct store *s, const char *build_id, int64_t *id, struct profd_error *e);
-enum profd_status sqlite_intern_series(struct store *s, const struct store_upload *u, bool mirror,
+enum profd_status sqlite_intern_series(struct store *s, const struct store_upload *u, enum sqlite_series_kind kind,
                                        const struct sqlite_series **series, struct profd_error *e);
 
 /* What one transaction adds to sums and lists. */
@@ -583,6 +587,8 @@ struct sqlite_centre {
 };
 enum profd_status sqlite_centre_load(struct store *s, struct sqlite_centre *out, struct profd_error *e);
 enum profd_status sqlite_centre_save(struct store *s, const struct sqlite_centre *c, struct profd_error *e);
+/* Counts an upload that a tenant sent itself, without a host's daemon, as of an epoch of zeros. */
+enum profd_status sqlite_centre_add(struct store *s, const struct store_upload *u, struct profd_error *e);
 /* Notes that retention or a deletion has removed something of a series. */
 enum profd_status sqlite_centre_removed(struct store *s, const struct sqlite_identity *series,
                                         const struct sqlite_sums *gone, struct profd_error *e);
@@ -637,6 +643,9 @@ enum profd_status sqlite_withdraw(struct hashmap *gone, const struct sqlite_iden
                                   struct profd_error *e);
 /* Brings the lists and the epochs up to date, after the tables of series are. */
 enum profd_status sqlite_withdrawal_apply(struct store *s, const struct hashmap *gone, struct profd_error *e);
+/* Deletes the scope's data of a program. before: ns, as in table deletion; 0: now. *any: there was some. */
+enum profd_status sqlite_program_delete(struct store *s, const struct store_scope *scope, const char *build_id,
+                                        int64_t before, uint64_t *uploads, bool *any, struct profd_error *e);
 /* Removes all of a day but what was mirrored, with its blocks. Inside a transaction of upkeep. O(the day). */
 enum profd_status sqlite_retire_day(struct store *s, int64_t day, struct profd_error *e);
 /* Removes a series' row, and its set if no other series has it. */

@@ -24,15 +24,23 @@ struct store_tombstone {
     uint8_t centre[STORE_CENTRE_SIZE];
     uint64_t block;  /* of the centre: the last that is covered */
     int64_t deleted; /* ns: by the clock of who deleted it. Uploads of hosts that ended before are not counted */
-    /* Set by store_bury: a later block of this database that may contain some of it. Another tombstone must cover the
-     * blocks up to it, for other centres. 0: there is none. */
+    /* Set by store_bury, also if the tombstone was applied before: a later block of this database that may contain some
+     * of it, because the block was sealed before this centre knew of the deletion. Other centres need another
+     * tombstone, its cover, which has this block and the time that store_cover_deleted gives. Here the cover has been
+     * applied. 0: there is none. */
     uint64_t beyond;
 };
+
+static inline int64_t store_cover_deleted(const struct store_tombstone *t)
+{
+    return t->deleted + 1;
+}
 
 /* Writing handle, one transaction. Deletes, for each tombstone that this database has not had yet, all data of the
  * program and tenant, as store_delete_build does, unless a later deletion that covers the same was applied before. "uid
  * N" names a user here only if the centre is this one. *uploads: how many the tombstones deleted, now or when they were
- * applied. A program or tenant that is not known here is no error. */
+ * applied. A program or tenant that is not known here is no error. The cover of a tombstone deletes nothing. It hides
+ * the mirrored blocks that it adds, which are then mirrored again without these sums. */
 enum profd_status store_bury(struct store *s, struct store_tombstone *list, size_t n, uint64_t *uploads,
                              struct profd_error *e);
 /* Any handle. Sums of this tenant and program in a block of a centre were deleted. Of t, deleted is ignored. */

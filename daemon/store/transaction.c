@@ -1,6 +1,5 @@
 /* Transactions, the files that a writer watches, and the space that its log needs. */
 #include <errno.h>
-#include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -383,7 +382,7 @@ int64_t sqlite_work_now(void)
 {
     struct timespec t;
     clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+    return (int64_t)t.tv_sec * SQLITE_SECOND + t.tv_nsec;
 }
 
 struct sqlite_budget sqlite_budget_begin(void)

@@ -22,6 +22,7 @@
 #define SENTENCE_BYTES 300           /* of the server's sentence, at most */
 #define KILL_MS 2000L
 #define KILL_BYTES (64u << 10)
+#define LOOK_AGAIN_MS 1000u
 #define NOT_SENT (-1)
 
 struct clickhouse {
@@ -30,7 +31,7 @@ struct clickhouse {
     struct clickhouse_limits limits;
     struct clickhouse_address address; /* without the password */
     unsigned server;                   /* the one that is asked next: an index */
-    bool looked;                       /* unknown is of this server */
+    uint64_t looked;                   /* ms of now_ms, when unknown was asked for; 0: not of this server */
     uint64_t unknown;                  /* bit i: the server does not know settings[i] */
     char place[300], why[CURL_ERROR_SIZE];
     /* of the statement that runs: */
@@ -160,7 +161,7 @@ static void server_set(struct clickhouse *c, unsigned server)
 {
     const struct clickhouse_server *s = &c->address.servers[server];
     c->server = server;
-    c->looked = false;
+    c->looked = 0;
     (void)snprintf(c->place, sizeof c->place, "%s://%s:%u", c->address.tls ? "https" : "http", s->host, s->port);
 }
 
@@ -270,7 +271,8 @@ static enum profd_status failure_describe(struct clickhouse *c, CURLcode code, s
 }
 
 /* ClickHouse may report an error behind data that it has sent with status 200. Returns where that begins in the reply,
- * or NULL: it is text up to the end, which is a line's end. */
+ * or NULL: it is text up to the end, which is a line's end. Rows never end in such a text: their last column is a
+ * number, or the digits of a build-id. */
 static const char *find_late_error(const struct buffer *b)
 {
     const char *end = b->data + b->size, *at = end;
@@ -306,8 +308,10 @@ static enum profd_status refusal_describe(struct clickhouse *c, const char *repl
         const char *end = memmem(text, n, i ? " (version " : ", e.what()", 10);
         n = end ? (size_t)(end - text) : n;
     }
-    return profd_error_set(e, status_of_code(c->code), "ClickHouse at %s: %.*s (code %ld)", c->place,
-                           n < SENTENCE_BYTES ? (int)n : SENTENCE_BYTES, text, c->code);
+    const bool lacks = c->code == 60 || c->code == 81; /* UNKNOWN_TABLE, UNKNOWN_DATABASE */
+    return profd_error_set(e, status_of_code(c->code), "ClickHouse at %s: %.*s (code %ld)%s", c->place,
+                           n < SENTENCE_BYTES ? (int)n : SENTENCE_BYTES, text, c->code,
+                           lacks ? "; \"profctl tier init\" makes the tables" : "");
 }
 
 /* Sends a body to one server. url: of a buffer that this frees. The reply is then in c->reply, NUL-terminated. */
@@ -366,24 +370,42 @@ static void url_begin(const struct clickhouse *c, struct buffer *url)
     buffer_init(url, URL_MAX);
     /* The reply is buffered by the server until the statement has ended, so that hardly ever an error is found behind
      * data: in memory, since without a size even the shortest reply goes through a file. */
-    buffer_add_format(url, "%s/?wait_end_of_query=1&buffer_size=%u&max_execution_time=%u", c->place, REPLY_BUFFER,
-                      (c->limits.answer_ms + 999) / 1000);
+    buffer_add_format(url, "%s/?wait_end_of_query=1&buffer_size=%u", c->place, REPLY_BUFFER);
     if (c->limits.memory_bytes) {
         buffer_add_format(url, "&max_memory_usage=%zu", c->limits.memory_bytes);
     }
     if (c->address.database[0]) {
         buffer_add_format(url, "&database=%s", c->address.database);
     }
+    buffer_add_format(url, "&max_execution_time=%u", (c->limits.answer_ms + 999) / 1000);
 }
 
-/* Learns which settings the server does not know: a statement with one of these would be refused. */
+static uint64_t now_ms(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
+}
+
+/* True if the connection of the latest statement is still open. */
+static bool is_connected(const struct clickhouse *c)
+{
+    curl_socket_t s = CURL_SOCKET_BAD;
+    char byte;
+    return !curl_easy_getinfo(c->curl, CURLINFO_ACTIVESOCKET, &s) && s != CURL_SOCKET_BAD &&
+           recv(s, &byte, 1, MSG_PEEK | MSG_DONTWAIT) < 0 && errno == EAGAIN;
+}
+
+/* Learns which settings the server does not know: a statement with one of these would be refused. A server that another
+ * release has replaced closed its connections, and was away for longer than LOOK_AGAIN_MS. */
 static enum profd_status look(struct clickhouse *c, struct profd_error *e)
 {
     static const char statement[] = "SELECT name FROM system.settings FORMAT TabSeparated";
     struct buffer url;
-    if (c->looked) {
+    if (c->looked && (is_connected(c) || now_ms() - c->looked < LOOK_AGAIN_MS)) {
         return PROFD_OK;
     }
+    c->looked = 0;
     const size_t limit = c->limits.reply_bytes;
     c->limits.reply_bytes = 1u << 20;
     url_begin(c, &url);
@@ -401,7 +423,7 @@ static enum profd_status look(struct clickhouse *c, struct profd_error *e)
                                c->place);
     }
     c->unknown = ~known;
-    c->looked = true;
+    c->looked = now_ms();
     return PROFD_OK;
 }
 
@@ -451,8 +473,11 @@ static enum profd_status run(struct clickhouse *c, bool reads, const char *query
             }
             status = perform(c, &url, body, size, e);
         }
-        if (status == PROFD_STOPPING && id) {
-            kill_query(c, id);
+        if (status == PROFD_STOPPING) {
+            if (id) {
+                kill_query(c, id);
+            }
+            return status;
         }
         if (!status || c->code != NOT_SENT) {
             return status;
@@ -470,6 +495,14 @@ enum profd_status clickhouse_ask(struct clickhouse *c, const char *statement, ch
     *reply = c->reply.data;
     buffer_init(&c->reply, 0);
     return PROFD_OK;
+}
+
+enum profd_status clickhouse_do(struct clickhouse *c, struct buffer *statement, struct profd_error *e)
+{
+    const enum profd_status status =
+        statement->failed ? profd_no_memory(e) : run(c, false, NULL, statement->data, statement->size, e);
+    buffer_done(statement);
+    return status;
 }
 
 enum profd_status clickhouse_take(struct clickhouse *c, const char *statement, struct row_reader *reply,
@@ -490,32 +523,22 @@ enum profd_status clickhouse_take(struct clickhouse *c, const char *statement, s
 enum profd_status clickhouse_read(struct clickhouse *c, struct buffer *statement, struct row_reader *reply,
                                   struct profd_error *e)
 {
+    buffer_add(statement, " FORMAT RowBinary", sizeof " FORMAT RowBinary");
     const enum profd_status status =
         statement->failed ? profd_no_memory(e) : clickhouse_take(c, statement->data, reply, e);
     buffer_done(statement);
     return status;
 }
 
-enum profd_status clickhouse_read_number(struct clickhouse *c, struct buffer *statement, uint64_t *out,
+enum profd_status clickhouse_take_number(struct clickhouse *c, const char *statement, uint64_t *out,
                                          struct profd_error *e)
 {
     struct row_reader r;
-    TRY(clickhouse_read(c, statement, &r, e));
-    const uint64_t n = rows_u64(&r);
+    TRY(clickhouse_take(c, statement, &r, e));
+    *out = rows_u64(&r);
     const bool cut = r.cut || rows_more(&r);
     rows_close(&r);
-    if (cut) {
-        return profd_error_set(e, PROFD_PROTOCOL, "what answers at %s sends no number", c->place);
-    }
-    *out = n;
-    return PROFD_OK;
-}
-
-static uint64_t now_ms(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
+    return cut ? profd_error_set(e, PROFD_PROTOCOL, "what answers at %s sends no number", c->place) : PROFD_OK;
 }
 
 enum profd_status clickhouse_insert(struct clickhouse *c, const char *statement, const void *data, size_t size,

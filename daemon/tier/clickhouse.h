@@ -46,15 +46,19 @@ const char *clickhouse_place(const struct clickhouse *c);
  * not ClickHouse, or the reply does not say where it ends. REFUSED: any other error of the server, with its sentence
  * and number. An error that follows data with status 200 is one, too. */
 enum profd_status clickhouse_ask(struct clickhouse *c, const char *statement, char **reply, struct profd_error *e);
+/* As clickhouse_ask, of a statement in a buffer, which it ends in any case, without the reply. NO_MEMORY: also if the
+ * buffer has failed. */
+enum profd_status clickhouse_do(struct clickhouse *c, struct buffer *statement, struct profd_error *e);
 /* As clickhouse_ask, of a query that ends with FORMAT RowBinary. The caller ends *reply by rows_close. PROTOCOL: also a
  * reply of another type. */
 enum profd_status clickhouse_take(struct clickhouse *c, const char *statement, struct row_reader *reply,
                                   struct profd_error *e);
-/* As clickhouse_take, of a query in a buffer, which it ends in any case. NO_MEMORY: also if the buffer has failed. */
+/* As clickhouse_take, of a query in a buffer, which it ends in any case, and without its FORMAT. NO_MEMORY: also if the
+ * buffer has failed. */
 enum profd_status clickhouse_read(struct clickhouse *c, struct buffer *statement, struct row_reader *reply,
                                   struct profd_error *e);
-/* As clickhouse_read, of a query for one UInt64. */
-enum profd_status clickhouse_read_number(struct clickhouse *c, struct buffer *statement, uint64_t *out,
+/* As clickhouse_take, of a query for one UInt64. */
+enum profd_status clickhouse_take_number(struct clickhouse *c, const char *statement, uint64_t *out,
                                          struct profd_error *e);
 /* Inserts data in the format that the statement names. On OK every shard has stored its part, with replicas each on at
  * least two. Otherwise as clickhouse_ask: some of the data may be stored. */

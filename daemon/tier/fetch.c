@@ -4,7 +4,6 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "core/arena.h"
 #include "core/buffer.h"
@@ -168,25 +167,13 @@ static int stub_order_by_centre(const void *a, const void *b)
 /* Says which days cannot be read. */
 static void fetch_name_days(const struct store_stub *const *stubs, size_t n, struct profd_error *e)
 {
-    int64_t first = INT64_MAX, last = INT64_MIN;
-    char text[2][16] = {"", ""};
+    int64_t first, last;
 
-    for (size_t i = 0; i < n; i++) {
-        first = stubs[i]->block.day < first ? stubs[i]->block.day : first;
-        last = stubs[i]->block.day > last ? stubs[i]->block.day : last;
-    }
-    for (int i = 0; i < 2; i++) {
-        const time_t at = (time_t)(i ? last : first) * 86400;
-        struct tm tm;
-
-        if (gmtime_r(&at, &tm)) {
-            (void)strftime(text[i], sizeof text[i], "%F", &tm);
-        }
-    }
+    statement_find_days(stubs, n, &first, &last);
     (void)profd_error_wrap(e, PROFD_UNAVAILABLE,
                            first == last ? "the day %s cannot be read from ClickHouse now"
                                          : "the days %s to %s cannot be read from ClickHouse now",
-                           text[0], text[1]);
+                           statement_format_day(first).text, statement_format_day(last).text);
 }
 
 /* The batch is sorted. NULL: the sum was not asked for, or was given before. */
@@ -215,13 +202,9 @@ static const struct store_stub *fetch_find(struct fetch *q, const struct store_s
 static enum profd_status fetch_row(struct fetch *q, struct row_reader *r, const struct store_stub *const *stubs,
                                    size_t n, struct profd_error *e)
 {
-    struct store_stub key = {.block.number = rows_u32(r)};
+    struct store_stub key = {.bytes = 0};
     struct store_bulk bulk = {.counts = NULL};
 
-    key.block.attempt = rows_u32(r);
-    rows_fixed(r, key.series, sizeof key.series);
-    key.level = rows_u8(r);
-    key.at = rows_i64(r);
     if (q->part == STORE_ARCHIVE_TOTALS) {
         bulk.totals = (const uint8_t *)rows_string(r, &bulk.totals_size);
     } else {
@@ -233,8 +216,13 @@ static enum profd_status fetch_row(struct fetch *q, struct row_reader *r, const 
     if (q->part == STORE_ARCHIVE_SPREAD) {
         bulk.spread = (const uint8_t *)rows_string(r, &bulk.spread_size);
     }
+    key.block.number = rows_u32(r);
+    key.block.attempt = rows_u32(r);
+    rows_fixed(r, key.series, sizeof key.series);
+    key.level = rows_u8(r);
+    key.at = rows_i64(r);
     if (r->cut) {
-        return profd_error_set(e, PROFD_PROTOCOL, "a reply of ClickHouse ends within a sum");
+        return profd_error_set(e, PROFD_PROTOCOL, "a reply of ClickHouse ends within a sum, or has a text with a NUL");
     }
     const struct store_stub *stub = fetch_find(q, stubs, n, &key);
     if (!stub) {

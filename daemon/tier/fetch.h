@@ -19,8 +19,8 @@ const struct store_archive *fetcher_get_archive(const struct fetcher *f);
 /* A query of this thread begins. Its statements are cancelled when *cancelled becomes true. NULL: the query has ended.
  */
 void fetcher_set_cancelled(const atomic_bool *cancelled);
-/* Whether ClickHouse lacked sums that the query of this thread asked for, as when their day was removed after the query
- * had read the database. */
+/* Returns whether ClickHouse lacked sums that the query of this thread asked for. That happens if their day was removed
+ * after the query had read the database. */
 bool fetcher_lacked(void);
 /* Ends the statements that run: the daemon stops. Any thread. */
 void fetcher_stop(struct fetcher *f);

@@ -38,30 +38,22 @@ static enum profd_status init_connect(struct init *n, unsigned server, bool data
     return status;
 }
 
-/* Runs a statement, and returns the first line of its reply, cut. */
-__attribute__((format(printf, 5, 6))) static enum profd_status init_ask(struct init *n, char *first, size_t size,
+/* Runs a statement, and returns the first line of its reply, cut, and the numbers that it begins with. */
+__attribute__((format(printf, 6, 7))) static enum profd_status init_ask(struct init *n, char line[LINE_MAX],
+                                                                        unsigned long *numbers, size_t count,
                                                                         struct profd_error *e, const char *format, ...)
 {
-    char statement[1024], *reply = NULL;
+    char statement[1024], *reply = NULL, *at = line;
     va_list arguments;
     va_start(arguments, format);
     (void)vsnprintf(statement, sizeof statement, format, arguments);
     va_end(arguments);
     TRY(clickhouse_ask(n->server, statement, &reply, e));
-    (void)snprintf(first, size, "%.*s", (int)strcspn(reply, "\n"), reply);
+    (void)snprintf(line, LINE_MAX, "%.*s", (int)strcspn(reply, "\n"), reply);
     free(reply);
-    return PROFD_OK;
-}
-
-/* Takes the numbers from a line. */
-static enum profd_status init_take_numbers(const struct init *n, const char *line, unsigned long *out, size_t count,
-                                           struct profd_error *e)
-{
-    const char *at = line;
-    memset(out, 0, count * sizeof *out);
     for (size_t i = 0; i < count; i++) {
         char *end;
-        out[i] = strtoul(at, &end, 10);
+        numbers[i] = strtoul(at, &end, 10);
         if (end == at) {
             return profd_error_set(e, PROFD_PROTOCOL, "ClickHouse at %s replied with \"%.60s\" instead of numbers",
                                    clickhouse_place(n->server), line);
@@ -81,11 +73,10 @@ static enum profd_status init_check_cluster(struct init *n, struct profd_error *
     if (!a->cluster[0]) {
         return PROFD_OK;
     }
-    TRY(init_ask(n, line, sizeof line, e,
+    TRY(init_ask(n, line, c, 3, e,
                  "SELECT uniqExact(shard_num), max(replica_num), uniqExact(host_name, port) FROM system.clusters WHERE "
                  "cluster = '%s' FORMAT TabSeparated",
                  a->cluster));
-    TRY(init_take_numbers(n, line, c, 3, e));
     if (!c[0]) {
         return profd_error_set(e, PROFD_REFUSED,
                                "ClickHouse at %s has no cluster \"%s\" in its configuration (remote_servers)", place,
@@ -106,10 +97,9 @@ static enum profd_status init_check_cluster(struct init *n, struct profd_error *
         return PROFD_OK;
     }
     /* A replicated table that cannot be made leaves a directory, which an old server cannot remove again. */
-    TRY(init_ask(n, line, sizeof line, e,
+    TRY(init_ask(n, line, c, 2, e,
                  "SELECT countIf(macro IN ('shard', 'replica')), (SELECT count() FROM system.tables WHERE database = "
                  "'system' AND name = 'zookeeper') FROM system.macros FORMAT TabSeparated"));
-    TRY(init_take_numbers(n, line, c, 2, e));
     return c[0] == 2 && c[1]
                ? PROFD_OK
                : profd_error_set(e, PROFD_REFUSED,
@@ -124,12 +114,11 @@ static enum profd_status init_make_database(struct init *n, struct profd_error *
     const char *database = n->address->database;
     char line[LINE_MAX];
     unsigned long c[4];
-    TRY(init_ask(n, line, sizeof line, e,
-                 "SELECT count(), countIf(name = 'layout'), (SELECT count() FROM system.databases WHERE name = '%s'), "
-                 "(SELECT countIf(name IN ('fsync_after_insert', 'fsync_part_directory')) FROM "
-                 "system.merge_tree_settings) FROM system.tables WHERE database = '%s' FORMAT TabSeparated",
-                 database, database));
-    TRY(init_take_numbers(n, line, c, 4, e));
+    TRY(init_ask(
+        n, line, c, 4, e,
+        "SELECT count(), countIf(name = 'layout'), (SELECT count() FROM system.databases WHERE name = '%s'), "
+        "toUInt32(splitByChar('.', version())[1]) FROM system.tables WHERE database = '%s' FORMAT TabSeparated",
+        database, database));
     if (c[0] && !c[1]) {
         return profd_error_set(
             e, PROFD_REFUSED,
@@ -137,8 +126,8 @@ static enum profd_status init_make_database(struct init *n, struct profd_error *
             "in the URL of the tier",
             database, clickhouse_place(n->server), c[0]);
     }
-    n->durable = c[3] == 2;
-    return c[2] ? PROFD_OK : init_ask(n, line, sizeof line, e, "CREATE DATABASE IF NOT EXISTS %s", database);
+    n->durable = c[3] >= 21; /* fsync_after_insert came in 20.10; the table of such settings needs a GRANT */
+    return c[2] ? PROFD_OK : init_ask(n, line, NULL, 0, e, "CREATE DATABASE IF NOT EXISTS `%s`", database);
 }
 
 /* Appends what a word in braces stands for. */
@@ -225,14 +214,13 @@ static enum profd_status init_make(struct init *n, struct profd_error *e)
     char other[LINE_MAX];
     unsigned long newest;
     TRY(init_make_tables(n, e));
-    TRY(init_ask(n, other, sizeof other, e, "SELECT max(version) FROM layout FORMAT TabSeparated"));
-    TRY(init_take_numbers(n, other, &newest, 1, e));
+    TRY(init_ask(n, other, &newest, 1, e, "SELECT max(version) FROM layout FORMAT TabSeparated"));
     if (newest > VERSION) {
         return profd_error_set(e, PROFD_NEWER,
                                "the tables of database \"%s\" have version %lu, of a newer profd: this one knows %u",
                                n->address->database, newest, VERSION);
     }
-    TRY(init_ask(n, other, sizeof other, e, "SELECT described FROM layout WHERE described != '%s' FORMAT TabSeparated",
+    TRY(init_ask(n, other, NULL, 0, e, "SELECT described FROM layout WHERE described != '%s' FORMAT TabSeparated",
                  n->layout));
     return other[0] ? profd_error_set(e, PROFD_REFUSED,
                                       "the tables of database \"%s\" are for %s, and the URL of the tier says %s",
@@ -241,38 +229,36 @@ static enum profd_status init_make(struct init *n, struct profd_error *e)
 }
 
 /* Runs a query that finds nothing, or a row of numbers, for the sums of nothing. */
-static enum profd_status init_try_query(struct init *n, struct buffer *statement, struct profd_error *e)
+static enum profd_status init_try_query(struct init *n, struct buffer *query, struct profd_error *e)
 {
     struct row_reader reply = {.bytes = NULL};
-    enum profd_status status = statement->failed ? profd_no_memory(e) : PROFD_OK;
-    status = status ? status : init_name(clickhouse_take(n->server, statement->data, &reply, e), statement->data, e);
+    char shown[SHOWN_BYTES + 1];
+    (void)snprintf(shown, sizeof shown, "%.*s", (int)query->size, query->failed ? "" : query->data);
+    const enum profd_status status = init_name(clickhouse_read(n->server, query, &reply, e), shown, e);
     rows_close(&reply);
-    buffer_done(statement);
-    buffer_init(statement, STATEMENT_MAX);
+    buffer_init(query, STATEMENT_MAX);
     return status;
 }
 
-/* Drops a day that no centre has. */
-static enum profd_status init_try_drop(struct init *n, struct profd_error *e)
+/* Drops a day, or marks, of no centre. */
+static enum profd_status init_try_drop(struct init *n, bool marks, struct profd_error *e)
 {
     const uint8_t nobody[STORE_CENTRE_SIZE] = {0};
     struct buffer b;
-    char *reply = NULL;
     buffer_init(&b, STATEMENT_MAX);
-    statement_drop_day(&b, nobody, 0, n->address->cluster[0]);
-    const enum profd_status status =
-        b.failed ? profd_no_memory(e) : init_name(clickhouse_ask(n->server, b.data, &reply, e), b.data, e);
-    free(reply);
-    buffer_done(&b);
-    return status;
+    (marks ? statement_drop_marks : statement_drop_day)(&b, nobody, 0, n->address->cluster[0]);
+    return init_name(clickhouse_do(n->server, &b, e),
+                     marks ? "ALTER TABLE mark DELETE" : "ALTER TABLE sum DROP PARTITION", e);
 }
 
 /* Runs every statement of the tier: inserts of no row, queries for a block that nothing has. */
 static enum profd_status init_try(struct init *n, struct profd_error *e)
 {
     static const char *const inserts[] = {STATEMENT_PUT_SERIES, STATEMENT_PUT_SUMS, STATEMENT_PUT_MANIFEST,
-                                          STATEMENT_PUT_TOMBSTONES};
-    static const char *const queries[] = {STATEMENT_COUNT_TOMBSTONES, STATEMENT_LIST_TOMBSTONES, STATEMENT_LAST_BLOCKS};
+                                          STATEMENT_PUT_TOMBSTONES, STATEMENT_PUT_MARKS};
+    static const char *const queries[] = {STATEMENT_COUNT_TOMBSTONES, STATEMENT_LIST_TOMBSTONES, STATEMENT_LAST_BLOCKS,
+                                          STATEMENT_DIGEST_BLOCKS,    STATEMENT_LIST_BLOCKS,     STATEMENT_COUNT_MARKS,
+                                          STATEMENT_LIST_MARKS};
     const struct store_stub stub = {.program = "00", .block = {.attempt = 1}}, *const stubs[] = {&stub, &stub};
     struct buffer b;
     buffer_init(&b, STATEMENT_MAX);
@@ -289,18 +275,18 @@ static enum profd_status init_try(struct init *n, struct profd_error *e)
         TRY(init_try_query(n, &b, e));
     }
     for (size_t i = 0; i < sizeof queries / sizeof *queries; i++) {
-        buffer_add(&b, queries[i], strlen(queries[i]) + 1);
-        TRY(init_try_query(n, &b, e));
+        struct row_reader reply;
+        TRY(init_name(clickhouse_take(n->server, queries[i], &reply, e), queries[i], e));
+        rows_close(&reply);
     }
-    statement_list_blocks(&b);
-    TRY(init_try_query(n, &b, e));
     statement_find_keys(&b, &stub.block);
     TRY(init_try_query(n, &b, e));
     statement_list_sums(&b, &stub.block, &stub, 1);
     TRY(init_try_query(n, &b, e));
     statement_find_series(&b, stubs, 2);
     TRY(init_try_query(n, &b, e));
-    return init_try_drop(n, e);
+    TRY(init_try_drop(n, false, e));
+    return init_try_drop(n, true, e);
 }
 
 /* The first half on each server, before the second on any: in a cluster, tables of one server read those of others. */
@@ -308,8 +294,10 @@ static enum profd_status init_first(struct init *n, unsigned i, struct tier_made
 {
     TRY(init_connect(n, i, false, e));
     (void)snprintf(out->servers[i].place, sizeof out->servers[i].place, "%s", clickhouse_place(n->server));
-    TRY(init_ask(n, out->servers[i].version, sizeof out->servers[i].version, e,
-                 "SELECT version() FORMAT TabSeparated"));
+    char version[LINE_MAX];
+    TRY(init_ask(n, version, NULL, 0, e, "SELECT version() FORMAT TabSeparated"));
+    (void)snprintf(out->servers[i].version, sizeof out->servers[i].version, "%.*s",
+                   (int)sizeof out->servers[i].version - 1, version);
     TRY(init_check_cluster(n, e));
     TRY(init_make_database(n, e));
     TRY(init_connect(n, i, true, e));
@@ -322,13 +310,12 @@ static enum profd_status init_second(struct init *n, unsigned i, struct tier_mad
     unsigned long there;
     TRY(init_connect(n, i, true, e));
     TRY(init_try(n, e));
-    TRY(init_ask(n, line, sizeof line, e, "SELECT count() FROM layout FORMAT TabSeparated"));
-    TRY(init_take_numbers(n, line, &there, 1, e));
+    TRY(init_ask(n, line, &there, 1, e, "SELECT count() FROM layout FORMAT TabSeparated"));
     out->servers[i].made = !there;
-    return there ? PROFD_OK
-                 : init_ask(n, line, sizeof line, e,
-                            "INSERT INTO layout (version, described, profd) VALUES (%u, '%s', '%s')", VERSION,
-                            n->layout, PROFD_VERSION);
+    return there
+               ? PROFD_OK
+               : init_ask(n, line, NULL, 0, e, "INSERT INTO layout (version, described, profd) VALUES (%u, '%s', '%s')",
+                          VERSION, n->layout, PROFD_VERSION);
 }
 
 enum profd_status tier_init(const struct clickhouse_address *address, const char *ca,

@@ -28,7 +28,8 @@
 
 /* The steps: each runs on the mirror's thread, or is a job of the writer. */
 enum mirror_step {
-    MIRROR_LOOK,  /* thread: reads the manifest and the tombstones, and chooses the next step */
+    MIRROR_LOOK,  /* thread: reads the manifest, the marks and the tombstones, and chooses the next step */
+    MIRROR_MARK,  /* writer: which marks there are */
     MIRROR_BURY,  /* writer: applies what was deleted at any centre */
     MIRROR_COVER, /* thread: tombstones for blocks that were sealed before this centre knew of the deletion */
     MIRROR_LIST,  /* writer: which blocks there are */
@@ -62,6 +63,14 @@ struct mirror {
     bool more;       /* of the latest job */
     uint8_t own[STORE_CENTRE_SIZE];
 
+    struct arena *manifest_arena; /* of what follows: the manifest, as far as it counts */
+    struct listed *manifest;
+    size_t manifest_count;
+    uint64_t manifest_digest;   /* 0: it was not read */
+    bool manifest_broken;       /* it has rows that break a rule */
+    struct store_block lacking; /* the first of this centre's written blocks that it lacks; number 0: it has all */
+    uint64_t lacking_told;      /* number of the block that the log has named */
+
     struct arena *list_arena;
     struct store_mirror *list; /* the blocks of other centres */
     struct listed *listed;     /* the same, with what a check needs */
@@ -74,10 +83,17 @@ struct mirror {
     uint64_t next_row;
     struct hashmap refused; /* struct refused_key → ms of loop_now when it was */
 
+    struct arena *mark_arena;      /* of what follows */
+    struct store_tier_mark *marks; /* if the database does not have them */
+    size_t mark_count;
+    uint64_t marks_read;  /* how many rows there were at the latest look */
+    uint64_t marks_known; /* how many there were when the database was given them; UINT64_MAX: it was not */
+
     struct arena *tombstone_arena; /* of what follows */
     struct store_tombstone *tombstones;
-    size_t tombstone_count;                     /* 0: all that there are have been applied */
-    uint64_t tombstones_read, tombstones_known; /* how many there were at the latest look; that are applied */
+    size_t tombstone_count;    /* 0: all that there are have been applied */
+    uint64_t tombstones_read;  /* how many there were at the latest look */
+    uint64_t tombstones_known; /* how many are applied and covered */
 
     struct store_stub after; /* the sum that was read last; its program is text */
     char after_program[BUILDID_TEXT_SIZE];
@@ -95,7 +111,7 @@ struct mirror {
 
 static enum profd_status mirror_cut(struct profd_error *e)
 {
-    return profd_error_set(e, PROFD_PROTOCOL, "a reply of ClickHouse ends within a row");
+    return profd_error_set(e, PROFD_PROTOCOL, "a reply of ClickHouse ends within a row, or has a text with a NUL");
 }
 
 static bool mirror_may_name(const char *name)
@@ -106,18 +122,21 @@ static bool mirror_may_name(const char *name)
     return n && n <= STORE_CENTRE_NAME_MOST && strspn(name, allowed) == n;
 }
 
+static int listed_order_of_block(const void *key, const void *element)
+{
+    const struct store_block *a = key, *b = &((const struct listed *)element)->m.block;
+    const int order = memcmp(a->centre, b->centre, sizeof a->centre);
+
+    return order ? order : (a->number > b->number) - (a->number < b->number);
+}
+
+/* The greatest version of a block comes first. */
 static int listed_order(const void *a, const void *b)
 {
     const struct listed *x = a, *y = b;
-    const int order = memcmp(x->m.block.centre, y->m.block.centre, sizeof x->m.block.centre);
+    const int order = listed_order_of_block(&x->m.block, y);
 
-    if (order) {
-        return order;
-    }
-    if (x->m.block.number != y->m.block.number) {
-        return x->m.block.number < y->m.block.number ? -1 : 1;
-    }
-    return (x->version < y->version) - (x->version > y->version);
+    return order ? order : (x->version < y->version) - (x->version > y->version);
 }
 
 /* One row. *good false: it breaks a rule, and is left out. */
@@ -125,10 +144,12 @@ static enum profd_status mirror_take_listed(struct mirror *m, struct row_reader 
                                             struct profd_error *e)
 {
     struct store_block *b = &l->m.block;
+    size_t n;
 
     *l = (struct listed){.state = 0};
     rows_fixed(r, b->centre, sizeof b->centre);
-    l->m.name = rows_text(r, m->list_arena);
+    /* Not rows_text: a name with a NUL must not end the reading of the other rows. */
+    l->m.name = (const char *)rows_bytes(r, m->manifest_arena, &n);
     if (!l->m.name) {
         return profd_no_memory(e);
     }
@@ -141,81 +162,84 @@ static enum profd_status mirror_take_listed(struct mirror *m, struct row_reader 
     l->checksum = rows_u64(r);
     b->sealed = rows_i64(r);
     l->version = rows_u64(r);
-    *good = mirror_may_name(l->m.name) && b->day <= INT32_MAX / 24 && b->number && b->attempt && l->rows &&
-            l->rows <= SUMS_MOST && b->bytes <= INT64_MAX && b->sealed > 0 && (l->state == 1 || l->state == 2);
+    *good = strlen(l->m.name) == n && mirror_may_name(l->m.name) && b->day <= INT32_MAX / 24 && b->number &&
+            b->attempt && l->rows <= SUMS_MOST && b->bytes <= INT64_MAX && b->sealed > 0 &&
+            ((l->state == STATEMENT_VISIBLE && l->rows) || l->state == STATEMENT_DROPPED);
     if (!r->cut && !*good) {
+        m->manifest_broken = true;
         (void)snprintf(m->counts.refused, sizeof m->counts.refused,
-                       "the manifest has a row of block %" PRIu64 " of day %" PRId64
-                       " that breaks its rules (name, day, attempt, state, rows, bytes and time): it is left out",
-                       b->number, b->day);
+                       "the manifest has a row of block %" PRIu64 " of the day %s that breaks its rules (name, day, "
+                       "attempt, state, rows, bytes and time): it is left out",
+                       b->number, statement_format_day(b->day).text);
     }
     return r->cut ? mirror_cut(e) : PROFD_OK;
 }
 
-/* Of each block the row of the greatest version counts, if it is visible. */
+/* Reads the manifest, unless it is as it was. It has no order by which new rows could be found. Of each block the row
+ * of the greatest version counts, if it is visible. */
 static enum profd_status mirror_read_manifest(struct mirror *m, struct profd_error *e)
 {
-    struct buffer statement;
     struct row_reader r;
-    size_t n = 0, capacity = 0, kept = 0;
+    uint64_t digest;
+    uint32_t n = 0, capacity = 0;
+    size_t kept = 0;
     struct listed *all = NULL;
+    struct store_block last;
     enum profd_status status;
 
-    buffer_init(&statement, STATEMENT_BYTES);
-    statement_list_blocks(&statement);
-    TRY(clickhouse_read(m->steps.lanes[0].client, &statement, &r, e));
-    arena_reset(m->list_arena);
-    m->list_count = 0;
+    TRY(clickhouse_take_number(m->steps.lanes[0].client, STATEMENT_DIGEST_BLOCKS, &digest, e));
+    if (digest && digest == m->manifest_digest) {
+        return PROFD_OK;
+    }
+    TRY(clickhouse_take(m->steps.lanes[0].client, STATEMENT_LIST_BLOCKS, &r, e));
+    arena_reset(m->manifest_arena);
+    m->manifest_count = 0;
+    m->manifest_digest = 0;
+    m->manifest_broken = false;
     for (status = PROFD_OK; rows_more(&r) && !status;) {
         bool good = false;
 
-        if (n == capacity) {
-            struct listed *grown = ARENA_ARRAY(m->list_arena, capacity ? 2 * capacity : 64, struct listed);
+        struct listed *list = n > BLOCKS_MOST ? NULL : arena_extend(m->manifest_arena, all, n, &capacity, sizeof *list);
 
-            status = grown                    ? PROFD_OK
-                     : capacity > BLOCKS_MOST ? profd_error_set(e, PROFD_LIMIT, "the manifest has too many rows")
-                                              : profd_no_memory(e);
-            if (status) {
-                break;
-            }
-            if (n) {
-                memcpy(grown, all, n * sizeof *all);
-            }
-            all = grown;
-            capacity = capacity ? 2 * capacity : 64;
-        }
-        status = n > BLOCKS_MOST ? profd_error_set(e, PROFD_LIMIT, "the manifest has more than %u rows", BLOCKS_MOST)
-                                 : mirror_take_listed(m, &r, &all[n], &good, e);
+        all = list ? list : all;
+        status = list              ? mirror_take_listed(m, &r, &list[n], &good, e)
+                 : n > BLOCKS_MOST ? profd_error_set(e, PROFD_LIMIT, "the manifest has more than %u rows", BLOCKS_MOST)
+                                   : profd_no_memory(e);
         n += good;
     }
     rows_close(&r);
-    if (status) {
-        return status;
-    }
+    TRY(status);
     if (n) {
         qsort(all, n, sizeof *all, listed_order);
     }
     for (size_t i = 0; i < n; i++) {
-        const struct store_block *b = &all[i].m.block, *before = i ? &all[i - 1].m.block : NULL;
-        const bool newest =
-            !before || before->number != b->number || memcmp(before->centre, b->centre, sizeof b->centre) != 0;
+        const struct store_block *b = &all[i].m.block;
+        const bool newest = i == 0 || listed_order_of_block(&last, &all[i]);
 
-        if (newest && all[i].state == 1) {
+        last = *b;
+        if (newest && all[i].state == STATEMENT_VISIBLE) {
             all[kept] = all[i];
             all[kept++].own = memcmp(b->centre, m->own, sizeof m->own) == 0;
         }
     }
-    m->listed = all;
-    m->list_count = kept;
+    m->manifest = all;
+    m->manifest_count = kept;
+    m->manifest_digest = digest;
     return PROFD_OK;
 }
 
 /* --- What the database has of it --- */
 
+static struct refused_key refused_key(const struct store_block *b)
+{
+    struct refused_key key = {.number = b->number, .attempt = b->attempt};
+    memcpy(key.centre, b->centre, sizeof key.centre);
+    return key;
+}
+
 static bool mirror_is_refused(struct mirror *m, const struct listed *l)
 {
-    struct refused_key key = {.number = l->m.block.number, .attempt = l->m.block.attempt};
-    memcpy(key.centre, l->m.block.centre, sizeof key.centre);
+    const struct refused_key key = refused_key(&l->m.block);
     uint64_t *until = hashmap_find(&m->refused, &key, sizeof key);
 
     if (until && *until <= loop_now()) {
@@ -228,20 +252,10 @@ static bool mirror_is_refused(struct mirror *m, const struct listed *l)
 /* The block that arrives is tried again only then. */
 static void mirror_put_off(struct mirror *m, unsigned ms)
 {
-    const struct store_block *b = &m->next.m.block;
-    struct refused_key key = {.number = b->number, .attempt = b->attempt};
+    const struct refused_key key = refused_key(&m->next.m.block);
     const uint64_t until = loop_now() + ms;
 
-    memcpy(key.centre, b->centre, sizeof key.centre);
     (void)hashmap_put(&m->refused, &key, sizeof key, &until, sizeof until); /* without memory it is tried at once */
-}
-
-static int listed_order_of_block(const void *key, const void *element)
-{
-    const struct store_block *a = key, *b = &((const struct listed *)element)->m.block;
-    const int order = memcmp(a->centre, b->centre, sizeof a->centre);
-
-    return order ? order : (a->number > b->number) - (a->number < b->number);
 }
 
 static struct listed *mirror_find_listed(const struct mirror *m, const struct store_block *b)
@@ -251,12 +265,33 @@ static struct listed *mirror_find_listed(const struct mirror *m, const struct st
 
 static bool mirror_note_own(void *context, const struct store_block *block)
 {
-    struct listed *l = mirror_find_listed(context, block);
+    struct mirror *m = context;
+    struct listed *l = mirror_find_listed(m, block);
 
     if (l && l->own) {
         l->known = true;
+    } else if (!m->lacking.number && (block->state == STORE_BLOCK_WRITTEN || block->state == STORE_BLOCK_SEALED)) {
+        m->lacking = *block;
     }
     return true;
+}
+
+/* A block that two manifests lack was not just being written. before: the block that the previous manifest lacked. */
+static void mirror_judge_lacking(struct mirror *m, uint64_t before)
+{
+    const uint64_t number = m->lacking.number;
+
+    if (!number || number != before || m->counts.refused[0]) {
+        return;
+    }
+    (void)snprintf(m->counts.refused, sizeof m->counts.refused,
+                   "the table manifest of ClickHouse lacks block %" PRIu64 " of the day %s, and so do other centres: "
+                   "the table has lost rows, or the day was dropped before this database was restored from a backup",
+                   number, statement_format_day(m->lacking.day).text);
+    if (m->lacking_told != number) {
+        m->lacking_told = number;
+        log_write(LOG_LEVEL_WARNING, NULL, "%s", m->counts.refused);
+    }
 }
 
 static bool mirror_note_adopted(void *context, const struct store_mirror *here)
@@ -286,18 +321,28 @@ static void mirror_choose_own(struct mirror *m)
 /* Makes the list of blocks that are mirrored or adopted. */
 static enum profd_status mirror_make_list(struct mirror *m, bool restored, struct profd_error *e)
 {
-    const size_t n = m->list_count;
+    const size_t n = m->list_count = m->manifest_count;
     size_t kept = 0;
 
+    arena_reset(m->list_arena);
+    m->listed = ARENA_ARRAY(m->list_arena, n + 1, struct listed);
     m->own_blocks = ARENA_ARRAY(m->list_arena, n + 1, struct store_block);
     m->list = ARENA_ARRAY(m->list_arena, n + 1, struct store_mirror);
-    if (!m->own_blocks || !m->list) {
+    if (!m->listed || !m->own_blocks || !m->list) {
+        m->list_count = 0;
         return profd_no_memory(e);
     }
+    for (size_t i = 0; i < n; i++) {
+        m->listed[i] = m->manifest[i];
+    }
+    const uint64_t lacked = m->lacking.number;
+    m->lacking.number = 0;
     TRY(store_each_block(m->steps.store, mirror_note_own, m, e));
     TRY(store_each_mirror(m->steps.store, mirror_note_adopted, m, e));
     if (restored) {
         mirror_choose_own(m);
+    } else {
+        mirror_judge_lacking(m, lacked);
     }
     m->own_count = 0;
     for (size_t i = 0; i < n; i++) {
@@ -320,6 +365,7 @@ static enum profd_status mirror_make_list(struct mirror *m, bool restored, struc
 struct mirror_comparing {
     struct mirror *m;
     bool reading, any; /* reading: next_row is the block that arrives */
+    bool visible;      /* readers see a block */
     size_t matched, adopted;
     struct listed next; /* if any */
     uint64_t next_row;
@@ -338,6 +384,7 @@ static bool mirror_compare(void *context, const struct store_mirror *here)
         return true;
     }
     m->leaving |= !here->block.sealed; /* retention removes it */
+    c->visible |= here->block.state == STORE_BLOCK_MIRRORED;
     c->matched += same;
     c->adopted += same && l->own && here->block.state == STORE_BLOCK_MIRRORED;
     m->differs |= left || (!same && (!l || here->block.state != STORE_BLOCK_MIRRORED));
@@ -371,6 +418,39 @@ static void mirror_note_centre(void *context, const struct store_tier_centre *ce
     }
 }
 
+/* Reads the marks, unless they are as they were. */
+static enum profd_status mirror_read_marks(struct mirror *m, struct profd_error *e)
+{
+    struct clickhouse *client = m->steps.lanes[0].client;
+    struct row_reader r;
+    enum profd_status status = PROFD_OK;
+    size_t n = 0;
+
+    arena_reset(m->mark_arena);
+    m->marks = NULL;
+    TRY(clickhouse_take_number(client, STATEMENT_COUNT_MARKS, &m->marks_read, e));
+    if (m->marks_read == m->marks_known) {
+        return PROFD_OK;
+    }
+    TRY(clickhouse_take(client, STATEMENT_LIST_MARKS, &r, e));
+    const size_t most = (size_t)(r.end - r.at) / (STORE_CENTRE_SIZE + 14); /* bytes of the smallest row */
+    struct store_tier_mark *list = ARENA_ARRAY(m->mark_arena, most + 1, struct store_tier_mark);
+    status = list ? PROFD_OK : profd_no_memory(e);
+    for (; !status && rows_more(&r) && n < most; n++) {
+        rows_fixed(&r, list[n].centre, sizeof list[n].centre);
+        list[n].hour = rows_i64(&r);
+        list[n].tenant = rows_text(&r, m->mark_arena);
+        list[n].host = rows_text(&r, m->mark_arena);
+        list[n].reasons = rows_u32(&r);
+        status = r.cut ? mirror_cut(e) : list[n].tenant && list[n].host ? PROFD_OK : profd_no_memory(e);
+    }
+    rows_close(&r);
+    TRY(status);
+    m->marks = list;
+    m->mark_count = n;
+    return PROFD_OK;
+}
+
 /* Reads the manifest and compares the database with it. */
 static enum profd_status mirror_look(struct mirror *m, struct profd_error *e)
 {
@@ -381,12 +461,17 @@ static enum profd_status mirror_look(struct mirror *m, struct profd_error *e)
     TRY(store_get_greeting(m->steps.store, &centre, e));
     memcpy(m->own, centre.name, sizeof m->own);
     m->counts.adopting = centre.restored;
-    m->counts.refused[0] = m->refused.count ? m->counts.refused[0] : '\0';
     TRY(mirror_read_manifest(m, e));
+    m->counts.refused[0] = m->refused.count || m->manifest_broken ? m->counts.refused[0] : '\0';
     TRY(mirror_make_list(m, centre.restored, e));
     m->looked = loop_now();
     m->differs = false;
     TRY(store_each_mirror(m->steps.store, mirror_compare, &c, e));
+    if (!m->manifest_digest && c.visible) { /* what is dropped keeps a row there */
+        return profd_error_set(e, PROFD_PROTOCOL,
+                               "the table manifest of ClickHouse is empty, although this database has blocks of it: "
+                               "restore that table from a backup of ClickHouse; until then reports keep these blocks");
+    }
     m->differs |= c.matched < m->list_count;
     size_t own = 0;
     for (size_t i = 0; i < m->list_count; i++) {
@@ -404,7 +489,8 @@ static enum profd_status mirror_look(struct mirror *m, struct profd_error *e)
     if (m->counts.twins[0] && strcmp(before, m->counts.twins) != 0) {
         log_write(LOG_LEVEL_WARNING, NULL, "%s", m->counts.twins);
     }
-    /* After the manifest: what a block lacks is known before the block arrives. */
+    /* After the manifest: what a block lacks, and which of its hours are marked, is known before the block arrives. */
+    TRY(c.reading ? PROFD_OK : mirror_read_marks(m, e));
     arena_reset(m->tombstone_arena);
     m->tombstones_read = m->tombstones_known;
     return tombstone_read(m->steps.lanes[0].client, m->tombstone_arena, &m->tombstones_read, &m->tombstones,
@@ -425,7 +511,7 @@ static enum profd_status mirror_find_keys(struct mirror *m, struct profd_error *
     statement_find_keys(&statement, &m->next.m.block);
     TRY(clickhouse_read(m->steps.lanes[0].client, &statement, &r, e));
     const char *keys = rows_string(&r, &n);
-    const bool cut = r.cut;
+    const bool cut = rows_u8(&r) != STATEMENT_VISIBLE;
     if (!cut && (m->keys = malloc(n + 1))) {
         memcpy(m->keys, n ? keys : "", n);
         m->keys_size = n;
@@ -457,8 +543,7 @@ static enum profd_status mirror_take_sum(struct mirror *m, struct row_reader *r,
 {
     struct buildid id;
     struct store_stub *s = &sum->stub;
-    size_t n;
-    const char *program = rows_text(r, m->page), *bytes;
+    const char *program = rows_text(r, m->page);
 
     if (!program) {
         return profd_no_memory(e);
@@ -475,12 +560,8 @@ static enum profd_status mirror_take_sum(struct mirror *m, struct row_reader *r,
     sum->first = rows_i64(r);
     sum->last = rows_i64(r);
     sum->inexact = rows_u32(r);
-    bytes = rows_string(r, &n);
-    sum->groups = (const uint8_t *)arena_copy(m->page, n ? bytes : "", n);
-    sum->groups_size = n;
-    bytes = rows_string(r, &n);
-    sum->shares = (const uint8_t *)arena_copy(m->page, n ? bytes : "", n);
-    sum->shares_size = n;
+    sum->groups = rows_bytes(r, m->page, &sum->groups_size);
+    sum->shares = rows_bytes(r, m->page, &sum->shares_size);
     s->bytes = rows_u64(r);
     sum->bulk.host_count = rows_u64(r);
     if (r->cut) {
@@ -515,10 +596,10 @@ static enum profd_status mirror_take_series(struct mirror *m, struct row_reader 
     *out = (struct store_block_sum){.uploads = 0};
     rows_fixed(r, out->stub.series, sizeof out->stub.series);
     out->tenant = rows_text(r, m->page);
-    out->stub.program = rows_text(r, m->page);
     texts[0] = rows_texts(r, m->page, &builds);
     texts[1] = rows_texts(r, m->page, &names);
     texts[2] = rows_texts(r, m->page, &labels);
+    out->stub.program = rows_text(r, m->page);
     if (r->cut) {
         return mirror_cut(e);
     }
@@ -547,11 +628,6 @@ static enum profd_status mirror_take_series(struct mirror *m, struct row_reader 
     return PROFD_OK;
 }
 
-static bool mirror_is_local(const char *tenant)
-{
-    return strncmp(tenant, "uid ", 4) == 0;
-}
-
 /* Sets *kept: the sum belongs into the database. Two kinds of sums do not. Those of local users of another centre stay
  * out, because user 0 of two machines is not one user. Those that a tombstone covers were deleted. */
 static enum profd_status mirror_judge(const struct mirror *m, const struct store_block_sum *of, bool *kept,
@@ -561,7 +637,7 @@ static enum profd_status mirror_judge(const struct mirror *m, const struct store
     bool buried = false;
 
     memcpy(t.centre, m->next.m.block.centre, sizeof t.centre);
-    *kept = m->next.own || !mirror_is_local(of->tenant);
+    *kept = m->next.own || strncmp(of->tenant, "uid ", 4) != 0;
     if (*kept && m->tombstones_known) {
         TRY(store_is_buried(m->steps.store, &t, &buried, e));
         *kept = !buried;
@@ -728,10 +804,10 @@ static enum profd_status mirror_write(struct steps *steps, struct store *store, 
 
     m->more = false;
     switch (steps->step) {
+    case MIRROR_MARK:
+        return store_set_tier_marks(store, m->marks, m->mark_count, e);
     case MIRROR_BURY:
-        TRY(store_bury(store, m->tombstones, m->tombstone_count, &uploads, e));
-        m->tombstones_known = m->tombstones_read;
-        return PROFD_OK;
+        return store_bury(store, m->tombstones, m->tombstone_count, &uploads, e);
     case MIRROR_LIST:
         return store_mirror_list(store, m->list, m->list_count, &m->more, e);
     case MIRROR_BEGIN:
@@ -767,15 +843,24 @@ static unsigned mirror_choose(struct steps *steps)
             steps_work(steps);
         }
         steps->step = m->tombstone_count ? MIRROR_BURY
+                      : m->marks         ? MIRROR_MARK
                       : m->differs       ? MIRROR_LIST
                       : m->adopted       ? MIRROR_END
                       : m->leaving       ? MIRROR_CLEAN
                       : m->next_row      ? MIRROR_CHECK
                                          : MIRROR_LOOK;
         return steps->step == MIRROR_LOOK ? LOOK_MS : 0;
+    case MIRROR_MARK:
+        m->marks_known = m->marks_read;
+        steps->step = MIRROR_LOOK;
+        return 0;
     case MIRROR_BURY:
         m->leaving = true;
         steps->step = MIRROR_COVER;
+        return 0;
+    case MIRROR_COVER:
+        m->tombstones_known = m->tombstones_read;
+        steps->step = MIRROR_LOOK;
         return 0;
     case MIRROR_SHOW:
         steps_work(steps);
@@ -844,8 +929,8 @@ static bool mirror_excuse(struct steps *steps, enum profd_status status, const s
 
 static const struct steps_type mirror_type = {
     .thread = "profd-mirror",
-    .writing = IN(MIRROR_BURY) | IN(MIRROR_LIST) | IN(MIRROR_BEGIN) | IN(MIRROR_PUT) | IN(MIRROR_SHOW) |
-               IN(MIRROR_END) | IN(MIRROR_CLEAN),
+    .writing = IN(MIRROR_MARK) | IN(MIRROR_BURY) | IN(MIRROR_LIST) | IN(MIRROR_BEGIN) | IN(MIRROR_PUT) |
+               IN(MIRROR_SHOW) | IN(MIRROR_END) | IN(MIRROR_CLEAN),
     .writing_when_full = IN(MIRROR_BURY) | IN(MIRROR_CLEAN),
     .reply_bytes = REPLY_BYTES,
     .look_ms = LOOK_MS,
@@ -865,13 +950,17 @@ enum profd_status mirror_start(const struct sealer_config *config, const struct 
     TRY(m ? PROFD_OK : profd_no_memory(e));
     *m = (struct mirror){.archive = archive,
                          .leaving = true,
+                         .marks_known = UINT64_MAX,
+                         .mark_arena = arena_new(0),
+                         .manifest_arena = arena_new(0),
                          .list_arena = arena_new(0),
                          .tombstone_arena = arena_new(0),
                          .page = arena_new(0)};
     hashmap_init(&m->refused, 0);
-    const enum profd_status status = m->list_arena && m->tombstone_arena && m->page
-                                         ? steps_start(&m->steps, &mirror_type, config, e)
-                                         : profd_no_memory(e);
+    const enum profd_status status =
+        m->manifest_arena && m->list_arena && m->mark_arena && m->tombstone_arena && m->page
+            ? steps_start(&m->steps, &mirror_type, config, e)
+            : profd_no_memory(e);
     if (status) {
         mirror_free(m);
         return status;
@@ -894,7 +983,9 @@ void mirror_free(struct mirror *m)
 {
     if (m) {
         steps_done(&m->steps);
+        arena_free(m->manifest_arena);
         arena_free(m->list_arena);
+        arena_free(m->mark_arena);
         arena_free(m->tombstone_arena);
         arena_free(m->page);
         free(m->keys);

@@ -41,12 +41,20 @@ size_t rows_length(struct row_reader *r, size_t least)
     return 0;
 }
 
+const uint8_t *rows_bytes(struct row_reader *r, struct arena *a, size_t *n)
+{
+    const char *text = rows_string(r, n);
+
+    return (const uint8_t *)arena_copy(a, *n ? text : "", *n);
+}
+
 const char *rows_text(struct row_reader *r, struct arena *a)
 {
     size_t n;
-    const char *text = rows_string(r, &n);
+    const char *text = (const char *)rows_bytes(r, a, &n);
 
-    return n && memchr(text, '\0', n) ? NULL : arena_copy(a, n ? text : "", n);
+    r->cut = r->cut || (text && strlen(text) != n);
+    return text;
 }
 
 const char **rows_texts(struct row_reader *r, struct arena *a, size_t *n)

@@ -13,7 +13,7 @@
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "RowBinary is little-endian");
 
 /* Rows of a reply that are being read, from left to right and top to bottom. After a read beyond the end, cut is set,
- * and what was read is 0 or empty: look at it once for each row. */
+ * and what was read is 0 or empty: look at it once for each row. rows_text sets it, too. */
 struct row_reader {
     uint8_t *bytes; /* owned */
     const uint8_t *at, *end;
@@ -43,58 +43,32 @@ static inline const char *rows_string(struct row_reader *r, size_t *n)
     return text;
 }
 
-/* A copy of a String in the arena, NUL-terminated. NULL: no memory, or it has a NUL. */
+/* Copies a String of n bytes into the arena. Returns NULL if out of memory. */
+const uint8_t *rows_bytes(struct row_reader *r, struct arena *a, size_t *n);
+/* Copies a String into the arena, NUL-terminated. If it contains a NUL, cut is set. Returns NULL if out of memory. */
 const char *rows_text(struct row_reader *r, struct arena *a);
-/* An Array of Strings in the same way. NULL: of one of them. */
+/* Copies an Array of n Strings, each as rows_text does. Returns NULL if out of memory. */
 const char **rows_texts(struct row_reader *r, struct arena *a, size_t *n);
 
-static inline uint8_t rows_u8(struct row_reader *r)
-{
-    uint8_t n;
-    rows_fixed(r, &n, sizeof n);
-    return n;
-}
+/* A number of a row, and one that is appended. */
+#define ROWS_NUMBER(type, suffix)                                                                                      \
+    static inline type rows_##suffix(struct row_reader *r)                                                             \
+    {                                                                                                                  \
+        type n;                                                                                                        \
+        rows_fixed(r, &n, sizeof n);                                                                                   \
+        return n;                                                                                                      \
+    }                                                                                                                  \
+    static inline void rows_put_##suffix(struct buffer *b, type n)                                                     \
+    {                                                                                                                  \
+        buffer_add(b, &n, sizeof n);                                                                                   \
+    }
+ROWS_NUMBER(uint8_t, u8)
+ROWS_NUMBER(uint32_t, u32)
+ROWS_NUMBER(uint64_t, u64)
+ROWS_NUMBER(int64_t, i64)
+#undef ROWS_NUMBER
 
-static inline uint32_t rows_u32(struct row_reader *r)
-{
-    uint32_t n;
-    rows_fixed(r, &n, sizeof n);
-    return n;
-}
-
-static inline uint64_t rows_u64(struct row_reader *r)
-{
-    uint64_t n;
-    rows_fixed(r, &n, sizeof n);
-    return n;
-}
-
-static inline int64_t rows_i64(struct row_reader *r)
-{
-    return (int64_t)rows_u64(r);
-}
-
-/* Columns of a row, appended. */
-static inline void rows_put_u8(struct buffer *b, uint8_t n)
-{
-    buffer_add(b, &n, sizeof n);
-}
-
-static inline void rows_put_u32(struct buffer *b, uint32_t n)
-{
-    buffer_add(b, &n, sizeof n);
-}
-
-static inline void rows_put_u64(struct buffer *b, uint64_t n)
-{
-    buffer_add(b, &n, sizeof n);
-}
-
-static inline void rows_put_i64(struct buffer *b, int64_t n)
-{
-    buffer_add(b, &n, sizeof n);
-}
-
+/* Other columns of a row, appended. */
 static inline void rows_put_fixed(struct buffer *b, const void *bytes, size_t n)
 {
     buffer_add(b, bytes, n);

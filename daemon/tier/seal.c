@@ -19,6 +19,7 @@
 #define REPLY_BYTES (1u << 20)
 #define MANIFEST_BYTES (1u << 30) /* a row with the keys of a block */
 #define RETIRE_AGAIN_MS 300000u   /* after a failure */
+#define MARKS_AGAIN_MS 60000u     /* then marks that are not seen in the tier are inserted again */
 
 /* The steps of sealing a block, and of retiring blocks. */
 enum sealer_step {
@@ -59,6 +60,8 @@ struct sealer {
     struct retired retired;
     uint64_t retire_after; /* ms of loop_now */
     char retire_failure[512];
+    struct buffer marks;                    /* rows that were inserted last */
+    uint64_t marks_after;                   /* ms of loop_now: the same are inserted again */
     double lag;                             /* as in struct sealer_counts */
     struct store_tier_totals totals, shown; /* the thread's, and the loop's */
 };
@@ -166,11 +169,48 @@ static enum profd_status sealer_send(struct sealer *s, struct clickhouse *client
     return status;
 }
 
+static void sealer_put_mark(void *context, const struct store_tier_mark *m)
+{
+    struct buffer *b = context;
+
+    rows_put_fixed(b, m->centre, sizeof m->centre);
+    rows_put_i64(b, m->hour);
+    rows_put_text(b, m->tenant);
+    rows_put_text(b, m->host);
+    rows_put_u32(b, m->reasons);
+}
+
+/* Inserts the marks that the tier lacks, of days old enough to be sealed. A moment later the mirror finds them there.
+ * Until then, and for at most MARKS_AGAIN_MS, the same rows are not inserted again. */
+static enum profd_status sealer_put_marks(struct sealer *s, struct profd_error *e)
+{
+    struct buffer rows;
+    buffer_init(&rows, MANIFEST_BYTES);
+    enum profd_status status =
+        store_each_untold_mark(s->steps.store, sealer_before(s) / DAY_NS * 24, sealer_put_mark, &rows, e);
+    const bool same = rows.size == s->marks.size && loop_now() < s->marks_after &&
+                      (rows.size == 0 || memcmp(rows.data, s->marks.data, rows.size) == 0);
+
+    status = status || !rows.failed ? status : profd_no_memory(e);
+    if (!status && !same && rows.size > 0) {
+        status = clickhouse_insert(s->steps.lanes[0].client, STATEMENT_PUT_MARKS, rows.data, rows.size, e);
+    }
+    if (!status && !same) {
+        const struct buffer before = s->marks;
+        s->marks = rows;
+        s->marks_after = loop_now() + MARKS_AGAIN_MS;
+        rows = before;
+    }
+    buffer_done(&rows);
+    return status;
+}
+
 static enum profd_status sealer_publish(struct sealer *s, struct profd_error *e)
 {
     struct buffer row, keys;
 
     TRY(steps_check_block(&s->steps, &s->block, s->rows, s->bytes, s->checksum, e));
+    TRY(sealer_put_marks(s, e)); /* whoever sees the block sees these */
     buffer_init(&row, MANIFEST_BYTES);
     buffer_init(&keys, MANIFEST_BYTES);
     enum profd_status status = store_block_keys(s->steps.store, &s->block, &keys, e);
@@ -196,10 +236,11 @@ static enum profd_status sealer_publish(struct sealer *s, struct profd_error *e)
 static enum profd_status sealer_look(struct sealer *s, struct profd_error *e)
 {
     struct store_centre centre;
-    struct buffer statement;
-    uint64_t newest;
+    struct row_reader r;
+    uint64_t newest = 0;
 
     TRY(store_get_tier_totals(s->steps.store, sealer_before(s), &s->totals, e));
+    TRY(s->totals.days_sealed > 0 ? sealer_put_marks(s, e) : PROFD_OK);
     if (s->known || s->totals.days_waiting == 0) {
         return PROFD_OK;
     }
@@ -208,9 +249,18 @@ static enum profd_status sealer_look(struct sealer *s, struct profd_error *e)
         s->totals.days_waiting = 0;
         return PROFD_OK;
     }
-    buffer_init(&statement, REPLY_BYTES);
-    statement_find_newest(&statement, centre.name);
-    TRY(clickhouse_read_number(s->steps.lanes[0].client, &statement, &newest, e));
+    TRY(clickhouse_take(s->steps.lanes[0].client, STATEMENT_LAST_BLOCKS, &r, e));
+    while (rows_more(&r)) {
+        uint8_t of[STORE_CENTRE_SIZE];
+        rows_fixed(&r, of, sizeof of);
+        const uint32_t last = rows_u32(&r);
+        newest = memcmp(of, centre.name, sizeof of) ? newest : last;
+    }
+    const bool cut = r.cut;
+    rows_close(&r);
+    if (cut) {
+        return profd_error_set(e, PROFD_PROTOCOL, "a list of ClickHouse's blocks is cut off");
+    }
     if (newest > s->totals.newest) {
         return profd_error_set(e, PROFD_REFUSED,
                                "ClickHouse has block %" PRIu64
@@ -250,7 +300,6 @@ static enum profd_status drop_day(const struct clickhouse_address *address, stru
                                   const struct store_block *b, struct profd_error *e)
 {
     struct buffer statement, row;
-    char *reply = NULL;
 
     /* ClickHouse 18.16 refuses reads with select_sequential_consistency while the part that was inserted last with a
      * quorum is not there. So that it is never one of the day, a row that no manifest lists is inserted first. */
@@ -262,18 +311,16 @@ static enum profd_status drop_day(const struct clickhouse_address *address, stru
     }
     buffer_init(&statement, REPLY_BYTES);
     statement_drop_day(&statement, b->centre, b->day, address->cluster[0]);
-    const enum profd_status status =
-        statement.failed ? profd_no_memory(e) : clickhouse_ask(server, statement.data, &reply, e);
-    buffer_done(&statement);
-    free(reply);
-    return status;
+    return clickhouse_do(server, &statement, e);
 }
 
-static enum profd_status drop_days(struct steps *s, int64_t now, const struct retired *r, unsigned server,
-                                   struct profd_error *e)
+/* Drops the days of the blocks on one server, and the marks of the days before `first`. */
+static enum profd_status drop_days(struct steps *s, int64_t now, const struct retired *r, int64_t first,
+                                   unsigned server, struct profd_error *e)
 {
     struct clickhouse_address one = clickhouse_pick_server(s->config.address, server);
     struct clickhouse *client = NULL;
+    struct buffer marks;
     enum profd_status status = clickhouse_open(&one, s->config.ca, &s->limits, &client, e);
 
     explicit_bzero(one.password, sizeof one.password);
@@ -285,9 +332,14 @@ static enum profd_status drop_days(struct steps *s, int64_t now, const struct re
             status = drop_day(s->config.address, client, now, &r->blocks[i], e);
         }
         if (status) {
-            status = profd_error_wrap(e, status, "the day %" PRId64 " since the epoch cannot be dropped at %s", day.day,
-                                      clickhouse_place(client));
+            status = profd_error_wrap(e, status, "the day %s cannot be dropped at %s",
+                                      statement_format_day(day.day).text, clickhouse_place(client));
         }
+    }
+    if (!status) {
+        buffer_init(&marks, REPLY_BYTES);
+        statement_drop_marks(&marks, r->blocks[0].centre, first, s->config.address->cluster[0]);
+        status = clickhouse_do(client, &marks, e);
     }
     clickhouse_close(client);
     return status;
@@ -296,7 +348,8 @@ static enum profd_status drop_days(struct steps *s, int64_t now, const struct re
 /* Retires blocks whose sums have all left the database: they become invisible to other centres, and the partition
  * of a day goes when the database has no block of it. On OK, those of *out may be forgotten. It may be repeated after
  * it ended anywhere. */
-static enum profd_status retire_blocks(struct steps *s, int64_t now, struct retired *out, struct profd_error *e)
+static enum profd_status retire_blocks(struct steps *s, int64_t now, int64_t first, struct retired *out,
+                                       struct profd_error *e)
 {
     struct buffer rows;
     enum profd_status status = PROFD_OK;
@@ -319,7 +372,7 @@ static enum profd_status retire_blocks(struct steps *s, int64_t now, struct reti
     /* After a failure of one server, the others are asked, too. */
     for (unsigned i = 0; i < s->config.address->server_count; i++) {
         struct profd_error why;
-        const enum profd_status one = drop_days(s, now, out, i, &why);
+        const enum profd_status one = drop_days(s, now, out, first, i, &why);
 
         if (one && !status) {
             status = one;
@@ -336,7 +389,7 @@ static enum profd_status sealer_read(struct steps *steps, unsigned lane, struct 
 
     return steps->step == SEALER_SEND      ? sealer_send(s, client, e)
            : steps->step == SEALER_PUBLISH ? sealer_publish(s, e)
-           : steps->step == SEALER_RETIRE  ? retire_blocks(steps, s->now, &s->retired, e)
+           : steps->step == SEALER_RETIRE  ? retire_blocks(steps, s->now, s->totals.first, &s->retired, e)
                                            : sealer_look(s, e);
 }
 
@@ -470,6 +523,7 @@ enum profd_status sealer_start(const struct sealer_config *config, struct sealer
 
     TRY(s ? PROFD_OK : profd_no_memory(e));
     s->lock = lock_new();
+    buffer_init(&s->marks, MANIFEST_BYTES);
     const enum profd_status status = s->lock ? steps_start(&s->steps, &sealer_type, config, e) : profd_no_memory(e);
     if (status) {
         sealer_free(s);
@@ -494,6 +548,7 @@ void sealer_free(struct sealer *s)
     if (s) {
         steps_done(&s->steps);
         lock_free(s->lock);
+        buffer_done(&s->marks);
         free(s);
     }
 }

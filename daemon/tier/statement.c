@@ -4,8 +4,21 @@
 #include <nettle/sha2.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 #include "tier/row_binary.h"
+
+struct day_text statement_format_day(int64_t day)
+{
+    struct day_text out = {"a day without a date"};
+    const time_t at = (time_t)day * 86400;
+    struct tm tm;
+
+    if (gmtime_r(&at, &tm)) {
+        (void)strftime(out.text, sizeof out.text, "%F", &tm);
+    }
+    return out;
+}
 
 /* A string of bytes. */
 static void statement_add_bytes(struct buffer *b, const uint8_t *bytes, size_t n)
@@ -37,8 +50,6 @@ void statement_check_block(struct buffer *b, const struct store_block *block)
     }
     buffer_add_text(b, ", program, groups, shares, arrayStringConcat(hosts, ''), totals, counts, spread)))) FROM sum ");
     statement_add_block(b, block);
-    buffer_add_text(b, " FORMAT RowBinary");
-    buffer_add_char(b, '\0');
 }
 
 uint64_t statement_digest(const struct store_block_sum *sum)
@@ -95,18 +106,24 @@ static void statement_add_keys(struct buffer *b, const struct store_stub *const 
     buffer_add_char(b, ')');
 }
 
+void statement_find_days(const struct store_stub *const *stubs, size_t n, int64_t *first, int64_t *last)
+{
+    *first = *last = stubs[0]->block.day;
+    for (size_t i = 1; i < n; i++) {
+        *first = stubs[i]->block.day < *first ? stubs[i]->block.day : *first;
+        *last = stubs[i]->block.day > *last ? stubs[i]->block.day : *last;
+    }
+}
+
 void statement_fetch(struct buffer *b, const struct store_stub *const *stubs, size_t n, enum store_archive_part part)
 {
     static const char *const columns[] = {[STORE_ARCHIVE_COUNTS] = "hosts, counts",
                                           [STORE_ARCHIVE_SPREAD] = "hosts, counts, spread",
                                           [STORE_ARCHIVE_TOTALS] = "totals"};
-    int64_t first = stubs[0]->block.day, last = first;
+    int64_t first, last;
 
-    for (size_t i = 1; i < n; i++) {
-        first = stubs[i]->block.day < first ? stubs[i]->block.day : first;
-        last = stubs[i]->block.day > last ? stubs[i]->block.day : last;
-    }
-    buffer_add_format(b, "SELECT block, attempt, series, level, at, %s FROM sum WHERE centre = ", columns[part]);
+    statement_find_days(stubs, n, &first, &last);
+    buffer_add_format(b, "SELECT %s, block, attempt, series, level, at FROM sum WHERE centre = ", columns[part]);
     statement_add_bytes(b, stubs[0]->block.centre, sizeof stubs[0]->block.centre);
     buffer_add_format(b, " AND day BETWEEN %" PRId64 " AND %" PRId64, first, last);
     statement_add_keys(b, stubs, n);
@@ -124,23 +141,14 @@ void statement_fetch(struct buffer *b, const struct store_stub *const *stubs, si
         statement_add_bytes(b, s->series, sizeof s->series);
         buffer_add_format(b, ",%" PRId64 ")", s->at);
     }
-    buffer_add_text(b, "))) FORMAT RowBinary");
-    buffer_add_char(b, '\0');
-}
-
-void statement_list_blocks(struct buffer *b)
-{
-    buffer_add_text(b, "SELECT centre, name, day, block, attempt, state, rows, bytes, checksum, sealed, version "
-                       "FROM manifest FORMAT RowBinary");
-    buffer_add_char(b, '\0');
+    buffer_add_text(b, ")))");
 }
 
 void statement_find_keys(struct buffer *b, const struct store_block *block)
 {
-    buffer_add_text(b, "SELECT keys FROM manifest ");
+    buffer_add_text(b, "SELECT keys, state FROM manifest ");
     statement_add_block(b, block);
-    buffer_add_text(b, " AND state = 1 ORDER BY version DESC LIMIT 1 FORMAT RowBinary");
-    buffer_add_char(b, '\0');
+    buffer_add_text(b, " AND state = 1 ORDER BY version DESC LIMIT 1");
 }
 
 void statement_list_sums(struct buffer *b, const struct store_block *block, const struct store_stub *after, unsigned n)
@@ -157,16 +165,14 @@ void statement_list_sums(struct buffer *b, const struct store_block *block, cons
         buffer_add_format(b, " AND (level > %d OR (level = %d AND at > %" PRId64 "))))))", after->level, after->level,
                           after->at);
     }
-    buffer_add_format(b, " ORDER BY program, series, level, at LIMIT %u FORMAT RowBinary", n);
-    buffer_add_char(b, '\0');
+    buffer_add_format(b, " ORDER BY program, series, level, at LIMIT %u", n);
 }
 
 void statement_find_series(struct buffer *b, const struct store_stub *const *stubs, size_t n)
 {
-    buffer_add_text(b, "SELECT series, tenant, program, builds, names, labels FROM series WHERE 1");
+    buffer_add_text(b, "SELECT series, tenant, builds, names, labels, program FROM series WHERE 1");
     statement_add_keys(b, stubs, n);
-    buffer_add_text(b, " LIMIT 1 BY series FORMAT RowBinary");
-    buffer_add_char(b, '\0');
+    buffer_add_text(b, " LIMIT 1 BY series");
 }
 
 void statement_add_manifest(struct buffer *b, const struct statement_manifest *m)
@@ -190,13 +196,11 @@ void statement_drop_day(struct buffer *b, const uint8_t centre[STORE_CENTRE_SIZE
     buffer_add_format(b, "ALTER TABLE sum%s DROP PARTITION (", cluster ? "_local" : "");
     statement_add_bytes(b, centre, STORE_CENTRE_SIZE);
     buffer_add_format(b, ", %" PRId64 ")", day);
-    buffer_add_char(b, '\0');
 }
 
-void statement_find_newest(struct buffer *b, const uint8_t centre[STORE_CENTRE_SIZE])
+void statement_drop_marks(struct buffer *b, const uint8_t centre[STORE_CENTRE_SIZE], int64_t day, bool cluster)
 {
-    buffer_add_text(b, "SELECT toUInt64(max(block)) FROM manifest WHERE centre = ");
+    buffer_add_format(b, "ALTER TABLE mark%s DELETE WHERE centre = ", cluster ? "_local" : "");
     statement_add_bytes(b, centre, STORE_CENTRE_SIZE);
-    buffer_add_text(b, " FORMAT RowBinary");
-    buffer_add_char(b, '\0');
+    buffer_add_format(b, " AND hour < %" PRId64, day * 24);
 }

@@ -203,19 +203,20 @@ enum profd_status steps_check_block(struct steps *s, const struct store_block *b
     buffer_init(&statement, STATEMENT_BYTES);
     statement_check_block(&statement, block);
     TRY(clickhouse_read(s->lanes[0].client, &statement, &r, e));
-    uint64_t got[3];
-    for (int i = 0; i < 3; i++) {
-        got[i] = rows_u64(&r);
-    }
+    const uint64_t got = rows_u64(&r), got_bytes = rows_u64(&r), got_checksum = rows_u64(&r);
     const bool cut = r.cut || rows_more(&r);
     rows_close(&r);
-    return !cut && got[0] == sums && got[1] == bytes && got[2] == checksum
+    return !cut && got == sums && got_bytes == bytes && got_checksum == checksum
                ? PROFD_OK
                : profd_error_set(e, PROFD_PROTOCOL,
                                  "ClickHouse has %" PRIu64 " sums of %" PRIu64 " bytes with checksum %016" PRIx64
                                  " of block %" PRIu64 ", which has %" PRIu64 " sums of %" PRIu64
-                                 " bytes with checksum %016" PRIx64,
-                                 got[0], got[1], got[2], block->number, sums, bytes, checksum);
+                                 " bytes with checksum %016" PRIx64 "%s",
+                                 got, got_bytes, got_checksum, block->number, sums, bytes, checksum,
+                                 sums && got > sums && !(got % sums)
+                                     ? "; a cluster with replicas needs internal_replication "
+                                       "in remote_servers of each server"
+                                     : "");
 }
 
 void steps_work(struct steps *s)

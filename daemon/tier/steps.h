@@ -70,7 +70,7 @@ struct steps {
     unsigned lane_count;
     struct clickhouse_limits limits; /* of their connections */
     int step;
-    /* The rest is that of steps.c, but for reading. */
+    /* steps.c sets the rest; excuse may count a failure. */
     struct loop_timer *timer;
     struct work *work;
     struct writer_job job;
@@ -94,7 +94,7 @@ void steps_done(struct steps *s);
 /* On lane 0: what ClickHouse has of an attempt of a block must be this. PROTOCOL: it is not. */
 enum profd_status steps_check_block(struct steps *s, const struct store_block *block, uint64_t sums, uint64_t bytes,
                                     uint64_t checksum, struct profd_error *e);
-/* What failed has succeeded. */
+/* Ends the failure, if there was one: the machine works again. Called by choose. */
 void steps_work(struct steps *s);
 /* Returns a pause after a job that leaves uploads three quarters of the writer's time, in ms. */
 unsigned steps_pause(const struct steps *s);

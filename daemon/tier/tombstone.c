@@ -1,6 +1,5 @@
 #include "tier/tombstone.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "core/arena.h"
@@ -13,65 +12,36 @@
 #define ROWS_BYTES (64u << 20)
 #define ROUNDS 100 /* in which centres make blocks visible while a deletion is written */
 
-/* A centre of the manifest, and the last of its blocks that the tombstones cover. */
-struct covered {
-    uint8_t centre[STORE_CENTRE_SIZE];
-    uint64_t block;
-};
-
 /* The tombstones that were written so far. */
 struct writing {
     const struct tombstone_order *order;
     struct arena *arena;
-    struct covered *covered;
-    size_t covered_count;
     struct store_tombstone *list;
-    size_t count, capacity;
+    uint32_t count, capacity;
 };
 
-static enum profd_status writing_add(struct writing *w, const struct covered *c, struct profd_error *e)
+/* Covers a block of a centre; nothing changes if it is covered already. */
+static enum profd_status writing_cover(struct writing *w, const uint8_t centre[STORE_CENTRE_SIZE], uint64_t block,
+                                       struct profd_error *e)
 {
-    const bool own = !memcmp(c->centre, w->order->centre, sizeof c->centre);
+    const bool own = !memcmp(centre, w->order->centre, STORE_CENTRE_SIZE);
+    for (uint32_t i = 0; i < w->count; i++) {
+        if (w->list[i].block >= block && !memcmp(w->list[i].centre, centre, STORE_CENTRE_SIZE)) {
+            return PROFD_OK;
+        }
+    }
     for (size_t i = 0; i < w->order->tenant_count; i++) {
         if (!own && !strncmp(w->order->tenants[i], "uid ", 4)) {
             continue; /* another centre's user of that number is another user */
         }
-        if (w->count == w->capacity) {
-            const size_t capacity = w->capacity ? 2 * w->capacity : 16;
-            struct store_tombstone *list = ARENA_ARRAY(w->arena, capacity, struct store_tombstone);
-            TRY(list ? PROFD_OK : profd_no_memory(e));
-            if (w->count) {
-                memcpy(list, w->list, w->count * sizeof *list);
-            }
-            w->list = list;
-            w->capacity = capacity;
-        }
+        w->list = arena_extend(w->arena, w->list, w->count, &w->capacity, sizeof *w->list);
+        TRY(w->list ? PROFD_OK : profd_no_memory(e));
         struct store_tombstone *t = &w->list[w->count++];
         *t = (struct store_tombstone){
-            .tenant = w->order->tenants[i], .build = w->order->build, .block = c->block, .deleted = w->order->deleted};
-        memcpy(t->centre, c->centre, sizeof t->centre);
+            .tenant = w->order->tenants[i], .build = w->order->build, .block = block, .deleted = w->order->deleted};
+        memcpy(t->centre, centre, sizeof t->centre);
     }
     return PROFD_OK;
-}
-
-/* Covers a block; nothing changes if it is covered already. */
-static enum profd_status writing_cover(struct writing *w, const struct covered *c, struct profd_error *e)
-{
-    struct covered *known = NULL;
-    for (size_t i = 0; i < w->covered_count && !known; i++) {
-        known = memcmp(w->covered[i].centre, c->centre, sizeof c->centre) ? NULL : &w->covered[i];
-    }
-    if (known && known->block >= c->block) {
-        return PROFD_OK;
-    }
-    if (!known) {
-        struct covered *more = realloc(w->covered, (w->covered_count + 1) * sizeof *more);
-        TRY(more ? PROFD_OK : profd_no_memory(e));
-        w->covered = more;
-        known = &w->covered[w->covered_count++];
-    }
-    *known = *c;
-    return writing_add(w, c, e);
 }
 
 /* Covers the last block of each centre. */
@@ -81,12 +51,10 @@ static enum profd_status writing_look(struct writing *w, struct clickhouse *clie
     enum profd_status status = PROFD_OK;
     TRY(clickhouse_take(client, STATEMENT_LAST_BLOCKS, &r, e));
     while (rows_more(&r) && !status) {
-        struct covered c;
-        rows_fixed(&r, c.centre, sizeof c.centre);
-        c.block = rows_u32(&r);
-        if (!r.cut) {
-            status = writing_cover(w, &c, e);
-        }
+        uint8_t centre[STORE_CENTRE_SIZE];
+        rows_fixed(&r, centre, sizeof centre);
+        const uint32_t block = rows_u32(&r);
+        status = r.cut ? PROFD_OK : writing_cover(w, centre, block, e);
     }
     status = status || !r.cut ? status : profd_error_set(e, PROFD_PROTOCOL, "a list of ClickHouse's blocks is cut off");
     rows_close(&r);
@@ -102,12 +70,12 @@ static void add_tombstone(struct buffer *rows, const struct store_tombstone *t)
     rows_put_i64(rows, t->deleted);
 }
 
-static enum profd_status writing_insert(const struct writing *w, size_t from, struct clickhouse *client,
+static enum profd_status writing_insert(const struct writing *w, uint32_t from, struct clickhouse *client,
                                         struct profd_error *e)
 {
     struct buffer rows;
     buffer_init(&rows, ROWS_BYTES);
-    for (size_t i = from; i < w->count; i++) {
+    for (uint32_t i = from; i < w->count; i++) {
         add_tombstone(&rows, &w->list[i]);
     }
     return clickhouse_write(client, STATEMENT_PUT_TOMBSTONES, &rows, e);
@@ -117,10 +85,8 @@ enum profd_status tombstone_write(struct clickhouse *c, const struct tombstone_o
                                   struct store_tombstone **out, size_t *count, struct profd_error *e)
 {
     struct writing w = {.order = order, .arena = a};
-    struct covered own = {.block = order->block};
-    size_t written = 0;
-    memcpy(own.centre, order->centre, sizeof own.centre);
-    enum profd_status status = writing_cover(&w, &own, e);
+    uint32_t written = 0;
+    enum profd_status status = writing_cover(&w, order->centre, order->block, e);
     /* A block that became visible before the tombstones did has only what was there before them. */
     for (int round = 0; !status && round < ROUNDS; round++) {
         status = writing_look(&w, c, e);
@@ -130,11 +96,16 @@ enum profd_status tombstone_write(struct clickhouse *c, const struct tombstone_o
         status = writing_insert(&w, written, c, e);
         written = w.count;
     }
-    free(w.covered);
     TRY(status);
     *out = w.list;
     *count = w.count;
     return PROFD_OK;
+}
+
+static bool is_same(const struct store_tombstone *a, const struct store_tombstone *b)
+{
+    return a->block == b->block && a->deleted == b->deleted && !memcmp(a->centre, b->centre, sizeof a->centre) &&
+           !strcmp(a->build, b->build) && !strcmp(a->tenant, b->tenant);
 }
 
 enum profd_status tombstone_cover(struct clickhouse *c, const struct store_tombstone *list, size_t n,
@@ -143,11 +114,15 @@ enum profd_status tombstone_cover(struct clickhouse *c, const struct store_tombs
     struct buffer rows;
     buffer_init(&rows, ROWS_BYTES);
     for (size_t i = 0; i < n; i++) {
-        if (list[i].beyond) {
-            struct store_tombstone later = list[i];
-            later.block = list[i].beyond;
-            later.deleted++;
-            add_tombstone(&rows, &later);
+        struct store_tombstone cover = list[i];
+        cover.block = list[i].beyond;
+        cover.deleted = store_cover_deleted(&list[i]);
+        bool there = !cover.block;
+        for (size_t k = 0; k < n && !there; k++) {
+            there = is_same(&cover, &list[k]);
+        }
+        if (!there) {
+            add_tombstone(&rows, &cover);
         }
     }
     return rows.size || rows.failed ? clickhouse_write(c, STATEMENT_PUT_TOMBSTONES, &rows, e) : PROFD_OK;
@@ -157,14 +132,9 @@ enum profd_status tombstone_read(struct clickhouse *c, struct arena *a, uint64_t
                                  size_t *count, struct profd_error *e)
 {
     struct row_reader r;
+    uint64_t there;
     size_t n = 0;
-    TRY(clickhouse_take(c, STATEMENT_COUNT_TOMBSTONES, &r, e));
-    const uint64_t there = rows_u64(&r);
-    const bool cut = r.cut;
-    rows_close(&r);
-    if (cut) {
-        return profd_error_set(e, PROFD_PROTOCOL, "ClickHouse does not say how many tombstones there are");
-    }
+    TRY(clickhouse_take_number(c, STATEMENT_COUNT_TOMBSTONES, &there, e));
     *count = 0;
     if (there == *known) {
         return PROFD_OK;

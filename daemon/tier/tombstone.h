@@ -27,7 +27,7 @@ struct tombstone_order {
  * then some may be written, and it may be repeated. */
 enum profd_status tombstone_write(struct clickhouse *c, const struct tombstone_order *order, struct arena *a,
                                   struct store_tombstone **out, size_t *count, struct profd_error *e);
-/* Writes a tombstone for each that store_bury found a later block of (beyond). Others of the list are ignored. */
+/* Writes the cover of each tombstone that store_bury found a later block of (beyond), unless the list has the cover. */
 enum profd_status tombstone_cover(struct clickhouse *c, const struct store_tombstone *list, size_t n,
                                   struct profd_error *e);
 /* Reads the tombstones for store_bury into the arena. *known: how many there were when they were read last; if there

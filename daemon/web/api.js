@@ -11,7 +11,7 @@ if (fragment.has("t")) {
 export const useToken = (token) => sessionStorage.setItem("token", token);
 export const hasToken = () => sessionStorage.getItem("token") !== null;
 
-export class Refusal extends Error {
+class Refusal extends Error {
   constructor(status, title, detail) {
     super(detail || title);
     Object.assign(this, { status, title });
@@ -81,6 +81,10 @@ export async function labelNames(build, signal) {
   const { rows: labels } = await rows(`api/v1/labels?${query({ build_id: build, limit: "1000" })}`, 5000, signal);
   return labels.map((label) => label.name);
 }
+
+/** The question for the values of a label, of uploads of the build. */
+export const valuesUrl = (name, build, limit) =>
+  `api/v1/labels/${encodeURIComponent(name)}/values?${query({ build_id: build, limit: String(limit) })}`;
 
 /** Parameters as an address has them; lists are said several times, what is empty is not said. */
 export function query(params) {

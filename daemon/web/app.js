@@ -1,6 +1,7 @@
 // The dashboard: the address bar says what is shown, a view draws it.
 import * as api from "./api.js";
-import { el, replace, say, visible } from "./dom.js";
+import { ahead } from "./asks.js";
+import { el, refocus, replace, say, visible } from "./dom.js";
 import { originPut } from "./origin.js";
 import { another, API, fleet, FLEET, follow, go, listen, question as asked, read, to, VIEWS } from "./state.js";
 import * as toolbar from "./toolbar.js";
@@ -18,6 +19,7 @@ import * as processes from "./view_processes.js";
 import * as report from "./view_report.js";
 import * as tree from "./view_tree.js";
 
+ahead(); // the first question is on its way while the page is built
 const views = {
   api: interfaces,
   builds,
@@ -42,7 +44,7 @@ let asking = "";
 let first = true;
 
 const TITLES = {
-  400: "This question is not valid",
+  400: "The query is invalid",
   401: "Please log in",
   403: "Access denied",
   404: "Nothing found",
@@ -58,29 +60,24 @@ const sentence = (text) =>
   text
     .replace(/^[a-z](?=[a-z]* )/, (c) => c.toUpperCase())
     .split("`")
-    .map((part, i) => (i % 2 ? el("code", {}, part) : part));
+    .map((part, i) => (i % 2 ? el("code", part) : part));
 
 /** What can be done about a refusal, besides asking again. */
 function advice(error, state) {
   if (!error.away && error.status === undefined)
-    return [
-      el("p", {}, "This is a fault of this page, not of the data. Please report it with the address of the page."),
-    ];
+    return [el("p", "This is a fault of this page, not of the data. Please report it with the address of the page.")];
   if (error.away)
-    return [
-      el("p", {}, "Check that profd runs and listens at this address with ", el("code", {}, "profctl status"), "."),
-    ];
+    return [el("p", "Check that profd runs and listens at this address with ", el("code", "profctl status"), ".")];
   if (error.status === 401 || error.status === 403) return [tokenForm(error.status)];
   const whole = () =>
     el("a", to(state, { since: "", until: "", match: [], dimension: "", scope: "", static: "" }), "remove all filters");
-  const less = () => [el("p", {}, "Choose a shorter time or fewer labels, or ", whole(), ".")];
+  const less = () => [el("p", "Choose a shorter time or fewer labels, or ", whole(), ".")];
   const other = {
-    400: [el("p", {}, "A filter in the address cannot be read. You can ", whole(), ".")],
-    404: [el("p", {}, "It may have been deleted, or belong to a user whose profiles you may not read.")],
+    400: [el("p", "A filter in the address cannot be read. You can ", whole(), ".")],
+    404: [el("p", "It may have been deleted, or belong to a user whose profiles you may not read.")],
     409: [
       el(
         "p",
-        {},
         "The build-id prefix must be unique, and samples of different kinds cannot be added up. ",
         "Choose the build from the list, or ",
         whole(),
@@ -89,7 +86,7 @@ function advice(error, state) {
     ],
     413: less(),
     422: less(),
-    503: [el("p", {}, "Try again in a moment.")],
+    503: [el("p", "Try again in a moment.")],
   };
   return other[error.status] ?? [];
 }
@@ -103,21 +100,20 @@ function tokenForm(status) {
     draw();
   };
   return el(
-    "form",
-    { class: "bar", onsubmit: apply },
+    "form.bar",
+    { onsubmit: apply },
     el(
       "p",
-      {},
       status === 403 || api.hasToken() ? "The token was not accepted. " : "This daemon requires a token. ",
       "It is printed by ",
-      el("code", {}, "profctl token add NAME --read"),
+      el("code", "profctl token add NAME --read"),
       ". A URL may contain it as ",
-      el("code", {}, "#t=TOKEN"),
+      el("code", "#t=TOKEN"),
       ".",
     ),
     el("label", { for: "token" }, "Token"),
     field,
-    el("button", {}, "Log in"),
+    el("button", "Log in"),
   );
 }
 
@@ -133,9 +129,9 @@ function problem(error, state) {
   replace(
     main,
     el(section.hidden ? "h1" : "h2", {}, titleOf(error)),
-    el("p", { class: "warning", role: "alert" }, sentence(error.message)),
+    el("p.warning", { role: "alert" }, sentence(error.message)),
     advice(error, state),
-    el("p", {}, el("button", { type: "button", onclick: draw }, "Try again"), " ", el("a", { href: "./" }, "Overview")),
+    el("p", el("button", { type: "button", onclick: draw }, "Try again"), " ", el("a", { href: "./" }, "Overview")),
   );
 }
 
@@ -180,13 +176,6 @@ async function origin(state, answer, signal) {
   if (!answer && document.getElementById("origin").hasChildNodes()) return;
   const url = api.path(state.build, "/report", { ...asked(state), view: "flat", limit: 1 });
   originPut(answer ?? (await api.json(url, signal)));
-}
-
-/** What is drawn anew keeps the focus; the content of a menu that has closed leaves it to the menu. */
-function refocus(id) {
-  const node = document.getElementById(id);
-  const closed = node?.closest("details:not([open])");
-  (closed?.querySelector("summary") ?? node)?.focus({ preventScroll: true });
 }
 
 async function draw() {
@@ -271,7 +260,7 @@ function themed(turn) {
     root.dataset.theme = next;
     localStorage.setItem("theme", next);
   }
-  replace(theme, { system: "◐", light: "☀", dark: "☾" }[next], el("span", {}, ` ${next}`));
+  replace(theme, { system: "◐", light: "☀", dark: "☾" }[next], el("span", ` ${next}`));
   theme.setAttribute("aria-label", `Colours: ${next}. Press for ${THEMES[(THEMES.indexOf(next) + 1) % THEMES.length]}`);
 }
 

@@ -1,4 +1,4 @@
-// The addresses of the reports that views are made of; they are asked for before the views are there.
+// The addresses of the reports that views are made of, and the question that is asked before a view is drawn.
 import * as api from "./api.js";
 import { question, read } from "./state.js";
 

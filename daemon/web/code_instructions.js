@@ -5,7 +5,7 @@ import { base, called } from "./format.js";
 const FILE = "instructions"; // of linesOf: each instruction is a line of it
 
 /** An offset in the function: "+0x1c". */
-export const placeOf = (offset) => `+0x${offset.toString(16)}`;
+const placeOf = (offset) => `+0x${offset.toString(16)}`;
 
 /** The text with the target's name, or its place in the function. */
 function textOf(instruction, offset, size) {

@@ -126,11 +126,13 @@ export function linesOf(answer) {
   return { rows, shared, lost };
 }
 
-/** Rows of a file's text that have no code stand between those that have: its lines from the first to the last. */
+const CONTEXT = 5; // lines before and behind those that have code
+
+/** Rows of a file's text that have no code stand around and between those that have. */
 export function withText(rows, file, text) {
   const own = rows.filter((row) => row.file === file);
   const known = new Map(own.map((row) => [row.line, row]));
-  const [from, to] = [own[0].line, own.at(-1).line];
+  const [from, to] = [Math.max(1, own[0].line - CONTEXT), own.at(-1).line + CONTEXT];
   const all = [];
   for (let line = from; line <= Math.min(to, text.length); line++) {
     const none = { file, line, ticks: 0, seconds: 0, calls: 0, callees: [] };

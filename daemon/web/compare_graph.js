@@ -6,11 +6,11 @@ import { answerOf, judge } from "./compare_judge.js";
 import { sideQuestion } from "./compare_sides.js";
 import { el, replace, say, svg } from "./dom.js";
 import * as format from "./format.js";
-import { arrowHead, drawLabel, marking, smooth } from "./graph_draw.js";
+import { arrowHead, drawLabel, marking, pressed, smooth } from "./graph_draw.js";
+import { totalOf } from "./graph_fold.js";
 import { busiest, layout, trunk } from "./graph_layout.js";
 import { another, go } from "./state.js";
-import { filterField, pictureTable, plain } from "./table.js";
-import { matcher, NARROW } from "./view_report.js";
+import { findField, matcher, NARROW, pictureTable, plain } from "./table.js";
 
 const NODES = 40; // functions of each side
 const HIGH = 0.72; // of the window: the height of the picture
@@ -21,21 +21,20 @@ const LINE = 13; // of each of the two lines that it has in a slim box
 
 const ask = (state, side, signal) => {
   const build = side === "a" ? state.build : state.against;
-  const params = { ...sideQuestion(state, side), format: "nodegraph", limit: NODES, names: "short" };
+  const params = { ...sideQuestion(state, side), format: "graph", limit: NODES, names: "short" };
   return api.json(api.path(build, "/report", params), signal);
 };
 
 /** Adds the nodes and edges of a side, as shares of its time. */
 function gather(graph, nodes, edges, side, size) {
-  const whole = (n) => (n.detail__percent > 0 ? (100 * n.total_seconds) / n.detail__percent : 0);
-  const total = format.largest(graph.nodes.map(whole), 0) || 1;
+  const total = totalOf(graph) || 1;
   const names = new Map();
   for (const n of graph.nodes) {
-    const id = n.detail__name ?? n.title;
+    const id = n.name ?? n.title;
     names.set(n.id, id);
     const node = nodes.get(id) ?? nodes.set(id, { id, title: n.title, a: 0, b: 0, ...size }).get(id);
     node[side] += n.total_seconds / total;
-    node[`at_${side}`] = { fn: n.detail__address, of: n.detail__build_id };
+    node[`at_${side}`] = { fn: n.address, of: n.build_id };
   }
   for (const e of graph.edges) {
     const [source, target] = [names.get(e.source), names.get(e.target)];
@@ -72,7 +71,7 @@ function drawEdge(e, place) {
     `calls ${format.count(e.calls_a)} and ${format.count(e.calls_b)}`;
   const line = { d: smooth(place.points), "stroke-width": (1 + 7 * Math.sqrt(e.time)).toFixed(2) };
   const path = svg("path", { ...line, "marker-end": "url(#arrow)" });
-  return [svg("g", { class: `edge ${e.kind}` }, path, svg("title", {}, about)), drawLabel(e, place, about)];
+  return [svg("g", { class: `edge ${e.kind}` }, path, svg("title", about)), drawLabel(e, place, about)];
 }
 
 /** A name as lines: one, or two where there is little space, parted behind a mark in the middle. */
@@ -119,12 +118,6 @@ function drawNode(n, place, state, form, mark) {
       ...where,
       of: where.of === where.build ? "" : where.of,
     });
-  const keys = (event) => {
-    if (event.key !== "Enter" && event.key !== " ") return;
-    event.preventDefault();
-    event.stopPropagation();
-    open();
-  };
   const { lines, about } = textsOf(n, form);
   const title = titleOf(n.title, form);
   const inset = form === SLIM && title.length === 1 ? 7 : 0; // pixels by which a shorter text moves to the middle
@@ -137,14 +130,14 @@ function drawNode(n, place, state, form, mark) {
       role: "link",
       "aria-label": about,
       onclick: open,
-      onkeydown: keys,
+      onkeydown: pressed(open),
       onfocus: () => mark(n.id),
       onblur: () => mark(null),
     },
     svg("rect", { width: n.w, height: n.h, rx: 4, style: `--strong:${strength(d)}%` }),
-    title.map((text, i) => svg("text", { ...middle, y: 17 + inset + 15 * i, class: "title" }, text)),
+    title.map((text, i) => svg("text.title", { ...middle, y: 17 + inset + 15 * i }, text)),
     lines.map((text, i) => svg("text", { ...middle, y: n.h - 9 - inset - 16 * (lines.length - 1 - i) }, text)),
-    svg("title", {}, about),
+    svg("title", about),
   );
   const wrap = { class: "item", transform: `translate(${place.x - n.w / 2},${place.y - n.h / 2})` };
   return svg("g", { ...wrap, onpointerenter: () => mark(n.id), onpointerleave: () => mark(null) }, box);
@@ -170,8 +163,7 @@ function table(state, nodes) {
 function draw(shown, places, state, form) {
   const nodes = new Map();
   const edges = new Map();
-  const view = svg("svg", {
-    class: "graph differences",
+  const view = svg("svg.graph.differences", {
     viewBox: `0 0 ${places.width} ${places.height}`,
     style: `width:${Math.ceil(places.width)}px;height:${Math.ceil(places.height)}px`,
     role: "group",
@@ -193,7 +185,7 @@ function search(state, find) {
     if (text) say(format.several(hits.length, "box matches", "boxes match"));
   };
   if (state.q) apply(state.q);
-  return filterField(() => state, "Find functions", "Find (regex)", apply);
+  return findField(state, "Find functions", apply);
 }
 
 export async function show(main, bars, diff, state, signal) {
@@ -201,19 +193,14 @@ export async function show(main, bars, diff, state, signal) {
   const form = innerWidth < NARROW ? SLIM : WIDE;
   const verdicts = judge(diff);
   const shown = merged(a, b, verdicts, form);
-  const bar = el("div", { class: "compare bar" }, bars);
+  const bar = el("div.compare.bar", bars);
   if (shown.nodes.length === 0) {
-    replace(main, bar, el("p", { class: "empty" }, "No function has counts on either side."));
+    replace(main, bar, el("p.empty", "No function has counts on either side."));
     return;
   }
-  const box = el("div", {
-    class: "picture",
-    tabIndex: 0,
-    role: "region",
-    "aria-label": "Differences of the call graph",
-  });
+  const box = el("div.picture", { tabIndex: 0, role: "region", "aria-label": "Differences of the call graph" });
   const signs = legend(CHANCE);
-  const rest = el("p", { class: "hint" }, `The ${NODES} functions of each side with the most time. ${OPENS}`);
+  const rest = el("p.hint", `The ${NODES} functions of each side with the most time. ${OPENS}`);
   const picture = form === WIDE ? [signs, box] : [box, signs];
   replace(main, bar, answerOf(diff, verdicts), picture, table(state, shown.nodes), rest);
   const size = { w: box.clientWidth || innerWidth, h: HIGH * innerHeight };
@@ -224,7 +211,11 @@ export async function show(main, bars, diff, state, signal) {
   const window = { w: box.clientWidth, h: box.clientHeight };
   const known = shown.nodes.some((n) => n.certain);
   const share = (n) => Math.max(n.a, n.b);
-  const { passed, end } = trunk(shown, shown.nodes.reduce((m, n) => (share(n) > share(m) ? n : m)), share);
+  const { passed, end } = trunk(
+    shown,
+    shown.nodes.reduce((m, n) => (share(n) > share(m) ? n : m)),
+    share,
+  );
   const weight = (n) => (known ? n.certain * Math.abs(n.b - n.a) : passed.has(n) ? 0 : share(n));
   const middle = busiest(shown.nodes, places, window, weight, known ? undefined : end);
   box.scrollTo(middle.x - window.w / 2, middle.y - window.h / 2);

@@ -1,11 +1,11 @@
 // The two sides of a comparison: what they are called, how B is chosen, and which comparisons suggest themselves.
 import * as api from "./api.js";
-import { el, replace } from "./dom.js";
+import { el, later, replace } from "./dom.js";
 import * as format from "./format.js";
 import { menu } from "./menu.js";
 import { go, to } from "./state.js";
-import { equals, matcherOf } from "./toolbar.js";
-import { NARROW } from "./view_report.js";
+import { equals, labelChips, matcherOf } from "./toolbar.js";
+import { NARROW } from "./table.js";
 
 const VALUES_MOST = 12; // values of a label that are offered
 const LABELS_MOST = 4;
@@ -36,7 +36,7 @@ export function request(state) {
 
 /** The first values of a label, and whether there are others. */
 const valuesOf = (name, build, limit) =>
-  api.json(`api/v1/labels/${encodeURIComponent(name)}/values?${api.query({ build_id: build, limit })}`).then(
+  api.json(api.valuesUrl(name, build, limit)).then(
     ({ rows, next }) => ({ values: rows.map((r) => r.value).filter(Boolean), more: Boolean(next) }),
     () => ({ values: [], more: false }),
   );
@@ -67,8 +67,8 @@ function facts(side) {
     ["Ticks", `${format.exact(side, "ticks")}, ${format.seconds(side.seconds, side.ticks)}`],
     ["Exact", side.exact ? "yes" : `no: ${side.inexact_reasons.join(", ")}`],
   ];
-  const line = ([k, v]) => [el("dt", {}, k), el("dd", {}, v)];
-  return el("dl", { class: "facts" }, lines.map(line));
+  const line = ([k, v]) => [el("dt", k), el("dd", v)];
+  return el("dl.facts", lines.map(line));
 }
 
 /** other: the answer of the other side. */
@@ -81,15 +81,7 @@ function textOf(state, side, answer, other, version) {
   return `${base} ${where}`;
 }
 
-const labelOf = (side, text) => el("span", { class: "side" }, el("strong", {}, side), ` ${text}`);
-
-/** Labels of B: each goes away by a click. */
-function chips(state) {
-  const without = (m) => () => go({ bmatch: state.bmatch.filter((o) => o !== m), row: "", top: "" });
-  const chip = (m) =>
-    el("button", { type: "button", class: "chip", "aria-label": `Remove ${m} from B`, onclick: without(m) }, `${m} ×`);
-  return state.bmatch.length ? el("p", { class: "chips" }, state.bmatch.map(chip)) : null;
-}
+const labelOf = (side, text) => el("span.side", el("strong", side), ` ${text}`);
 
 /** The fields that choose B. The builds are asked for when the menu opens. */
 function chooser(state) {
@@ -105,47 +97,36 @@ function chooser(state) {
   };
   const line = (field, text) => [el("label", { for: field.id }, text), field];
   const form = el(
-    "form",
-    { class: "fields", onsubmit: apply },
+    "form.fields",
+    { onsubmit: apply },
     line(build, "Build"),
     line(since, "From"),
     line(until, "to"),
     line(label, "Label"),
-    el("button", {}, "Compare"),
+    el("button", "Compare"),
   );
-  const opened = () =>
-    api.rows("api/v1/builds?limit=1000", 2000).then(
-      ({ rows, more }) => replace(build, options(rows, state, more)),
-      () => {},
-    );
+  const show = ({ rows, more }) => replace(build, options(rows, state, more));
+  const opened = () => later(api.rows("api/v1/builds?limit=1000", 2000), show);
   return { form, opened };
 }
 
 function options(rows, state, more) {
   const base = format.base(rows.find((r) => r.build_id.startsWith(state.build))?.name);
-  const option = (r) =>
-    el(
-      "option",
-      { value: r.build_id, selected: r.build_id.startsWith(state.against || state.build) },
-      `${format.base(r.name)} ${r.build_id.slice(0, 8)}, ${format.ago(r.last_seen)}`,
-    );
-  const group = (label, list) => (list.length ? el("optgroup", { label }, list.map(option)) : null);
-  const same = (r) => format.base(r.name) === base;
-  return [
-    group(`Builds of ${base}`, rows.filter(same)),
-    group(
-      more ? "Others (not all builds are listed)" : "Others",
-      rows.filter((r) => !same(r)),
-    ),
-  ];
+  const option = (r) => {
+    const about = { value: r.build_id, selected: r.build_id.startsWith(state.against || state.build) };
+    return el("option", about, `${format.base(r.name)} ${r.build_id.slice(0, 8)}, ${format.ago(r.last_seen)}`);
+  };
+  const listed = (label, list) => (list.length ? el("optgroup", { label }, list.map(option)) : null);
+  const [same, others] = [true, false].map((own) => rows.filter((r) => (format.base(r.name) === base) === own));
+  return [listed(`Builds of ${base}`, same), listed(more ? "Others (not all builds are listed)" : "Others", others)];
 }
 
 /** The menus of both sides, and the button that exchanges them. */
-export function sideMenus(state, diff, versions) {
-  const before = textOf(state, "a", diff.a, diff.b, versions[0]);
-  const after = textOf(state, "b", diff.b, diff.a, versions[1]);
+export function sideMenus(state, diff) {
+  const before = textOf(state, "a", diff.a, diff.b, diff.a.version);
+  const after = textOf(state, "b", diff.b, diff.a, diff.b.version);
   const { form, opened } = chooser(state);
-  const hint = el("p", { class: "hint" }, "The toolbar above chooses build, time and labels of A.");
+  const hint = el("p.hint", "The toolbar above chooses build, time and labels of A.");
   const swapped = {
     build: state.against,
     against: state.build,
@@ -157,46 +138,34 @@ export function sideMenus(state, diff, versions) {
     row: "",
     top: "",
   };
-  const other = el(
-    "a",
-    to(state, { against: "", bmatch: [], bsince: "", buntil: "", row: "", top: "" }),
-    "Suggestions",
-  );
+  const none = { against: "", bmatch: [], bsince: "", buntil: "", row: "", top: "" };
+  const other = el("a", to(state, none), "Suggestions");
+  const exchange = "Exchange A and B";
   return [
-    el("h2", { class: "spoken" }, `A: ${before}; B: ${after}`),
+    el("h2.spoken", `A: ${before}; B: ${after}`),
     menu("side-a", "Side A, before", labelOf("A", before), [facts(diff.a), hint]),
     el(
       "button",
-      {
-        type: "button",
-        id: "swap",
-        title: "Exchange A and B",
-        "aria-label": "Exchange A and B",
-        onclick: () => go(swapped),
-      },
+      { type: "button", id: "swap", title: exchange, "aria-label": exchange, onclick: () => go(swapped) },
       "⇄",
     ),
-    menu("side-b", "Side B, after", labelOf("B", after), [form, chips(state), facts(diff.b), other], opened),
+    menu(
+      "side-b",
+      "Side B, after",
+      labelOf("B", after),
+      [form, labelChips(state, "bmatch", " from B"), facts(diff.b), other],
+      opened,
+    ),
   ];
 }
 
-const group = (title, about, lines) =>
-  lines.length
-    ? el(
-        "section",
-        {},
-        el("h3", {}, title),
-        el("p", { class: "hint" }, about),
-        el(
-          "ul",
-          { class: "offers" },
-          lines.map((l) => el("li", {}, l)),
-        ),
-      )
-    : null;
+function group(title, about, lines) {
+  const line = (content) => el("li", content);
+  return lines.length ? el("section", el("h3", title), el("p.hint", about), el("ul.offers", lines.map(line))) : null;
+}
 
 const CHOSEN = "chosen under “Anything else”.";
-const hint = (text) => el("span", { class: "hint" }, text);
+const hint = (text) => el("span.hint", text);
 
 /** Older against newer, for every other build of this name. */
 async function versionOffers(state, row, all) {
@@ -209,14 +178,9 @@ async function versionOffers(state, row, all) {
     const older = Date.parse(r.last_seen) < Date.parse(row.last_seen);
     const [from, till] = older ? [r, row] : [row, r];
     const title = (b) => (b === row ? names[0] : names[i + 1]) || format.brief(b.build_id);
-    return [
-      el(
-        "a",
-        to(state, { build: from.build_id, against: till.build_id, bmatch: state.match }),
-        `${title(from)} → ${title(till)}`,
-      ),
-      el("span", { class: "hint" }, ` ${title(till)} was last seen ${format.ago(till.last_seen)}`),
-    ];
+    const sides = to(state, { build: from.build_id, against: till.build_id, bmatch: state.match });
+    const seen = hint(` ${title(till)} was last seen ${format.ago(till.last_seen)}`);
+    return [el("a", sides, `${title(from)} → ${title(till)}`), seen];
   });
   return others ? [...offers, hint(`${format.count(others)} more of this name can be ${CHOSEN}`)] : offers;
 }
@@ -264,10 +228,9 @@ export async function suggestions(state, signal) {
     group("Times", "Did something change in this build?", timeOffers(state)),
     el(
       "section",
-      {},
-      el("h3", {}, "Anything else"),
-      el("p", { class: "hint" }, "A is what the toolbar says. Choose B:"),
-      unlisted.length ? el("p", { class: "hint" }, `Other labels with several values: ${unlisted.join(", ")}.`) : null,
+      el("h3", "Anything else"),
+      el("p.hint", "A is what the toolbar says. Choose B:"),
+      unlisted.length ? el("p.hint", `Other labels with several values: ${unlisted.join(", ")}.`) : null,
       form,
     ),
   ];

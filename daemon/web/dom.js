@@ -12,43 +12,49 @@ const parts = (children) =>
     .filter((c) => c !== null && c !== undefined && c !== false)
     .map((c) => (c instanceof Node ? c : visible(c)));
 const SPOKEN = new Set(["title", "placeholder", "aria-label", "aria-valuetext", "label"]);
+const SVG = "http://www.w3.org/2000/svg";
 
-/** An element. props: properties, "class", "on…" handlers, "data-…"/"aria-…" attributes. children: nodes, strings,
- *  arrays, null. */
-export function el(tag, props = {}, ...children) {
+/** Calls make(name, props, children) for "name.class.class", properties that may be left out, and children. */
+const called =
+  (make) =>
+  (tag, ...rest) => {
+    const [name, ...classes] = tag.split(".");
+    const props = rest[0]?.constructor === Object ? rest.shift() : {};
+    if (classes.length) props.class = classes.join(" ");
+    return make(name, Object.entries(props), rest);
+  };
+const said = (key, value) => (SPOKEN.has(key) ? visible(value) : value);
+const given = ([, value]) => value !== null && value !== undefined && value !== false;
+
+/** An element: el("p.hint.wide", {…}, …). Properties, "class", "on…" handlers, "data-…"/"aria-…" attributes, style as
+ *  an object. Children: nodes, strings, arrays, null. */
+export const el = called((tag, props, children) => {
   const node = document.createElement(tag);
   if ("autocomplete" in node) node.autocomplete = "off"; // the address is the state: a browser restores none beside it
-  set(node, props);
-  add(node, children);
-  return node;
-}
-
-const SVG = "http://www.w3.org/2000/svg";
-export function svg(tag, props = {}, ...children) {
-  const node = document.createElementNS(SVG, tag);
-  for (const [key, value] of Object.entries(props)) {
-    if (key.startsWith("on")) node.addEventListener(key.slice(2), value);
-    else if (key === "style")
-      node.style.cssText = value; // by the object model: the policy forbids style attributes
-    else if (value !== null && value !== undefined && value !== false)
-      node.setAttribute(key, SPOKEN.has(key) ? visible(value) : value);
-  }
-  add(node, children);
-  return node;
-}
-
-function set(node, props) {
-  for (const [key, given] of Object.entries(props)) {
-    if (given === null || given === undefined || given === false) continue;
-    const value = SPOKEN.has(key) ? visible(given) : given;
+  for (const [key, value] of props.filter(given)) {
     if (key === "class") node.className = value;
     else if (key.startsWith("on")) node.addEventListener(key.slice(2), value);
     else if (key === "style") for (const [k, v] of Object.entries(value)) node.style.setProperty(k, v);
-    else if (key.includes("-") || key === "role" || key === "for" || key === "list" || key === "scope")
-      node.setAttribute(key, value);
-    else node[key] = value;
+    else if (key.includes("-") || ["role", "for", "list", "scope"].includes(key))
+      node.setAttribute(key, said(key, value));
+    else node[key] = said(key, value);
   }
-}
+  add(node, children);
+  return node;
+});
+
+/** An element of a picture: attributes, "on…" handlers, style as text. */
+export const svg = called((tag, props, children) => {
+  const node = document.createElementNS(SVG, tag);
+  for (const [key, value] of props.filter(given)) {
+    if (key.startsWith("on")) node.addEventListener(key.slice(2), value);
+    else if (key === "style")
+      node.style.cssText = value; // by the object model: the policy forbids style attributes
+    else node.setAttribute(key, said(key, value));
+  }
+  add(node, children);
+  return node;
+});
 
 /** One by one: a call takes only some ten thousand arguments. */
 export function add(node, children) {
@@ -61,11 +67,43 @@ export function replace(node, ...children) {
   node.replaceChildren(all);
 }
 
+let missed = ""; // the id that refocus() did not find
+
+/** What is drawn anew keeps the focus; the content of a menu that has closed leaves it to the menu. */
+export function refocus(id) {
+  const node = document.getElementById(id);
+  missed = node ? "" : id;
+  const closed = node?.closest("details:not([open])");
+  (closed?.querySelector("summary") ?? node)?.focus({ preventScroll: true });
+}
+
+/** The same of what was put in after that. */
+export function refocusLate() {
+  if (missed && document.activeElement === document.body) refocus(missed);
+  missed = "";
+}
+
+/** Shows what comes later; what does not come leaves the page as it is. */
+export const later = (answer, show) => void answer.then(show, () => {});
+
+/** The browser draws and answers the reader before the next piece of work. */
+export const breath = () => new Promise((resolve) => setTimeout(resolve));
+
+/** A choice of one of several. all: [value, text]; now: the value that is chosen; change(value). */
+export function choice(about, all, now, change) {
+  const option = ([value, text]) => el("option", { value, selected: value === now }, text);
+  const select = el("select", { ...about, onchange: () => change(select.value) }, all.map(option));
+  return select;
+}
+
+/** A field behind its name. */
+export const labelled = (text, field) => el("span.bar", el("label", { for: field.id }, text), field);
+
 /** Says that a list of the interface was not read to its end. */
 export function sayCut(what, count) {
   const place = document.getElementById("cut");
   const text = `Only the first ${count.toLocaleString("en")} ${what} were read: lists and sums here may lack others.`;
-  if (![...place.children].some((p) => p.textContent === text)) place.append(el("p", { class: "hint" }, text));
+  if (![...place.children].some((p) => p.textContent === text)) place.append(el("p.hint", text));
 }
 
 /** Shows a message below the content and announces it to screen readers. */
@@ -83,9 +121,9 @@ export async function copy(text, what) {
     const box = el(
       "dialog",
       { onclose: () => box.remove() },
-      el("p", {}, `${what}:`),
+      el("p", `${what}:`),
       field,
-      el("form", { method: "dialog" }, el("button", {}, "Close")),
+      el("form", { method: "dialog" }, el("button", "Close")),
     );
     document.body.append(box);
     box.showModal();

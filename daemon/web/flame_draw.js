@@ -1,44 +1,46 @@
-// Draws boxes of stacks, width = time, from a root down, or with `up` the callers above a function. Zoom, keys, touch,
-// tooltip.
+// Draws boxes of stacks, width = time, from a root down, or with `up` the callers above a function. Zoom by click,
+// keys, wheel and drag; touch; tooltip; menu; a small picture of the whole where only a part is in sight.
 import { el, replace, svg } from "./dom.js";
 import * as format from "./format.js";
+import { rootOf, startOf, walk } from "./stacks.js";
+import { NARROW, nextOf } from "./table.js";
 
 const ROW = 24; // pixels: also the least height of what a finger finds
 const LEAST = 2; // pixels of the narrowest box that is drawn; narrower ones are drawn together
 const LETTER = 7.25; // pixels of a letter
 const GAP = 12; // between the pointer and the tooltip
-
-/** The same hue for the same name, far from red-green contrasts; lightness is the theme's. */
-function hue(name) {
-  let h = 7;
-  for (const c of name) h = (h * 31 + c.codePointAt(0)) >>> 0;
-  return 190 + (h % 110);
-}
+const MAP = 40; // pixels: height of the small picture of the whole
+const ALL = { from: 0, to: 1 };
+const CLOSEST = 1e-6; // of the whole: the least part that fills the width
+const REST = 400; // ms after the last turn of the wheel: a zoom is one step of the history
+const NEAR = 3; // widths of a box that are shown around one that is found
+const FOUND = 1e-4; // of the whole: the narrowest box that a search goes to
 
 function inside(box, zoom) {
   for (let b = box; b; b = b.parent) if (b === zoom) return true;
   return false;
 }
 
-/** What is drawn from the box that fills the width: {box, x, w, level}; siblings that are too narrow are one place. */
-function placesOf(top, width) {
-  const scale = width / (top.value || 1);
+/** What is drawn if a part of a box fills the width: {box, x, w, level}; siblings that are too narrow are one place. */
+function placesOf(top, width, { from, to }) {
+  const scale = top.value > 0 ? width / ((to - from) * top.value) : 0;
   const places = [];
-  const todo = [{ box: top, x: 0, w: top.value > 0 ? width : 0, level: top.level }];
+  const todo = [{ box: top, x: -from * top.value * scale, w: top.value * scale, level: top.level }];
   while (todo.length) {
     const place = todo.pop();
     places.push(place);
-    let x = place.x;
-    const narrow = { narrow: 0, value: 0, x: 0, w: 0, level: place.level + 1, parent: place.box };
+    let { x } = place;
+    const narrow = { narrow: 0, x: 0, w: 0, level: place.level + 1 };
     const next = [];
     for (const box of place.box.children) {
       const w = box.value * scale;
-      if (w >= LEAST) next.push({ box, x, w, level: place.level + 1 });
-      else {
-        if (!narrow.narrow) narrow.x = x;
-        narrow.narrow += 1;
-        narrow.value += box.value;
-        narrow.w += w;
+      if (x + w > 0 && x < width) {
+        if (w >= LEAST) next.push({ box, x, w, level: place.level + 1 });
+        else {
+          if (!narrow.narrow) narrow.x = x;
+          narrow.narrow += 1;
+          narrow.w += w;
+        }
       }
       x += w;
     }
@@ -49,22 +51,38 @@ function placesOf(top, width) {
 }
 
 /** What stands below a picture of stacks before a box is chosen. */
-export const POINT = matchMedia("(hover: none)").matches ? "Tap a box." : "Point at a box, or move with the arrows.";
+export const POINT = matchMedia("(hover: none)").matches
+  ? "Tap a box."
+  : "Point at a box, or move with the arrows. Ctrl and the wheel zoom, dragging moves, a right click opens a menu.";
 
 export class Flame {
-  /** top: the box that fills the width. text(box): its numbers. zoomed(box): told when another box fills the width.
-   *  told(box): the box that the pointer, a finger or the focus is at. up: callers stand above. */
-  constructor({ top, label, text, zoomed, told, up = false }) {
-    Object.assign(this, { top, text, zoomed, told, up, width: 0 });
-    this.view = svg("svg", { class: "flame", role: "tree", "aria-label": label, tabindex: "-1" });
-    this.tip = el("div", { class: "tip", hidden: true, "aria-hidden": "true" });
-    this.node = el("div", { class: "picture flames" }, this.view, this.tip);
-    this.view.addEventListener("keydown", (event) => this.key(event));
-    this.view.addEventListener("click", (event) => this.click(event));
-    this.view.addEventListener("pointermove", (event) => this.hover(event));
-    this.view.addEventListener("pointerleave", () => (this.tip.hidden = true));
-    this.view.addEventListener("focusin", (event) => this.tell(this.boxOf(event)));
-    new ResizeObserver(() => this.node.clientWidth !== this.width && this.draw()).observe(this.node);
+  /** top: the box that fills the width; at: if it is not empty, the part of the root that does, as "from,to".
+   *  text(box): what is said of it. paint(box): {kind, style, sign, edge}: classes and style; what stands before its
+   *  name; 0 or 1: a line at its upper or lower end. zoomed(box, at): told when another part is in sight. told(box):
+   *  the box that the pointer, a finger or the focus is at. menu(box, event): opens its menu. up: callers stand above.
+   */
+  constructor({ top, at = "", label, text, paint, zoomed, told, menu, up = false }) {
+    Object.assign(this, { top, text, paint, zoomed, told, menu, up, width: 0, range: ALL });
+    Object.assign(this, { nodes: new Map(), drawn: new Map(), names: new Map() });
+    const [from, to] = at.split(",").map(Number);
+    if (to > from) Object.assign(this, { top: rootOf(top), range: { from, to } });
+    this.view = svg("svg.flame", { role: "tree", "aria-label": label, tabindex: "-1" });
+    this.tip = el("div.tip", { hidden: true, "aria-hidden": "true" });
+    this.picture = el("div.picture.flames", this.view, this.tip);
+    this.map = svg("svg.flame.map", { "aria-hidden": "true", height: MAP, preserveAspectRatio: "none" });
+    this.node = [this.picture, this.map];
+    const on = (name, act) => this.view.addEventListener(name, act, { passive: false });
+    on("keydown", (event) => this.key(event));
+    on("click", (event) => this.click(event));
+    on("contextmenu", (event) => this.ask(event));
+    on("wheel", (event) => this.wheel(event));
+    on("pointerdown", (event) => (this.held = event.pointerType === "mouse" && event.button === 0 ? event : null));
+    on("pointermove", (event) => (event.buttons === 1 && this.held ? this.drag(event) : this.hover(event)));
+    on("pointerleave", () => (this.tip.hidden = true));
+    on("focusin", (event) => this.tell(this.boxOf(event)));
+    for (const name of ["pointerdown", "pointermove"])
+      this.map.addEventListener(name, (event) => event.buttons === 1 && this.centre(event));
+    new ResizeObserver(() => this.picture.clientWidth !== this.width && this.draw()).observe(this.picture);
   }
 
   boxOf(event) {
@@ -72,77 +90,218 @@ export class Flame {
   }
 
   zoom(box, focus = true) {
-    this.top = box;
+    Object.assign(this, { top: box, range: ALL });
+    clearTimeout(this.rest);
     this.draw();
-    this.tip.hidden = true;
-    this.zoomed(box);
+    this.zoomed(box, "");
     if (focus) this.focus(box);
   }
 
+  /** The part of the root that fills the width. */
+  sight() {
+    const root = rootOf(this.top);
+    const [start, part] = [startOf(this.top) / root.value, this.top.value / root.value];
+    return { from: start + this.range.from * part, to: start + this.range.to * part };
+  }
+
+  /** Shows that part of the root. */
+  look(from, to) {
+    const part = Math.min(1, Math.max(CLOSEST, to - from));
+    const start = Math.min(1 - part, Math.max(0, from + (to - from - part) / 2));
+    Object.assign(this, { top: rootOf(this.top), range: { from: start, to: start + part } });
+    this.waits ||= requestAnimationFrame(() => {
+      this.waits = 0;
+      this.draw();
+    });
+    clearTimeout(this.rest);
+    const at = part < 1 ? [start, start + part].map((x) => x.toFixed(7)).join() : "";
+    this.rest = setTimeout(() => this.view.isConnected && this.zoomed(this.top, at), REST);
+  }
+
+  /** Zooms around a place, 0 to 1 from left to right. */
+  scale(factor, at) {
+    const { from, to } = this.sight();
+    const middle = from + at * (to - from);
+    this.look(middle - (middle - from) * factor, middle + (to - middle) * factor);
+  }
+
+  move(pixels) {
+    const { from, to } = this.sight();
+    const by = Math.min(1 - to, Math.max(-from, (pixels / this.width) * (to - from)));
+    if (by) this.look(from + by, to + by);
+  }
+
+  wheel(event) {
+    const aside = event.shiftKey ? event.deltaY : event.deltaX;
+    if (event.ctrlKey || event.metaKey || (!aside && this.view.contains(document.activeElement))) {
+      const frame = this.view.getBoundingClientRect();
+      this.scale(event.deltaY > 0 ? 1.2 : 1 / 1.2, (event.clientX - frame.left) / frame.width);
+    } else if (Math.abs(aside) > Math.abs(event.deltaY) || event.shiftKey) this.move(aside);
+    else return;
+    this.tip.hidden = true;
+    event.preventDefault();
+  }
+
+  drag(event) {
+    const [dx, dy] = [this.held.clientX - event.clientX, this.held.clientY - event.clientY];
+    if (!this.dragging && Math.hypot(dx, dy) < 5) return;
+    if (!this.dragging) this.view.setPointerCapture(event.pointerId);
+    Object.assign(this, { dragging: true, held: event });
+    this.tip.hidden = true;
+    this.move(dx);
+    this.picture.scrollTop += dy;
+  }
+
+  /** Moves the part that is in sight to the pointer on the small picture. */
+  centre(event) {
+    const frame = this.map.getBoundingClientRect();
+    const at = (event.clientX - frame.left) / frame.width;
+    const { from, to } = this.sight();
+    const half = (to - from) / 2;
+    this.look(at - half, at + half);
+    event.preventDefault();
+  }
+
+  /** Whether only a part is in sight. */
+  get part() {
+    return Boolean(this.top.parent) || this.range.to - this.range.from < 1;
+  }
+
   draw() {
-    this.width = this.node.clientWidth;
+    this.width = this.picture.clientWidth;
     const width = Math.max(this.width, 200);
     const over = [];
     for (let b = this.top.parent; b; b = b.parent) over.unshift({ box: b, x: 0, w: width, level: b.level });
-    const places = [...over, ...placesOf(this.top, width)];
+    const places = [...over, ...placesOf(this.top, width, this.range)];
     const deepest = places.reduce((most, p) => Math.max(most, p.level), 0);
     const y = (level) => (this.up ? deepest - level : level) * ROW;
+    const focused = this.nodes.get(document.activeElement);
     this.view.setAttribute("viewBox", `0 0 ${width} ${(deepest + 1) * ROW}`);
     this.view.setAttribute("height", (deepest + 1) * ROW);
     this.nodes = new Map();
     this.drawn = new Map();
+    this.names = new Map();
+    this.tip.hidden = true;
     replace(
       this.view,
-      places.map((p) => (p.narrow ? this.narrow(p, y(p.level)) : this.box(p, y(p.level)))),
+      places.map((p) => (p.narrow ? this.narrow(p, y(p.level)) : this.box(p, y(p.level), width))),
     );
-    if (this.up) this.node.scrollTop = this.node.scrollHeight; // the function itself is below
+    if (this.up) this.picture.scrollTop = this.picture.scrollHeight; // the function itself is below
+    if (focused) this.focus(this.drawn.has(focused) ? focused : this.top);
+    this.drawMap(width);
     this.mark(this.wanted, this.chosen);
+    this.letters();
+  }
+
+  /** The whole, and which part of it is in sight. */
+  drawMap(width) {
+    const shown = this.part && width >= NARROW / 2;
+    this.map.toggleAttribute("hidden", !shown);
+    if (!shown) return;
+    if (this.mapped !== width) {
+      this.mapped = width;
+      const places = placesOf(rootOf(this.top), width, ALL).filter((p) => !p.narrow);
+      const levels = 1 + places.reduce((most, p) => Math.max(most, p.level), 0);
+      const row = MAP / levels;
+      const rect = ({ box, x, w, level }) => {
+        const at = { x: x.toFixed(1), y: (this.up ? levels - 1 - level : level) * row, height: row };
+        const { kind, style } = this.paint(box);
+        return svg("g", { class: kind }, svg("rect", { ...at, width: w.toFixed(1), style }));
+      };
+      this.frame = svg("path.sight");
+      this.map.setAttribute("viewBox", `0 0 ${width} ${MAP}`);
+      replace(this.map, places.map(rect), this.frame);
+    }
+    const { from, to } = this.sight();
+    const [a, b] = [from * width, Math.max(to * width, from * width + 1)];
+    this.frame.setAttribute("d", `M0,0H${a}V${MAP}H0zM${b},0H${width}V${MAP}H${b}z`);
   }
 
   /** Siblings that are too narrow to be drawn each; the title says how many. */
   narrow(p, y) {
     const size = { x: p.x.toFixed(2), y, width: Math.max(p.w - 0.5, 0.5), height: ROW - 1 };
     const title = `${format.several(p.narrow, "box is", "boxes are")} too narrow to be shown`;
-    return svg("rect", { class: "narrow", ...size }, svg("title", {}, title));
+    return svg("rect.narrow", { ...size }, svg("title", title));
   }
 
-  box({ box, x, w, level }, y) {
-    const chars = Math.floor((w - 6) / LETTER);
-    const { label } = box;
-    const text = label.length > chars ? `${label.slice(0, chars - 1)}…` : label;
-    const kind = [
-      "box",
-      level < this.top.level ? "above" : "",
-      box.inferred ? "inferred" : "",
-      box.frame?.kernel ? "kernel" : "",
-    ];
+  box({ box, x, w, level }, y, width) {
+    const left = Math.max(0, x); // a name stands in the part that is in sight
+    const size = Math.min(width, x + w) - left;
+    const { kind, style, sign = "", edge } = this.paint(box);
+    const letters = Math.floor((size - 6) / LETTER) - sign.length;
+    const text = letters >= 3 ? svg("text", { x: 4, y: ROW - 8 }) : null;
     const node = svg(
       "g",
       {
-        class: kind.filter(Boolean).join(" "),
+        class: `box ${kind}${level < this.top.level ? " above" : ""}${box.inferred ? " inferred" : ""}`,
         role: "treeitem",
         tabindex: box === this.top ? 0 : -1,
         "aria-level": level + 1,
         "aria-label": this.text(box).join(", "),
-        transform: `translate(${x.toFixed(2)},${y})`,
+        transform: `translate(${left.toFixed(2)},${y})`,
       },
-      svg("rect", { width: Math.max(w - 0.5, 0.4).toFixed(2), height: ROW - 1, style: `--hue:${hue(label)}` }),
-      chars >= 3 ? svg("text", { x: 4, y: ROW - 8 }, text) : null,
+      svg("rect", { width: Math.max(size - 0.5, 0.4).toFixed(2), height: ROW - 1, style }),
+      edge === undefined ? null : svg("rect.edge", { y: edge * (ROW - 4), width: size, height: 3 }),
+      text,
     );
+    if (text) this.names.set(box, [text, sign + format.clip(box.label, letters)]);
     this.nodes.set(node, box);
     this.drawn.set(box, node);
     return node;
   }
 
+  hit(box) {
+    return Boolean(this.wanted && box.frame && this.wanted(box.name ?? box.label));
+  }
+
+  /** The names in the boxes; letters that match stand out. */
+  letters() {
+    for (const [box, [node, name]] of this.names) {
+      const found = this.hit(box) && this.wanted.pattern.exec(name);
+      const end = found ? found.index + found[0].length : 0;
+      const marked = found && svg("tspan.letters", found[0]);
+      replace(node, found ? [name.slice(0, found.index), marked, name.slice(end)] : name);
+    }
+  }
+
   /** Marks what matches wanted(name), and all boxes of the function with the key chosen. */
   mark(wanted, chosen) {
+    const other = wanted !== this.wanted;
     Object.assign(this, { wanted, chosen });
     for (const [node, box] of this.nodes) {
-      const hit = Boolean(wanted && box.frame && wanted(box.name ?? box.label));
+      const hit = this.hit(box);
       node.classList.toggle("hit", hit);
       node.classList.toggle("miss", Boolean(wanted) && !hit);
       node.classList.toggle("same", box.key === chosen);
+      node.classList.toggle("at", box === this.found);
     }
+    if (other) this.letters();
+  }
+
+  /** Brings the next box that matches into sight, or with -1 the one before. Gives {place, of}, from 1 on. */
+  next(step = 1) {
+    const root = rootOf(this.top);
+    const hits = [];
+    const gather = (box) => {
+      if (box.value < FOUND * root.value) return false;
+      if (this.hit(box)) hits.push(box);
+      return true;
+    };
+    walk(root, gather);
+    if (!hits.length) return null;
+    this.found = nextOf(hits, this.found, step);
+    const [start, part] = [startOf(this.found) / root.value, this.found.value / root.value];
+    const { from, to } = this.sight();
+    if (start < from || start + part > to + 1e-9 || !this.names.has(this.found))
+      this.look(start - NEAR * part, start + (NEAR + 1) * part);
+    if (this.waits) {
+      cancelAnimationFrame(this.waits);
+      this.waits = 0;
+      this.draw();
+    }
+    this.mark(this.wanted, this.chosen);
+    this.drawn.get(this.found)?.scrollIntoView({ block: "nearest" });
+    return { place: hits.indexOf(this.found) + 1, of: hits.length };
   }
 
   tell(box) {
@@ -160,13 +319,13 @@ export class Flame {
       const [name, ...numbers] = this.text(box);
       replace(
         this.tip,
-        el("strong", {}, name),
-        numbers.map((text) => el("div", {}, text)),
+        el("strong", name),
+        numbers.map((text) => el("div", text)),
       );
     }
     this.tell(box);
-    const frame = this.node.getBoundingClientRect();
-    const [x, y] = [event.clientX - frame.left, event.clientY - frame.top + this.node.scrollTop];
+    const frame = this.picture.getBoundingClientRect();
+    const [x, y] = [event.clientX - frame.left, event.clientY - frame.top + this.picture.scrollTop];
     const left = Math.min(x + GAP, frame.width - this.tip.offsetWidth - 4);
     const below = event.clientY + GAP + this.tip.offsetHeight < innerHeight;
     this.tip.style.left = `${Math.max(4, left)}px`;
@@ -176,13 +335,24 @@ export class Flame {
   /** A finger says first which box it is at; the next tap on the same box zooms. */
   click(event) {
     const box = this.boxOf(event);
-    if (!box) return;
+    const dragged = this.dragging;
+    this.dragging = false;
+    if (!box || dragged) return;
     const first = event.pointerType === "touch" && this.touched !== box;
     this.touched = box;
     if (first) {
       this.tell(box);
       this.focus(box);
     } else this.zoom(box);
+  }
+
+  ask(event) {
+    const box = this.boxOf(event);
+    if (!box?.frame || !this.menu) return;
+    event.preventDefault();
+    this.tip.hidden = true;
+    this.tell(box);
+    this.menu(box, event);
   }
 
   focus(box) {
@@ -215,10 +385,8 @@ export class Flame {
     event.stopPropagation();
   }
 
-  reset() {
-    let root = this.top;
-    while (root.parent) root = root.parent;
-    this.zoom(root);
+  reset(focus = true) {
+    this.zoom(rootOf(this.top), focus);
   }
 }
 
@@ -232,8 +400,10 @@ export function textOf(box, look, self) {
     `${look.amount(box.value)} (${look.percent(box.value)})${stacks}`,
     known && known.low < known.high ? `95 %: ${look.between(known)}` : "",
     box.self > 0 ? `${self} ${look.amount(box.self)}` : "",
-    box.cut > 0 ? `of it ${look.amount(box.cut)} in boxes that were left out` : "",
-    box.inferred ? "not seen, but named by the call before the next frame" : "",
+    box.cut > 0 ? `including ${look.amount(box.cut)} in boxes that were left out` : "",
+    box.inferred ? "not seen on the stack, but named by the call instruction before the next frame" : "",
     box.frame?.kernel ? "code of the kernel" : "",
+    box.name === "[gap]" ? "code without a symbol" : "",
+    box.frame?.module ? `in ${box.frame.module}` : "",
   ].filter(Boolean);
 }

@@ -8,9 +8,9 @@ export function count(value) {
 /** A number, or its exact decimal string where the field has one. */
 export const exact = (row, field) => count(row[`${field}_str`] ?? row[field]);
 
-/** "1 host", "2 hosts". */
-/** A count and its noun. */
+/** A count and its noun: "1 host", "2 hosts". */
 export const several = (n, one, many) => `${count(n)} ${n === 1 ? one : many}`;
+/** The same of a field that may have an exact string. */
 export const many = (row, field, one, several) => `${exact(row, field)} ${row[field] === 1 ? one : several}`;
 
 /** At most three significant digits of what is below 1000. */
@@ -57,9 +57,9 @@ const digits = (ticks) => (nudged(ticks) < 10 ? 1 : nudged(ticks) < 1000 ? 2 : 3
 export function seconds(value, ticks = Infinity) {
   if (!Number.isFinite(value)) return "";
   if (digits(ticks) < 3 && Math.abs(value) < 3600) return rough(Number(nudged(value).toPrecision(digits(ticks))));
-  const n = nudged(Math.abs(value));
+  const n = Math.abs(value);
   if (n === 0) return "0";
-  if (n >= 3600) return `${(nudged(value) / 3600).toFixed(2)} h`;
+  if (n >= 3600) return `${(value / 3600).toFixed(2)} h`;
   const [size, unit] = fitting(TIMES, n);
   const sign = value < 0 ? "-" : "";
   if (n / size < 0.005) return `${sign}<0.01 ${unit}`;
@@ -100,9 +100,9 @@ export const shownPercent = (value, ticks) =>
 export const percent = (value, ticks = Infinity) => {
   if (!Number.isFinite(value)) return "";
   if (digits(ticks) < 3 && value >= 0.005) return `${shownPercent(value, ticks)} %`;
-  const n = nudged(Math.abs(value));
+  const n = Math.abs(value);
   if (n === 0) return "0 %";
-  return n < 0.0005 ? "<0.001 %" : `${nudged(value).toFixed(n < 0.0995 ? 3 : 2)} %`;
+  return n < 0.0005 ? "<0.001 %" : `${value.toFixed(n < 0.0995 ? 3 : 2)} %`;
 };
 /** A share of a whole that has that number of ticks. */
 export const share = (value, ticks) => percent(value, (value * ticks) / 100);
@@ -181,14 +181,14 @@ function bare(name) {
   const rest = text.slice(0, at);
   return depth || !rest || rest.endsWith("operator") ? text : rest;
 }
-/** Without its result, which only templates have. */
 const ANONYMOUS = "(anonymous namespace)";
+/** A name without its result, which only templates have. */
 const nameless = (text) =>
   /\boperator\b/.test(text)
     ? text
     : text
         .replaceAll(ANONYMOUS, "\0")
-        .replace(/^.* (?=[^<> ]*::)/, "")
+        .replace(/^[^({]* (?=[^<> ]*::)/, "")
         .replaceAll("\0", ANONYMOUS);
 
 /** A name for a sentence: without template arguments, arguments and result. */
@@ -199,8 +199,7 @@ export function clip(name, n) {
   if (name.length <= n) return name;
   let text = nameless(bare(name));
   if (text.length <= n) return text;
-  for (let at = text.indexOf("::"); at >= 0 && text.length > n; at = text.indexOf("::"))
-    text = text.slice(at + 2);
+  for (let at = text.indexOf("::"); at >= 0 && text.length > n; at = text.indexOf("::")) text = text.slice(at + 2);
   if (text.length <= n) return text.length < n - 2 ? `…::${text}` : text;
   text = text.replace(/<…>$/, "");
   const end = Math.floor((n - 1) / 2);

@@ -2,7 +2,7 @@
 import { related } from "./graph_fold.js";
 import { add, svg } from "./dom.js";
 import * as format from "./format.js";
-import { NARROW } from "./report_columns.js";
+import { NARROW } from "./table.js";
 
 const [TITLE, SHORT] = [28, 13]; // characters of a name; where there is little space
 const SPOT = 12; // radius of the circle that focuses: a target of 24 pixels
@@ -36,11 +36,10 @@ export function drawLabel(e, place, title) {
   const [x, y] = [place.x ?? middle.x, place.y ?? middle.y];
   const width = LETTER * e.text.length + 4;
   return svg(
-    "g",
-    { class: "tag" },
-    svg("rect", { class: "back", x: x - width / 2, y: y - LABEL / 2, width, height: LABEL, rx: 3 }),
+    "g.tag",
+    svg("rect.back", { x: x - width / 2, y: y - LABEL / 2, width, height: LABEL, rx: 3 }),
     svg("text", { x, y: y + 4, "text-anchor": "middle" }, e.text),
-    svg("title", {}, title),
+    svg("title", title),
   );
 }
 
@@ -53,12 +52,12 @@ function drawEdge(e, place, total, look) {
   const title = `${calls}, ${time}`;
   const path = { "stroke-width": (1 + 7 * Math.sqrt(share)).toFixed(2), "marker-end": "url(#arrow)" };
   const kind = e.inside ? "edge inside" : "edge";
-  const line = svg("g", { class: kind }, svg("path", { d: smooth(place.points), ...path }), svg("title", {}, title));
+  const line = svg("g", { class: kind }, svg("path", { d: smooth(place.points), ...path }), svg("title", title));
   return [line, drawLabel(e, place, title)];
 }
 
 /** What a cycle adds up. */
-export function cycleText(c, look) {
+function cycleText(c, look) {
   const outside = format.many(c, "calls_outside", "call", "calls");
   const among = format.exact(c, "calls_inside");
   const calls = `${look.mark}${outside} from outside, ${look.mark}${among} among its members`;
@@ -67,6 +66,13 @@ export function cycleText(c, look) {
 
 const slim = () => innerWidth < NARROW;
 const titleOf = (n) => format.clip(n.title, slim() ? SHORT : TITLE);
+const [SMALL, LARGE] = [13, 22]; // pixels of a name's letters: by the time of its own
+
+/** The time of a box's own code. */
+export const selfOf = (n) => n.whole?.self_seconds ?? (n.rest ? 0 : n.self_seconds);
+
+/** How much of all time that is, as colour and size show it: its root, so that small parts are seen. */
+const heatOf = (n, total) => Math.sqrt(total > 0 ? Math.min(1, selfOf(n) / total) : 0);
 
 /** What a box says below its name, and what its title says beyond that. */
 function textsOf(n, look) {
@@ -77,8 +83,8 @@ function textsOf(n, look) {
   if (!n.whole) {
     const total = look.amount(n.total_seconds);
     const self = `self ${look.amount(n.self_seconds)}`;
-    const again = n.detail__self_calls ? `, ${format.count(n.detail__self_calls)} recursive` : "";
-    const range = rangeOf({ low: n.detail__low, high: n.detail__high, stacks: n.detail__stacks }, look);
+    const again = n.self_calls ? `, ${format.count(n.self_calls)} recursive` : "";
+    const range = rangeOf({ low: n.low, high: n.high, stacks: n.stacks }, look);
     const times = slim() ? total : `${total} · ${self}`;
     const own = slim() ? `, ${self}` : "";
     return { times, more: `${own}${range}, ${look.mark}${format.several(n.calls, "call", "calls")}${again}` };
@@ -88,14 +94,16 @@ function textsOf(n, look) {
   return { times, more: `, ${cycleText(n.whole, look)}${opens}` };
 }
 
-/** How large a box is: its texts fit. */
-export function sizeOf(n, look) {
-  const title = 8 * titleOf(n).length + 28;
+/** How large a box is, and the letters of its name: its texts fit. total: the time of all. */
+export function sizeOf(n, look, total) {
+  const letters = Math.round(SMALL + (slim() ? 0 : LARGE - SMALL) * heatOf(n, total));
+  const title = 0.62 * letters * titleOf(n).length + 28;
   const times = 6.8 * textsOf(n, look).times.length + 16;
-  return { w: Math.round(Math.max(90, title, times)), h: 42 };
+  return { w: Math.round(Math.max(90, title, times)), h: 29 + letters, letters };
 }
 
-/** on: {open(cycle), follow(node), focus(node), mark(id or null), seen(node): it has the focus of the keyboard}. */
+/** on: {open(cycle), follow(node), focus(node), mark(id or null), seen(node): it has the focus of the keyboard,
+ *  menu(node, event)}. */
 function drawNode(n, place, total, look, on) {
   const share = total > 0 ? Math.min(1, n.total_seconds / total) : 0;
   const cycle = n.whole !== undefined;
@@ -109,19 +117,21 @@ function drawNode(n, place, total, look, on) {
     does();
   };
   const spot = svg(
-    "g",
-    { class: "spot", "aria-hidden": "true", transform: `translate(${n.w},0)`, onclick: () => on.focus(n) },
+    "g.spot",
+    { "aria-hidden": "true", transform: `translate(${n.w},0)`, onclick: () => on.focus(n) },
     svg("circle", { r: SPOT }),
-    svg("circle", { r: 3, class: "dot" }),
-    svg("title", {}, "show only what is near"),
+    svg("circle.dot", { r: 3 }),
+    svg("title", "show only what is near"),
   );
+  const middle = { x: n.w / 2, "text-anchor": "middle" };
+  const heat = 100 * heatOf(n, total);
   const box = svg(
     "g",
     { class: cycle ? "node cycle" : "node", tabindex: 0, role: "link", onclick: act, onkeydown: keys },
-    svg("rect", { width: n.w, height: n.h, rx: cycle ? 14 : 4, style: `--share:${(100 * share).toFixed(1)}%` }),
-    svg("text", { x: n.w / 2, y: 17, "text-anchor": "middle", class: "title" }, titleOf(n)),
-    svg("text", { x: n.w / 2, y: 33, "text-anchor": "middle" }, times),
-    svg("title", {}, `${n.detail__name ?? n.title} ${times}, ${look.percent(100 * share)}${more}`),
+    svg("rect", { width: n.w, height: n.h, rx: cycle ? 14 : 4, style: `--share:${heat.toFixed(1)}%` }),
+    svg("text.title", { ...middle, y: 4 + n.letters, style: `font-size:${n.letters}px` }, titleOf(n)),
+    svg("text", { ...middle, y: n.h - 9 }, times),
+    svg("title", `${n.name ?? n.title} ${times}, ${look.percent(100 * share)}${more}`),
   );
   box.addEventListener("focus", () => {
     on.mark(n.id);
@@ -130,8 +140,16 @@ function drawNode(n, place, total, look, on) {
   box.addEventListener("blur", () => on.mark(null));
   const wrap = { class: "item", transform: `translate(${place.x - n.w / 2},${place.y - n.h / 2})` };
   const hover = { onpointerenter: () => on.mark(n.id), onpointerleave: () => on.mark(null) };
-  return svg("g", { ...wrap, ...hover }, box, n.rest ? null : spot);
+  return svg("g", { ...wrap, ...hover, oncontextmenu: (event) => on.menu(n, event) }, box, n.rest ? null : spot);
 }
+
+/** Enter and the space bar do what a click does. */
+export const pressed = (act) => (event) => {
+  if (event.key !== "Enter" && event.key !== " ") return;
+  event.preventDefault();
+  event.stopPropagation();
+  act();
+};
 
 /** The area of an open cycle, and the label that closes it. */
 function drawGroup(g, place, look, close) {
@@ -141,19 +159,14 @@ function drawGroup(g, place, look, close) {
   const others = hidden > 0 ? ` ${format.several(hidden, "member is", "members are")} not shown.` : "";
   const about = `${g.title}: ${look.amount(g.whole.total_seconds)}, ${cycleText(g.whole, look)}.${others}`;
   const text = `× ${g.title}, ${look.amount(g.whole.total_seconds)}`;
-  const keys = (event) => {
-    if (event.key !== "Enter" && event.key !== " ") return;
-    event.preventDefault();
-    event.stopPropagation();
-    close();
-  };
-  const area = svg("rect", { class: "group", x: left, y: top, width: place.width, height: place.height, rx: 14 });
+  const area = svg("rect.group", { x: left, y: top, width: place.width, height: place.height, rx: 14 });
+  const does = { onclick: close, onkeydown: pressed(close) };
   const label = svg(
-    "g",
-    { class: "label", role: "button", tabindex: 0, onclick: close, onkeydown: keys, "aria-label": `Close ${about}` },
+    "g.label",
+    { role: "button", tabindex: 0, ...does, "aria-label": `Close ${about}` },
     svg("rect", { x: left, y: top - 12, width: 7 * text.length + 12, height: 24, rx: 6 }),
     svg("text", { x: left + 8, y: top + 4 }, text),
-    svg("title", {}, about),
+    svg("title", about),
   );
   return [area, label];
 }
@@ -162,7 +175,7 @@ function drawGroup(g, place, look, close) {
 export function arrowHead() {
   const arrow = { id: "arrow", viewBox: "0 0 8 8", refX: 7, refY: 4, markerWidth: 9, markerHeight: 9 };
   const marker = { ...arrow, markerUnits: "userSpaceOnUse", orient: "auto" };
-  return svg("defs", {}, svg("marker", marker, svg("path", { d: "M0,0L8,4L0,8z" })));
+  return svg("defs", svg("marker", marker, svg("path", { d: "M0,0L8,4L0,8z" })));
 }
 
 /** What changes what stands out: mark(id or null) and find(wanted). nodes: id → element; edges: edge → elements. */
@@ -187,19 +200,20 @@ export function marking(view, shown, nodes, edges, nameOf) {
   return { mark, find };
 }
 
-/** The picture. on: see drawNode, and close(cycle). mark() and find(wanted) change what stands out. */
+/** The picture. on: see drawNode, and close(cycle), peek(id): the box that is pointed at. mark() and find(wanted)
+ *  change what stands out. */
 export function drawGraph(shown, places, total, look, on) {
   const nodes = new Map();
   const edges = new Map();
   const about = "Call graph. A table with the same arcs follows.";
-  const view = svg("svg", {
-    class: "graph",
-    preserveAspectRatio: "xMidYMin meet",
-    role: "group",
-    "aria-label": about,
-  });
-  const { mark, find } = marking(view, shown, nodes, edges, (n) => n.detail__name ?? n.title);
-  for (const n of shown.nodes) nodes.set(n.id, drawNode(n, places.nodes.get(n.id), total, look, { ...on, mark }));
+  const view = svg("svg.graph", { preserveAspectRatio: "xMidYMin meet", role: "group", "aria-label": about });
+  const { mark, find } = marking(view, shown, nodes, edges, (n) => n.name ?? n.title);
+  const marks = (id) => {
+    mark(id);
+    if (id !== null) on.peek(id);
+  };
+  const acts = { ...on, mark: marks };
+  for (const n of shown.nodes) nodes.set(n.id, drawNode(n, places.nodes.get(n.id), total, look, acts));
   shown.edges.forEach((e, i) => edges.set(e, drawEdge(e, places.edges[i], total, look)));
   const groups = shown.groups.map((g) => drawGroup(g, places.groups.get(g.id), look, () => on.close(g.cycle)));
   const [lines, labels] = [0, 1].map((k) => [...edges.values()].map((parts) => parts[k]).filter(Boolean));

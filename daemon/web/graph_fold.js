@@ -11,6 +11,13 @@ const cycleNode = (c) => ({
   total_seconds: c.total_seconds,
 });
 
+/** The time of which the shares of an answer are. */
+export const totalOf = (graph) =>
+  format.largest(
+    graph.nodes.map((n) => (n.percent > 0 ? (100 * n.total_seconds) / n.percent : 0)),
+    0,
+  );
+
 /** Sums of edges by their ends. */
 class Edges {
   all = new Map();
@@ -54,7 +61,7 @@ export function fold(graph, open) {
   const folded = graph.cycles.filter((c) => !open.has(String(c.cycle)));
   const closed = new Set(folded.map((c) => c.cycle));
   const known = new Map([...graph.nodes, ...graph.context].map((n) => [n.id, n]));
-  const cycleOf = (id) => known.get(id)?.detail__cycle;
+  const cycleOf = (id) => known.get(id)?.cycle;
   const of = (id) => (closed.has(cycleOf(id)) ? `cycle-${cycleOf(id)}` : id);
   const nodes = new Map(folded.map((c) => [`cycle-${c.cycle}`, cycleNode(c)]));
   for (const n of graph.nodes) if (of(n.id) === n.id) nodes.set(n.id, n);
@@ -62,13 +69,13 @@ export function fold(graph, open) {
   // Edges of a folded cycle come from the cycle, the others from the functions.
   for (const e of graph.edges) {
     const plain = of(e.source) === e.source && of(e.target) === e.target;
-    const known = { low: e.detail__low, high: e.detail__high, stacks: e.detail__stacks };
-    if (plain) edges.add(e.source, e.target, e.calls, e.total_seconds, e.detail__inside_cycle, known);
+    const known = { low: e.low, high: e.high, stacks: e.stacks };
+    if (plain) edges.add(e.source, e.target, e.calls, e.total_seconds, e.inside_cycle, known);
   }
   for (const c of folded) around(c, { nodes, edges, known, of });
   const opened = graph.cycles.filter((c) => open.has(String(c.cycle)));
   const groups = opened.map((c) => {
-    const members = [...nodes.values()].filter((n) => n.detail__cycle === c.cycle).map((n) => n.id);
+    const members = [...nodes.values()].filter((n) => n.cycle === c.cycle).map((n) => n.id);
     return { ...cycleNode(c), members };
   });
   return { nodes: [...nodes.values()], edges: [...edges.all.values()], groups: groups.filter((g) => g.members.length) };
@@ -92,23 +99,49 @@ function reached(start, depth, edges, to) {
   return seen;
 }
 
+/** The part of a graph that those nodes are. */
+export function partOf({ edges, groups }, nodes) {
+  const kept = new Set(nodes.map((n) => n.id));
+  const within = groups.map((g) => ({ ...g, members: g.members.filter((id) => kept.has(id)) }));
+  return {
+    nodes,
+    edges: edges.filter((e) => kept.has(e.source) && kept.has(e.target)),
+    groups: within.filter((g) => g.members.length),
+  };
+}
+
 /** The functions that reach start, or that it reaches, within depth calls; at most most of them, the nearest and then
  *  those with the most time. left: how many more there are. */
-export function near({ nodes, edges, groups }, start, depth, most) {
+export function near(graph, start, depth, most) {
+  const { nodes, edges } = graph;
   const up = reached(start, depth, ends(edges, "target"), "source");
   const down = reached(start, depth, ends(edges, "source"), "target");
   const level = (n) => Math.min(up.get(n.id) ?? Infinity, down.get(n.id) ?? Infinity);
   const all = nodes
     .filter((n) => level(n) < Infinity)
     .sort((a, b) => level(a) - level(b) || b.total_seconds - a.total_seconds);
-  const kept = new Set(all.slice(0, most).map((n) => n.id));
-  const within = groups.map((g) => ({ ...g, members: g.members.filter((id) => kept.has(id)) }));
-  return {
-    nodes: all.slice(0, most),
-    edges: edges.filter((e) => kept.has(e.source) && kept.has(e.target)),
-    groups: within.filter((g) => g.members.length),
-    left: Math.max(0, all.length - most),
-  };
+  return { ...partOf(graph, all.slice(0, most)), left: Math.max(0, all.length - most) };
+}
+
+/** Without some boxes. hide, ignore: tell for a node; ignore takes those along that are reached through it alone. The
+ *  numbers of the others stay. */
+export function without(graph, hide, ignore) {
+  const { nodes, edges } = graph;
+  const ignored = nodes.filter(ignore).map((n) => n.id);
+  const called = ends(edges, "source");
+  const free = new Map([...called].map(([id, list]) => [id, list.filter((e) => !ignored.includes(e.target))]));
+  const callees = new Set(edges.map((e) => e.target));
+  const all = (starts, by) => new Set(starts.flatMap((id) => [...reached(id, Infinity, by, "target").keys()]));
+  const below = all(ignored, called);
+  const rest = nodes.filter((n) => !ignored.includes(n.id) && (!callees.has(n.id) || !below.has(n.id)));
+  const seen = all(
+    rest.map((n) => n.id),
+    free,
+  );
+  return partOf(
+    graph,
+    nodes.filter((n) => seen.has(n.id) && !hide(n)),
+  );
 }
 
 /** What belongs to a node: its callers and callees, and the path of most time from a root to it. */
@@ -122,7 +155,7 @@ export function related({ edges }, id) {
   for (const e of edges) if (e.source === id || e.target === id) mark(e);
   const callers = ends(edges, "target");
   const passed = new Set();
-  for (let at = id; at !== undefined && !passed.has(at);) {
+  for (let at = id; at !== undefined && !passed.has(at); ) {
     passed.add(at);
     const e = callers.get(at)?.find((c) => !passed.has(c.source));
     if (e) mark(e);

@@ -61,9 +61,7 @@ export function busiest(nodes, places, size, weight, must) {
     Math.abs(at(n).x - middle.x) <= (size.w - n.w) / 2 && Math.abs(at(n).y - middle.y) <= (size.h - n.h) / 2;
   let best = { sum: -1 };
   const between = (p, q) => ({ x: (p.x + q.x) / 2, y: (p.y + q.y) / 2 });
-  const centres = must
-    ? [at(must), ...nodes.flatMap((n) => [at(n), between(at(n), at(must))])]
-    : nodes.map(at);
+  const centres = must ? [at(must), ...nodes.flatMap((n) => [at(n), between(at(n), at(must))])] : nodes.map(at);
   for (const { x, y } of centres) {
     const middle = { x: clamp(x, size.w, places.width), y: clamp(y, size.h, places.height) };
     if (must && best.sum >= 0 && !shows(middle, must)) continue;
@@ -78,7 +76,6 @@ const PASSED_ON = 0.9; // of its time: what a function of the trunk passes on to
 /** end: the first function from the root on that does not only pass its time on, as start-up code does; passed: those
  *  that do, before it. timeOf(node). */
 export function trunk(shown, root, timeOf) {
-  const passed = new Set();
   const next = (n) => {
     const called = shown.edges.filter((e) => e.source === n.id && e.target !== n.id);
     const main = called.find((e) => e.time >= PASSED_ON * timeOf(n));

@@ -1,8 +1,9 @@
 // Where the data of a report comes from, and what is not exact about it: a sentence, and a chip that explains itself.
-import { el, replace } from "./dom.js";
+import { choice, el, replace } from "./dom.js";
 import * as format from "./format.js";
 import { menu } from "./menu.js";
 import { go } from "./state.js";
+import { NARROW } from "./table.js";
 
 /** Calls of much CPU time have no ticks: seconds divided by calls would be too small. */
 export const lacksTicks = (report) => report.collector?.without_ticks_seconds > 0;
@@ -47,7 +48,7 @@ function coverage(c, totals) {
     ["overlaps", "pairs of objects that may be confused with each other"],
     ["ends_not_seen", "processes with an unobserved end"],
     ["samples_lost", "samples lost by the kernel meanwhile, of this or any other program"],
-    ["processes_without_kernel_time", "processes of which time in the kernel was not sampled"],
+    ["processes_without_kernel_time", "processes whose time in the kernel was not sampled"],
     ["programs_not_counted", "programs that were not counted, started by processes of profctl run"],
   ];
   const processes = format.many(c, "processes", "process", "processes");
@@ -84,7 +85,7 @@ function coverage(c, totals) {
     "p",
     { id: "coverage", class: c.coverage !== null && c.coverage < 0.9 ? "warning" : "" },
     overhead(c, percent),
-    el("strong", {}, `Coverage ${share[0]}`),
+    el("strong", `Coverage ${share[0]}`),
     share[1],
     `${lost.length ? `; ${lost.join(", ")}` : ""}.` +
       (c.wider_than_report ? " For whole processes; the report is for one build." : ""),
@@ -95,23 +96,12 @@ function coverage(c, totals) {
 function dimensions(report) {
   const { dimension, ticks, other_dimensions: others = [] } = report.totals;
   if (!others.length) return null;
-  const option = (o) =>
-    el(
-      "option",
-      { value: o.dimension, selected: o === now },
-      `${o.dimension}, ${format.many(o, "ticks", "tick", "ticks")}`,
-    );
-  const now = { dimension, ticks };
-  const change = () => go({ dimension: select.value, sort: "", dir: "" });
-  const select = el(
-    "select",
-    { id: "dimension", "aria-label": "Dimension", onchange: change },
-    [now, ...others].map(option),
-  );
-  return select;
+  const text = (o) => `${o.dimension}, ${format.many(o, "ticks", "tick", "ticks")}`;
+  const all = [{ dimension, ticks }, ...others].map((o) => [o.dimension, text(o)]);
+  const change = (value) => go({ dimension: value, sort: "", dir: "" });
+  return choice({ id: "dimension", "aria-label": "Dimension" }, all, dimension, change);
 }
 
-const NARROW = 700; // pixels of a window with little space
 const ROUGH = { brief: "rough", full: "so few that times and percentages are rough" };
 
 const totalOf = (report) => {
@@ -129,16 +119,15 @@ const totalOf = (report) => {
 /** Calls that are no counts say so. */
 export const sampled = (report) => report.provenance.inexact_reasons.includes("sampled");
 export const SAMPLED =
-  "sampled, at least in part: where a program does not count its calls, they are the ticks that found the callee " +
-  "below its caller";
+  "sampled, at least in part: where a program does not count its calls, the number is that of ticks that found the " +
+  "callee called by its caller";
 
 /** The vDSO, the kernel, generated code and deleted files have no file that could be sent. */
 const isFile = (build) => build.name.startsWith("/") && !build.name.endsWith(" (deleted)");
 const unnamed = (advice, builds) =>
   builds.length
     ? el(
-        "p",
-        { class: "warning" },
+        "p.warning",
         `No symbols for ${builds.map((b) => format.base(b.name) || format.brief(b.build_id)).join(", ")}: ${advice}.`,
       )
     : null;
@@ -148,17 +137,14 @@ setInterval(() => {
   for (const time of document.querySelectorAll("time.age")) time.textContent = format.ago(time.dateTime);
 }, 1000);
 
-const warning = (...parts) => el("p", { class: "warning" }, parts);
+const warning = (...parts) => el("p.warning", parts);
 
 /** Each reason with its meaning. p: provenance. */
 function inexact(p) {
-  if (p.exact) return el("p", {}, "Exact: no call and no tick was lost on the way.");
+  if (p.exact) return el("p", "Exact: no call and no tick was lost on the way.");
   const whole = p.calls_exact === p.ticks_exact ? "" : p.calls_exact ? " Calls are exact." : " Ticks are exact.";
-  const line = (reason, i) => [el("dt", {}, reason), el("dd", {}, p.inexact_meanings?.[i] ?? "")];
-  return [
-    el("p", {}, `Not exact, for these reasons.${whole}`),
-    el("dl", { class: "facts" }, p.inexact_reasons.map(line)),
-  ];
+  const line = (reason, i) => [el("dt", reason), el("dd", p.inexact_meanings?.[i] ?? "")];
+  return [el("p", `Not exact, for these reasons.${whole}`), el("dl.facts", p.inexact_reasons.map(line))];
 }
 
 function gaps(p) {
@@ -171,8 +157,8 @@ function gaps(p) {
     `${processes()} not read since ${format.moment(p.not_read_since)}: later counts are missing until the daemon ` +
     "reads them.";
   return [
-    p.down_count ? el("p", { class: "warning", id: "down" }, down()) : null,
-    p.not_read ? el("p", { class: "warning", id: "not-read" }, unread()) : null,
+    p.down_count ? el("p.warning", { id: "down" }, down()) : null,
+    p.not_read ? el("p.warning", { id: "not-read" }, unread()) : null,
   ];
 }
 
@@ -180,7 +166,7 @@ function gaps(p) {
 function widened({ window, since, until }) {
   if (!window || (window.since === since && window.until === until)) return null;
   const range = `${format.moment(window.since) || "the beginning"} to ${format.moment(window.until) || "now"}`;
-  return el("p", { class: "hint" }, `The data of this time is stored by the hour. This report covers ${range}.`);
+  return el("p.hint", `The data of this time is stored by the hour. This report covers ${range}.`);
 }
 
 /** All that is known of how true the numbers are. */
@@ -191,9 +177,7 @@ export function truth(report) {
   return [
     inexact(p),
     gaps(p),
-    sampled(report) && report.totals.calls > 0
-      ? el("p", { class: "warning", id: "sampled" }, `~ Calls are ${SAMPLED}.`)
-      : null,
+    sampled(report) && report.totals.calls > 0 ? el("p.warning", { id: "sampled" }, `~ Calls are ${SAMPLED}.`) : null,
     coverage(report.collector, report.totals),
     unnamed("profctl symbols FILE sends them", nameless.filter(isFile)),
     unnamed(
@@ -227,7 +211,7 @@ export function truthChip(p, collector, content) {
     "span",
     { class: p.exact || onlySampled(p) ? "chip" : "chip warning" },
     sign,
-    el("span", {}, ` ${rest.join(" ")}`),
+    el("span", ` ${rest.join(" ")}`),
   );
   return menu("truth", "How exact these numbers are", label, content);
 }
@@ -241,7 +225,7 @@ function when(p) {
 /** The sentence on what was added up. */
 export function headline(report) {
   const p = report.provenance;
-  if (p.uploads === 0) return el("p", {}, "Nothing matches.");
+  if (p.uploads === 0) return el("p", "Nothing matches.");
   const values = p.host_labels > 0 && p.host_labels !== p.hosts;
   const labels = values ? format.many(p, "host_labels", "value of the label host", "values of the label host") : null;
   const none = report.totals.calls === 0 ? "calls were not counted" : "not all calls were counted";
@@ -249,12 +233,12 @@ export function headline(report) {
   const processes = format.many(p, "processes_started", "process", "processes");
   const machines = el("span", { title: labels }, format.many(p, "hosts", "machine", "machines"));
   const on = p.hosts > 0 ? [" on ", machines] : null;
-  return el("p", {}, `${totalOf(report)}, ${calls}, ${processes}`, on, p.first ? [", ", when(p)] : null);
+  return el("p", `${totalOf(report)}, ${calls}, ${processes}`, on, p.first ? [", ", when(p)] : null);
 }
 
 function live(p) {
   if (!p.live) return null;
-  const age = el("time", { class: "age", dateTime: p.as_of, title: format.both(p.as_of) }, format.ago(p.as_of));
+  const age = el("time.age", { dateTime: p.as_of, title: format.both(p.as_of) }, format.ago(p.as_of));
   const processes = format.many(p, "live", "process was", "processes were");
   return el("p", { id: "live" }, "As of ", age, `: ${processes} still running.`);
 }

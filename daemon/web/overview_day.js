@@ -1,52 +1,84 @@
-// What the last day says of all builds: load by the hour, services, versions, machines. One request for the whole list.
+// What a time range says of all builds: load by step, services, versions, machines. One request for the whole list, or
+// one for each value of the label that the list is grouped by.
 import * as api from "./api.js";
-import { el, replace, svg } from "./dom.js";
+import { el, later, replace, svg } from "./dom.js";
 import * as format from "./format.js";
+import { fleetQuestion } from "./state.js";
+import { ceiling, secondsOf, stepFor, timeOf, versionsAll } from "./timeline.js";
 
 const HOURS = 24;
 const HOUR = 3600e3;
 let asked = null; // promise of the rows by build-id
+let versions = null; // promise of the versions by build-id, and when they appeared
 
 /** Answers are asked for again by the next drawing of the page. */
-export const forget = () => (asked = null);
+export const forget = () => (asked = versions = null);
+
+const byBuild = ({ rows, first }) => {
+  const from = Date.parse(first.window.since) / 1000;
+  return new Map(rows.map((row) => [row.build_id, { ...row, from, step: first.step }]));
+};
+/** Versions by build-id, for all rows of the overview at once. */
+function byBuildId(rows) {
+  const all = new Map(rows.map((row) => [row.build_id, []]));
+  for (const row of rows) if (row.version) all.get(row.build_id).push(row);
+  return all;
+}
+const load = (params, signal) =>
+  api.rows(`api/v1/load?${api.query({ by: ["service", "version"], limit: "1000", ...params })}`, 20000, signal);
 
 /** The window ends with the present hour, so that its beginning, and so the address, stays the same for an hour. */
-function ask() {
-  const since = new Date(Math.floor(Date.now() / HOUR) * HOUR - (HOURS - 1) * HOUR).toISOString();
-  const url = `api/v1/load?${api.query({ by: ["service", "version"], step: "1h", since, limit: "1000" })}`;
-  return api.rows(url, 20000).then(({ rows }) => new Map(rows.map((row) => [row.build_id, row])));
+const lastDay = () =>
+  load({ step: "1h", since: new Date(Math.floor(Date.now() / HOUR) * HOUR - (HOURS - 1) * HOUR).toISOString() });
+
+/** The rows by build-id of the chosen time and labels. first: when the first upload was, in ms. */
+export function chosen(state, match, first, signal) {
+  const now = Date.now() / 1000;
+  const [from, to] = [timeOf(state.since, first / 1000), timeOf(state.until, now)];
+  const step = stepFor(Math.max(to - from, HOURS * 3600), HOURS);
+  const since = state.since || new Date(Math.floor(from / secondsOf(step)) * secondsOf(step) * 1000).toISOString();
+  return load({ ...fleetQuestion(state), match, since, step }, signal).then(byBuild);
 }
 
-/** The days of builds as one: {load: by hour, services, versions, hosts, least}. hosts: the most machines of one hour
- *  and label, so there may be more if `least`. Builds that were not seen in the last day add nothing. */
+/** The days, or chosen times, of builds as one: {load: by step, services, versions, marks, hosts, least}. marks:
+ *  [version, step] of those that appeared then. hosts: the most machines of one hour and label, so there may be more if
+ *  `least`. Builds that were not seen in the last day add nothing. */
 export async function dayOf(builds) {
-  const all = await (asked ??= ask());
-  const rows = builds.map((b) => all.get(b.build_id)).filter(Boolean);
-  const load = new Array(HOURS).fill(0);
-  for (const row of rows) row.seconds.slice(0, HOURS).forEach((s, i) => (load[i] += s));
+  const all = builds.some((b) => b.load) ? null : await (asked ??= lastDay().then(byBuild));
+  const rows = builds.map((b) => b.load ?? all?.get(b.build_id)).filter(Boolean);
+  const steps = all ? HOURS : format.largest(rows.map((r) => r.seconds.length));
+  const load = new Array(steps).fill(0);
+  for (const row of rows) row.seconds.slice(0, steps).forEach((s, i) => (load[i] += s));
   const values = (name) => [...new Set(rows.flatMap((r) => r.labels[name]))].sort();
   const hosts = rows.reduce((most, r) => Math.max(most, r.hosts), 0);
   const busy = rows.reduce((n, r) => n + r.seconds.filter((s) => s > 0).length, 0);
-  return { load, services: values("service"), versions: values("version"), hosts, least: busy > 1 && hosts > 0 };
+  const place = ({ version, first }) => [version, (Date.parse(first) / 1000 - rows[0]?.from) / rows[0]?.step];
+  const known = all ? await (versions ??= versionsAll().then(byBuildId)) : null; // of one label or time: not told apart
+  const appeared = builds.flatMap((b) => known?.get(b.build_id) ?? []).map(place);
+  const marks = appeared.filter(([, at]) => at > 0 && at < steps);
+  const labels = { services: values("service"), versions: values("version") };
+  return { load, ...labels, marks, hosts, least: busy > 1 && hosts > 0 };
 }
 
-/** The load of the day as a line. */
-export function spark({ load }) {
+/** Times of steps as a line. what: they are; marks: of dayOf(). */
+export function spark(load, what = "CPU time of its processes", marks = []) {
   const most = format.largest(load);
   const sum = load.reduce((a, b) => a + b, 0);
-  const peak = most > 0 ? `, at most ${format.seconds(most)} an hour` : "";
-  const about = `CPU time of its processes in the last ${HOURS} hours: ${format.seconds(sum)}${peak}`;
-  const points = load.map((s, i) => `${i + 0.5},${most > 0 ? 9.5 - (9 * s) / most : 9.5}`).join("L");
-  const look = { class: "spark", viewBox: `0 0 ${HOURS} 10`, preserveAspectRatio: "none", role: "img" };
-  return svg("svg", { ...look, "aria-label": about }, svg("path", { d: `M${points}` }), svg("title", {}, about));
+  const peak = most > 0 ? `, at most ${format.seconds(most)} in one of ${load.length} steps` : "";
+  const fresh = marks.length ? `; appeared: ${marks.map(([version]) => version).join(", ")}` : "";
+  const about = `${what} over time: ${format.seconds(sum)}${peak}${fresh}`;
+  const top = ceiling(load);
+  const x = (i) => ((100 * (i + 0.5)) / load.length).toFixed(1);
+  const points = load.map((s, i) => `${x(i)},${top > 0 ? 9.5 - 9 * Math.min(1, s / top) : 9.5}`).join("L");
+  const look = { class: "spark", viewBox: "0 0 100 10", preserveAspectRatio: "none", role: "img" };
+  const ticks = marks.map(([, at]) => `M${(100 * at) / load.length},0V10`).join("");
+  const lines = [ticks ? svg("path.mark", { d: ticks }) : null, svg("path", { d: `M${points}` })];
+  return svg("svg", { ...look, "aria-label": about }, lines, svg("title", about));
 }
 
 /** A place that is filled when the day is known. */
-export function later(day, show) {
+export function filled(day, show) {
   const place = el("span");
-  day.then(
-    (d) => replace(place, show(d)),
-    () => {},
-  );
+  later(day, (d) => replace(place, show(d)));
   return place;
 }

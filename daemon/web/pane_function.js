@@ -4,9 +4,10 @@ import { copy, el, replace, say } from "./dom.js";
 import * as format from "./format.js";
 import { SAMPLED, sampled } from "./origin.js";
 import { arcs } from "./pane_arcs.js";
-import { isMeasured, NARROW, totalText } from "./report_columns.js";
+import { totalText } from "./report_columns.js";
 import { another, functionAt, question, remembersOpen, to } from "./state.js";
 import { seriesPart } from "./series.js";
+import { NARROW } from "./table.js";
 
 /** Where a row leads: indexes are those of the whole report, which the table knows. What was not called in the window
  *  has none. */
@@ -27,9 +28,9 @@ function cyclePart(cycle, look, state) {
     ? `${look.amount(cycle.measured_total)} measured, ${shareOf(cycle.measured_total, look)}`
     : `${look.amount(cycle.total_seconds)}, ${format.share(cycle.percent, look.ticks)}`;
   const closed = cycle.closed ? "" : "; the calls shown do not close it: cycles are those of all stored time";
-  const summary = el("summary", {}, `Cycle ${cycle.number}: ${time}, called ${outside}, ${inside}${closed}`);
+  const summary = el("summary", `Cycle ${cycle.number}: ${time}, called ${outside}, ${inside}${closed}`);
   const members = cycle.members.map((m) => ({ ...m, inside: false }));
-  return remembersOpen(state, "cycle", el("details", { class: "cycle" }, summary), () => [
+  return remembersOpen(state, "cycle", el("details.cycle", summary), () => [
     arcs("Members, with calls from members", members, look, cycle.members_left_out),
     arcs("Callers of the cycle", [...cycle.callers].reverse(), look, cycle.callers_left_out),
     arcs("Called by the cycle", cycle.callees, look, cycle.callees_left_out),
@@ -54,9 +55,8 @@ const inStacks = (state) =>
 /** short: the name without its template arguments. */
 const heading = (name, state, short = name) =>
   el(
-    "div",
-    { class: "bar" },
-    el("h2", { class: "function", title: name }, innerWidth < NARROW ? format.called(name) : short),
+    "div.bar",
+    el("h2.function", { title: name }, innerWidth < NARROW ? format.called(name) : short),
     el("button", { type: "button", onclick: () => copy(name, "Name") }, "Copy name"),
     el("a", around(state), "In the call graph"),
     el("a", inStacks(state), "In stacks"),
@@ -65,38 +65,20 @@ const heading = (name, state, short = name) =>
   );
 const list = (facts) =>
   el(
-    "dl",
-    { class: "facts" },
-    facts.map(([k, v]) => [el("dt", {}, k), el("dd", { title: v.length > 80 ? v : null }, v)]),
+    "dl.facts",
+    facts.map(([k, v]) => [el("dt", k), el("dd", { title: v.length > 80 ? v : null }, v)]),
   );
 
 /** What the table knows already is shown while callers and callees are asked for. */
 function early(pane, state, flat) {
-  const c = flat.columns;
-  const i = c.address.findIndex((address, k) => address === state.fn && flat.id(k).startsWith(state.of || state.build));
+  const { columns } = flat;
+  const own = (address, k) => address === state.fn && flat.id(k).startsWith(state.of || state.build);
+  const i = columns.address.findIndex(own);
   if (i < 0 && pane.hasChildNodes()) return;
-  const amount = format.amounts(flat.report.totals.dimension, flat.report.totals);
-  const mark = sampled(flat.report) ? "~" : "";
-  const calls =
-    mark +
-    format.count(i < 0 ? 0 : c.calls[i]) +
-    (Number(c.self_calls[i]) ? ` + ${format.count(c.self_calls[i])} recursive` : "");
-  const facts =
-    i < 0
-      ? []
-      : [
-          ["Self", format.self(amount, c.self_seconds[i], c.self_least?.[i])],
-          isMeasured(flat.report)
-            ? ["Total, measured", totalText(amount, c.measured_total[i], c.self_seconds[i])]
-            : ["Total", `${amount(c.total_seconds[i])} (${format.share(c.percent[i], flat.report.totals.ticks)})`],
-          ["Calls", calls],
-        ];
-  replace(
-    pane,
-    heading(i < 0 ? state.fn : c.name[i], state, c.short_name[i] ?? c.name[i]),
-    facts.length ? list(facts) : null,
-    el("p", { role: "status" }, "Loading…"),
-  );
+  const row = Object.fromEntries(Object.entries(columns).map(([key, list]) => [key, list?.[i]]));
+  const facts = i < 0 ? [] : factsOf({ ...row, build_id: flat.id(i) }, lookOf(flat.report)).slice(0, 3);
+  const waits = el("p", { role: "status" }, "Loading…");
+  replace(pane, heading(row.name ?? state.fn, state, row.short_name ?? row.name), list(facts), waits);
 }
 
 /** How numbers of an answer read, and where rows lead. all: asks for the rows that were left out. */
@@ -113,10 +95,10 @@ const shareOf = (time, look) => format.share(look.total > 0 ? (100 * time) / loo
 /** A measured time, its interval, and that by numbers of calls where it is another. */
 function measuredOf(f, look) {
   const range = look.amount.between(f.measured_low, f.measured_high);
-  const share = shareOf(f.measured_total, look);
+  const share = totalText((time) => shareOf(time, look), f.measured_total, f.self_seconds);
   const calls = f.measured_differs ? `; by numbers of calls ${look.amount(f.total_seconds)}, outside the interval` : "";
   const stacks = format.several(f.measured_samples, "stack", "stacks");
-  return `${look.amount(f.measured_total)} (${share}), 95 %: ${range}, ${stacks}${calls}`;
+  return `${totalText(look.amount, f.measured_total, f.self_seconds)} (${share}), 95 %: ${range}, ${stacks}${calls}`;
 }
 
 const hasMeasured = (f, look) => look.measured && f.measured_total !== undefined;
@@ -133,12 +115,12 @@ function factsOf(f, look) {
     ["Self", `${format.self(look.amount, f.self_seconds, f.self_least)} (${share}${range})`],
     hasMeasured(f, look)
       ? ["Total, measured", measuredOf(f, look)]
-      : ["Total", `${look.amount(f.total_seconds)} (${format.percent(f.percent, look.ticks)})`],
+      : ["Total", `${look.amount(f.total_seconds)} (${format.share(f.percent, look.ticks)})`],
     ["Calls", calls],
     look.mark ? null : ["Per call", f.calls ? `self ${each(f.self_seconds)}, total ${each(whole)}` : none],
     ["Address", `${f.address} in ${format.brief(f.build_id)}`],
     f.file ? ["File", f.file] : null,
-    f.aliases.length ? ["Also", f.aliases.join(", ")] : null,
+    f.aliases?.length ? ["Also", f.aliases.join(", ")] : null,
     f.raw_name !== f.name ? ["Symbol", f.raw_name] : null,
   ].filter(Boolean);
 }
@@ -153,11 +135,7 @@ export async function functionPane(pane, state, flat, signal, limit = undefined)
     answer = await api.json(api.path(state.build, `/functions/${encodeURIComponent(state.fn)}`, params), signal);
   } catch (error) {
     if (error.name === "AbortError") throw error;
-    replace(
-      pane,
-      el("p", { class: "warning" }, error.message),
-      el("p", {}, el("a", to(state, { fn: "", of: "" }), "Close")),
-    );
+    replace(pane, el("p.warning", error.message), el("p", el("a", to(state, { fn: "", of: "" }), "Close")));
     return;
   }
   const f = answer.functions[0];
@@ -183,13 +161,12 @@ export async function functionPane(pane, state, flat, signal, limit = undefined)
     heading(f.name, state, f.short_name ?? f.name),
     list(factsOf(f, look)),
     el(
-      "div",
-      { class: "butterfly" },
+      "div.butterfly",
       arcs("Callers", callers, look, f.callers_left_out, (r) => r.calls / of(r.index)),
       arcs("Callees", callees, look, f.callees_left_out, (r) => r.calls / (f.calls + f.self_calls)),
     ),
     answer.cycles.filter((c) => c.number === f.cycle).map((c) => cyclePart(c, look, state)),
-    el("p", { class: "hint" }, `Calls are ${look.mark ? SAMPLED : exact}. ${divided}`),
+    el("p.hint", `Calls are ${look.mark ? SAMPLED : exact}. ${divided}`),
     seriesPart(state, f, answer, look, signal),
   );
   pane.scrollTop = 0;

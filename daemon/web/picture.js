@@ -1,4 +1,7 @@
-// A picture that is zoomed and moved by wheel, fingers and keys, by changing the viewBox of an SVG.
+// A picture that is zoomed and moved by wheel, fingers and keys, by changing the viewBox of an SVG. Pictures as files.
+import { el } from "./dom.js";
+import { menu } from "./menu.js";
+
 const MARGIN = 16;
 const LEAST = 11 / 12; // of its size; texts of 12 pixels are not drawn smaller than 11
 const LARGEST = 1.25; // a small picture is not blown up
@@ -146,4 +149,56 @@ export class Camera {
     event.preventDefault();
     event.stopPropagation();
   }
+}
+
+const LOOK =
+  "fill stroke stroke-width stroke-dasharray opacity font-size font-family font-weight text-anchor text-decoration";
+const FINE = 2; // pixels of a file for one of the page
+const MOST = 8192; // pixels of a side
+
+/** A copy that has its colours in itself: {text, width, height}. area: "x y width height", else its viewBox. */
+function alone(view, area = view.getAttribute("viewBox")) {
+  const copy = view.cloneNode(true);
+  const nodes = copy.querySelectorAll("*");
+  view.querySelectorAll("*").forEach((node, i) => {
+    const style = getComputedStyle(node);
+    if (style.display === "none") nodes[i].setAttribute("display", "none");
+    for (const name of LOOK.split(" ")) nodes[i].setAttribute(name, style.getPropertyValue(name));
+    for (const name of ["style", "class", "tabindex"]) nodes[i].removeAttribute(name);
+  });
+  const [x, y, width, height] = area.split(" ").map(Number);
+  copy.removeAttribute("style");
+  copy.setAttribute("viewBox", area);
+  copy.setAttribute("width", width);
+  copy.setAttribute("height", height);
+  const ground = document.createElementNS(copy.namespaceURI, "rect");
+  const fill = getComputedStyle(document.body).backgroundColor;
+  for (const [name, value] of Object.entries({ x, y, width, height, fill })) ground.setAttribute(name, value);
+  copy.prepend(ground);
+  return { text: new XMLSerializer().serializeToString(copy), width, height };
+}
+
+async function pngOf({ text, width, height }) {
+  const image = new Image();
+  image.src = URL.createObjectURL(new Blob([text], { type: "image/svg+xml" }));
+  await image.decode();
+  const scale = Math.min(FINE, MOST / width, MOST / height);
+  const canvas = el("canvas", { width: Math.round(width * scale), height: Math.round(height * scale) });
+  canvas.getContext("2d").drawImage(image, 0, 0, canvas.width, canvas.height);
+  URL.revokeObjectURL(image.src);
+  return new Promise((resolve) => canvas.toBlob(resolve, "image/png"));
+}
+
+/** A menu that saves a picture. name: of the file. pictureOf() gives [view, area]; area as of alone(). */
+export function saving(name, pictureOf) {
+  const save = async (kind) => {
+    const picture = alone(...pictureOf());
+    const svg = () => new Blob([picture.text], { type: "image/svg+xml" });
+    const url = URL.createObjectURL(kind === "svg" ? svg() : await pngOf(picture));
+    el("a", { href: url, download: `${name}.${kind}` }).click();
+    setTimeout(() => URL.revokeObjectURL(url), 60000);
+  };
+  const button = (kind, text) => el("button", { type: "button", onclick: () => save(kind) }, text);
+  const both = el("p.bar", button("svg", "SVG"), button("png", "PNG"));
+  return menu("save", "Save the picture as a file", "Save", both);
 }

@@ -3,24 +3,26 @@ import { el } from "./dom.js";
 import * as format from "./format.js";
 import { lacksTicks, SAMPLED, sampled } from "./origin.js";
 import { to } from "./state.js";
-
-export const NARROW = 700; // pixels of a window below which there is little space
+import { BESIDE, column, NARROW, numbers } from "./table.js";
 
 /** A number with a bar beside it. */
 export const bar = (text, share, title) =>
-  el("span", { class: "share", title, style: { "--share": `${Math.max(0, Math.min(100, share))}%` } }, text);
+  el("span.share", { title, style: { "--share": `${Math.max(0, Math.min(100, share))}%` } }, text);
 
-const SHORT = 20; // characters of a name on a phone
+const [SHORT, HALF] = [20, 30]; // characters of a name on a phone, and in a table with something beside it
 
-/** A name as it fits: on a phone its end, which tells functions apart. less: characters that something beside it
- *  takes. */
-export const fitting = (name, less = 0) => (innerWidth < NARROW ? format.clip(name, SHORT - less) : name);
+/** A name as it fits: where there is little space its end, which tells functions apart. less: characters that a chip
+ *  takes; beside: whether something stands beside the table where the window has space for that. */
+export function fitting(name, less = 0, beside = false) {
+  if (innerWidth < NARROW) return format.clip(name, SHORT - less);
+  return beside && innerWidth >= BESIDE ? format.clip(name, HALF - less) : name;
+}
 
 /** Whether the times with callees are those of stacks. */
-export const isMeasured = (report) => report.time === "measured" && Boolean(report.stacks);
+const isMeasured = (report) => report.time === "measured" && Boolean(report.stacks);
 
 /** The time of each function with its callees, as it was chosen. */
-export const totalsOf = (flat) => (isMeasured(flat.report) ? flat.columns.measured_total : flat.columns.total_seconds);
+const totalsOf = (flat) => (isMeasured(flat.report) ? flat.columns.measured_total : flat.columns.total_seconds);
 
 /** Times of one call, and why they are not known. */
 function perCall(flat) {
@@ -33,8 +35,8 @@ function perCall(flat) {
 }
 
 const BY_CALLS =
-  "self time and callees, divided by numbers of calls; for a member of a cycle, without the other members; a name in " +
-  "brackets does not pass the time of what it calls on to its callers";
+  "self time and that of callees, which numbers of calls divide among their callers; for a member of a cycle, " +
+  "without the other members; a name in brackets does not pass time on to its callers";
 const MEASURED = "time of all stacks that the function is in; each stack counts once";
 
 /** now(): the present state. */
@@ -44,14 +46,21 @@ function nameColumn(flat, now) {
   const chip = (cycle) => {
     const about = `member of cycle ${cycle}`;
     const text = innerWidth < NARROW ? `↻${cycle}` : `cycle ${cycle}`;
-    return el("span", { class: "chip", role: "img", title: about, "aria-label": about }, text);
+    return el("span.chip", { role: "img", title: about, "aria-label": about }, text);
   };
   const cell = (i) => [
-    el("a", { ...link(i), tabIndex: -1, title: c.name[i] }, fitting(c.short_name[i] ?? c.name[i], c.cycle[i] ? 5 : 0)),
+    el(
+      "a",
+      { ...link(i), tabIndex: -1, title: c.name[i] },
+      fitting(c.short_name[i] ?? c.name[i], c.cycle[i] ? 5 : 0, Boolean(now().fn)),
+    ),
     c.cycle[i] ? chip(c.cycle[i]) : null,
   ];
-  return { key: "name", title: "Function", value: (i) => c.name[i], cell };
+  return column("name", "Function", { value: (i) => c.name[i], cell });
 }
+
+/** The time by numbers of calls, where a measured one excludes it. */
+export const differs = (byCalls, amount) => el("span.differs", `, by calls ${amount(byCalls)}`);
 
 /** The interval of a measured time, and whether the time by calls is outside it. */
 function rangeColumn(flat) {
@@ -61,18 +70,14 @@ function rangeColumn(flat) {
     if (!c.measured_samples[i]) return "";
     const text = amount.between(c.measured_low[i], c.measured_high[i]);
     const about = `${format.several(c.measured_samples[i], "stack", "stacks")}; by calls ${amount(c.total_seconds[i])}`;
-    return el("span", { title: about }, text, c.measured_differs[i] ? el("span", { class: "differs" }, " ≠") : null);
+    return el("span", { title: about }, text, c.measured_differs[i] ? differs(c.total_seconds[i], amount) : null);
   };
-  const hint = "95 % interval of the measured total; ≠ where the time by numbers of calls is outside it";
-  return {
-    key: "range",
-    title: "95 %",
-    hint,
-    numeric: true,
-    width: 10.2,
+  const hint = "contains the true total in 95 of 100 cases; where the time by calls is outside it, both are shown";
+  const width = c.measured_differs?.some(Boolean) ? 15.5 : 10.2;
+  return numbers("range", "95 % interval", {
+    ...{ hint, width, cell },
     value: (i) => c.measured_high[i] - c.measured_low[i],
-    cell,
-  };
+  });
 }
 
 /** A tick without a stack is in no measured total: it is at least the self time, and reads so. */
@@ -87,30 +92,19 @@ function timeColumns(flat) {
   const amount = format.amounts(totals.dimension, totals);
   const percent = (value) => format.share(value, totals.ticks);
   const own = (i) => (100 * c.self_seconds[i]) / whole;
-  const share = (i) => (measured ? (100 * times[i]) / whole : c.percent[i]);
+  const total = (i) => Math.max(times[i], c.self_seconds[i]);
+  const share = (i) => (measured ? (100 * total(i)) / whole : c.percent[i]);
   const range = (i) => format.selfRange(amount, c.self_least?.[i], c.self_most?.[i]) || null;
   const self = (i) => bar(format.self(amount, c.self_seconds[i], c.self_least?.[i]), own(i), range(i));
-  const both = { numeric: true, width: 9.2, bars: true, slim: 5.7 };
-  const total = (i) => times[i];
+  const both = { width: 9.2, bars: true, slim: 5.7 };
+  const shareText = (i) => totalText(() => percent(share(i)), times[i], c.self_seconds[i]);
+  const totalCell = (i) => bar(totalText(amount, times[i], c.self_seconds[i]), share(i));
+  const spent = { value: (i) => c.self_seconds[i] };
   return [
-    {
-      key: "self",
-      title: "Self",
-      hint: "time in the function itself",
-      ...both,
-      value: (i) => c.self_seconds[i],
-      cell: self,
-    },
-    { key: "selfp", title: "Self %", numeric: true, value: (i) => c.self_seconds[i], cell: (i) => percent(own(i)) },
-    {
-      key: "total",
-      title: "Total",
-      hint: measured ? MEASURED : BY_CALLS,
-      ...both,
-      value: total,
-      cell: (i) => bar(totalText(amount, times[i], c.self_seconds[i]), share(i)),
-    },
-    { key: "percent", title: "Total %", numeric: true, value: total, cell: (i) => percent(share(i)) },
+    numbers("self", "Self", { hint: "time in the function itself", ...both, ...spent, cell: self }),
+    numbers("selfp", "Self %", { ...spent, cell: (i) => percent(own(i)) }),
+    numbers("total", "Total", { hint: measured ? MEASURED : BY_CALLS, ...both, value: total, cell: totalCell }),
+    numbers("percent", "Total %", { value: total, cell: shareText }),
     ...(measured ? [rangeColumn(flat)] : []),
   ];
 }
@@ -144,33 +138,20 @@ function callColumns(flat) {
   const callers = (i) => (mark ? 0 : Number(c.caller_calls[i]));
   const perCaller = (i) => (callers(i) > 0 ? Number(c.calls[i]) / callers(i) : Number.NaN);
   const widest = widestCount(c);
-  const time = (times) => ({
-    hint: unknown,
-    numeric: true,
-    value: (i) => each(times, i),
-    cell: (i) => amount(each(times, i), times[i]),
-  });
+  const time = (times) => ({ value: (i) => each(times, i), cell: (i) => amount(each(times, i), times[i]) });
+  const counted = { hint: mark ? SAMPLED : "calls from other functions + recursive calls", cell: calls };
+  const width = Math.max(6.2, 0.58 * widest + 2.5);
+  const perCallerHint = mark ? "not known: calls are sampled" : "calls in each call of a function that calls it";
+  const ratio = { value: perCaller, cell: (i) => format.ratio(perCaller(i)), hint: perCallerHint };
   return [
-    {
-      key: "calls",
-      title: `${mark}Calls`,
-      hint: mark ? SAMPLED : "calls from other functions + recursive calls",
-      width: Math.max(6.2, 0.58 * widest + 2.5),
-      numeric: true,
-      value: (i) => Number(c.calls[i]),
-      cell: calls,
-    },
-    {
-      key: "percaller",
-      title: "Calls/caller",
-      hint: mark ? "not known: calls are sampled" : "calls in each call of a function that calls it",
-      width: 7.2,
-      numeric: true,
-      value: perCaller,
-      cell: (i) => format.ratio(perCaller(i)),
-    },
-    { key: "percall", title: "Self/call", ...time(c.self_seconds) },
-    { key: "totalcall", title: "Total/call", ...time(totalsOf(flat)) },
+    numbers("calls", `${mark}Calls`, { ...counted, width, value: (i) => Number(c.calls[i]) }),
+    numbers("percaller", "Calls/caller", { ...ratio, width: 7.2 }),
+    ...(unknown
+      ? []
+      : [
+          numbers("percall", "Self/call", time(c.self_seconds)),
+          numbers("totalcall", "Total/call", time(totalsOf(flat))),
+        ]),
   ];
 }
 
@@ -191,7 +172,7 @@ function partColumns(flat, parts) {
           format.several(part.columns.calls[at[i]], "call", "calls");
     const cell = (i) => el("span", { title: about(i) }, format.share(share(i), totals.ticks));
     const hint = `self time of ${value || "uploads without this label"}, in percent of its own ${whole}`;
-    return { key: `part${k}`, title: value || "not set", hint, numeric: true, width: 6.2, value: share, cell };
+    return numbers(`part${k}`, value || "not set", { hint, width: 6.2, value: share, cell });
   });
 }
 
@@ -199,7 +180,7 @@ function partColumns(flat, parts) {
 export function columnsOf(flat, now, parts = []) {
   const { build } = flat.columns;
   const name = (i, other) => format.base(flat.report.builds[build[i]]?.name ?? other);
-  const where = { key: "build", title: "In", value: (i) => name(i, ""), cell: (i) => name(i, "[outside]") };
+  const where = column("build", "In", { value: (i) => name(i, ""), cell: (i) => name(i, "[outside]") });
   const times = timeColumns(flat);
   return [nameColumn(flat, now), ...times, ...partColumns(flat, parts), ...callColumns(flat), where];
 }

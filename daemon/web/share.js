@@ -1,6 +1,6 @@
 // What is rare: other ways to ask the same, copies and exports of the report that is shown.
 import * as api from "./api.js";
-import { copy, el, say } from "./dom.js";
+import { choice, copy, el, labelled, say } from "./dom.js";
 import * as format from "./format.js";
 import { menu } from "./menu.js";
 import { go, question } from "./state.js";
@@ -14,17 +14,16 @@ const SCOPES = [
 const FORMATS = ["text", "pprof", "callgrind", "speedscope", "csv", "dot"];
 const SAVED = ["pprof", "callgrind", "csv"];
 
-function scope(state) {
-  const options = SCOPES.map(([value, text]) => el("option", { value, selected: state.scope === value }, text));
-  const select = el("select", { id: "scope", onchange: () => go({ scope: select.value }) }, options);
-  return el("p", { class: "bar" }, el("label", { for: "scope" }, "Scope"), select);
-}
+const scope = (state) => {
+  const select = choice({ id: "scope" }, SCOPES, state.scope, (value) => go({ scope: value }));
+  return labelled("Scope", select);
+};
 
 function staticArcs(state) {
   const change = () => go({ static: box.checked ? "1" : "" });
   const box = el("input", { id: "static", type: "checkbox", checked: state.static === "1", onchange: change });
-  const text = "Static arcs: also use calls found in the machine code but never executed when detecting cycles";
-  return el("p", { class: "bar check" }, box, el("label", { for: "static" }, text));
+  const text = "Static arcs: cycles also follow calls that are in the machine code but were never executed";
+  return el("p.bar.check", box, el("label", { for: "static" }, text));
 }
 
 /** The same question for a terminal. */
@@ -48,8 +47,7 @@ function copies(url, state) {
     );
   const button = (text, onclick) => el("button", { type: "button", onclick }, text);
   return el(
-    "p",
-    { class: "bar" },
+    "p.bar",
     button("Copy link", () => copy(location.href, "Link")),
     button("Copy profctl command", () => copy(command(state), "Command")),
     button("Copy gprof text", fetched({ format: "gprof", static: "", dimension: "", time: "" }, "gprof listing")),
@@ -64,7 +62,7 @@ function exports(url, state) {
     return el("a", { href, target: "_blank", rel: "noopener", download }, f);
   };
   const json = el("a", { href: url({ format: "json", limit: 0 }), target: "_blank", rel: "noopener" }, "JSON");
-  return el("p", { class: "bar" }, "Open or save as", json, FORMATS.map(link));
+  return el("p.bar", "Open or save as", json, FORMATS.map(link));
 }
 
 export function shareMenu(state) {
@@ -74,6 +72,6 @@ export function shareMenu(state) {
     "more",
     "Share, export, and more choices",
     el("span", { "aria-label": "More", role: "img" }, "⋯"),
-    el("div", {}, copies(url, state), exports(url, state), scope(state), staticArcs(state)),
+    el("div", copies(url, state), exports(url, state), scope(state), staticArcs(state)),
   );
 }

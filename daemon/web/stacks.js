@@ -3,22 +3,28 @@
 // A box has label, name (in full), frame, key, parent, level, value (with what is below), self, cut, inferred and
 // children, by descending value. Merged boxes make their children when they are asked for.
 
+import { base } from "./format.js";
+
 /** What names a frame in the address, also in another window of time. */
 const keyOf = (frame) =>
-  frame.address ? `${frame.address.slice(2)}@${(frame.build_id ?? "").slice(0, 4)}` : plain(frame.name);
+  frame.address ? `${frame.address.slice(2)}@${(frame.build_id ?? "").slice(0, 4)}` : keyOfName(frame.name);
 
-const plain = (name) => encodeURIComponent(name).replaceAll("~", "%7E");
+/** A name as a key of a path in the address, whose keys are parted by "~". */
+export const keyOfName = (name) => encodeURIComponent(name).replaceAll("~", "%7E");
 
 /** An answer of format=tree. Gives the box of everything; under: a box that it becomes a child of. */
 export function treeOf(answer, label, under) {
-  const root = { label, key: plain(label), level: under ? 1 : 0, parent: under, self: 0, cut: 0 };
+  const modules = new Map(answer.builds.map((build) => [build.build_id, base(build.name)]));
+  const root = { label, key: keyOfName(label), level: under ? 1 : 0, parent: under, self: 0, cut: 0 };
   Object.assign(root, { value: 0, children: [], inferred: false });
   const boxes = [root];
   for (let i = 0; i < answer.frame.length; i++) {
     const frame = answer.frames[answer.frame[i]];
     frame.key ??= keyOf(frame);
+    frame.module ??= modules.get(frame.build_id) ?? "";
     const parent = boxes[answer.parent[i] + 1];
-    const box = { label: frame.name, name: frame.full_name ?? frame.name, frame, key: frame.key, parent };
+    const label = frame.name === "[gap]" ? "no symbol" : frame.name;
+    const box = { label, name: frame.full_name ?? frame.name, frame, key: frame.key, parent };
     const times = { self: answer.self_seconds[i], cut: answer.cut[i], value: answer.self_seconds[i] };
     const rest = { level: parent.level + 1, inferred: answer.inferred[i] === 1, children: [] };
     boxes.push(Object.assign(box, times, rest));
@@ -30,7 +36,7 @@ export function treeOf(answer, label, under) {
 
 /** Trees of several answers below one box, in their order: [label, answer]. */
 export function joined(label, parts) {
-  const root = { label, key: plain(label), level: 0, self: 0, cut: 0, inferred: false, value: 0 };
+  const root = { label, key: keyOfName(label), level: 0, self: 0, cut: 0, inferred: false, value: 0 };
   root.children = parts.map(([name, answer]) => treeOf(answer, name, root));
   for (const child of root.children) root.value += child.value;
   return root;
@@ -44,6 +50,45 @@ export function walk(root, visit) {
     if (visit(box) === false) continue;
     for (let i = box.children.length - 1; i >= 0; i--) todo.push(box.children[i]);
   }
+}
+
+/** The tree without what the reader leaves out, by keys of boxes. only: stacks that have all of them; ignore: no stack
+ *  that has one of them; hide: no such box, its time is in the one above. */
+export function refined(root, { only = [], ignore = [], hide = [] }) {
+  if (!only.length && !ignore.length && !hide.length) return root;
+  const copy = (box, parent) => {
+    const fresh = { ...box, parent, level: parent ? parent.level + 1 : 0, self: 0, cut: 0, value: 0 };
+    return Object.assign(fresh, { children: [], byKey: new Map() });
+  };
+  const top = copy(root);
+  const all = [top];
+  const todo = [[root, top, only]];
+  while (todo.length) {
+    const [box, into, missing] = todo.pop();
+    if (!missing.length) {
+      into.self += box.self;
+      into.cut += box.cut;
+      into.value += box.self;
+    }
+    for (const child of box.children) {
+      if (ignore.includes(child.key)) continue;
+      let target = into;
+      if (!hide.includes(child.key)) {
+        target = into.byKey.get(child.key);
+        if (!target) {
+          target = copy(child, into);
+          into.byKey.set(child.key, target);
+          all.push(target);
+        }
+        target.inferred &&= child.inferred;
+      }
+      todo.push([child, target, missing.filter((key) => key !== child.key)]);
+    }
+  }
+  for (let i = all.length - 1; i > 0; i--) all[i].parent.value += all[i].value;
+  for (const box of all)
+    box.children = [...box.byKey.values()].filter((child) => child.value > 0).sort((a, b) => b.value - a.value);
+  return top;
 }
 
 /** Boxes of the tree that stand for one: items are [box of the tree, time of it]. */
@@ -188,6 +233,22 @@ export function boxAt(root, path) {
     box = next;
   }
   return box;
+}
+
+export function rootOf(box) {
+  let root = box;
+  while (root.parent) root = root.parent;
+  return root;
+}
+/** The time to the left of a box, in the picture of all. */
+export function startOf(box) {
+  let start = 0;
+  for (let b = box; b.parent; b = b.parent)
+    for (const child of b.parent.children) {
+      if (child === b) break;
+      start += child.value;
+    }
+  return start;
 }
 
 const Z = 1.959963984540054; // P(|Z| ≤ z) = 0.95

@@ -1,11 +1,10 @@
 // Asks for the stacks of a build, whole or one tree for each value of a label, and says how they came about.
 import * as api from "./api.js";
 import { treeUrl } from "./asks.js";
-import { matchOf, valuesOf } from "./choices.js";
-import { el, replace } from "./dom.js";
+import { matchOf, unfiltered, valuesOf } from "./choices.js";
+import { el } from "./dom.js";
 import * as format from "./format.js";
 import { menu } from "./menu.js";
-import { question, to } from "./state.js";
 import { interval, joined, treeOf } from "./stacks.js";
 
 const VALUES = 12; // of a label: a tree for each
@@ -22,11 +21,12 @@ export async function stacksOf(state, signal) {
   const answers = await Promise.all(values.map(ask));
   const titleOf = (value) => (value ? `${state.split}=${value}` : `${state.split} not set`);
   const parts = answers.map((answer, i) => [titleOf(values[i]), answer]);
-  return { root: joined("total", parts), answer: together(answers), others };
+  return { root: joined("total", parts), answer: together(parts), others };
 }
 
-/** What several answers say together. */
-function together(answers) {
+/** What the answers of several values, [title, answer], say together. */
+function together(parts) {
+  const answers = parts.map(([, answer]) => answer);
   const sum = (of) => answers.reduce((total, answer) => total + of(answer), 0);
   const measured = answers.filter((a) => a.stacks);
   const stacks = {
@@ -41,6 +41,8 @@ function together(answers) {
     seconds: sum((a) => a.seconds),
     ticks: sum((a) => a.ticks),
     left_out: { nodes: sum((a) => a.left_out.nodes), seconds: sum((a) => a.left_out.seconds) },
+    undivided: parts.flatMap(([title, a]) => (a.undivided ?? []).map((c) => ({ ...c, part: `${title}: ` }))),
+    not_followed: sum((a) => a.not_followed ?? 0),
     ...(measured.length ? { stacks } : {}),
   };
 }
@@ -61,7 +63,7 @@ export function lookOf(answer, root) {
 /** Tells which values of the label are not in the picture. */
 export function remarks({ others }, state) {
   const text = `Only the ${VALUES} largest values of ${state.split} are shown; ${format.count(others)} are not.`;
-  return others ? el("p", { class: "warning" }, text) : null;
+  return others ? el("p.warning", text) : null;
 }
 
 const SYNTHETIC = [
@@ -80,7 +82,7 @@ function undivided(c, amount) {
   const callers = c.callers.join(", ") + (c.callers_not_named ? ` and ${others}` : "");
   const where = c.below === null ? "at the root" : `below ${c.below}, which every call to it passes`;
   return (
-    `Cycle ${c.cycle} (${amount(c.total_seconds)}) is called by ${callers}. ` +
+    `${c.part ?? ""}Cycle ${c.cycle} (${amount(c.total_seconds)}) is called by ${callers}. ` +
     `Call counts cannot tell how its time divides among them, so it is placed ${where}.`
   );
 }
@@ -94,7 +96,9 @@ function facts(answer, amount) {
     MEASURED,
     `${stacks(count)}, ${format.percent(100 * coverage)} of the ticks.`,
     nodes > 0 ? `${format.several(nodes, "box", "boxes")} with ${amount(seconds)} are left out.` : "",
-    inferred > 0 ? `In ${stacks(inferred)} a call names a function that frame pointers skip (dashed boxes).` : "",
+    inferred > 0
+      ? `In ${stacks(inferred)} a call instruction names a function that frame pointers skip (dashed boxes).`
+      : "",
     incomplete > 0 ? `Of ${stacks(incomplete)} the outer callers are not known: they begin with [incomplete].` : "",
     cut > 0 ? `${stacks(cut)} lost outer callers, because no call stands before a return address.` : "",
     folded > 0 ? `${stacks(folded)} lost inner functions, because there was no space.` : "",
@@ -103,32 +107,24 @@ function facts(answer, amount) {
 
 /** Why there is no stack, and a way to where there are some. */
 export function noStacks(state) {
-  const narrowed = state.since || state.until || state.match.length;
-  const all = () => el("a", to(state, { since: "", until: "", match: [] }), "Remove all filters");
-  const none = narrowed ? ["No sample has these labels in this time range. ", all()] : "This build has no samples.";
-  return el("p", { class: "empty" }, none);
+  const all = unfiltered(state);
+  return el("p.empty", all ? ["No sample has these labels in this time range. ", all] : "This build has no samples.");
 }
 
 /** A chip that says how the stacks came about. */
-export function stacksChip(answer, state, amount) {
+export function stacksChip(answer, amount) {
   if (!answer.synthetic) {
-    const text = facts(answer, amount).map((sentence) => el("p", {}, sentence));
-    return menu("synthetic", "How these stacks were made", el("span", { class: "chip" }, "Measured stacks"), text);
+    const text = facts(answer, amount).map((sentence) => el("p", sentence));
+    return menu("synthetic", "How these stacks were made", el("span.chip", "Measured stacks"), text);
   }
-  const more = el("div");
-  const opened = () =>
-    api.json(api.path(state.build, "/report", { ...question(state), format: "flamegraph", names: "short" })).then(
-      ({ undivided: cycles, not_followed: lost }) => {
-        const rest = lost > 0 ? el("p", {}, `${amount(lost)} are below paths that were not followed.`) : null;
-        replace(
-          more,
-          cycles.map((c) => el("p", {}, undivided(c, amount))),
-          rest,
-        );
-      },
-      () => {},
-    );
-  const label = el("span", { class: "chip warning" }, "By calls: synthetic stacks");
-  const content = [SYNTHETIC.map((sentence) => el("p", {}, sentence)), more];
-  return menu("synthetic", "How these stacks were made", label, content, opened);
+  const { undivided: cycles = [], not_followed: lost = 0 } = answer;
+  const label = el("span.chip.warning", "By calls: synthetic stacks");
+  const text = [...SYNTHETIC, ...cycles.map((c) => undivided(c, amount))];
+  if (lost > 0) text.push(`${amount(lost)} are below paths that were not followed.`);
+  return menu(
+    "synthetic",
+    "How these stacks were made",
+    label,
+    text.map((sentence) => el("p", sentence)),
+  );
 }

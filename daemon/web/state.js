@@ -1,5 +1,5 @@
 // The address bar is the whole state: every view is a function of it.
-import { add } from "./dom.js";
+import { add, el } from "./dom.js";
 
 /** Views of one build, and views of all. */
 export const VIEWS = [
@@ -20,38 +20,10 @@ export const FLEET = [
 ];
 /** Not in the navigation: the page of the interface. */
 export const API = ["api", "API"];
-const NAMES = [
-  "build",
-  "view",
-  "fn",
-  "of",
-  "sort",
-  "dir",
-  "q",
-  "row",
-  "top",
-  "since",
-  "until",
-  "scope",
-  "static",
-  "dimension",
-  "against",
-  "bsince",
-  "buntil",
-  "metric",
-  "form",
-  "nodes",
-  "cols",
-  "focus",
-  "depth",
-  "zoom",
-  "at",
-  "open",
-  "step",
-  "mode",
-  "split",
-  "time",
-];
+const NAMES = (
+  "build view fn of sort dir q row top since until scope static dimension against bsince buntil metric form nodes " +
+  "cols focus depth zoom at open step mode split time layout only ignore hide"
+).split(" ");
 const LISTS = ["match", "bmatch"]; // bmatch: labels of B in a comparison
 const RANGE = ["since", "until", "dimension"];
 
@@ -80,7 +52,7 @@ const REST = 150;
 let pending = {};
 let timer = 0;
 
-export function settle() {
+function settle() {
   clearTimeout(timer);
   const changes = pending;
   pending = {};
@@ -134,24 +106,16 @@ export const to = (state, changes) => ({
   },
 });
 
+/** Links of which one is chosen. all: [value, title]; changes(value) of the state. */
+export function links(label, all, now, state, changes) {
+  const link = ([value, title]) =>
+    el("a", { ...to(state, changes(value)), "aria-current": now === value ? "true" : null }, title);
+  return el("span.presets", { role: "group", "aria-label": label }, all.map(link));
+}
+
+const OWN = "q sort dir row top zoom at open nodes cols focus depth mode split layout only ignore hide".split(" ");
 /** Another view: what belongs to the present one stays behind. */
-export const another = (view) => ({
-  view,
-  q: "",
-  sort: "",
-  dir: "",
-  row: "",
-  top: "",
-  zoom: "",
-  at: "",
-  open: "",
-  nodes: "",
-  cols: "",
-  focus: "",
-  depth: "",
-  mode: "",
-  split: "",
-});
+export const another = (view) => ({ ...Object.fromEntries(OWN.map((name) => [name, ""])), view });
 /** All builds, functions or processes: nothing of a build comes along. */
 export const fleet = (view) =>
   Object.fromEntries([...NAMES.map((name) => [name, ""]), ["view", view], ...LISTS.map((name) => [name, []])]);

@@ -1,83 +1,50 @@
 // A table of up to some hundred thousand rows of which only those in sight are in the page. One tab stop; arrows move,
 // Enter opens.
 import { el, replace } from "./dom.js";
-import { NARROW } from "./report_columns.js";
+import * as format from "./format.js";
 import { note, remembersOpen } from "./state.js";
 
+export const NARROW = 700; // pixels of a window below which there is little space
+export const BESIDE = 1100; // from which two things stand beside each other
 const MISSING = 2; // rows, for which a list is not worth scrolling
 const ROW = 30; // pixels: rows have one height, so that places can be computed
-export const PAPER = 2000; // rows that are printed
+const PAPER = 2000; // rows that are printed
 const NAME = 9.5; // rem that a column of names has at least
 const NUMBER = 6.2;
 const TEXT = 7;
-const shown = new Set();
+const [REM, EDGES] = [16, 36]; // pixels of a rem, and beside a table
+const lists = new WeakMap(); // by their nodes
 let tables = 0;
 
-/** A list of which only the rows in sight are in the page; paper(true) puts them all there, to be printed. */
-export const prints = (list) => shown.add(list);
-
 function print(whole) {
-  for (const list of shown) {
-    if (list.node.isConnected) list.paper(whole);
-    else shown.delete(list);
-  }
+  for (const node of document.querySelectorAll(".scroll")) lists.get(node)?.paper(whole);
 }
 addEventListener("beforeprint", () => print(true));
 addEventListener("afterprint", () => print(false));
 
-/**
- * columns: {key, width in rem, still (no order by it), bars, slim (width without them), title, hint, numeric,
- * value(i) to sort by, cell(i) → text or node}. count: rows 0 … count−1.
- * open(i): Enter or a click on a row. state: where sort order, active row and place are kept; sort: the order without
- * it.
- * sorted(key, dir): told when the user sorts.
- */
-export class Table {
-  constructor({ label, columns, count, state, sort, open, sorted, tall = false }) {
-    Object.assign(this, {
-      all: columns,
-      columns,
-      count,
-      state,
-      usual: sort,
-      open,
-      sorted,
-      tall,
-      active: 0,
-      id: `table-${++tables}`,
-    });
-    this.order = Uint32Array.from({ length: count }, (_, i) => i);
+/** Rows of which only those in sight are in the page; all of them are printed. role: of the table. A subclass has
+ *  columns, lineOf(at) for a row, key(event) and click(event). */
+export class RowList {
+  constructor(role, label, columns) {
+    Object.assign(this, { columns, rows: [], active: 0, id: `table-${++tables}` });
     this.head = el("tr", { "aria-rowindex": "1" });
     this.body = el("tbody");
     this.widths = el("colgroup");
-    this.table = el(
-      "table",
-      { id: this.id, role: "grid", tabIndex: 0, "aria-label": label, "aria-rowcount": String(count + 1) },
-      this.widths,
-      el("thead", {}, this.head),
-      this.body,
-    );
-    this.none = el("p", { class: "hint none", hidden: true }, "No row matches the filter.");
-    this.node = el("div", { class: tall ? "scroll tall" : "scroll" }, this.table, this.none);
+    const about = { id: this.id, role, tabIndex: 0, "aria-label": label };
+    this.table = el("table", about, this.widths, el("thead", this.head), this.body);
+    this.node = el("div.scroll", this.table);
     this.node.addEventListener("scroll", () => this.scrolled(), { passive: true });
-    this.table.addEventListener("keydown", (event) => this.key(event));
-    // A link of a row is followed from that row: it is marked before the link acts.
-    this.body.addEventListener("click", (event) => this.choose(event), { capture: true });
+    this.table.addEventListener("keydown", (event) => event.target === this.table && this.key(event));
     this.body.addEventListener("click", (event) => this.click(event));
     new ResizeObserver(() => this.draw()).observe(this.node);
-    prints(this);
-    this.setSort(state.sort || sort, state.dir || undefined);
+    lists.set(this.node, this);
   }
 
-  /** The places that the state says, after Back or a reload. */
-  restore() {
-    if ((this.state.sort || this.usual) !== this.sort || (this.state.dir || this.natural(this.sort)) !== this.dir)
-      this.setSort(this.state.sort || this.usual, this.state.dir || undefined);
-    this.active = Math.min(Number(this.state.row) || 0, Math.max(0, this.rows.length - 1));
-    this.node.scrollTop = (Number(this.state.top) || 0) * ROW;
-    this.draw();
-    this.mark();
-    this.grow();
+  /** all: an array of them. */
+  setRows(all) {
+    this.rows = all;
+    this.from = -1;
+    this.table.setAttribute("aria-rowcount", String(all.length + 1));
   }
 
   scrolled() {
@@ -85,10 +52,122 @@ export class Table {
     this.waits = true;
     requestAnimationFrame(() => {
       this.waits = false;
-      const top = String(Math.round(this.node.scrollTop / ROW) || "");
-      if (this.node.isConnected && top !== this.state.top) note(this.state, { top });
+      this.rest?.();
       this.draw();
     });
+  }
+
+  paper(whole) {
+    this.whole = whole;
+    this.from = -1;
+    this.draw();
+  }
+
+  draw() {
+    if (!this.node.isConnected) return; // drawn when it is in the page
+    const height = this.node.clientHeight || 600;
+    const top = this.whole ? 0 : Math.floor(this.node.scrollTop / ROW) - 10;
+    const first = Math.min(Math.max(0, top), Math.max(0, this.rows.length - 1));
+    const last = Math.min(this.rows.length, this.whole ? PAPER : first + Math.ceil(height / ROW) + 20);
+    if (first === this.from && last === this.to) return;
+    Object.assign(this, { from: first, to: last });
+    const tall = (n) => el("td", { colSpan: this.columns.length, style: { height: `${n * ROW}px` } });
+    const spacer = (n) => (n > 0 ? el("tr.spacer", { "aria-hidden": "true" }, tall(n)) : null);
+    const drawn = [];
+    for (let at = first; at < last; at++) drawn.push(this.lineOf(at));
+    replace(this.body, spacer(first), drawn, spacer(this.rows.length - last));
+    this.mark();
+  }
+
+  /** The line of a row. cell(column, k): its content. */
+  line(at, cell, about = {}) {
+    const place = { id: `${this.id}-${at}`, "aria-rowindex": String(at + 2), "data-at": String(at) };
+    const cells = this.columns.map((c, k) => el("td", { class: c.numeric ? "n" : "" }, cell(c, k)));
+    return el("tr", { ...place, ...about }, cells);
+  }
+
+  mark() {
+    let seen = false;
+    for (const row of this.body.rows) {
+      if (row.dataset.at === undefined) continue;
+      const active = Number(row.dataset.at) === this.active;
+      row.classList.toggle("active", active);
+      row.setAttribute("aria-selected", String(active));
+      seen ||= active;
+    }
+    if (seen) this.table.setAttribute("aria-activedescendant", `${this.id}-${this.active}`);
+    else this.table.removeAttribute("aria-activedescendant");
+  }
+
+  /** Makes a row the active one and brings it into sight. */
+  move(to) {
+    this.active = Math.max(0, Math.min(this.rows.length - 1, to));
+    const top = this.active * ROW;
+    const head = this.head.offsetHeight;
+    if (top < this.node.scrollTop) this.node.scrollTop = top;
+    else if (top + ROW + head > this.node.scrollTop + this.node.clientHeight)
+      this.node.scrollTop = top + ROW + head - this.node.clientHeight;
+    this.draw();
+    this.mark();
+  }
+
+  /** Which row a key goes to; undefined: none. */
+  goal(event) {
+    if (event.ctrlKey || event.metaKey || event.altKey) return undefined;
+    const page = Math.max(1, Math.floor(this.node.clientHeight / ROW) - 2);
+    const { active } = this;
+    const by = { ArrowDown: active + 1, ArrowUp: active - 1, PageDown: active + page, PageUp: active - page };
+    return { ...by, Home: 0, End: this.rows.length - 1 }[event.key];
+  }
+}
+
+/**
+ * A table that is sorted and filtered. columns: {key, width in rem, still (no order by it), rare (left out where
+ * there is no space), bars, slim (width without them), title, hint, numeric, value(row) to sort by, cell(row) → text
+ * or node}.
+ * rows: an array, or how many there are: then they are known by their numbers.
+ * open(row): Enter or a click on a row. state: where sort order, active row and place are kept; sort: the order without
+ * it.
+ * sorted(key, dir): told when the user sorts.
+ */
+export class Table extends RowList {
+  constructor({ label, columns, rows, state, sort, open, sorted, tall = false }) {
+    super("grid", label, columns);
+    const count = rows.length ?? rows;
+    Object.assign(this, { all: columns, list: rows, count, state, usual: sort, open, sorted, tall });
+    this.order = Uint32Array.from({ length: count }, (_, i) => i);
+    this.none = el("p.hint.none", { hidden: true }, "No row matches the filter.");
+    this.node.classList.toggle("tall", tall);
+    this.node.append(this.none);
+    // A link of a row is followed from that row: it is marked before the link acts.
+    this.body.addEventListener("click", (event) => this.choose(event), { capture: true });
+    this.setSort(state.sort || sort, state.dir || undefined);
+  }
+
+  /** The row of that number. */
+  row(i) {
+    return this.list.length === undefined ? i : this.list[i];
+  }
+
+  /** The places that the state says, after Back or a reload. */
+  restore() {
+    if ((this.state.sort || this.usual) !== this.sort || (this.state.dir || this.natural(this.sort)) !== this.dir)
+      this.setSort(this.state.sort || this.usual, this.state.dir || undefined);
+    this.place();
+    this.draw();
+    this.mark();
+    this.grow();
+  }
+
+  place() {
+    this.active = Math.min(Number(this.state.row) || 0, Math.max(0, this.rows.length - 1));
+    this.node.scrollTop = (Number(this.state.top) || 0) * ROW;
+  }
+
+  /** Remembers the place when scrolling rests. */
+  rest() {
+    const top = String(Math.round(this.node.scrollTop / ROW) || "");
+    if (this.node.isConnected && top !== this.state.top) note(this.state, { top });
   }
 
   natural(key) {
@@ -105,7 +184,7 @@ export class Table {
     this.dir = dir ?? this.natural(column.key);
     const sign = this.dir === "desc" ? -1 : 1;
     const values = Array.from({ length: this.count }, (_, i) =>
-      column.numeric ? Number(column.value(i)) : String(column.value(i)),
+      column.numeric ? Number(column.value(this.row(i))) : String(column.value(this.row(i))),
     );
     // What is no number stands last in either direction; equals stay in the report's order. Text by its code units:
     // fast.
@@ -121,15 +200,12 @@ export class Table {
     this.filter(this.wanted);
   }
 
-  /** Shows rows for which wanted(i); all without it. */
+  /** Shows rows for which wanted(row); all without it. */
   filter(wanted) {
     this.wanted = wanted;
-    this.rows = wanted ? this.order.filter((i) => wanted(i)) : this.order;
-    this.table.setAttribute("aria-rowcount", String(this.rows.length + 1));
-    this.active = Math.min(Number(this.state.row) || 0, Math.max(0, this.rows.length - 1));
-    this.node.scrollTop = (Number(this.state.top) || 0) * ROW;
+    this.setRows(wanted ? this.order.filter((i) => wanted(this.row(i))) : this.order);
+    this.place();
     this.none.hidden = this.rows.length > 0;
-    this.from = -1;
     this.draw();
   }
 
@@ -143,17 +219,14 @@ export class Table {
     this.node.style.maxHeight = `${this.node.offsetHeight + more}px`;
   }
 
-  paper(whole) {
-    this.whole = whole;
-    this.from = -1;
-    this.draw();
+  /** In rem: numbers have their width; the first column has the rest. */
+  widthOf(c, i, plain = this.plain) {
+    const own = plain && c.bars ? (c.slim ?? NUMBER) : c.width;
+    return own ?? (i === 0 ? NAME : c.numeric ? NUMBER : TEXT);
   }
 
   drawHead() {
-    // Numbers have their width; the first column has the rest.
-    const own = (c) => (this.plain && c.bars ? (c.slim ?? NUMBER) : c.width);
-    const width = (c, i) => own(c) ?? (i === 0 ? NAME : c.numeric ? NUMBER : TEXT);
-    const all = this.columns.map(width);
+    const all = this.columns.map((c, i) => this.widthOf(c, i));
     this.table.style.minWidth = `${all.reduce((sum, w) => sum + w, 0)}rem`;
     replace(
       this.widths,
@@ -182,67 +255,19 @@ export class Table {
     );
   }
 
-  draw() {
-    if (!this.node.isConnected) return; // drawn when it is in the page
-    const height = this.node.clientHeight || 600;
-    const first = this.whole
-      ? 0
-      : Math.min(Math.max(0, Math.floor(this.node.scrollTop / ROW) - 10), Math.max(0, this.rows.length - 1));
-    const last = Math.min(this.rows.length, this.whole ? PAPER : first + Math.ceil(height / ROW) + 20);
-    if (first === this.from && last === this.to) return;
-    this.from = first;
-    this.to = last;
-    const spacer = (n) =>
-      n > 0
-        ? el(
-            "tr",
-            { class: "spacer", "aria-hidden": "true" },
-            el("td", { colSpan: this.columns.length, style: { height: `${n * ROW}px` } }),
-          )
-        : null;
-    const drawn = [];
-    for (let at = first; at < last; at++) drawn.push(this.row(at));
-    replace(this.body, spacer(first), drawn, spacer(this.rows.length - last));
-    this.mark();
-  }
-
-  row(at) {
-    const i = this.rows[at];
-    return el(
-      "tr",
-      { id: `${this.id}-${at}`, "aria-rowindex": String(at + 2), "data-at": String(at) },
-      this.columns.map((c, k) =>
-        el("td", { class: c.numeric ? "n" : "" }, k === 0 ? el("span", { class: "named" }, c.cell(i)) : c.cell(i)),
-      ),
-    );
-  }
-
-  mark() {
-    let seen = false;
-    for (const row of this.body.rows) {
-      const active = row.dataset.at !== undefined && Number(row.dataset.at) === this.active;
-      row.classList.toggle("active", active);
-      if (row.dataset.at !== undefined) row.setAttribute("aria-selected", String(active));
-      seen ||= active;
-    }
-    if (seen) this.table.setAttribute("aria-activedescendant", `${this.id}-${this.active}`);
-    else this.table.removeAttribute("aria-activedescendant");
+  lineOf(at) {
+    const row = this.row(this.rows[at]);
+    return this.line(at, (c, k) => (k === 0 ? el("span.named", c.cell(row)) : c.cell(row)));
   }
 
   /** remembered: in the address. */
   move(to, remembered = true) {
-    this.active = Math.max(0, Math.min(this.rows.length - 1, to));
+    super.move(to);
     if (remembered) note(this.state, { row: String(this.active || "") });
-    const top = this.active * ROW;
-    const head = this.head.offsetHeight;
-    if (top < this.node.scrollTop) this.node.scrollTop = top;
-    else if (top + ROW + head > this.node.scrollTop + this.node.clientHeight)
-      this.node.scrollTop = top + ROW + head - this.node.clientHeight;
-    this.draw();
-    this.mark();
   }
 
-  /** Makes a row the active one and brings it into sight: into the middle where the address does not remember it. */
+  /** Makes the row of that number the active one and brings it into sight: into the middle where the address does not
+   *  remember it. */
   select(i, remembered = true) {
     const at = this.rows.indexOf(i);
     if (at < 0) return;
@@ -250,19 +275,15 @@ export class Table {
     this.move(at, remembered);
   }
 
+  /** Opens the active row. */
+  enter() {
+    if (this.rows.length) this.open?.(this.row(this.rows[this.active]));
+  }
+
   key(event) {
-    if (event.target !== this.table || event.ctrlKey || event.metaKey || event.altKey) return;
-    const page = Math.max(1, Math.floor(this.node.clientHeight / ROW) - 2);
-    const to = {
-      ArrowDown: this.active + 1,
-      ArrowUp: this.active - 1,
-      PageDown: this.active + page,
-      PageUp: this.active - page,
-      Home: 0,
-      End: this.rows.length - 1,
-    }[event.key];
+    const to = this.goal(event);
     if (to !== undefined) this.move(to);
-    else if (event.key === "Enter" && this.rows.length) this.open?.(this.rows[this.active]);
+    else if (event.key === "Enter" && !event.ctrlKey && !event.metaKey && !event.altKey) this.enter();
     else return;
     event.preventDefault();
   }
@@ -277,8 +298,7 @@ export class Table {
 
   click(event) {
     const row = event.target.closest("tr[data-at]");
-    if (!row || event.target.closest("a, button") || !getSelection().isCollapsed) return;
-    this.open?.(this.rows[this.active]);
+    if (row && !event.target.closest("a, button") && getSelection().isCollapsed) this.enter();
   }
 
   /** Shows those columns only; the first one always. plain: without bars, where there is little space. */
@@ -297,22 +317,86 @@ export class Table {
     this.from = -1;
     this.draw();
   }
+
+  /** Shows what the window has space for: bars go first, then rare columns, the last one first. few: the columns of a
+   *  narrow window. */
+  fit(few) {
+    if (few && innerWidth < NARROW) return this.show(few, true);
+    const space = (document.documentElement.clientWidth - EDGES) / REM;
+    const needs = (list, plain) => list.reduce((sum, c, i) => sum + this.widthOf(c, i, plain), 0);
+    const plain = innerWidth < BESIDE || needs(this.all, false) > space;
+    let list = this.all;
+    while (needs(list, plain) > space && list.some((c) => c.rare)) {
+      const last = list.findLast((c) => c.rare);
+      list = list.filter((c) => c !== last);
+    }
+    const keys = list.map((c) => c.key);
+    return this.show(keys, plain);
+  }
 }
 
-/** The field that "/" goes to. now() is the present state; apply(text) is called for what is typed, which the address
- *  bar remembers. Esc empties it, and leaves it when it is empty; with a table, Enter opens the first row. */
-export function filterField(now, label, hint, apply, table) {
+/** A column: cell(row) is what is shown, value(row) what it is sorted by; the field of that name where there is none.
+ *  more: as of Table. */
+export const column = (key, title, more = {}) => {
+  const value = more.still ? undefined : (more.value ?? ((row) => row[key]));
+  return { key, title, cell: value, ...more, value };
+};
+/** The same of numbers. */
+export const numbers = (key, title, more) =>
+  column(key, title, { numeric: true, cell: (row) => format.count(row[key]), ...more });
+
+/** How long ago a time was; both clocks on hover. */
+export const ago = (at, never = "") =>
+  at ? el("time", { dateTime: at, title: format.both(at) }, format.ago(at)) : never;
+
+/** A pattern, or a plain text where it is none. */
+export function matcher(text) {
+  if (!text) return undefined;
+  let pattern;
+  try {
+    pattern = new RegExp(text, "i");
+  } catch {
+    pattern = new RegExp(text.replace(/\W/g, "\\$&"), "i");
+  }
+  return Object.assign((name) => pattern.test(name), { pattern });
+}
+
+/** A table and the field that filters it. about: what the field does; text(row): what it looks at; wanted(typed): which
+ *  rows that leaves, or undefined for all; told(typed, rows): called when rows were left out, with their numbers; few:
+ *  columns where there is little space; others: of Table. show() is called when the table is in the page. */
+export function listing({ about, hint = "Filter (regex)", text, wanted, told, few, ...others }) {
+  const table = new Table({ tall: true, ...others });
+  const matching = (typed) => {
+    const matches = matcher(typed);
+    return matches && ((row) => matches(text(row)));
+  };
+  const apply = (typed) => {
+    table.filter((wanted ?? matching)(typed));
+    told(typed, table.rows);
+  };
+  const filter = filterField(table, about, hint, apply, table);
+  const show = () => {
+    table.fit(few);
+    apply(table.state.q);
+    table.restore();
+  };
+  return { table, filter, apply, show };
+}
+
+/** The field that "/" goes to. holder.state: the present one; apply(text) is called for what is typed, which the
+ *  address bar remembers. Esc empties it, and leaves it when it is empty; with a table, Enter opens the first row. */
+export function filterField(holder, label, hint, apply, table) {
   const placeholder = innerWidth < NARROW ? hint.replace(" (regex)", "") : hint;
   const about = { title: label, "aria-label": label };
-  const field = el("input", { id: "filter", type: "search", value: now().q, placeholder, ...about });
+  const field = el("input", { id: "filter", type: "search", value: holder.state.q, placeholder, ...about });
   const typed = () => {
-    note(now(), { q: field.value, row: "", top: "" });
+    note(holder.state, { q: field.value, row: "", top: "" });
     apply(field.value);
   };
-  const leave = () => (table ? table().table.focus() : field.blur());
+  const leave = () => (table ? table.table.focus() : field.blur());
   const keys = {
     Escape: () => (field.value ? ((field.value = ""), typed()) : leave()),
-    Enter: () => table && table().rows.length && table().open?.(table().rows[table().active]),
+    Enter: () => table?.enter(),
     ArrowDown: () => table && leave(),
   };
   field.addEventListener("input", typed);
@@ -324,40 +408,30 @@ export function filterField(now, label, hint, apply, table) {
   return field;
 }
 
+/** A field that finds names in a picture. next(step): where it is given, Enter goes to the next match with 1, and with
+ *  Shift to the one before with -1. */
+export function findField(state, label, apply, next) {
+  const field = filterField({ state }, label, "Find (regex)", apply);
+  if (next) field.addEventListener("keydown", (event) => event.key === "Enter" && next(event.shiftKey ? -1 : 1));
+  return field;
+}
+
+/** The match after the one that is shown, or before it: the first one, or the last, where none is shown. */
+export function nextOf(hits, shown, step) {
+  const at = hits.indexOf(shown);
+  return hits[at < 0 ? (step > 0 ? 0 : hits.length - 1) : (at + step + hits.length) % hits.length];
+}
+
 /** A picture's content as a table, in a closed <details>. It is made when opened: pictures may have many parts. */
 export const pictureTable = (state, key, summary, make) =>
-  remembersOpen(
-    state,
-    key,
-    el("details", { class: "picture-table" }, el("summary", {}, `The same as a table: ${summary}`)),
-    () => el("div", { class: "scroll", tabIndex: 0, role: "region", "aria-label": summary }, make()),
+  remembersOpen(state, key, el("details.picture-table", el("summary", `The same as a table: ${summary}`)), () =>
+    el("div.scroll", { tabIndex: 0, role: "region", "aria-label": summary }, make()),
   );
 
-/** A small table of plain rows, for pictureTable. columns: [title, numeric]; rows: arrays of texts or nodes. */
+/** A small table of plain rows, for pictureTable. columns: [title, numeric, hint]; rows: arrays of texts or nodes. */
 export function plain(caption, columns, rows) {
-  return el(
-    "table",
-    {},
-    el("caption", {}, caption),
-    el(
-      "thead",
-      {},
-      el(
-        "tr",
-        {},
-        columns.map(([title, numeric]) => el("th", { scope: "col", class: numeric ? "n" : "" }, title)),
-      ),
-    ),
-    el(
-      "tbody",
-      {},
-      rows.map((row) =>
-        el(
-          "tr",
-          {},
-          row.map((cell, k) => el("td", { class: columns[k][1] ? "n" : "" }, cell)),
-        ),
-      ),
-    ),
-  );
+  const head = ([title, numeric, hint]) => el("th", { scope: "col", class: numeric ? "n" : "", title: hint }, title);
+  const cell = (content, k) => el("td", { class: columns[k][1] ? "n" : "" }, content);
+  const line = (row) => el("tr", row.map(cell));
+  return el("table", el("caption", caption), el("thead", el("tr", columns.map(head))), el("tbody", rows.map(line)));
 }

@@ -1,10 +1,10 @@
 // The toolbar: which build, what time, which labels, how exact. Everything that is rare is in a menu.
 import * as api from "./api.js";
-import { el, replace } from "./dom.js";
+import { el, labelled, later, replace } from "./dom.js";
 import * as format from "./format.js";
 import { menu } from "./menu.js";
 import { shareMenu } from "./share.js";
-import { another, fleet, FLEET, go, href, to, VIEWS } from "./state.js";
+import { another, FLEET, fleet, go, href, links, to, VIEWS } from "./state.js";
 import { strip } from "./strip.js";
 
 const PRESETS = [
@@ -34,23 +34,17 @@ export function timeMenu(state, more) {
     event.preventDefault();
     go({ since: since.value.trim(), until: until.value.trim() });
   };
-  const preset = ([value, text]) =>
-    el(
-      "a",
-      { ...to(state, { since: value, until: "" }), "aria-current": timeText(state) === text ? "true" : null },
-      text,
-    );
+  const now = PRESETS.find(([, text]) => text === timeText(state))?.[0];
+  const presets = links("Time ranges", PRESETS, now, state, (value) => ({ since: value, until: "" }));
   const fields = el(
-    "form",
-    { class: "bar", onsubmit: apply },
-    el("label", { for: "since" }, "From"),
-    since,
-    el("label", { for: "until" }, "to"),
-    until,
-    el("button", {}, "Apply"),
+    "form.bar",
+    { onsubmit: apply },
+    labelled("From", since),
+    labelled("to", until),
+    el("button", "Apply"),
   );
   const hint = "A time is written as now-1h, 2026-11-22 or 2026-11-22T17:00:00Z.";
-  const content = [el("p", { class: "presets" }, PRESETS.map(preset)), fields, el("p", { class: "hint" }, hint), more];
+  const content = [presets, fields, el("p.hint", hint), more];
   return menu("time", "Time range", timeText(state), content);
 }
 
@@ -61,9 +55,6 @@ export function matcherOf(text) {
   const plain = /^([A-Za-z_]\w*)(=~|!~|!=|=)([^"]*)$/.exec(text);
   return plain ? `${plain[1]}${plain[2]}"${plain[3].replaceAll("\\", "\\\\")}"` : text;
 }
-
-const valuesOf = (name, build, limit) =>
-  `api/v1/labels/${encodeURIComponent(name)}/values?${api.query({ build_id: build, limit: String(limit) })}`;
 
 /** Offers names, and after a name its values. */
 function completed(field, list, state) {
@@ -79,9 +70,10 @@ function completed(field, list, state) {
     if (name === shown) return;
     shown = name;
     if (!name) return offer(names);
-    api.rows(valuesOf(name, state.build, 1000), 5000).then(
-      (page) => name === shown && offer(page.rows.map((row) => equals(name, row.value).replace("=", operator))),
-      () => {},
+    const option = (row) => equals(name, row.value).replace("=", operator);
+    return later(
+      api.rows(api.valuesUrl(name, state.build, 1000), 5000),
+      ({ rows }) => name === shown && offer(rows.map(option)),
     );
   };
   field.addEventListener("input", follow);
@@ -95,23 +87,18 @@ function choices(box, names, state) {
     return to(state, { match: [...others, equals(name, value)], row: "", top: "" });
   };
   const fill = (place, name) =>
-    api.json(valuesOf(name, state.build, VALUES_MOST)).then(
-      ({ rows, next }) =>
-        replace(
-          place,
-          rows.map((r) => el("a", pick(name, r.value), r.value || "(empty)")),
-          next ? "…" : null,
-        ),
-      () => {},
-    );
+    later(api.json(api.valuesUrl(name, state.build, VALUES_MOST)), ({ rows, next }) => {
+      const values = rows.map((r) => el("a", pick(name, r.value), r.value || "(empty)"));
+      replace(place, values, next ? "…" : null);
+    });
   const line = (name) => {
-    const place = el("dd", { class: "presets" });
+    const place = el("dd.presets");
     fill(place, name);
-    return [el("dt", {}, name), place];
+    return [el("dt", name), place];
   };
   const others = names.length - NAMES_MOST;
   const rest = `${format.several(others, "more label", "more labels")}: type the name above.`;
-  const cut = others > 0 ? [el("dt", {}, "…"), el("dd", { class: "hint" }, rest)] : null;
+  const cut = others > 0 ? [el("dt", "…"), el("dd.hint", rest)] : null;
   replace(box, names.slice(0, NAMES_MOST).map(line), cut);
 }
 
@@ -125,48 +112,32 @@ export function labelsMenu(state) {
     const match = matcherOf(field.value.trim());
     if (match && !state.match.includes(match)) go({ match: [...state.match, match], row: "", top: "" });
   };
-  const form = el(
-    "form",
-    { class: "bar", onsubmit: apply },
-    el("label", { for: "match" }, "Add"),
-    field,
-    list,
-    el("button", {}, "Add"),
-  );
-  const box = el("dl", { class: "facts" });
+  const form = el("form.bar", { onsubmit: apply }, labelled("Add", field), list, el("button", "Add"));
+  const box = el("dl.facts");
   const opened = () =>
-    api.labelNames(state.build).then(
-      (names) => {
-        offer(names);
-        choices(box, names, state);
-      },
-      () => {},
-    );
+    later(api.labelNames(state.build), (names) => {
+      offer(names);
+      choices(box, names, state);
+    });
   return menu("labels", "Only uploads with these labels", "Labels", [form, box], opened);
 }
 
-/** The labels that were chosen; each goes away by a click. */
-export function labelChips(state) {
-  const without = (m) => () => go({ match: state.match.filter((o) => o !== m), row: "", top: "" });
-  const chip = (m) =>
-    el("button", { type: "button", class: "chip", "aria-label": `Remove ${m}`, onclick: without(m) }, `${m} ×`);
-  return state.match.length ? el("span", { class: "chips" }, state.match.map(chip)) : null;
+/** The labels that were chosen, by their place in the address; each goes away by a click. of: what they belong to. */
+export function labelChips(state, list = "match", of = "") {
+  const without = (m) => () => go({ [list]: state[list].filter((o) => o !== m), row: "", top: "" });
+  const about = (m) => ({ type: "button", "aria-label": `Remove ${m}${of}`, onclick: without(m) });
+  const chip = (m) => el("button.chip", about(m), `${m} ×`);
+  return state[list].length ? el("span.chips", state[list].map(chip)) : null;
 }
 
 export function tabs(nav, state) {
-  const all = FLEET.map(([view, title]) => {
-    const here = !state.build && view === state.view;
-    return el("a", { href: href(state, fleet(view)), "aria-current": here ? "page" : undefined }, title);
-  });
-  const view = ([name, title], i) => {
-    const here = name === state.view;
-    return el(
-      "a",
-      { ...to(state, another(name)), "aria-current": here ? "page" : undefined, title: `key ${i + 1}` },
-      title,
-    );
-  };
-  const of = el("span", { class: "of", "aria-hidden": "true" }, "›");
+  const current = (here) => ({ "aria-current": here ? "page" : null });
+  const all = FLEET.map(([view, title]) =>
+    el("a", { href: href(state, fleet(view)), ...current(!state.build && view === state.view) }, title),
+  );
+  const view = ([name, title], i) =>
+    el("a", { ...to(state, another(name)), ...current(name === state.view), title: `key ${i + 1}` }, title);
+  const of = el("span.of", { "aria-hidden": "true" }, "›");
   replace(nav, all, state.build ? [of, VIEWS.map(view)] : null);
   const here = nav.querySelector("[aria-current]"); // a narrow window shows a part of the tabs
   if (here) nav.scrollLeft = here.offsetLeft - nav.offsetLeft - (nav.clientWidth - here.offsetWidth) / 2;
@@ -181,36 +152,31 @@ function buildMenu(state, row) {
   const known = versions(row);
   const version = known.length > 1 ? `${known.length} versions` : known[0];
   const label = [
-    el("h1", {}, name),
-    version ? el("span", { class: "version", title: known.join(", ") }, version) : null,
+    el("h1", name),
+    version ? el("span.version", { title: known.join(", ") }, version) : null,
     el("code", { title: state.build }, state.build.slice(0, 8)),
   ];
   const line = (r) => [
-    el("dt", {}, el("a", to(state, { build: r.build_id, fn: "", of: "", row: "", top: "" }), format.brief(r.build_id))),
-    el("dd", {}, `last seen ${format.ago(r.last_seen)}`),
+    el("dt", el("a", to(state, { build: r.build_id, fn: "", of: "", row: "", top: "" }), format.brief(r.build_id))),
+    el("dd", `last seen ${format.ago(r.last_seen)}`),
   ];
   const others = el("div");
-  const list = (rows) => [el("p", {}, `Other builds named ${name}`), el("dl", { class: "facts" }, rows.map(line))];
-  const opened = () =>
-    api.rows("api/v1/builds?limit=1000", 5000).then(
-      ({ rows, more }) => {
-        const same = rows.filter((r) => r.build_id !== state.build && format.base(r.name) === name);
-        const none = el("p", { class: "hint" }, "No other build has this name.");
-        const searched = `Only ${format.count(rows.length)} builds were searched; there are more.`;
-        const cut = el("p", { class: "hint" }, searched);
-        replace(others, same.length ? list(same) : more ? null : none, more ? cut : null);
-      },
-      () => {},
-    );
+  const list = (rows) => [el("p", `Other builds named ${name}`), el("dl.facts", rows.map(line))];
+  const show = ({ rows, more }) => {
+    const same = rows.filter((r) => r.build_id !== state.build && format.base(r.name) === name);
+    const none = el("p.hint", "No other build has this name.");
+    const cut = el("p.hint", `Only ${format.count(rows.length)} builds were searched; there are more.`);
+    replace(others, same.length ? list(same) : more ? null : none, more ? cut : null);
+  };
+  const opened = () => later(api.rows("api/v1/builds?limit=1000", 5000), show);
   const facts = [
     ["Build-id", state.build],
     ["File", row?.name ?? ""],
     ["Version", known.join(", ") || "no label named version"],
   ];
   const about = el(
-    "dl",
-    { class: "facts" },
-    facts.map(([k, v]) => [el("dt", {}, k), el("dd", {}, v)]),
+    "dl.facts",
+    facts.map(([k, v]) => [el("dt", k), el("dd", v)]),
   );
   return menu("which", "Build", label, [about, others], opened);
 }
@@ -218,29 +184,25 @@ function buildMenu(state, row) {
 /** Draws the toolbar of a build. originPut() of origin.js fills its empty places when the report is there. */
 export function draw(section, state, row, signal) {
   section.hidden = false;
-  const load = el("div", { class: "load" });
+  const load = el("div.load");
   const table = el("div");
   replace(
     section,
     el(
-      "div",
-      { class: "toolbar" },
+      "div.toolbar",
       buildMenu(state, row),
       timeMenu(state, table),
       labelsMenu(state),
       labelChips(state),
       el("span", { id: "dimensions" }),
       el("span", { id: "origin" }),
-      el("span", { class: "gap" }),
+      el("span.gap"),
       shareMenu(state),
     ),
-    el("div", { class: "over" }, load, el("div", { id: "headline" })),
+    el("div.over", load, el("div", { id: "headline" })),
   );
-  strip(state, row, signal).then(
-    ([picture, rows]) => {
-      replace(load, picture);
-      replace(table, rows);
-    },
-    () => {},
-  );
+  later(strip(state, row, signal), ([picture, rows]) => {
+    replace(load, picture);
+    replace(table, rows);
+  });
 }

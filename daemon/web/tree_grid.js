@@ -1,61 +1,36 @@
 // A tree as rows, of which only those in sight are in the page. One tab stop; arrows move, open and close.
 import { el, replace } from "./dom.js";
-import { PAPER, prints } from "./table.js";
+import { NARROW, RowList } from "./table.js";
 
-const ROW = 30; // pixels, as in table.js
 const MOST = 20000; // rows that are opened at once
 // Pixels of a level, and levels from which rows are not moved further to the right.
 const WIDE = { step: 14, deep: 24 };
-const NARROW = { step: 6, deep: 12 };
+const SLIM = { step: 6, deep: 12 };
 
-let grids = 0;
-
-export class TreeGrid {
-  /** root: a box of stacks.js; its children are the first rows. columns: {title, hint, numeric, width,
-   *  cell(box)}, the first with the names. at: the row that is active; moved(box): told when another is. open(box):
-   * Enter.
-   *  narrow: there is little space. */
-  constructor({ label, root, columns, at, moved, open, narrow }) {
-    Object.assign(this, {
-      root,
-      columns,
-      moved,
-      open,
-      indent: narrow ? NARROW : WIDE,
-      id: `tree-${++grids}`,
-      opened: new Set([root]),
-    });
-    this.body = el("tbody");
+export class TreeGrid extends RowList {
+  /** root: a box of stacks.js; its children are the first rows. columns: {title, hint, numeric, width, cell(box)}, the
+   *  first with the names. at: the row that is active; moved(box): told when another is. open(box): Enter. */
+  constructor({ label, root, columns, at, moved, open }) {
+    super("treegrid", label, columns);
+    Object.assign(this, { root, moved, open, indent: innerWidth < NARROW ? SLIM : WIDE, opened: new Set([root]) });
     const title = (c) => el("th", { scope: "col", class: c.numeric ? "n still" : "still", title: c.hint }, c.title);
-    const head = columns.map(title);
-    const widths = columns.map((c, i) => el("col", { style: { width: i ? `${c.width}rem` : "auto" } }));
-    this.table = el(
-      "table",
-      { role: "treegrid", tabIndex: 0, "aria-label": label },
-      el("colgroup", {}, widths),
-      el("thead", {}, el("tr", { "aria-rowindex": "1" }, head)),
-      this.body,
-    );
-    this.node = el("div", { class: "scroll tall treegrid" }, this.table);
-    this.node.addEventListener("scroll", () => requestAnimationFrame(() => this.draw()), { passive: true });
-    this.table.addEventListener("keydown", (event) => this.key(event));
-    this.body.addEventListener("click", (event) => this.click(event));
-    new ResizeObserver(() => this.draw()).observe(this.node);
-    prints(this);
+    const width = (c, i) => el("col", { style: { width: i ? `${c.width}rem` : "auto" } });
+    replace(this.head, columns.map(title));
+    replace(this.widths, columns.map(width));
+    this.node.classList.add("tall", "treegrid");
     this.reveal(at);
   }
 
   /** The rows, after something was opened or closed. */
   list() {
-    this.rows = [];
+    const rows = [];
     const todo = [...this.root.children].reverse();
     while (todo.length) {
       const box = todo.pop();
-      this.rows.push(box);
+      rows.push(box);
       if (this.opened.has(box)) for (let i = box.children.length - 1; i >= 0; i--) todo.push(box.children[i]);
     }
-    this.table.setAttribute("aria-rowcount", String(this.rows.length + 1));
-    this.from = -1;
+    this.setRows(rows);
   }
 
   /** Opens the way to a box and makes it the active row. */
@@ -91,68 +66,28 @@ export class TreeGrid {
     this.move(0);
   }
 
-  /** All open rows, to be printed. */
-  paper(whole) {
-    this.whole = whole;
-    this.draw();
-  }
-
-  draw() {
-    const height = this.node.clientHeight || 600;
-    const top = this.whole ? 0 : Math.floor(this.node.scrollTop / ROW) - 10;
-    const first = Math.min(Math.max(0, top), Math.max(0, this.rows.length - 1));
-    const last = Math.min(this.rows.length, this.whole ? PAPER : first + Math.ceil(height / ROW) + 20);
-    if (first === this.from && last === this.to) return;
-    Object.assign(this, { from: first, to: last });
-    const tall = (n) => el("td", { colSpan: this.columns.length, style: { height: `${n * ROW}px` } });
-    const spacer = (n) => (n > 0 ? el("tr", { class: "spacer", "aria-hidden": "true" }, tall(n)) : null);
-    const drawn = [];
-    for (let at = first; at < last; at++) drawn.push(this.row(at));
-    replace(this.body, spacer(first), drawn, spacer(this.rows.length - last));
-    this.mark();
-  }
-
-  row(at) {
+  lineOf(at) {
     const box = this.rows[at];
     const { step, deep } = this.indent;
     const inner = box.children.length > 0;
     const open = this.opened.has(box);
     const level = box.level - this.root.level;
-    const sign = inner ? (open ? "▾" : "▸") : "";
-    const first = el(
-      "span",
-      { class: "named", style: { "padding-left": `${step * (Math.min(level, deep) - 1)}px` } },
-      el("span", { class: inner ? "twist" : "twist leaf", "aria-hidden": "true" }, sign),
-      this.columns[0].cell(box),
-    );
+    const twist = { class: inner ? "twist" : "twist leaf", "aria-hidden": "true" };
+    const sign = el("span", twist, inner ? (open ? "▾" : "▸") : "");
+    const indent = { style: { "padding-left": `${step * (Math.min(level, deep) - 1)}px` } };
     const siblings = box.parent.children;
-    return el(
-      "tr",
-      {
-        id: `${this.id}-${at}`,
-        "data-at": String(at),
-        "aria-rowindex": String(at + 2),
-        "aria-level": String(level),
-        "aria-setsize": String(siblings.length),
-        "aria-posinset": String(siblings.indexOf(box) + 1),
-        "aria-expanded": inner ? String(open) : null,
-      },
-      this.columns.map((c, k) => el("td", { class: c.numeric ? "n" : "" }, k === 0 ? first : c.cell(box))),
-    );
+    return this.line(at, (c, k) => (k === 0 ? el("span.named", indent, sign, c.cell(box)) : c.cell(box)), {
+      "aria-level": String(level),
+      "aria-setsize": String(siblings.length),
+      "aria-posinset": String(siblings.indexOf(box) + 1),
+      "aria-expanded": inner ? String(open) : null,
+    });
   }
 
   mark() {
-    let seen = false;
-    for (const row of this.body.rows) {
-      if (row.dataset.at === undefined) continue;
-      const active = Number(row.dataset.at) === this.active;
-      row.classList.toggle("active", active);
+    super.mark();
+    for (const row of this.body.querySelectorAll("tr[data-at]"))
       row.classList.toggle("hit", Boolean(this.wanted?.(this.rows[row.dataset.at].name ?? "")));
-      row.setAttribute("aria-selected", String(active));
-      seen ||= active;
-    }
-    if (seen) this.table.setAttribute("aria-activedescendant", `${this.id}-${this.active}`);
-    else this.table.removeAttribute("aria-activedescendant");
   }
 
   /** Marks the rows of which the name matches. */
@@ -162,14 +97,7 @@ export class TreeGrid {
   }
 
   move(to, tell = true) {
-    this.active = Math.max(0, Math.min(this.rows.length - 1, to));
-    const top = this.active * ROW;
-    const head = this.table.tHead.offsetHeight;
-    if (top < this.node.scrollTop) this.node.scrollTop = top;
-    else if (top + ROW + head > this.node.scrollTop + this.node.clientHeight)
-      this.node.scrollTop = top + ROW + head - this.node.clientHeight;
-    this.draw();
-    this.mark();
+    super.move(to);
     if (tell && this.rows[this.active]) this.moved(this.rows[this.active]);
   }
 
@@ -185,23 +113,18 @@ export class TreeGrid {
 
   key(event) {
     const box = this.rows[this.active];
-    if (event.target !== this.table || !box || event.ctrlKey || event.metaKey || event.altKey) return;
-    const page = Math.max(1, Math.floor(this.node.clientHeight / ROW) - 2);
+    if (!box || event.ctrlKey || event.metaKey || event.altKey) return;
+    const to = this.goal(event);
     const does = {
-      ArrowDown: () => this.move(this.active + 1),
-      ArrowUp: () => this.move(this.active - 1),
-      PageDown: () => this.move(this.active + page),
-      PageUp: () => this.move(this.active - page),
-      Home: () => this.move(0),
-      End: () => this.move(this.rows.length - 1),
       ArrowRight: () => this.sideways(box, true),
       ArrowLeft: () => this.sideways(box, false),
       " ": () => this.toggle(box),
       "*": () => this.openAll(box),
       Enter: () => this.open(box),
     }[event.key];
-    if (!does) return;
-    does();
+    if (to !== undefined) this.move(to);
+    else if (does) does();
+    else return;
     event.preventDefault();
     event.stopPropagation();
   }

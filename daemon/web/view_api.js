@@ -21,8 +21,8 @@ function listed(title, rows) {
   if (!rows.length) return null;
   const head = [title, "Values", "Meaning"].map((text) => el("th", { scope: "col" }, text));
   const line = ([name, schema, meaning]) =>
-    el("tr", {}, el("td", {}, el("code", {}, name)), el("td", {}, valuesOf(schema)), el("td", {}, meaning));
-  return el("table", {}, el("thead", {}, el("tr", {}, head)), el("tbody", {}, rows.map(line)));
+    el("tr", el("td", el("code", name)), el("td", valuesOf(schema)), el("td", meaning));
+  return el("table", el("thead", el("tr", head)), el("tbody", rows.map(line)));
 }
 
 const parameters = (list = [], all) =>
@@ -43,20 +43,19 @@ function fields({ responses }, all) {
     }
   };
   const answer = Object.entries(responses["200"]?.content ?? {}).find(([kind]) => kind.includes("json"));
-  if (answer) add(resolved(answer[1].schema, all), "");
+  if (answer) add(resolved(answer[1].schema ?? {}, all), "");
   return listed("Field of the answer", found);
 }
 
 function operation(path, method, one, all) {
   const plain = method === "get" && !path.includes("{");
   const parts = path.split(/(?<=.)(?=\/)/).flatMap((part, i) => [i ? el("wbr") : null, part]);
-  const name = el("code", {}, method === "get" ? null : `${method.toUpperCase()} `, parts);
+  const name = el("code", method === "get" ? null : `${method.toUpperCase()} `, parts);
   return el(
     "details",
-    {},
-    el("summary", {}, name, ` ${one.summary ?? ""}`),
-    one.description ? el("p", {}, one.description) : null,
-    plain ? el("p", {}, el("a", { href: path.slice(1), target: "_blank", rel: "noopener" }, `Open ${path}`)) : null,
+    el("summary", name, ` ${one.summary ?? ""}`),
+    one.description ? el("p", one.description) : null,
+    plain ? el("p", el("a", { href: path.slice(1), target: "_blank", rel: "noopener" }, `Open ${path}`)) : null,
     parameters(one.parameters, all),
     fields(one, all),
   );
@@ -67,11 +66,10 @@ export async function draw(main, state, signal) {
   const raw = el("a", { href: "openapi.json", target: "_blank", rel: "noopener" }, "openapi.json");
   replace(
     main,
-    el("h1", {}, "HTTP interface"),
-    el("p", {}, "Requests are GET or HEAD unless stated. The specification, for programs: ", raw, "."),
+    el("h1", "HTTP interface"),
+    el("p", "Requests are GET or HEAD unless stated. The specification, for programs: ", raw, "."),
     el(
-      "div",
-      { class: "interface" },
+      "div.interface",
       Object.entries(all.paths).flatMap(([path, of]) =>
         Object.entries(of).map(([method, one]) => operation(path, method, one, all)),
       ),

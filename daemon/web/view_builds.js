@@ -1,16 +1,20 @@
 // The start page: programs with their versions, share of CPU time, trend and machines; builds below their program.
 import * as api from "./api.js";
-import { el, replace, say } from "./dom.js";
+import { choice, el, labelled, replace, say } from "./dom.js";
 import * as format from "./format.js";
-import { dayOf, forget, later, spark } from "./overview_day.js";
+import { chosen, dayOf, filled, forget, spark } from "./overview_day.js";
 import { changeLink, comparisons } from "./overview_change.js";
 import { another, go, note, to } from "./state.js";
-import { filterField, Table } from "./table.js";
-import { bar, NARROW } from "./view_report.js";
+import { ago, BESIDE, column, listing, NARROW, numbers } from "./table.js";
+import { equals, labelChips, labelsMenu, timeMenu } from "./toolbar.js";
+import { bar } from "./report_columns.js";
 
 const LIBRARIES = "Libraries";
+const VALUES_MOST = 100; // values of a label that are asked for at first: each is one request
 const ROUGH = 200; // times have the digits of that number of ticks: the list does not know how many there were
 
+/** A process is told for its program, and for each library of it, too. */
+const programsOf = (list) => (list.some((b) => b.is_program) ? list.filter((b) => b.is_program) : list);
 const sum = (list, field) => list.reduce((all, row) => all + Number(row[`${field}_str`] ?? row[field]), 0);
 const newest = (list) => list.reduce((a, b) => (Date.parse(b.last_seen) > Date.parse(a.last_seen) ? b : a));
 
@@ -31,12 +35,40 @@ function groupsOf(builds) {
   return groups.sort((a, b) => a.folded - b.folded || b.seconds - a.seconds);
 }
 
+/** Groups of the chosen time and labels: by program, or by the values of a label, each with the libraries that its
+ *  processes spent time in. The list of builds knows sums of all time only. */
+async function chosenGroups(builds, state, signal) {
+  const byId = new Map(builds.map((b) => [b.build_id, b]));
+  const first = format.least(builds.map((b) => Date.parse(b.first_seen)).filter(Number.isFinite));
+  const part = async (match) =>
+    [...(await chosen(state, match, first, signal))].flatMap(([id, load]) => {
+      const seconds = load.seconds.reduce((a, b) => a + b, 0);
+      const { calls, calls_str, processes_started, processes_started_str } = load;
+      const sums = { seconds, seconds_str: undefined, calls, calls_str, processes_started, processes_started_str };
+      const ran = seconds > 0 || calls > 0 || (byId.get(id)?.is_program && processes_started > 0);
+      return byId.has(id) && ran ? [{ ...byId.get(id), ...sums, load }] : [];
+    });
+  const label = state.split;
+  if (!label) return groupsOf(await part(state.match));
+  const { rows } = await api.rows(api.valuesUrl(label, undefined, 1000), 20000, signal);
+  const named = [...new Set(rows.map((r) => r.value))].filter(Boolean);
+  const values = [...named.slice(0, Math.max(VALUES_MOST, Number(state.nodes) || 0)), ""];
+  const groups = values.map(async (value) => {
+    const match = [...state.match, equals(label, value)];
+    const list = (await part(match)).sort((a, b) => b.seconds - a.seconds);
+    return { name: value || `no ${label}`, builds: list, label, match, folded: false, seconds: sum(list, "seconds") };
+  });
+  const found = (await Promise.all(groups)).filter((g) => g.builds.length);
+  const all = found.map((g) => ({ ...g, last: newest(g.builds) })).sort((a, b) => b.seconds - a.seconds);
+  return Object.assign(all, { values: named.length, left: named.length - values.length + 1 });
+}
+
 /** Rows of the table: a group, and below it its builds if it has several. */
 function rowsOf(groups) {
   return groups.flatMap((group, g) => {
     const own = { group, builds: group.builds, build: group.last, key: String(g) };
     const below = group.builds.map((build) => ({ group, builds: [build], build, below: true }));
-    return group.builds.length > 1 || group.folded ? [own, ...below] : [own];
+    return group.builds.length > 1 || group.folded || group.label ? [own, ...below] : [own];
   });
 }
 
@@ -44,21 +76,36 @@ function rowsOf(groups) {
 function versionChip(row) {
   const chip = (list) => {
     const text = list.length > 2 ? format.several(list.length, "version", "versions") : list.join(", ");
-    return el("span", { class: "chip", title: list.join(", ") }, text);
+    return el("span.chip", { title: list.join(", ") }, text);
   };
-  return later(dayOf([row.build]), ({ versions }) => (versions.length ? chip(versions) : []));
+  return filled(dayOf([row.build]), ({ versions }) => (versions.length ? chip(versions) : []));
 }
 
+const rowName = ({ group, below, build }) =>
+  group.label && !below
+    ? group.name
+    : below && !group.folded && !group.label
+      ? format.brief(build.build_id)
+      : format.base(build.name) || "?";
+
 /** The name of a row; a group of several has a button that shows them. */
-function nameCell(row, state, shown, toggle) {
+function nameCell(row, state, shown, toggle, live) {
   const { group, build } = row;
   const { name, build_id: id } = build;
   const exact = row.builds.every((b) => b.exact);
   const reasons = [...new Set(row.builds.flatMap((b) => b.inexact_reasons ?? []))].join(", ");
+  const own = {
+    ...(group.label && !row.below ? { view: "functions" } : { build: id }),
+    ...(group.label ? { match: group.match } : {}),
+  };
   const link = (text) =>
-    el("a", { ...to(state, { ...another("report"), build: id }), tabIndex: -1, title: name }, text);
+    el(
+      "a",
+      { ...to(state, { ...another("report"), ...own }), tabIndex: -1, title: row.below ? name : group.name },
+      text,
+    );
   const label = `${shown ? "▾" : "▸"} ${format.count(group.builds.length)}`;
-  const several = !row.below && (group.builds.length > 1 || group.folded);
+  const several = !row.below && (group.builds.length > 1 || group.folded || group.label);
   const about = format.several(group.builds.length, "build", "builds");
   const props = {
     type: "button",
@@ -69,12 +116,11 @@ function nameCell(row, state, shown, toggle) {
     title: about,
   };
   return [
-    row.below ? el("span", { class: "indent" }) : null,
-    group.folded && !row.below
-      ? LIBRARIES
-      : link(row.below && !group.folded ? format.brief(id) : format.base(name) || "?"),
-    exact ? null : el("abbr", { class: "inexact", title: `not exact: ${reasons}` }, " ≈"),
-    group.folded || innerWidth >= NARROW ? null : versionChip(row),
+    row.below ? el("span.indent") : null,
+    group.folded && !row.below ? LIBRARIES : link(rowName(row)),
+    row.below || group.folded || !group.builds.some((b) => live.has(b.build_id)) ? null : el("span.chip.live", "live"),
+    exact ? null : el("abbr.inexact", { title: `not exact: ${reasons}` }, " ≈"),
+    group.folded || group.label || innerWidth >= NARROW ? null : versionChip(row),
     several ? el("button", { ...props, onclick: () => toggle(group) }, label) : null,
   ];
 }
@@ -82,205 +128,173 @@ function nameCell(row, state, shown, toggle) {
 /** Texts side by side; all of them on hover. */
 const words = (list) => el("span", { title: list.join(", ") }, list.join(", ") || "–");
 
-const DAYS = "of the last day";
-const HOSTS = "the most machines of one hour of the last day that sent the same service and version";
+const DAYS = "in the last 24 hours";
+const HOSTS = "the most machines that sent the same service and version in one hour of the last day";
 
 /** Columns that are known from the list of builds. Libraries stand last in every order. */
-function listColumns(rows, total) {
+function listColumns(total) {
   const seconds = (row) => sum(row.builds, "seconds");
-  const share = (i) => (total > 0 ? (100 * seconds(rows[i])) / total : 0);
-  const isFold = (i) => rows[i].group.folded && !rows[i].below;
-  const numeric = (value) => ({
-    numeric: true,
-    value: (i) => (rows[i].group.folded ? Number.NaN : value(rows[i].group)),
-  });
-  const number = (key, title, field) => ({
-    key,
-    title,
-    ...numeric((group) => sum(group.builds, field)),
-    cell: (i) => {
-      const all = sum(rows[i].builds, field);
-      if (field === "calls" && all === 0 && rows[i].builds.some((b) => b.inexact_reasons?.includes("sampled")))
-        return el("span", { title: "calls were not counted" }, "–");
-      return isFold(i) ? "" : el("span", { title: format.count(all) }, format.short(all));
-    },
-  });
-  const time = ({ last_seen: seen }) =>
-    el("time", { dateTime: seen || "", title: format.both(seen) }, format.ago(seen));
+  const share = (row) => (total > 0 ? (100 * seconds(row)) / total : 0);
+  const of = (key, title, value, more) =>
+    numbers(key, title, { value: ({ group }) => (group.folded ? Number.NaN : value(group)), ...more });
+  const number = (field) => (row) => {
+    const all = sum(field === "calls" ? row.builds : programsOf(row.builds), field);
+    if (field === "calls" && all === 0 && row.builds.some((b) => b.inexact_reasons?.includes("sampled")))
+      return el("span", { title: "calls were not counted" }, "–");
+    return row.group.folded && !row.below ? "" : el("span", { title: format.count(all) }, format.short(all));
+  };
+  const shareCell = (row) => bar(share(row) > 0 ? format.percent(share(row), ROUGH) : "0 %", share(row));
+  const shareLook = {
+    slim: innerWidth < BESIDE ? 5.4 : 7.3,
+    width: 9.6,
+    bars: true,
+    hint: "time in its own code, as a share of all builds",
+  };
+  const time = (row) => format.seconds(seconds(row), ROUGH);
+  const own = { width: 6, hint: "in its own code; libraries have their own rows" };
+  const seen = (row) => ago(row.build.last_seen);
+  const processes = { cell: number("processes_started"), rare: true };
   return {
-    share: {
-      key: "share",
-      title: innerWidth < NARROW ? "CPU" : "CPU share",
-      slim: 5.4,
-      hint: "time in its own code, of that of all builds",
-      width: 9.6,
-      bars: true,
-      ...numeric((group) => group.seconds),
-      cell: (i) => bar(share(i) > 0 ? format.percent(share(i)) : "0 %", share(i)),
-    },
-    seconds: {
-      key: "seconds",
-      title: "CPU time",
-      width: 6,
-      hint: "in its own code; libraries have their own rows",
-      ...numeric((group) => group.seconds),
-      cell: (i) => format.seconds(seconds(rows[i]), ROUGH),
-    },
-    calls: { ...number("calls", "Calls", "calls"), width: 5 },
-    processes: number("processes", "Processes", "processes_started"),
-    last: {
-      key: "last",
-      title: "Last seen",
-      width: 8.8,
-      ...numeric((group) => Date.parse(group.last.last_seen) || 0),
-      cell: (i) => time(rows[i].build),
-    },
+    share: of("share", innerWidth < BESIDE ? "CPU" : "CPU share", (g) => g.seconds, { cell: shareCell, ...shareLook }),
+    seconds: of("seconds", "CPU time", (g) => g.seconds, { cell: time, ...own }),
+    calls: of("calls", "Calls", (g) => sum(g.builds, "calls"), { cell: number("calls"), width: 5, rare: true }),
+    processes: of("processes", "Processes", (g) => sum(programsOf(g.builds), "processes_started"), processes),
+    last: of("last", "Last seen", (g) => Date.parse(g.last.last_seen) || 0, { cell: seen, width: 8.8 }),
   };
 }
 
 /** Columns that are asked for when a row is in sight; there is no order by them. */
-function dayColumns(rows) {
-  const day = (i) => (rows[i].day ??= dayOf(rows[i].builds));
-  const of = (show) => (i) => (rows[i].group.folded && !rows[i].below ? "" : later(day(i), show));
+function dayColumns(narrowed) {
+  const hint = narrowed ? "in the chosen time" : DAYS;
+  const day = (row) => (row.day ??= dayOf(row.builds));
+  const of = (key, title, width, show, more) => {
+    const cell = (row) => (row.group.folded && !row.below ? "" : filled(day(row), show));
+    return column(key, title, { cell, hint, width, still: true, ...more });
+  };
   const hosts = (d) => el("span", { title: HOSTS }, d.hosts ? `${d.least ? "≥ " : ""}${format.count(d.hosts)}` : "–");
-  const column = (key, title, width, show, numeric) => ({
-    key,
-    title,
-    hint: DAYS,
-    width,
-    numeric,
-    still: true,
-    cell: of(show),
-  });
+  const wide = innerWidth < NARROW ? 6 : 7.6;
   return {
-    load: column("load", "Last day", innerWidth < NARROW ? 5.6 : 7.6, spark, true),
-    service: column("service", "Service", 7.4, (d) => words(d.services)),
-    version: column("version", "Version", 7.3, (d) => words(d.versions)),
-    hosts: column("hosts", "Hosts", 4.6, hosts, true),
+    load: of("load", narrowed ? "Trend" : "Last day", wide, (d) => spark(d.load, undefined, d.marks), {
+      numeric: true,
+    }),
+    service: of("service", "Service", 7.4, (d) => words(d.services), { rare: true }),
+    version: of("version", "Version", 7.3, (d) => words(d.versions)),
+    hosts: of("hosts", "Hosts", 4.6, hosts, { numeric: true, rare: true }),
   };
 }
 
-/** Of programs with several builds: what changed in the newest one. */
-function changeColumn(rows, state, compared) {
-  const several = ({ group, below }) => !below && !group.folded && group.builds.length > 1;
-  return {
-    key: "change",
-    title: "Newest build",
-    hint: "what changed most, compared with the build before",
-    width: 9.8,
-    still: true,
-    cell: (i) => (several(rows[i]) ? changeLink(rows[i].group, compared.get(rows[i].group), state) : ""),
-  };
-}
-
-function columns(rows, state, view) {
-  const name = {
-    key: "name",
-    title: "Program",
-    value: (i) => (rows[i].group.folded ? "\uffff" : rows[i].group.name),
-    cell: (i) => nameCell(rows[i], state, view.open.has(rows[i].group.name), view.toggle),
-  };
-  const { share, seconds, calls, processes, last } = listColumns(rows, view.total);
-  const { load, service, version, hosts } = dayColumns(rows);
+function columns(state, view) {
+  const nameOf = (row) => nameCell(row, state, view.open.has(row.group.name), view.toggle, view.live);
+  const title = state.split ? state.split.replace(/^./, (c) => c.toUpperCase()) : "Program";
+  const value = ({ group }) => (group.folded ? "\uffff" : group.name);
+  const name = column("name", title, { value, cell: nameOf });
+  const { share, seconds, calls, processes, last } = listColumns(view.total);
+  const { load, service, version, hosts } = dayColumns(view.narrowed);
   if (innerWidth < NARROW) return [name, load, share];
-  const change = view.compared.size ? [changeColumn(rows, state, view.compared)] : [];
-  return [name, ...change, version, share, seconds, load, service, hosts, calls, processes, last];
+  const several = ({ group, below }) => !below && !group.folded && group.builds.length > 1;
+  const changed = (row) => (several(row) ? changeLink(row.group, view.compared.get(row.group), state) : "");
+  const hint = "what changed most, compared with the build before";
+  const change = column("change", "Newest build", { cell: changed, hint, width: 13.6, still: true });
+  const compared = view.compared.size ? [change] : [];
+  const all = [name, ...compared, version, share, seconds, load, service, hosts, calls, processes, last];
+  return all.filter((c) => c.key !== state.split);
 }
 
 /** What to do when there is nothing yet. */
 function empty(main) {
-  const send = el("pre", {}, el("code", {}, "profctl upload -e ./program gmon.out"));
-  const live = el("pre", {}, el("code", {}, "profctl run ./program"));
+  const send = el("pre", el("code", "profctl upload -e ./program gmon.out"));
+  const live = el("pre", el("code", "profctl run ./program"));
   const first = [
     "No profiles stored yet. Compile a program with ",
-    el("code", {}, "-pg"),
+    el("code", "-pg"),
     ", run it, and send its gmon.out:",
   ];
-  replace(main, el("h1", {}, "Overview"), el("p", {}, first), send, el("p", {}, "Or count while it runs:"), live);
+  replace(main, el("h1", "Overview"), el("p", first), send, el("p", "Or count while it runs:"), live);
+}
+
+/** What the rows are: programs, or values of a label. */
+function grouping(state, names) {
+  const all = [...new Set(["", "service", ...names])].map((name) => [name, name || "program"]);
+  const change = (split) => go({ split, nodes: "", open: "", row: "", top: "", sort: "", dir: "" });
+  return labelled("By", choice({ id: "grouping" }, all, state.split, change));
 }
 
 /** One sentence on everything. */
 function headline(builds, groups) {
   const programs = groups.filter((g) => !g.folded);
+  if (programs[0]?.label) {
+    const count = format.several(programs.length, `value of ${programs[0].label}`, `values of ${programs[0].label}`);
+    return el("p.headline", `${count}, ${format.seconds(sum(builds, "seconds"))} of CPU time.`);
+  }
   const parts = [
     format.several(programs.length, "program", "programs"),
-    format.several(
-      sum(
-        programs.map((g) => ({ n: g.builds.length })),
-        "n",
-      ),
-      "build",
-      "builds",
-    ),
+    format.several(programs.flatMap((g) => g.builds).length, "build", "builds"),
     `${format.seconds(sum(builds, "seconds"))} of CPU time`,
     format.several(sum(builds, "calls"), "call", "calls"),
   ];
-  return el("p", { class: "headline" }, `${parts.join(", ")}.`);
+  return el("p.headline", `${parts.join(", ")}.`);
+}
+
+/** Says how many values of the label were not asked for, and asks for them on a click. */
+function valuesLeft({ left, values }, state) {
+  if (!(left > 0)) return null;
+  const all = el("a", to(state, { nodes: String(values) }), `Show all ${format.count(values)}`);
+  const hidden = `${format.count(left)} of ${format.count(values)} values of ${state.split} are not listed. `;
+  return el("p.hint", hidden, all);
 }
 
 export async function draw(main, state, signal) {
   const { rows: builds, more } = await api.rows("api/v1/builds?limit=1000", 20000, signal);
   if (builds.length === 0) return empty(main);
   forget();
-  const groups = groupsOf(builds);
+  const narrowed = Boolean(state.since || state.until || state.match.length || state.split);
+  const [groups, names, processes] = await Promise.all([
+    narrowed ? chosenGroups(builds, state, signal) : groupsOf(builds),
+    api.labelNames(undefined, signal),
+    api.json("api/v1/processes?limit=1000", signal).catch(() => ({ rows: [] })),
+  ]);
+  signal.throwIfAborted();
+  const listed = groups.flatMap((g) => g.builds);
   const rows = rowsOf(groups);
   const view = {
     open: new Set(state.open.split("|").filter(Boolean).map(decodeURIComponent)),
-    total: sum(builds, "seconds"),
-    compared: innerWidth < NARROW ? new Map() : comparisons(groups, signal),
+    total: sum(listed, "seconds"),
+    narrowed,
+    live: new Set(processes.rows.map((r) => r.build_id)),
+    compared: innerWidth < NARROW || state.split ? new Map() : comparisons(groups, state, signal),
   };
-  const text = (row) =>
-    row.builds
-      .map((b) => `${b.name} ${b.build_id}`)
-      .join(" ")
-      .toLowerCase();
-  const apply = (filter) => {
-    const wanted = filter.toLowerCase();
-    const shown = (row) => !row.below || view.open.has(row.group.name) || (wanted && row.group.folded);
-    table.filter((i) => shown(rows[i]) && text(rows[i]).includes(wanted));
-    const programs = table.rows.filter((i) => !rows[i].below && !rows[i].group.folded).length;
+  const text = (row) => row.builds.map((b) => `${b.name} ${b.build_id}`).join(" ");
+  const wanted = (filter) => {
+    const shown = (row) => !row.below || view.open.has(row.group.name) || (filter && row.group.folded);
+    return (row) => shown(row) && text(row).toLowerCase().includes(filter.toLowerCase());
+  };
+  const told = (_, left) => {
+    const programs = left.filter((i) => !rows[i].below && !rows[i].group.folded).length;
     const all = groups.filter((g) => !g.folded).length;
-    say(`${programs} of ${format.several(all, "program", "programs")}${more ? " and more" : ""}`);
+    const nouns = state.split ? [`value of ${state.split}`, `values of ${state.split}`] : ["program", "programs"];
+    say(`${programs} of ${format.several(all, ...nouns)}${more || groups.left > 0 ? " and more" : ""}`);
   };
   view.toggle = (group) => {
     if (!view.open.delete(group.name)) view.open.add(group.name);
     note(state, { open: [...view.open].map(encodeURIComponent).join("|") });
     apply(filter.value);
-    table.from = -1;
-    table.draw();
   };
-  const open = (i) => {
-    const { group, below, build } = rows[i];
+  const open = ({ group, below, build }) => {
     if (group.folded && !below) view.toggle(group);
-    else go({ ...another("report"), build: build.build_id });
+    else if (group.label && !below) go({ ...another("functions"), match: group.match });
+    else go({ ...another("report"), build: build.build_id, match: group.match ?? state.match });
   };
-  const table = new Table({
-    label: "Programs",
-    columns: columns(rows, state, view),
-    count: rows.length,
-    state,
-    sort: "share",
-    tall: true,
-    open,
-  });
-  const filter = filterField(
-    () => state,
-    "Filter programs by name or build-id",
-    "Filter",
-    apply,
-    () => table,
-  );
+  const about = { about: "Filter programs by name or build-id", hint: "Filter", label: "Programs", sort: "share" };
+  const list = { ...about, wanted, told, columns: columns(state, view), rows, state, open };
+  const { table, filter, apply, show } = listing(list);
+  const choices = [grouping(state, names), timeMenu(state), labelsMenu(state), labelChips(state)];
   replace(
     main,
-    el("div", { class: "toolbar" }, el("h1", {}, "Overview"), filter),
-    headline(builds, groups),
-    table.node,
+    el("div.toolbar", el("h1", "Overview"), filter, choices),
+    headline(listed, groups),
+    valuesLeft(groups, state),
+    rows.length ? table.node : el("p.empty", "No upload has these labels in this time range."),
   );
-  table.show(
-    table.all.map((c) => c.key),
-    innerWidth < NARROW,
-  );
-  apply(state.q);
-  table.restore();
+  show();
   return undefined;
 }

@@ -1,16 +1,18 @@
 // The code of one function: where ticks fell and what was called, by source line, by instruction or by address. The
-// text of the lines is with the reader: a file that is opened stays in the page.
+// text of the lines is with the reader: files that are opened stay in this browser.
 import * as api from "./api.js";
 import { instructionsOf } from "./code_instructions.js";
 import { interval, linesOf, withText } from "./code_lines.js";
+import { keepSources, readSources, sourceOf } from "./code_source.js";
 import { copy, el, replace, say } from "./dom.js";
 import * as format from "./format.js";
-import { md5 } from "./md5.js";
-import { another, functionAt, question, to } from "./state.js";
-import { Table } from "./table.js";
-import { bar, fitting, load, NARROW } from "./view_report.js";
+import { another, functionAt, links, question, to } from "./state.js";
+import { column, NARROW, numbers, plain, Table } from "./table.js";
+import { bar, fitting } from "./report_columns.js";
+import { load } from "./view_report.js";
 
 const WIDTHS = { bars: true, width: 9.2, slim: 4.8 };
+const FEW_NAMES = 5; // of files, in a sentence
 const OFFERED = 12; // functions to choose from
 // Columns where there is little space; the number of calls of an instruction then stands beside their callee.
 const FEW = { Instructions: ["ticks"], Lines: ["ticks", "calls"], Addresses: ["ticks", "calls"] };
@@ -20,15 +22,17 @@ const SELF =
   "time of the ticks that fell here, and its part of the function; ~: a bin of the histogram covers several lines, " +
   "and is divided by their bytes";
 const RANGE = "within which the time is, as ticks are a sample of it";
-const SKID = "A tick stands at the instruction that was to run next: those of a slow one stand behind it. ";
+const SKID = "The ticks of a slow instruction are counted at the instruction that runs after it. ";
 const UNSURE = "The debug information has no MD5, so profd cannot tell whether it was compiled. ";
-const texts = new Map(); // of files that were opened: {lines, md5} by the file's name without folders
 
 const wide = () => innerWidth >= NARROW;
 
+/** A source that the reader opened: files have their names without folders there. */
+const openedOf = (file, answer) => sourceOf(answer.function.build_id, format.base(file));
+
 /** The lines of a file that was opened; undefined where none was, or where it is not the one that was compiled. */
 function textOf(file, answer) {
-  const opened = file && texts.get(format.base(file));
+  const opened = file && openedOf(file, answer);
   const known = answer.files.filter((f) => f.file === file);
   return opened && (!known.length || known.some((f) => f.md5 === opened.md5)) ? opened.lines : undefined;
 }
@@ -56,9 +60,10 @@ function linesShown(lines, answer) {
     return text ? withText(lines.rows, file, text) : lines.rows.filter((row) => row.file === file);
   });
   return rows.flatMap((row) => {
-    const name = row.file ? `${format.base(row.file)}:${row.line}` : "no line known";
+    const place = row.file ? `${format.base(row.file)}:${row.line}` : "no line known";
+    const name = row.text === undefined || wide() ? place : String(row.line); // there the text needs the space
     const title = row.file ? `${row.file}:${row.line}` : "bytes without a line in the debug information";
-    return [{ ...row, name, title }, ...row.callees.map((call) => ({ call, calls: call.calls, name: "" }))];
+    return [{ ...row, place, name, title }, ...row.callees.map((call) => ({ call, calls: call.calls, name: "" }))];
   });
 }
 
@@ -83,19 +88,19 @@ function callsOf(row, before) {
 
 /** A line or an address; what is called from there; the text of the line. */
 function nameColumn(rows, state, title) {
-  const shared = () => el("span", { class: "chip", title: "These bytes belong in part to another function" }, "shared");
-  const times = (c) => (wide() || title !== "Instruction" ? null : `×${format.short(c.calls)}`);
-  const cell = (i) => {
-    const { name, title: about, call, text, shared: of, head, goes } = rows[i];
-    return [
-      name ? el("code", { class: head ? "place head" : "place", title: about }, name) : el("span", { class: "indent" }),
-      call ? el("span", { class: "callee" }, "→", calleeLink(call, state), times(call)) : null,
-      text === undefined ? null : el("code", { class: "text", title: text }, text),
-      goes ? el("span", { class: "callee" }, calleeLink(goes, state), times(goes)) : null,
-      of ? shared() : null,
-    ];
-  };
-  return { key: "name", title, width: wide() ? undefined : 8, value: (i) => String(i).padStart(8, "0"), cell };
+  const shared = () => el("span.chip", { title: "These bytes belong in part to another function" }, "shared");
+  const texts = rows.some((row) => row.text !== undefined);
+  const times = (c) =>
+    wide() || title === "Address" || (title === "Line" && !texts) ? null : `×${format.short(c.calls)}`;
+  const cell = ({ name, title: about, call, text, shared: of, head, goes }) => [
+    name ? el("code", { class: head ? "place head" : "place", title: about }, name) : el("span.indent"),
+    call ? el("span.callee", "→", calleeLink(call, state), times(call)) : null,
+    text === undefined ? null : el("code.text", { title: text }, text),
+    goes ? el("span.callee", calleeLink(goes, state), times(goes)) : null,
+    of ? shared() : null,
+  ];
+  const order = new Map(rows.map((row, i) => [row, String(i).padStart(8, "0")]));
+  return column("name", title, { width: wide() ? undefined : 8, value: (row) => order.get(row), cell });
 }
 
 function columns(rows, answer, state, title) {
@@ -103,24 +108,21 @@ function columns(rows, answer, state, title) {
   const amount = format.amounts(answer.dimension, answer);
   const tick = answer.ticks > 0 ? answer.seconds / answer.ticks : 0;
   const mark = (row) => (row.estimated ? "~" : "");
-  const ticks = (i) => rows[i].ticks || -1;
+  const value = (row) => row.ticks || -1;
   const range = (row) => (row.high === undefined ? "" : amount.between(row.low * tick, row.high * tick));
-  const self = (row) => (row.ticks ? bar(mark(row) + amount(row.seconds), (100 * row.seconds) / own) : "");
+  const self = (row) => (row.ticks ? bar(mark(row) + amount(row.seconds), (100 * row.seconds) / own, range(row)) : "");
   const count = (row) => (row.ticks ? mark(row) + format.count(row.ticks_str ?? Math.round(row.ticks)) : "");
+  const calls = {
+    value: (row) => row.calls || -1,
+    cell: (row) => (row.calls ? callsOf(row.call ?? row, row.most ? "≤ " : "") : ""),
+    hint: "from here, counted at the call sites; ≤ where a callee may have jumped to another",
+  };
   return [
     nameColumn(rows, state, title),
-    { key: "ticks", title: "Self", hint: SELF, ...WIDTHS, numeric: true, value: ticks, cell: (i) => self(rows[i]) },
-    { key: "range", title: "95 %", hint: RANGE, numeric: true, width: 9.6, value: ticks, cell: (i) => range(rows[i]) },
-    { key: "count", title: "Ticks", numeric: true, value: ticks, cell: (i) => count(rows[i]) },
-    {
-      key: "calls",
-      title: "Calls",
-      hint: "from here, counted at the call sites; ≤ where a callee may have jumped to another",
-      width: wide() ? 8 : 6.8,
-      numeric: true,
-      value: (i) => rows[i].calls || -1,
-      cell: (i) => (rows[i].calls ? callsOf(rows[i].call ?? rows[i], rows[i].most ? "≤ " : "") : ""),
-    },
+    numbers("ticks", "Self", { hint: SELF, ...WIDTHS, value, cell: self }),
+    numbers("range", "95 % interval", { hint: RANGE, width: 9.6, value, cell: range }),
+    numbers("count", "Ticks", { value, cell: count }),
+    numbers("calls", "Calls", { ...calls, width: wide() ? 8 : 6.8 }),
   ];
 }
 
@@ -142,46 +144,51 @@ async function choose(main, state, signal) {
   const offer = (name, i) =>
     el(
       "li",
-      {},
       el("a", { ...link(i), title: name }, format.called(name)),
-      el("span", { class: "hint" }, `self ${amount(c.self_seconds[i])}`),
+      el("span.hint", `self ${amount(c.self_seconds[i])}`),
     );
-  const title = el("div", { class: "bar compare" }, el("h2", {}, "Code of which function?"));
-  const about = el("p", { class: "hint" }, "The functions with the most time in their own code:");
-  replace(main, title, about, el("ul", { class: "offers" }, c.name.map(offer)));
+  const title = el("div.bar.compare", el("h2", "Code of which function?"));
+  const about = el("p.hint", "The functions with the most time in their own code:");
+  replace(main, title, about, el("ul.offers", c.name.map(offer)));
 }
 
-/** Opens files of the reader; then show(). */
-async function take(files, wanted, show) {
+/** Reads what was opened before for the files of this answer. */
+const recall = (answer) =>
+  readSources(answer.function.build_id, new Set(answer.lines.map((line) => format.base(line.file))));
+
+/** Opens files or a folder of the reader; then show(). */
+async function take(files, wanted, answer, show) {
   const known = new Set(wanted.map(format.base));
-  const strange = [...files].filter((file) => !known.has(file.name)).map((file) => file.name);
-  const taken = [...files].filter((file) => known.has(file.name));
-  for (const file of taken) {
-    const bytes = new Uint8Array(await file.arrayBuffer());
-    const lines = new TextDecoder().decode(bytes).replace(/\r?\n$/, "").split(/\r?\n/);
-    texts.set(file.name, { lines, md5: md5(bytes) });
-  }
-  if (taken.length) show();
-  if (strange.length)
-    say(`No line of this function is in ${strange.join(", ")}: its code is of ${[...known].join(", ")}.`);
+  await keepSources(answer.function.build_id, files);
+  await recall(answer);
+  if ([...files].some((file) => known.has(file.name))) return void show();
+  const names = files.length > FEW_NAMES ? format.several(files.length, "file", "files") : "";
+  const strange = names || [...files].map((file) => file.name).join(", ");
+  say(`No line of this function is in ${strange}: its code is of ${[...known].join(", ")}.`);
 }
 
-/** The button that opens sources, and a box onto which they can be dropped. */
-function opener(files, box, show) {
-  const field = el("input", { type: "file", multiple: true, hidden: true, id: "sources" });
-  field.addEventListener("change", () => take(field.files, files, show));
+/** The buttons that open sources, and a box onto which they can be dropped. */
+function opener(files, box, answer, show) {
   box.addEventListener("dragover", (event) => event.preventDefault());
   box.addEventListener("drop", (event) => {
     event.preventDefault();
-    take(event.dataTransfer.files, files, show);
+    take(event.dataTransfer.files, files, answer, show);
   });
-  const about = "The text of the lines, from this computer. It stays in this page.";
-  return [el("button", { type: "button", title: about, onclick: () => field.click() }, "Open source file…"), field];
+  const open = (id, text, title, more) => {
+    const onchange = () => take(field.files, files, answer, show);
+    const field = el("input", { type: "file", multiple: true, hidden: true, id, onchange, ...more });
+    return [el("button", { type: "button", title, onclick: () => field.click() }, text), field];
+  };
+  const folder = "Opens all sources of the program once. They stay in this browser, for all functions of this build.";
+  return [
+    open("sources", "Open source file…", "Shows the text of the lines. The file stays in this browser.", {}),
+    wide() ? open("folder", "Open folder…", folder, { webkitdirectory: true }) : null,
+  ];
 }
 
 /** Names of files that were opened: those that were compiled, those of which that is not known, and others. */
 function filesOpened(rows, answer) {
-  const opened = [...new Set(rows.map((row) => row.file))].filter((file) => file && texts.has(format.base(file)));
+  const opened = [...new Set(rows.map((row) => row.file))].filter((file) => file && openedOf(file, answer));
   const stated = (file) => answer.files.some((f) => f.file === file);
   const names = (wanted) => [...new Set(opened.filter(wanted).map(format.base))];
   return {
@@ -202,16 +209,15 @@ function remarks(lines, answer) {
   return [
     other.length
       ? el(
-          "p",
-          { class: "warning" },
+          "p.warning",
           `${other.join(", ")}: not what was compiled, as the MD5 in the debug information is another one. `,
           "Its text is not shown.",
         )
       : null,
     short.length
-      ? el("p", { class: "warning" }, `${short.map(format.base).join(", ")}: fewer lines than what was compiled had.`)
+      ? el("p.warning", `${short.map(format.base).join(", ")}: fewer lines than what was compiled had.`)
       : null,
-    el("p", { class: "hint" }, [
+    el("p.hint", [
       `${format.count(answer.function.bytes)} bytes of ${format.base(answer.function.object)}. `,
       shared
         ? `${format.several(shared, "tick is", "ticks are")} in bins that other functions share: at no line. `
@@ -222,24 +228,16 @@ function remarks(lines, answer) {
         : null,
       rows.some((row) => row.ticks) && ["seconds", "wall"].includes(answer.dimension) ? SKID : null,
       sure.length ? `${sure.join(", ")}: by its MD5 the file that was compiled. ` : null,
-      unsure.length
-        ? `${unsure.join(", ")}: the file that you opened. ${UNSURE}`
-        : null,
+      unsure.length ? `${unsure.join(", ")}: the file that you opened. ${UNSURE}` : null,
     ]),
   ];
 }
 
-/** Why there are no lines, and what to do. */
-const without = (answer) =>
-  el(
-    "p",
-    { class: "hint" },
-    "Source lines are not known. Compile with ",
-    el("code", {}, "-g"),
-    " and send the file: ",
-    el("code", {}, `profctl symbols ${format.quote(answer.function.object || "FILE")}`),
-    ".",
-  );
+/** Why something is not shown, and the command that sends it. */
+const missing = (why, command, answer) =>
+  el("p.hint", why, el("code", `${command} ${format.quote(answer.function.object || "FILE")}`), ".");
+const NO_INSTRUCTIONS = "The instructions of this build are not stored. To store them, send the file: ";
+const noLines = () => ["Source lines are not known. Compile with ", el("code", "-g"), " and send the file: "];
 
 const hottestOf = (rows) => rows.reduce((a, b) => ((b.seconds ?? 0) > (a?.seconds ?? 0) ? b : a), null);
 
@@ -248,11 +246,12 @@ function headline(rows, answer) {
   const f = answer.function;
   const hottest = hottestOf(rows);
   const amount = format.amounts(answer.dimension, answer);
+  const text = wide() && hottest?.bytes && hottest.text ? ` ${hottest.text}` : "";
   const most = hottest
-    ? `Most time is at ${hottest.name}${wide() && hottest.bytes && hottest.text ? ` ${hottest.text}` : ""}: ` +
+    ? `Most time is at ${hottest.place ?? hottest.name}${text}: ` +
       `${hottest.estimated ? "~" : ""}${amount(hottest.seconds)} of ${amount(f.self_seconds)}. `
     : `${f.calls > 0 ? "No tick fell into this function" : "No call and no tick of this function was seen"}. `;
-  return el("p", { class: "answer" }, el("strong", {}, most));
+  return el("p.answer", el("strong", most));
 }
 
 /** What can be shown, the usual one first: {form, title, column, rows}. */
@@ -268,23 +267,34 @@ function formsOf(lines, answer) {
 }
 
 /** Links to the others. */
-function formLinks(state, forms, now) {
-  const link = (form, i) => {
-    const there = to(state, { form: i === 0 ? "" : form.form, sort: "", dir: "", row: "", top: "" });
-    return el("a", { ...there, "aria-current": form === now ? "true" : null }, form.title);
-  };
-  return el("span", { class: "presets" }, forms.map(link));
-}
-
-/** Why there are no instructions, and what to do. */
-const withoutInstructions = (answer) =>
-  el(
-    "p",
-    { class: "hint" },
-    "The instructions of this build are not stored. To store them, send the file: ",
-    el("code", {}, `profctl symbols --code ${format.quote(answer.function.object || "FILE")}`),
-    ".",
+const formLinks = (state, forms, now) =>
+  links(
+    "Shown as",
+    forms.map((form) => [form, form.title]),
+    now,
+    state,
+    (form) => {
+      return { form: form === forms[0] ? "" : form.form, sort: "", dir: "", row: "", top: "" };
+    },
   );
+
+/** The instructions of one line, beside the lines. */
+function asmOf(answer, row) {
+  const amount = format.amounts(answer.dimension, answer);
+  let head = {};
+  const own = instructionsOf(answer).rows.filter((one) => {
+    if (one.head) head = one;
+    return one.at !== undefined && head.file === row.file && head.line === row.line;
+  });
+  const line = (i) => [
+    el("code", { title: i.title }, `${i.name}  ${i.text}`, i.goes ? ` ${i.goes.callee}` : ""),
+    i.ticks ? (i.estimated ? "~" : "") + amount(i.seconds) : "",
+    i.calls ? format.exact(i, "calls") : "",
+  ];
+  const none = el("p.hint", `${row.name} has no instructions in this function.`);
+  const columns = [["Instruction"], ["Self", 1], ["Calls", 1]];
+  return own.length ? plain(`Instructions of ${row.name}`, columns, own.map(line)) : none;
+}
 
 function show(main, state, answer) {
   const lines = linesOf(answer);
@@ -299,36 +309,45 @@ function show(main, state, answer) {
   const files = [...new Set(answer.lines.map((line) => line.file))];
   const box = el("div");
   const bar2 = el(
-    "div",
-    { class: "bar compare" },
-    el("h2", { class: "function one", title: f.name }, titleOf(f.name)),
+    "div.bar.compare",
+    el("h2.function.one", { title: f.name }, titleOf(f.name)),
     forms.length > 1 ? formLinks(state, forms, form) : null,
-    has && form.form !== ADDRESSES ? opener(files, box, () => show(main, state, answer)) : null,
+    has && form.form !== ADDRESSES ? opener(files, box, answer, () => show(main, state, answer)) : null,
     wide() ? el("button", { ...about, onclick: () => copy(shell, "Command") }, "Copy command") : null,
     counted ? el("a", to(state, another("report")), "Callers and callees") : null,
   );
+  const pane = { class: "pane", tabIndex: 0, role: "region", "aria-label": "Instructions of a line" };
+  const asm = form.form === "lines" && answer.instructions.length && wide() ? el("div", pane) : null;
+  const hottest = hottestOf(rows);
+  const beside = (row) => asm && row.file && replace(asm, asmOf(answer, row));
+  if (hottest) beside(hottest);
   const table = new Table({
     label: form.title,
     columns: columns(rows, answer, state, form.column),
-    count: rows.length,
+    rows,
     state,
     sort: "name",
     tall: true,
+    open: asm ? beside : undefined,
   });
   replace(
     box,
     bar2,
     headline(rows, answer),
-    rows.length ? table.node : null,
+    rows.length ? el("div", { class: asm ? "split lines" : "" }, table.node, asm) : null,
     remarks(lines, answer),
-    has ? null : without(answer),
-    answer.instructions.length ? null : withoutInstructions(answer),
+    has ? null : missing(noLines(), "profctl symbols", answer),
+    answer.instructions.length ? null : missing(NO_INSTRUCTIONS, "profctl symbols --code", answer),
   );
   replace(main, box);
-  table.show(wide() ? table.all.map((c) => c.key) : FEW[form.title], !wide());
+  const texts = rows.some((row) => row.text !== undefined); // have the place of bars and intervals
+  const left = [...(asm ? ["count"] : []), ...(asm && texts ? ["range"] : [])];
+  const usual = table.all.map((c) => c.key).filter((key) => !left.includes(key));
+  const few = texts ? ["ticks"] : FEW[form.title];
+  table.show(wide() ? usual : few, !wide() || (asm && texts));
   table.filter();
   table.restore();
-  if (!state.row && !state.top && !state.sort) table.select(rows.indexOf(hottestOf(rows)), false);
+  if (!state.row && !state.top && !state.sort) table.select(rows.indexOf(hottest), false);
 }
 
 export async function draw(main, state, signal) {
@@ -336,6 +355,8 @@ export async function draw(main, state, signal) {
   const { since, until, match, scope, dimension } = question(state);
   const params = { since, until, match, scope, dimension, build_id: state.of };
   const path = `/functions/${encodeURIComponent(state.fn)}/addresses`;
-  show(main, state, await api.json(api.path(state.build, path, params), signal));
+  const answer = await api.json(api.path(state.build, path, params), signal);
+  await recall(answer);
+  show(main, state, answer);
   return undefined;
 }

@@ -2,14 +2,14 @@
 import * as api from "./api.js";
 import * as pictures from "./compare_flame.js";
 import * as graphs from "./compare_graph.js";
-import { wholeOf } from "./compare_judge.js";
-import { request, sideMenus, sideQuestion, suggestions, versionOf } from "./compare_sides.js";
+import { answerOf, wholeOf } from "./compare_judge.js";
+import { request, sideMenus, sideQuestion, suggestions } from "./compare_sides.js";
 import * as words from "./compare_words.js";
-import { el, replace, say } from "./dom.js";
+import { choice, el, replace, say } from "./dom.js";
 import * as format from "./format.js";
-import { another, go, to } from "./state.js";
-import { filterField, Table } from "./table.js";
-import { bar, fitting, matcher, NARROW } from "./view_report.js";
+import { another, go, links, note, to } from "./state.js";
+import { column, listing, matcher, NARROW, numbers } from "./table.js";
+import { bar, fitting } from "./report_columns.js";
 
 const FORMS = [
   ["", "Table"],
@@ -17,8 +17,8 @@ const FORMS = [
   ["graph", "Graph"],
 ];
 const WORTH_FILTER = 8; // rows
-const SHORT = 80; // characters: a longer answer stands below the rows of a narrow page
 const FEW = ["verdict"]; // columns where there is little space
+const REST = "rest"; // of the address: rows without a change are shown
 
 /** Where a row's function is shown with callers and callees: in A, or in B if A does not have it. */
 function there(row, state) {
@@ -31,213 +31,142 @@ function there(row, state) {
 
 const nameOf = (name) => (innerWidth < NARROW ? fitting(format.called(name)) : format.shortName(name));
 
-function nameColumn(rows, state) {
-  const cell = (i) => {
-    const row = rows[i];
-    const names = row.caller === null ? [row.function] : [row.caller, row.function];
-    const link = { ...to(state, there(row, state)), tabIndex: -1, title: names.join(" → ") };
-    return el("a", link, names.map(nameOf).join(" → "));
+function nameColumn(state) {
+  const namesOf = (row) => (row.caller === null ? [row.function] : [row.caller, row.function]);
+  const cell = (row) => {
+    const link = { ...to(state, there(row, state)), tabIndex: -1, title: namesOf(row).join(" → ") };
+    return el("a", link, namesOf(row).map(nameOf).join(" → "));
   };
-  const value = (i) => (rows[i].caller === null ? "" : `${rows[i].caller} `) + rows[i].function;
-  return { key: "name", title: "Function", value, cell };
+  return column("name", "Function", { value: (row) => namesOf(row).join(" "), cell });
 }
 
-function verdictColumns(rows, metric, diff, table) {
+/** All columns but the name. */
+function columns(rows, metric, diff, table) {
   const rank = new Map(rows.map((r, i) => [r, i])); // the order of the interface: what changed comes first
-  const verdict = (i) => {
-    const { kind, sign, text, about } = words.verdict(rows[i], metric, diff, table);
-    const by = innerWidth < NARROW && (kind === "more" || kind === "less") ? ` ${words.changeOf(rows[i])}` : "";
-    return el(
-      "span",
-      { class: `delta ${kind}`, title: about },
-      el("span", { "aria-hidden": "true" }, `${sign} `),
-      text,
-      by,
-    );
+  const share = metric.unit === "share";
+  const verdict = (row) => {
+    const { kind, sign, text, about } = words.verdict(row, diff, table);
+    const slim = innerWidth < NARROW && /changed$/.test(row.verdict); // the change has the place of the words
+    const mark = el("span", { "aria-hidden": "true" }, `${sign} `);
+    return el("span", { class: `delta ${kind}`, title: about }, mark, slim ? words.changeOf(row) : text);
   };
-  const change = (i) => {
-    const row = rows[i];
-    return el("span", { title: `95 % interval: ${words.interval(row) || "certain"}` }, words.changeOf(row));
-  };
-  const plan = (i) => {
-    const needs = words.plan(rows[i], diff);
-    return el("span", { title: needs }, needs);
+  const number = (key, title, width, hint, cell, more = { still: true }) =>
+    numbers(key, title, { width, hint, cell, ...more });
+  const what = metric.unit === "seconds" ? "Per call" : share ? "Share" : "Calls";
+  const side = (name) => {
+    const cell = (row) => words.value(metric, row[name]);
+    const value = (row) => row[name] ?? Number.NaN;
+    return number(name, `${what} ${name.toUpperCase()}`, share ? 5.4 : 6.6, metric.hint, cell, { value });
   };
   const planned = format.percent(100 * diff.planned, 200);
+  const per = "seconds of the function in each process that began: B less A. Rows stand in this order";
+  const points = (row) => (words.changed(row) ? words.points(row) : "");
+  const plan = (row) => {
+    const text = words.plan(row, diff);
+    return el("span", { title: text }, text);
+  };
+  const effect = { value: (row) => Math.abs(words.effect(row)) };
+  const change = { value: (row) => (row.change === null ? Number.NaN : Math.abs(row.change)) };
+  const beyond = "of B against A, without what all functions have in common";
+  const first = (row) => String(rank.get(row)).padStart(8, "0");
+  const cpu = (row) => bar(format.percent(100 * row.share, 200), 100 * row.share);
+  const needs = `how much more data is needed before a change of ${planned} can be told from chance`;
+  const both = [side("a"), side("b")];
   return [
-    {
-      key: "verdict",
-      title: "Verdict",
-      width: 11.5,
-      value: (i) => String(rank.get(rows[i])).padStart(8, "0"),
-      cell: verdict,
-    },
-    {
-      key: "change",
-      title: "Change",
-      hint: "of B against A, without what all functions have in common",
-      width: 6.6,
-      numeric: true,
-      value: (i) => (rows[i].change === null ? Number.NaN : Math.abs(rows[i].change)),
-      cell: change,
-    },
-    {
-      key: "interval",
-      title: "95 % interval",
-      hint: "the true change is in it in 95 of 100 cases",
-      width: 11,
-      numeric: true,
-      still: true,
-      cell: (i) => words.interval(rows[i]),
-    },
-    {
-      key: "plan",
-      title: `To tell ${planned}`,
-      hint: `data that is missing before an increase by ${planned} can be told from chance`,
-      width: 10.6,
-      numeric: true,
-      still: true,
-      cell: plan,
-    },
+    column("verdict", "Verdict", { width: 11.5, value: first, cell: verdict }),
+    ...(share
+      ? [
+          ...both,
+          number("points", "Points", 4.8, "of the share: B less A", points),
+          number("effect", "Per process", 7, per, words.effectText, effect),
+        ]
+      : []),
+    number("change", "Change", 6.2, beyond, words.changeOf, change),
+    number("interval", "95 % interval", 11.6, "contains the true change in 95 of 100 cases", words.interval),
+    ...(share
+      ? []
+      : [...both, number("share", "CPU share", 9.6, "on the side where it is larger", cpu, { bars: true })]),
+    number("plan", `Data for ${planned}`, 10, needs, plan, { still: true, rare: true }),
   ];
 }
 
-function valueColumns(rows, metric) {
-  const what = metric.unit === "seconds" ? "Per call" : metric.unit === "share" ? "Share" : "Calls";
-  const side = (name) => ({
-    key: name,
-    title: `${what} ${name.toUpperCase()}`,
-    hint: metric.hint,
-    width: 6.6,
-    numeric: true,
-    value: (i) => rows[i][name] ?? Number.NaN,
-    cell: (i) => words.value(metric, rows[i][name]),
-  });
-  return [
-    side("a"),
-    side("b"),
-    {
-      key: "share",
-      title: "CPU share",
-      hint: "of the function, on the side where it is larger",
-      width: 9.6,
-      bars: true,
-      numeric: true,
-      value: (i) => rows[i].share,
-      cell: (i) => bar(format.percent(100 * rows[i].share, 200), 100 * rows[i].share),
-    },
-  ];
-}
-
-/** The metric of the address, else the first one that says something. */
+/** The metric of the address, else the one that the daemon's answer speaks of. */
 function metricOf(diff, state) {
   const tables = new Map(diff.metrics.map((t) => [t.metric, t]));
-  const good = (m) => tables.get(m.key)?.not_computed === null && tables.get(m.key).rows.length > 0;
-  const metric = words.METRICS.find((m) => m.key === state.metric) ?? words.METRICS.find(good) ?? words.METRICS[0];
+  const metric = [state.metric, diff.lead].map((key) => words.METRICS.find((m) => m.key === key)).find(Boolean);
   return { metric, table: tables.get(metric.key) };
 }
 
 function metricChooser(metric) {
-  const option = (m) => el("option", { value: m.key, selected: m === metric }, m.title);
-  const change = () => go({ metric: select.value, sort: "", dir: "", row: "", top: "" });
-  const about = "What is compared";
-  const select = el(
-    "select",
-    { id: "metric", "aria-label": about, title: metric.hint, onchange: change },
-    words.METRICS.map(option),
-  );
-  return select;
+  const change = (key) => go({ metric: key, sort: "", dir: "", row: "", top: "" });
+  const about = { id: "metric", "aria-label": "What is compared", title: metric.hint };
+  const all = words.METRICS.map(({ key, title }) => [key, title]);
+  return choice(about, all, metric.key, change);
 }
 
-const formLinks = (state) =>
-  el(
-    "span",
-    { class: "presets", role: "group", "aria-label": "Shown as" },
-    FORMS.map(([form, title]) =>
-      el(
-        "a",
-        { ...to(state, { form, q: "", row: "", top: "" }), "aria-current": state.form === form ? "true" : null },
-        title,
-      ),
-    ),
-  );
+const formLinks = (state) => links("Shown as", FORMS, state.form, state, (form) => ({ form, q: "", row: "", top: "" }));
 
-function tableOf(diff, state) {
-  const { metric, table } = metricOf(diff, state);
+/** The rows that changed; the others are behind a button. */
+function tableOf(diff, state, metric, table) {
   const { rows } = table;
-  const drawn = new Table({
-    label: "Differences",
-    columns: [nameColumn(rows, state), ...verdictColumns(rows, metric, diff, table), ...valueColumns(rows, metric)],
-    count: rows.length,
-    state,
-    sort: "verdict",
-    tall: true,
-    open: (i) => go(there(rows[i], state)),
-  });
-  const apply = (text) => {
-    const wanted = matcher(text);
-    drawn.filter(wanted ? (i) => wanted(`${rows[i].caller ?? ""} ${rows[i].function}`) : undefined);
-    say(`${format.count(drawn.rows.length)} of ${format.several(rows.length, "row", "rows")}`);
+  const folded = rows.filter((r) => !words.changed(r)).length;
+  const folds = folded > 0 && folded < rows.length;
+  const names = metric.key === "calls-per-parent" ? ["call", "calls"] : ["function", "functions"];
+  const what = `${format.several(folded, ...names)} without a measurable change`;
+  const turn = () => {
+    note(state, { open: state.open === REST ? "" : REST, row: "", top: "" });
+    list.apply(state.q);
+    list.table.grow();
   };
-  const filter = filterField(
-    () => state,
-    "Filter functions",
-    "Filter (regex)",
-    apply,
-    () => drawn,
-  );
-  const finish = () => {
-    if (innerWidth < NARROW) drawn.show(FEW, true);
-    apply(state.q);
-    drawn.restore();
+  const rest = el("button.rest", { type: "button", onclick: turn });
+  const wanted = (typed) => {
+    const matches = matcher(typed);
+    if (matches) return (row) => matches(`${row.caller ?? ""} ${row.function}`);
+    return (row) => !folds || state.open === REST || words.changed(row);
   };
-  return { metric, table, drawn, filter, finish };
+  const told = (typed, left) => {
+    say(`${format.count(left.length)} of ${format.several(rows.length, "row", "rows")}`);
+    rest.hidden = !folds || Boolean(typed);
+    rest.setAttribute("aria-expanded", String(state.open === REST));
+    rest.textContent = `${state.open === REST ? "Hide" : "Show"} ${what}`;
+  };
+  const all = [nameColumn(state), ...columns(rows, metric, diff, table)];
+  const look = { about: "Filter functions", few: FEW, label: "Differences", sort: "verdict" };
+  const list = listing({ ...look, wanted, told, columns: all, rows, state, open: (row) => go(there(row, state)) });
+  return { ...list, rest };
 }
 
 function showTable(main, bars, diff, state) {
-  const { metric, table, drawn, filter, finish } = tableOf(diff, state);
-  const [answer, rest] = words.headline(table, metric, diff);
+  const { metric, table } = metricOf(diff, state);
+  const { table: drawn, filter, rest, show } = tableOf(diff, state, metric, table);
   const shared = words.common(table, metric);
-  const more = [words.fewGroups(table, diff), shared ? ` ${shared}` : ""];
-  const narrow = innerWidth < NARROW; // where a long text must not push the rows out of sight
+  const narrow = innerWidth < NARROW;
   const spare = narrow && drawn.count < WORTH_FILTER && !state.q;
-  const said = table.not_computed
-    ? el("p", { class: "warning answer", title: table.not_computed }, `No verdicts: ${table.not_computed}.`)
-    : el(
-        "p",
-        { class: "answer" },
-        el("strong", {}, answer),
-        ` ${rest}`,
-        narrow ? null : more,
-      );
+  const controls = [metricChooser(metric), formLinks(state), spare ? null : filter];
+  const answer = answerOf(diff, { table });
   replace(
     main,
-    el("div", { class: "compare bar" }, bars, metricChooser(metric), formLinks(state), spare ? null : filter),
-    narrow && (table.not_computed || answer.length > SHORT)
-      ? [drawn.node, said]
-      : [said, narrow ? null : wholeOf(diff), drawn.node],
-    narrow && !table.not_computed ? el("p", {}, more) : null,
-    narrow ? wholeOf(diff) : null,
+    el("div.compare.bar", bars, narrow ? null : controls),
+    narrow ? [answer, el("div.bar", controls)] : answer,
+    [drawn.node, rest],
+    shared ? el("p.hint", shared) : null,
+    wholeOf(diff),
   );
-  finish();
+  show();
 }
 
 async function choose(main, state, signal) {
-  const title = el("div", { class: "bar compare" }, el("h2", {}, "Compare with what?"));
+  const title = el("div.bar.compare", el("h2", "Compare with what?"));
   const suggested = await suggestions(state, signal);
   signal.throwIfAborted(); // what could not be asked is left out, and so is all of it in a view that was left
-  replace(main, title, el("div", { class: "suggestions" }, suggested));
+  replace(main, title, el("div.suggestions", suggested));
 }
 
 export async function draw(main, state, signal) {
   if (!state.against) return choose(main, state, signal);
-  const [diff, ...versions] = await Promise.all([
-    api.json(`api/v1/diff?${api.query({ ...request(state), limit: 0 })}`, signal),
-    versionOf(state.build),
-    versionOf(state.against),
-  ]);
+  const diff = await api.json(`api/v1/diff?${api.query({ ...request(state), limit: 0 })}`, signal);
   signal.throwIfAborted();
-  const bars = sideMenus(state, diff, versions);
+  const bars = sideMenus(state, diff);
   if (state.form === "flame") await pictures.show(main, [bars, formLinks(state)], diff, state, signal);
   else if (state.form === "graph") await graphs.show(main, [bars, formLinks(state)], diff, state, signal);
   else showTable(main, bars, diff, state);

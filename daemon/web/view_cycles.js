@@ -3,8 +3,8 @@ import * as api from "./api.js";
 import { el, replace } from "./dom.js";
 import * as format from "./format.js";
 import { another, question, remembersOpen, to } from "./state.js";
-import { plain } from "./table.js";
-import { bar, fitting, NARROW } from "./view_report.js";
+import { NARROW, plain } from "./table.js";
+import { bar, fitting } from "./report_columns.js";
 
 const ARCS_MOST = 200; // arcs and members of each cycle
 const CYCLES_MOST = 50;
@@ -23,7 +23,7 @@ function member(cycle, name, state) {
 
 /** Says that a list is not whole. */
 const cut = (shown, count) =>
-  shown < count ? el("p", { class: "hint" }, `The first ${format.count(shown)} of ${format.count(count)}.`) : null;
+  shown < count ? el("p.hint", `The first ${format.count(shown)} of ${format.count(count)}.`) : null;
 
 const calls = (row) => format.exact(row, "calls");
 
@@ -33,12 +33,12 @@ function breaking(cycle, state) {
   const others = cycle.break_count - named.length;
   const arcs = named.map((arc, i) => [
     i ? (i === named.length - 1 && !others ? " and " : ", ") : "",
-    el("span", { class: "arc" }, member(cycle, arc.caller, state), " → ", member(cycle, arc.callee, state)),
+    el("span.arc", member(cycle, arc.caller, state), " → ", member(cycle, arc.callee, state)),
     ` (${format.many(arc, "calls", "call", "calls")})`,
   ]);
   const what = cycle.break_count === 1 ? "this call" : `these ${format.count(cycle.break_count)} calls`;
   const end = others ? ` and ${format.count(others)} more.` : ".";
-  return el("p", {}, el("strong", {}, "To break it, "), `remove ${what}: `, arcs, end);
+  return el("p", el("strong", "To break it, "), `remove ${what}: `, arcs, end);
 }
 
 function members(cycle, state, amount) {
@@ -53,9 +53,9 @@ function members(cycle, state, amount) {
   const from = slim ? ["From outside", "From members"] : ["Calls from outside", "Calls from members"];
   const columns = [["Member"], ["Self", 1], ...from.map((title) => [title, 1])];
   const region = { class: "scroll", tabIndex: 0, role: "region", "aria-label": `Members of cycle ${cycle.number}` };
-  const title = el("span", { class: "unseen" }, format.several(cycle.member_count, "member", "members"));
+  const title = el("span.unseen", format.several(cycle.member_count, "member", "members"));
   const table = el("div", region, plain(title, columns, rows.map(line)));
-  return el("div", { class: "picture-table" }, table, cut(rows.length, cycle.member_count));
+  return el("div.picture-table", table, cut(rows.length, cycle.member_count));
 }
 
 function arcs(cycle, state) {
@@ -67,13 +67,13 @@ function arcs(cycle, state) {
     breaks.has(`${a.caller}\n${a.callee}`) ? "would break it" : "",
   ];
   const columns = [["Caller"], ["Callee"], ["Calls", 1], ["Remove"]];
-  const summary = el("summary", {}, `${format.several(cycle.arc_count, "call", "calls")} among members`);
+  const summary = el("summary", `${format.several(cycle.arc_count, "call", "calls")} among members`);
   const region = { class: "scroll", tabIndex: 0, role: "region", "aria-label": `Calls in cycle ${cycle.number}` };
   const make = () => [
     el("div", region, plain("Calls among members", columns, cycle.arcs.map(line))),
     cut(cycle.arcs.length, cycle.arc_count),
   ];
-  return remembersOpen(state, `arcs${cycle.number}`, el("details", { class: "picture-table" }, summary), make);
+  return remembersOpen(state, `arcs${cycle.number}`, el("details.picture-table", summary), make);
 }
 
 const shareOf = ({ percent }, ticks) => (percent > 0 ? `${format.share(percent, ticks)} of the time` : "no ticks");
@@ -84,34 +84,33 @@ function section(cycle, state, amount, heading, ticks) {
   const times = `${amount(cycle.total_seconds)} with callees, ${amount(cycle.self_seconds)} in its members`;
   const counts = `${of("calls_outside")} calls from outside, ${of("calls_inside")} among members`;
   return el(
-    "section",
-    { class: "one-cycle", "aria-label": `Cycle ${cycle.number}` },
+    "section.one-cycle",
+    { "aria-label": `Cycle ${cycle.number}` },
     el(
-      "div",
-      { class: "bar compare" },
+      "div.bar.compare",
       el(heading, {}, `Cycle ${cycle.number}`),
-      el("span", { class: "measure" }, bar(shareOf(cycle, ticks), cycle.percent)),
+      el("span.measure", bar(shareOf(cycle, ticks), cycle.percent)),
       el("a", to(state, { ...another("graph"), zoom: String(cycle.number) }), "In the call graph"),
     ),
     breaking(cycle, state),
     members(cycle, state, amount),
-    el("p", {}, `${format.several(cycle.member_count, "member", "members")}: ${times}; ${counts}.`),
+    el("p", `${format.several(cycle.member_count, "member", "members")}: ${times}; ${counts}.`),
     arcs(cycle, state),
   );
 }
 
 /** How many there are, and which to look at. */
 function summary(count, first, ticks) {
-  const { members: all, member_count: size } = first;
+  const { members: all, member_count: size, percent } = first;
   const top = all.reduce((a, b) => (b.self_seconds > a.self_seconds ? b : a));
   const others = size > 1 ? ` and ${format.several(size - 1, "other function", "other functions")}` : "";
   const named = `${fitting(format.called(top.name))}${others}`;
-  const hot = `The hottest is cycle ${first.number}, ${shareOf(first, ticks)}: ${named}.`;
+  const hottest = `The hottest is cycle ${first.number}, ${shareOf(first, ticks)}: ${named}.`;
+  const hot = percent > 0 ? hottest : "No samples fell in any cycle.";
   return el(
-    "div",
-    { class: "bar compare" },
-    el("h2", {}, format.several(count, "cycle", "cycles")),
-    innerWidth < NARROW ? null : el("p", { class: "answer" }, el("strong", {}, hot)),
+    "div.bar.compare",
+    el("h2", format.several(count, "cycle", "cycles")),
+    innerWidth < NARROW ? null : el("p.answer", el("strong", hot)),
   );
 }
 
@@ -125,7 +124,7 @@ export async function draw(main, state, signal) {
   const answer = await api.json(url, signal);
   const { rows, dimension: sampled } = answer;
   if (rows.length === 0) {
-    replace(main, el("div", { class: "bar compare" }, el("h2", {}, "Cycles")), el("p", { class: "empty" }, NONE));
+    replace(main, el("div.bar.compare", el("h2", "Cycles")), el("p.empty", NONE));
     return;
   }
   const amount = format.amounts(sampled, answer);
@@ -135,8 +134,8 @@ export async function draw(main, state, signal) {
     several ? summary(answer.count, rows[0], answer.ticks) : null,
     rows.slice(0, CYCLES_MOST).map((c) => section(c, state, amount, several ? "h3" : "h2", answer.ticks)),
     answer.count > CYCLES_MOST
-      ? el("p", { class: "hint" }, `Only the ${CYCLES_MOST} hottest of ${format.count(answer.count)} are listed.`)
+      ? el("p.hint", `Only the ${CYCLES_MOST} hottest of ${format.count(answer.count)} are listed.`)
       : null,
-    el("p", { class: "hint" }, answer.time === "measured" ? MEASURED : DIVIDED),
+    el("p.hint", answer.time === "measured" ? MEASURED : DIVIDED),
   );
 }

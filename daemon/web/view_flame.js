@@ -1,20 +1,72 @@
 // Stacks as pictures: from the root down, from the leaves up, or around one function; beside them a table of functions.
-import { splitChoice, timeChoice } from "./choices.js";
-import { el, replace } from "./dom.js";
+import { leaving, leftOut, removals, splitChoice, timeChoice } from "./choices.js";
+import { breath, copy, el, replace } from "./dom.js";
 import * as format from "./format.js";
 import { Flame, POINT, textOf } from "./flame_draw.js";
-import { around, boxAt, functions, functionsAbove, leaves, matched, pathOf } from "./stacks.js";
+import { popup } from "./menu.js";
+import { saving } from "./picture.js";
+import { around, boxAt, functions, functionsAbove, leaves, matched, pathOf, refined } from "./stacks.js";
 import { lookOf, noStacks, remarks, stacksChip, stacksOf } from "./stacks_ask.js";
-import { another, focusOf, functionAt, step, to } from "./state.js";
-import { filterField, Table } from "./table.js";
-import { bar, fitting, NARROW } from "./report_columns.js";
-import { matcher } from "./view_report.js";
+import { another, focusOf, functionAt, links, step, to } from "./state.js";
+import { column, findField, matcher, NARROW, numbers, Table } from "./table.js";
+import { bar, fitting } from "./report_columns.js";
 
 const MODES = [
   ["", "Root first"],
   ["leaves", "Leaves first"],
   ["sandwich", "Sandwich"],
 ];
+
+const LAYOUTS = [
+  ["table", "Table"],
+  ["", "Both"],
+  ["flame", "Flame"],
+];
+const HUES = [212, 165, 268, 190, 320, 95]; // of modules, by their time; further ones share the last
+const KERNEL = 28;
+const SHADES = 5; // of one hue, so that neighbours differ
+const LEAST_HIGH = 200; // pixels of a picture
+// What the reader leaves out: the name in the address, what a menu calls it, how it reads.
+const REFINED = [
+  ["only", "Only stacks with it", "Only stacks with"],
+  ["ignore", "Without stacks with it", "Without stacks with"],
+  ["hide", "Hide it", "Hidden:"],
+];
+const keysOf = (state) => Object.fromEntries(REFINED.map(([name]) => [name, leftOut(state, name)]));
+
+/** The modules of functions by time: {hues: by name, paint(box) for Flame}. */
+function modulesOf(rows) {
+  const times = new Map();
+  for (const { frame, self } of rows) {
+    if (frame.module && (frame.kernel || !frame.name.startsWith("[")))
+      times.set(frame.module, { kernel: frame.kernel, time: (times.get(frame.module)?.time ?? 0) + self });
+  }
+  const all = [...times].sort(([, a], [, b]) => b.time - a.time);
+  const hues = new Map();
+  let next = 0;
+  for (const [name, { kernel }] of all) hues.set(name, kernel ? KERNEL : HUES[Math.min(next++, HUES.length - 1)]);
+  const paint = ({ label, frame }) => {
+    if (frame?.kernel) return { kind: "kernel", style: `--hue:${KERNEL}` };
+    const hue = frame && !frame.name.startsWith("[") ? hues.get(frame.module) : undefined;
+    if (hue === undefined) return { kind: "plain" };
+    let shade = 0;
+    for (const c of label) shade = (shade * 31 + c.codePointAt(0)) % 1009;
+    return { kind: "", style: `--hue:${hue};--shade:${(shade % SHADES) - 2}` };
+  };
+  return { hues, paint };
+}
+
+/** Which colour is which program or library. */
+function legend({ hues }, rows) {
+  const entry = (hue, names) => el("span", el("i.swatch", { style: hue === null ? {} : { "--hue": hue } }), names);
+  const byHue = new Map();
+  for (const [name, hue] of hues) byHue.set(hue, [...(byHue.get(hue) ?? []), name]);
+  const few = (names) => (names.length > 2 ? `${names.length} others` : names.join(", "));
+  const none = rows.some(({ frame }) => frame.name.startsWith("[") && !frame.kernel);
+  const all = [...byHue].map(([hue, names]) => entry(hue, few(names)));
+  if (none) all.push(entry(null, "no symbol"));
+  return all.length > 1 ? el("p.hint.legend", all) : null;
+}
 
 /** A function as the address names it: its address, and its build if that is another one. */
 const nameOf = (frame, state) => focusOf(state, frame.address, frame.build_id);
@@ -26,24 +78,30 @@ function chosen(rows, state) {
   return rows.reduce((a, b) => (b.self > a.self ? b : a), rows[0]);
 }
 
-/** Other views of a function. */
-function links({ frame }, state) {
+/** Other views of a function: [text, link]. */
+function viewsOf({ frame }, state) {
+  if (!frame?.address) return [];
   const focus = nameOf(frame, state);
   const here = state.mode === "sandwich" && state.focus === focus;
+  const at = functionAt(state, frame.address, frame.build_id);
   return [
-    [here ? null : to(state, { mode: "sandwich", focus, zoom: "" }), "Sandwich"],
-    [to(state, { ...another("report"), ...functionAt(state, frame.address, frame.build_id) }), "Callers and callees"],
-    [to(state, { ...another("graph"), focus }), "In the call graph"],
-  ].flatMap(([link, text]) => (link ? [" ", el("a", link, text)] : []));
+    ["Sandwich", here ? null : to(state, { mode: "sandwich", focus, zoom: "", at: "" })],
+    ["Callers and callees", to(state, { ...another("report"), ...at })],
+    ["In the call graph", to(state, { ...another("graph"), focus })],
+    ["Code", to(state, { ...another("code"), ...at })],
+  ].filter(([, link]) => link);
 }
 
 /** The pictures, the table and the line below them, and what they tell one another. */
 class Stacks {
-  constructor({ root, answer, others }, state) {
-    Object.assign(this, { root, answer, others, state, look: lookOf(answer, root), rows: functions(root) });
-    this.beside = el("div", { class: "listed" });
-    this.detail = el("p", { class: "hint detail", "aria-live": "polite" }, POINT);
-    this.sum = el("output", { class: "hint", for: "filter" });
+  constructor({ root: whole, answer }, state) {
+    const root = refined(whole, keysOf(state));
+    Object.assign(this, { root, state, look: lookOf(answer, whole), all: functions(root) });
+    this.unrefined = root === whole ? this.all : functions(whole);
+    this.modules = modulesOf(this.unrefined); // colours stay when stacks are left out
+    this.beside = el("div.listed");
+    this.detail = el("p.hint.detail", { "aria-live": "polite" }, POINT);
+    this.sum = el("output.hint", { for: "filter" });
     this.flames = this.pictures();
     this.list();
   }
@@ -54,7 +112,7 @@ class Stacks {
     const box = this.state.mode !== "sandwich" && flame?.top.parent ? flame.top : null;
     if (box === this.listed) return;
     this.listed = box;
-    if (!box) this.rows = functions(this.root);
+    if (!box) this.rows = this.all;
     else this.rows = this.state.mode === "leaves" ? functionsAbove(box) : functions(box);
     this.table = this.functionTable(box);
     replace(this.beside, this.table.node);
@@ -62,35 +120,41 @@ class Stacks {
 
   /** self: what the time is called that ends in a box. half: of a sandwich. */
   flame(top, label, self, half = "") {
-    const zoomed = (box) => {
-      const path = pathOf(box);
-      const zoom = path && half ? `${half}~${path}` : path;
-      if (zoom !== this.state.zoom) step(this.state, { zoom, row: "", top: "" });
-      this.away.hidden = !zoom;
+    const start = half ? `${half}~` : "";
+    const mine = (text) => (text.startsWith(start) ? text.slice(start.length) : "");
+    const zoomed = (box, part) => {
+      const [zoom, at] = [pathOf(box), part].map((text) => text && start + text);
+      if (zoom !== this.state.zoom || at !== this.state.at) step(this.state, { zoom, at, row: "", top: "" });
+      this.away.hidden = !zoom && !at;
       this.list();
       this.filter(matcher(this.state.q));
-      const others = this.flames.filter((other) => half && other.half !== half && other.top.parent);
-      for (const other of others) other.zoom(this.rootOf(other), false);
+      for (const other of this.flames) if (half && other.half !== half && other.part) other.reset(false);
     };
     const told = (box) => this.tell(box, self);
     const text = (box) => textOf(box, this.look, self);
-    const start = half ? `${half}~` : "";
-    const path = this.state.zoom.startsWith(start) ? this.state.zoom.slice(start.length) : "";
-    const flame = new Flame({ top: boxAt(top, path), label, text, zoomed, told, up: half === "up" });
+    const menu = (box, event) => this.menu(box, flame, event);
+    const { paint } = this.modules;
+    const place = { top: boxAt(top, mine(this.state.zoom)), at: mine(this.state.at) };
+    const flame = new Flame({ ...place, label, text, paint, zoomed, told, menu, up: half === "up" });
     return Object.assign(flame, { half });
   }
 
-  rootOf(flame) {
-    let box = flame.top;
-    while (box.parent) box = box.parent;
-    return box;
+  /** The menu of a box; by the keyboard it opens at the box. */
+  menu(box, flame, event) {
+    const items = [
+      ["Copy name", () => copy(box.name ?? box.label, "Name")],
+      ...(flame ? [["Zoom to it", () => flame.zoom(box)]] : []),
+      ...leaving(this.state, REFINED, box.key, { zoom: "" }),
+      ...viewsOf(box, this.state),
+    ];
+    popup(format.called(box.label), event, items, flame?.drawn.get(box));
   }
 
   pictures() {
     const { state, root } = this;
     if (state.mode === "leaves") return [this.flame(leaves(root), "Stacks, leaves first", "begins with it:")];
     if (state.mode !== "sandwich") return [this.flame(root, "Stacks, root first", "self")];
-    this.middle = chosen(this.rows, state);
+    this.middle = chosen(this.all, state);
     const both = this.middle && around(root, this.middle.key);
     if (!both) return [];
     return [
@@ -101,8 +165,11 @@ class Stacks {
 
   /** What stands below the pictures of a box or a function. */
   tell(box, self) {
-    const link = box.frame?.address ? links(box, this.state) : null;
-    replace(this.detail, textOf(box, this.look, self).join(", "), link);
+    const ways = viewsOf(box, this.state).flatMap(([text, link]) => [" ", el("a", link, text)]);
+    const flame = this.flames.find((one) => one.drawn.has(box));
+    const more = { type: "button", "aria-haspopup": "menu", onclick: (event) => this.menu(box, flame, event) };
+    const rest = box.frame ? [" ", el("button", more, "More…")] : null;
+    replace(this.detail, textOf(box, this.look, self).join(", "), ways, rest);
     for (const flame of this.flames) if (flame.chosen !== box.key) flame.mark(flame.wanted, box.key);
   }
 
@@ -113,11 +180,19 @@ class Stacks {
     if (!wanted) return void replace(this.sum);
     const { boxes, time } = matched(this.root, wanted);
     const share = this.look.percent(time);
-    replace(this.sum, `${format.several(boxes, "box", "boxes")}: ${this.look.amount(time)}, ${share} of the time`);
+    this.matches = `${format.several(boxes, "box", "boxes")}: ${this.look.amount(time)}, ${share} of the time`;
+    replace(this.sum, this.matches);
+  }
+
+  /** Goes to the next box that matches, or with -1 to the one before. */
+  next(step) {
+    const [flame] = this.flames;
+    const at = this.matches && flame?.next(step);
+    if (at) replace(this.sum, `${this.matches}; ${at.place} of ${at.of}`);
   }
 
   filter(wanted) {
-    this.table.filter(wanted ? (i) => wanted(this.rows[i].name) : undefined);
+    this.table.filter(wanted ? (row) => wanted(row.name) : undefined);
   }
 
   /** box: the one that fills the width; null: all. */
@@ -129,26 +204,29 @@ class Stacks {
       return known ? `95 %: ${look.between(known)}, ${format.several(known.stacks, "stack", "stacks")}` : null;
     };
     const time = (key, title, hint) => {
-      const cell = (i) => bar(look.amount(rows[i][key]), percent(rows[i][key]), interval(rows[i][key]));
-      return { key, title, hint, numeric: true, bars: true, width: 8.4, slim: 5.4, value: (i) => rows[i][key], cell };
+      const cell = (row) => bar(look.amount(row[key]), percent(row[key]), interval(row[key]));
+      return numbers(key, title, { cell, hint, bars: true, width: 8.4, slim: 5.4 });
     };
-    const name = (i) => {
-      const { frame, label, name } = rows[i];
-      if (!frame.address) return el("span", { title: name }, label);
-      const link = to(state, { mode: "sandwich", focus: nameOf(frame, state), zoom: "" });
-      return el("a", { ...link, tabIndex: -1, title: `${name}: callers and callees in stacks` }, fitting(label));
+    const name = ({ frame, label, name: full }) => {
+      if (!frame.address) return el("span", { title: full }, label);
+      const link = to(state, { mode: "sandwich", focus: nameOf(frame, state), zoom: "", at: "" });
+      return el(
+        "a",
+        { ...link, tabIndex: -1, title: `${full}: callers and callees in stacks` },
+        fitting(label, 0, !state.layout),
+      );
     };
     const hint = box ? `of the stacks through ${box.name ?? box.label}` : "of all stacks";
     const columns = [
-      { key: "name", title: box ? "Function, in the zoom" : "Function", hint, value: (i) => rows[i].name, cell: name },
+      column("name", box ? "Function, in the zoom" : "Function", { cell: name, hint }),
       time("self", "Self", "time of the stacks that end in it"),
       time("total", "Total", "time of the stacks that it is in; each counts once"),
     ];
-    const open = (i) => this.tell({ ...rows[i], value: rows[i].total, cut: 0, inferred: false }, "self");
+    const open = (row) => this.tell({ ...row, value: row.total, cut: 0, inferred: false }, "self");
     return new Table({
       label: box ? `Functions of the stacks through ${box.name ?? box.label}` : "Functions in these stacks",
       columns,
-      count: rows.length,
+      rows,
       state,
       sort: "self",
       tall: true,
@@ -157,16 +235,33 @@ class Stacks {
   }
 
   reset() {
-    for (const flame of this.flames) flame.zoom(this.rootOf(flame), false);
+    for (const flame of this.flames) flame.reset(false);
+  }
+
+  /** What was left out, and how much is left. */
+  left() {
+    const names = new Map(this.unrefined.map((row) => [row.key, row.label]));
+    const { value } = this.root;
+    const share = `${this.look.amount(value)}, ${this.look.percent(value)} of the time, is shown.`;
+    return removals(this.state, REFINED, names, share);
+  }
+
+  /** The picture takes the free height of the window. */
+  fill() {
+    const rest = (this.flames.length > 1 ? 0.5 : 1) * (innerHeight - this.detail.offsetHeight - 16);
+    for (const { picture } of this.flames) {
+      const top = this.flames.length > 1 ? 0 : picture.getBoundingClientRect().top + scrollY;
+      picture.style.maxHeight = `${Math.max(LEAST_HIGH, rest - top)}px`;
+    }
   }
 }
 
 /** The pictures of a view, or why there are none. */
 function body(all, synthetic, state) {
+  if (!(all.root.value > 0)) return el("p.empty", "No stack is left. Remove one of the choices above.");
   if (!all.flames.length)
     return el(
-      "p",
-      { class: "empty" },
+      "p.empty",
       synthetic
         ? "These stacks are derived from numbers of calls. This function has no box in them: it has no time, " +
             "or it is a member of a cycle, and the box of the cycle stands for it. "
@@ -177,61 +272,55 @@ function body(all, synthetic, state) {
   const [callers, callees] = all.flames;
   const title = (text) => el("h3", { title: all.middle.name }, text);
   const name = format.called(all.middle.label);
-  return [
-    title(`Callers of ${name}`),
-    callers.node,
-    title(`${name} and what it calls`),
-    callees.node,
-  ];
+  return [title(`Callers of ${name}`), callers.node, title(`${name} and what it calls`), callees.node];
 }
 
-function modeChoice(state) {
-  const link = ([mode, title]) => {
-    const changes = { mode, zoom: "", split: mode === "sandwich" ? "" : state.split };
-    return el("a", { ...to(state, changes), "aria-current": state.mode === mode ? "true" : null }, title);
-  };
-  return el("span", { class: "presets", role: "group", "aria-label": "Order of the stacks" }, MODES.map(link));
-}
+const modeChoice = (state) =>
+  links("Order of the stacks", MODES, state.mode, state, (mode) => {
+    const split = mode === "sandwich" ? "" : state.split;
+    return { mode, split, zoom: "", at: "" };
+  });
 
 export async function draw(main, state, signal) {
   const found = await stacksOf(state, signal);
   const amount = format.amounts(found.answer.dimension, found.answer);
-  const chip = stacksChip(found.answer, state, amount);
-  const title = el("h2", { class: "unseen" }, "Flame graph");
-  const times = timeChoice(found.answer, { zoom: "" });
+  const chip = stacksChip(found.answer, amount);
+  const title = el("h2.unseen", "Flame graph");
+  const times = timeChoice(found.answer, { zoom: "", at: "" });
   if (!(found.root.value > 0)) {
-    replace(main, el("div", { class: "bar" }, title, times), noStacks(state));
+    replace(main, el("div.bar", title, times), noStacks(state));
     return;
   }
+  await breath(); // a large tree is read in one task, summed up in another, and drawn in a third
   const all = new Stacks(found, state);
+  await breath();
+  signal.throwIfAborted();
   const slim = innerWidth < NARROW;
-  const filter = filterField(
-    () => state,
-    "Mark functions",
-    "Find (regex)",
-    (text) => all.search(text),
+  const search = (text) => all.search(text);
+  const filter = findField(state, "Mark functions", search, (step) => all.next(step));
+  const reset = () => all.reset();
+  all.away = el("button", { type: "button", hidden: !state.zoom && !state.at, onclick: reset }, "Reset zoom");
+  const split = state.mode === "" ? splitChoice(state, { zoom: "", at: "" }) : null;
+  const layout = slim ? null : links("Layout", LAYOUTS, state.layout, state, (value) => ({ layout: value }));
+  const parts = all.flames.length ? saving("profd-flame", () => [all.flames[0].view]) : null;
+  const choices = [split, times, layout, state.layout === "table" ? null : parts, all.away, all.sum];
+  const pictures = el(
+    "div.pictures",
+    legend(all.modules, all.all),
+    body(all, found.answer.synthetic, state),
+    all.flames.length ? all.detail : null,
   );
-  all.away = el("button", { type: "button", hidden: !state.zoom, onclick: () => all.reset() }, "Reset zoom");
-  const split = state.mode === "" ? splitChoice(state, { zoom: "" }) : null;
-  const choices = [split, times, all.away, all.sum];
+  const both = { class: state.layout ? "beside alone" : "beside" };
   replace(
     main,
-    el("div", { class: "bar stacks" }, title, filter, slim ? null : chip, modeChoice(state), choices),
+    el("div.bar.stacks", title, filter, slim ? null : chip, modeChoice(state), choices),
     remarks(found, state),
-    el(
-      "div",
-      { class: "beside" },
-      el(
-        "div",
-        { class: "pictures" },
-        body(all, found.answer.synthetic, state),
-        all.flames.length ? all.detail : null,
-      ),
-      all.beside,
-    ),
-    slim ? el("p", {}, chip) : null,
+    all.left(),
+    el("div", both, state.layout === "table" ? all.detail : pictures, state.layout === "flame" ? null : all.beside),
+    slim ? el("p", chip) : null,
   );
-  for (const flame of all.flames) flame.draw();
+  all.fill();
+  if (state.layout !== "table") for (const flame of all.flames) flame.draw();
   if (slim) all.table.show(["self", "total"], true);
   all.table.restore();
   if (state.q) all.search(state.q);

@@ -1,19 +1,21 @@
 // The top functions of a service, or of all that is allowed to be seen, across programs and builds; joined by name.
 import * as api from "./api.js";
 import { versionOf } from "./compare_sides.js";
-import { el, replace, say } from "./dom.js";
+import { choice, el, labelled, replace, say } from "./dom.js";
 import * as format from "./format.js";
 import { sampled, SAMPLED, truthChip } from "./origin.js";
+import { filled, spark } from "./overview_day.js";
+import { bar, fitting } from "./report_columns.js";
 import { another, fleetQuestion, go, to } from "./state.js";
-import { filterField, Table } from "./table.js";
-import { labelChips, labelsMenu, timeMenu } from "./toolbar.js";
-import { bar, fitting, matcher, NARROW } from "./view_report.js";
+import { BESIDE, column, listing, NARROW, numbers, plain } from "./table.js";
+import { secondsOf, stamp, stepFor, timeOf } from "./timeline.js";
+import { equals, labelChips, labelsMenu, timeMenu } from "./toolbar.js";
 
-const MOST = 5000; // names that are fetched; the daemon sorts, so that these are the first ones
-const PROGRAMS = 20; // that are asked where a function is
+const MOST = 1000; // names that are fetched; the daemon sorts, so that these are the first ones
+const AT_ONCE = 8; // programs that are asked for a function
+const STEPS = 16; // of a trend, at most
 const FEW = ["self", "calls"]; // columns where there is little space
-const BESIDE = ["self", "total", "calls"]; // beside the programs with a function
-const SORTS = ["self", "total", "calls"];
+const FEW_BESIDE = ["self", "total", "calls"]; // beside the builds with a function
 
 /** Calls, and those from itself. */
 const callsText = (row, mark) =>
@@ -27,83 +29,79 @@ function callsCell(row, mark) {
   return innerWidth < NARROW ? el("span", { title: text }, mark + format.short(row.calls)) : text;
 }
 
-function perCallColumn(rows, amount) {
-  const each = (i) => (rows[i].calls > 0 ? rows[i].self_seconds / rows[i].calls : Number.NaN);
-  const cell = (i) => amount(each(i), rows[i].self_seconds);
-  return { key: "percall", title: "Self/call", numeric: true, value: each, cell };
+function columns(rows, { first, amount, mark, state, trends }) {
+  const widest = rows.reduce((most, row) => Math.max(most, callsText(row, mark).length), 0);
+  const each = (row) => (row.calls > 0 ? row.self_seconds / row.calls : Number.NaN);
+  const name = (row) => {
+    const link = { ...to(state, place(row)), tabIndex: -1, title: row.name };
+    const chip = row.file && innerWidth >= NARROW ? el("span.chip", { title: row.file }, format.base(row.file)) : null;
+    return [el("a", link, fitting(row.short_name ?? row.name, 0, Boolean(state.fn))), chip];
+  };
+  const time = (field, percent, hint) => ({
+    value: (row) => row[field],
+    cell: (row) => bar(amount(row[field]), row[percent]),
+    ...{ width: 9.2, bars: true, slim: 5.7, hint },
+  });
+  const trend = (row) => filled(trends(), (all) => (all.has(row) ? spark(all.get(row), "Self time") : []));
+  const calls = {
+    cell: (row) => callsCell(row, mark),
+    width: innerWidth < NARROW ? 7.2 : Math.max(6.2, 0.58 * widest + 2.5),
+    hint: mark ? SAMPLED : undefined,
+  };
+  const sum = "self time and that of callees, added up over the reports of the programs";
+  const perCall = { value: each, cell: (row) => amount(each(row), row.self_seconds) };
+  return [
+    column("name", "Function", { cell: name }),
+    numbers("self", "Self", time("self_seconds", "percent", "time in the function itself")),
+    numbers("percent", "Self %", { cell: (row) => format.share(row.percent, first.ticks) }),
+    numbers("trend", "Trend", { cell: trend, still: true, width: 7.6, hint: "self time over the chosen time" }),
+    numbers("total", "Total", time("total_seconds", "total_percent", sum)),
+    numbers("calls", `${mark}Calls`, calls),
+    // of a sampled call no time is known
+    ...(mark ? [] : [numbers("percall", "Self/call", perCall)]),
+    numbers("programs", "Builds", { rare: true, hint: "builds of programs with the function in their reports" }),
+    numbers("builds", "Files", { rare: true, hint: "programs and libraries, by build-id, that contain the function" }),
+  ];
 }
 
-function columns(rows, first, amount, mark, state) {
-  const hint = mark ? SAMPLED : undefined;
-  const widest = rows.reduce((most, row) => Math.max(most, callsText(row, mark).length), 0);
-  return [
-    {
-      key: "name",
-      title: "Function",
-      value: (i) => rows[i].name,
-      cell: (i) => [
-        el(
-          "a",
-          { ...to(state, place(rows[i])), tabIndex: -1, title: rows[i].name },
-          fitting(rows[i].short_name ?? rows[i].name),
-        ),
-        rows[i].file && innerWidth >= NARROW
-          ? el("span", { class: "chip", title: rows[i].file }, format.base(rows[i].file))
-          : null,
-      ],
-    },
-    {
-      key: "self",
-      title: "Self",
-      width: 9.2,
-      bars: true,
-      numeric: true,
-      value: (i) => rows[i].self_seconds,
-      cell: (i) => bar(amount(rows[i].self_seconds), rows[i].percent),
-    },
-    {
-      key: "percent",
-      title: "Self %",
-      numeric: true,
-      value: (i) => rows[i].percent,
-      cell: (i) => format.share(rows[i].percent, first.ticks),
-    },
-    {
-      key: "total",
-      width: 9.2,
-      bars: true,
-      title: "Total",
-      hint: "self time and callees, added up over the reports of the programs",
-      numeric: true,
-      value: (i) => rows[i].total_seconds,
-      cell: (i) => bar(amount(rows[i].total_seconds), rows[i].total_percent),
-    },
-    {
-      key: "calls",
-      title: `${mark}Calls`,
-      width: innerWidth < NARROW ? 7.2 : Math.max(6.2, 0.58 * widest + 2.5),
-      hint,
-      numeric: true,
-      value: (i) => rows[i].calls,
-      cell: (i) => callsCell(rows[i], mark),
-    },
-    // of a sampled call no time is known
-    ...(mark ? [] : [perCallColumn(rows, amount)]),
-    {
-      key: "programs",
-      title: "Programs",
-      numeric: true,
-      value: (i) => rows[i].programs,
-      cell: (i) => format.count(rows[i].programs),
-    },
-    {
-      key: "builds",
-      title: "Builds",
-      numeric: true,
-      value: (i) => rows[i].builds,
-      cell: (i) => format.count(rows[i].builds),
-    },
-  ];
+/** What stands for a row in the sums of other times: files have other directories in common there. */
+const finder = (rows) => {
+  const named = new Map();
+  for (const row of rows) named.set(row.name, [...(named.get(row.name) ?? []), row]);
+  return ({ name, file }) => named.get(name)?.find((row) => file.endsWith(row.file));
+};
+
+/** The self time of the rows in steps of the chosen time: a map of lists. Steps are asked for one after the other: what
+ *  is stored by the hour or day may reach into the next one. */
+async function trendsOf(rows, state, signal) {
+  const { rows: builds } = await api.rows("api/v1/builds?limit=1000", 20000, signal);
+  const now = Date.now() / 1000;
+  const first = format.least(builds.map((b) => Date.parse(b.first_seen) / 1000).filter(Number.isFinite));
+  const [from, until] = [timeOf(state.since, first), timeOf(state.until, now)];
+  const width = secondsOf(stepFor(until - from, STEPS));
+  const begin = Math.floor(from / width) * width;
+  const [trends, unknown, find] = [new Map(), new Set(), finder(rows)];
+  const count = Math.max(2, Math.ceil((until - begin) / width));
+  for (let k = 0, used = 0; k < count; k++) {
+    const [since, end] = [Math.max(begin + k * width, used, from), Math.min(begin + (k + 1) * width, until)];
+    if (since >= end) continue;
+    const range = { since: stamp(Math.floor(since)), until: stamp(Math.ceil(end)), sort: "self", limit: String(MOST) };
+    const page = await api.json(`api/v1/functions?${api.query({ ...fleetQuestion(state), ...range })}`, signal);
+    used = Date.parse(page.window.until) / 1000 || 0;
+    const seen = new Set();
+    for (const part of page.rows) {
+      const row = find(part);
+      if (!row) continue;
+      if (!trends.has(row)) trends.set(row, new Array(count).fill(0));
+      trends.get(row)[k] += part.self_seconds;
+      seen.add(row);
+    }
+    // A step with more functions than were fetched says nothing of the others, unless they have no time.
+    if (page.names > page.rows.length && page.rows.at(-1).self_seconds > 0)
+      for (const row of rows) if (!seen.has(row)) unknown.add(row);
+  }
+  for (const row of unknown) trends.delete(row);
+  return trends;
 }
 
 const place = (row) => ({ fn: row.name, of: row.file || "" });
@@ -113,25 +111,17 @@ async function services(state, signal) {
   const page = await api.rows("api/v1/labels/service/values?limit=1000", 5000, signal).catch(() => ({ rows: [] }));
   if (!page.rows.length) return null;
   const others = state.match.filter((m) => !m.startsWith('service="'));
-  const quoted = (value) => `service="${value.replaceAll("\\", "\\\\").replaceAll('"', '\\"')}"`;
-  const select = el(
-    "select",
-    {
-      id: "service",
-      onchange: () => go({ match: select.value ? [...others, select.value] : others, row: "", top: "" }),
-    },
-    el("option", { value: "" }, "all services"),
-    page.rows.map((row) =>
-      el("option", { value: quoted(row.value), selected: state.match.includes(quoted(row.value)) }, row.value),
-    ),
-    page.more ? el("option", { disabled: true }, "… not all services are listed") : null,
-  );
-  return el("span", { class: "bar" }, el("label", { for: "service" }, "Service"), select);
+  const all = page.rows.map(({ value }) => [equals("service", value), value]);
+  const now = all.find(([match]) => state.match.includes(match))?.[0] ?? "";
+  const pick = (match) => go({ match: match ? [...others, match] : others, row: "", top: "" });
+  const select = choice({ id: "service" }, [["", "all services"], ...all], now, pick);
+  if (page.more) select.append(el("option", { disabled: true }, "… not all services are listed"));
+  return labelled("Service", select);
 }
 
 /** A sentence on what the sum leaves out. */
 function rest(page, amount) {
-  const n = page.not_joined;
+  const n = page.not_joined; // its "programs" are builds of programs
   const parts = [
     n.unnamed_functions > 0
       ? `${amount(n.unnamed_seconds)} in ${format.many(n, "unnamed_functions", "function", "functions")} ` +
@@ -142,9 +132,9 @@ function rest(page, amount) {
         `${format.many(n, "ambiguous_names", "name that is", "names that are")} ambiguous in one build`
       : "",
     n.other_seconds > 0 ? `${amount(n.other_seconds)} outside every function` : "",
-    n.programs > 0 ? format.many(n, "programs", "program", "programs") + " with less CPU time" : "",
+    n.programs > 0 ? format.many(n, "programs", "build", "builds") + " of programs with less CPU time" : "",
   ].filter(Boolean);
-  return parts.length ? el("p", { class: "warning", id: "not-joined" }, `Not added up: ${parts.join("; ")}.`) : null;
+  return parts.length ? el("p.warning", { id: "not-joined" }, `Not added up: ${parts.join("; ")}.`) : null;
 }
 
 /** What was added up. */
@@ -152,149 +142,136 @@ function headline(first, amount, mark, state) {
   const parts = [
     `${amount(first.seconds)}${state.dimension ? ` ${state.dimension}` : " of CPU time"}`,
     mark + format.many(first, "calls", "call", "calls"),
-    format.many(first, "programs", "program", "programs"),
+    format.many(first, "programs", "build", "builds"),
     format.many(first, "processes_started", "process", "processes"),
     format.many(first, "uploads", "upload", "uploads"),
   ];
   const title = "Functions of the same name in several programs and builds are added up.";
-  return el("p", { class: "headline", title }, `${parts.join(", ")}.`);
+  return el("p.headline", { title }, `${parts.join(", ")}.`);
 }
 
 function truth(first, amount, mark) {
   const why = first.exact ? "Exact: no call and no tick was lost on the way." : "Not exact, for these reasons: ";
   return [
-    el("p", {}, why, first.inexact_reasons.join(", ")),
-    mark ? el("p", { class: "warning", id: "sampled" }, `~ Calls are ${SAMPLED}.`) : null,
+    el("p", why, first.inexact_reasons.join(", ")),
+    mark ? el("p.warning", { id: "sampled" }, `~ Calls are ${SAMPLED}.`) : null,
     rest(first, amount),
   ];
 }
 
-/** Where a function of that name is: programs are asked one by one, the latest first. */
-async function where(pane, amount, state, signal) {
+/** The builds of programs of a row, those with most CPU time first, until all are found that it is the sum of. */
+async function programsOf(row, state, signal) {
   const { rows } = await api.rows("api/v1/builds?limit=1000", 20000, signal);
-  const programs = rows.filter((r) => r.is_program).sort((a, b) => Date.parse(b.last_seen) - Date.parse(a.last_seen));
-  const asked = { since: state.since, until: state.until, match: state.match, dimension: state.dimension };
-  const ask = (b) =>
-    api.json(api.path(b.build_id, "/functions", { ...asked, name: state.fn, limit: "1000" }), signal).then(
-      (page) => page.rows.filter((r) => r.name === state.fn).map((r) => ({ ...r, program: b })),
-      () => [],
-    );
-  const found = (await Promise.all(programs.slice(0, PROGRAMS).map(ask))).flat();
-  const there = ({ program, ...r }) =>
-    to(state, {
-      ...another("report"),
-      build: program.build_id,
-      fn: r.address,
-      of: r.build_id === program.build_id ? "" : r.build_id,
-    });
+  const programs = rows.filter((r) => r.is_program).sort((a, b) => b.seconds - a.seconds);
+  const { since, until, match, dimension } = state;
+  const ask = (program) =>
+    api
+      .json(
+        api.path(program.build_id, "/functions", { since, until, match, dimension, name: row.name, limit: 1000 }),
+        signal,
+      )
+      .then(
+        (page) =>
+          page.rows.filter((r) => r.name === row.name && r.file.endsWith(row.file)).map((r) => ({ ...r, program })),
+        () => [],
+      );
+  const found = new Map();
+  for (let at = 0; at < programs.length && found.size < row.programs; at += AT_ONCE)
+    for (const list of await Promise.all(programs.slice(at, at + AT_ONCE).map(ask)))
+      if (list.length) found.set(list[0].program.build_id, list);
+  return [...found.values()].flat();
+}
+
+/** Whether a row is that of the address. */
+const opened = (state) => (row) => row.name === state.fn && (!state.of || row.file === state.of);
+
+/** The row of the address: one that is listed, or one that is asked for. */
+async function rowOf(rows, state, signal) {
+  const wanted = opened(state);
+  const listed = rows.find(wanted);
+  if (listed) return listed;
+  const url = `api/v1/functions?${api.query({ ...fleetQuestion(state), name: state.fn, limit: String(MOST) })}`;
+  return (await api.json(url, signal)).rows.find(wanted);
+}
+
+/** The builds of programs that a row is the sum of; each opens callers and callees there. */
+async function where(pane, rows, { amount, mark, state, signal }) {
+  const close = el("a", { ...to(state, { fn: "", of: "" }), id: "pane-close" }, "Close");
+  const head = el("div.bar", el("h2.function", state.fn), close);
+  replace(pane, head, el("p", { role: "status" }, "Loading…"));
+  const row = await rowOf(rows, state, signal);
+  if (!row) {
+    const none = "No program has a function of this name in this time range.";
+    replace(pane, head, el("p", none));
+    return;
+  }
+  const found = await programsOf(row, state, signal);
   const version = (build) => {
-    const chip = el("span", { class: "version" });
+    const chip = el("span.version");
     versionOf(build).then((text) => replace(chip, text));
     return chip;
   };
-  const line = ({ program, ...r }) =>
-    el(
-      "tr",
-      {},
-      el(
-        "td",
-        {},
-        el("a", there({ program, ...r }), format.base(program.name)),
-        " ",
-        version(program.build_id),
-        " ",
-        el("code", { title: program.build_id }, format.brief(program.build_id)),
-      ),
-      el("td", { class: "n" }, amount(r.self_seconds)),
-      el("td", { class: "n" }, amount(r.total_seconds)),
-      el("td", { class: "n" }, format.exact(r, "calls")),
-    );
-  const head = el(
-    "tr",
-    {},
-    ["Program", "Self", "Total", "Calls"].map((t, i) => el("th", { scope: "col", class: i ? "n" : "" }, t)),
-  );
-  replace(
-    pane,
-    el(
-      "div",
-      { class: "bar" },
-      el("h2", { class: "function" }, state.fn),
-      el("a", { ...to(state, { fn: "", of: "" }), id: "pane-close" }, "Close"),
-    ),
-    found.length
-      ? el(
-          "table",
-          { class: "arcs" },
-          el("caption", {}, "Programs with this function; each opens callers and callees"),
-          el("thead", {}, head),
-          el("tbody", {}, found.map(line)),
-        )
-      : el("p", {}, "None of the latest programs has a function of this name in this time range."),
-    programs.length > PROGRAMS
-      ? el("p", { class: "hint" }, `The ${PROGRAMS} latest of ${format.count(programs.length)} programs were searched.`)
-      : null,
-  );
+  const line = ({ program, ...r }) => {
+    const of = r.build_id === program.build_id ? "" : r.build_id;
+    const there = to(state, { ...another("report"), build: program.build_id, fn: r.address, of });
+    const id = el("code", { title: program.build_id }, program.build_id.slice(0, 8));
+    const name = [el("a", there, format.base(program.name)), " ", version(program.build_id), " ", id];
+    return [name, amount(r.self_seconds), amount(r.total_seconds), callsText(r, mark)];
+  };
+  const sum = [el("strong", "Together"), amount(row.self_seconds), amount(row.total_seconds), callsText(row, mark)];
+  const lines = [sum, ...found.sort((a, b) => b.self_seconds - a.self_seconds).map(line)];
+  const missing = row.programs - new Set(found.map((r) => r.program.build_id)).size;
+  const rest = `${format.several(missing, "build is", "builds are")} not listed: their own reports cannot be read.`;
+  const table = plain("The builds of this sum", [["Build"], ["Self", 1], ["Total", 1], [`${mark}Calls`, 1]], lines);
+  table.className = "arcs";
+  const hint = el("p.hint", "A build shows the function's callers and callees in it.");
+  replace(pane, head, table, missing > 0 ? el("p.hint", rest) : null, hint);
 }
 
+const ORDERS = { self: "with the most self time", total: "with the most total time", calls: "called most" };
+
 export async function draw(main, state, signal) {
-  const sort = SORTS.includes(state.sort) ? state.sort : "self";
-  const url = `api/v1/functions?${api.query({ ...fleetQuestion(state), sort, limit: "1000", names: "short" })}`;
-  const [page, chooser] = await Promise.all([api.rows(url, MOST, signal), services(state, signal)]);
-  const { rows, first, more } = page;
+  const sort = ORDERS[state.sort] ? state.sort : "self";
+  const url = `api/v1/functions?${api.query({ ...fleetQuestion(state), sort, limit: String(MOST), names: "short" })}`;
+  const [first, chooser] = await Promise.all([api.json(url, signal), services(state, signal)]);
+  const { rows, next: more } = first;
   const amount = format.amounts(state.dimension || undefined, first);
   const mark = sampled({ provenance: first }) ? "~" : "";
-  const pane = el("section", { class: "pane", "aria-label": "Programs", hidden: true });
-  const table = new Table({
+  const pane = el("section.pane", { "aria-label": "Builds", hidden: true });
+  let asked = null;
+  const trends = () => (asked ??= trendsOf(rows, state, signal));
+  const told = (text, shown) => {
+    const found = format.several(shown.length, "function", "functions");
+    const all = `the ${format.count(rows.length)} ${ORDERS[sort]}; there are ${format.count(first.names)}`;
+    say(!more ? found : text ? `${found} among ${all}` : `${found} ${ORDERS[sort]}, of ${format.count(first.names)}`);
+  };
+  const { table, filter, show } = listing({
+    about: "Filter functions",
+    text: (row) => row.name,
+    told,
+    few: FEW,
     label: "Functions of all builds",
-    columns: columns(rows, first, amount, mark, state),
-    count: rows.length,
+    columns: columns(rows, { first, amount, mark, state, trends }),
+    rows,
     state,
     sort: "self",
-    tall: true,
-    open: (i) => go(place(rows[i])),
-    sorted: (key) => more && SORTS.includes(key) && go({}),
+    open: (row) => go(place(row)),
+    sorted: (key) => more && ORDERS[key] && go({}),
   });
-  const apply = (text) => {
-    const wanted = matcher(text);
-    table.filter(wanted ? (i) => wanted(rows[i].name) : undefined);
-    const all = format.count(rows.length);
-    const listed = more ? `the first ${all} by ${sort}, of ${format.count(first.names)}` : all;
-    say(`${format.count(table.rows.length)} of ${listed} functions`);
-  };
+  const choices = [chooser, timeMenu(state), labelsMenu(state), labelChips(state)];
+  const chip = truthChip(first, null, truth(first, amount, mark));
   replace(
     main,
-    el(
-      "div",
-      { class: "toolbar" },
-      el("h1", {}, "Top functions"),
-      filterField(
-        () => state,
-        "Filter functions",
-        "Filter (regex)",
-        apply,
-        () => table,
-      ),
-      chooser,
-      timeMenu(state),
-      labelsMenu(state),
-      labelChips(state),
-      truthChip(first, null, truth(first, amount, mark)),
-    ),
+    el("div.toolbar", el("h1", "Top functions"), filter, choices, chip),
     headline(first, amount, mark, state),
-    rows.length
-      ? el("div", { class: "split" }, table.node, pane)
-      : el("p", { class: "empty" }, "No upload has these labels in this time range."),
+    rows.length ? el("div.split", table.node, pane) : el("p.empty", "No upload has these labels in this time range."),
   );
-  if (innerWidth < NARROW) table.show(FEW, true);
-  else if (state.fn) table.show(BESIDE, true);
-  apply(state.q);
-  table.restore();
-  if (state.fn && !state.row && !state.top)
-    table.select(rows.findIndex((r) => r.name === state.fn && (r.file || "") === state.of));
-  if (state.fn) {
-    pane.hidden = false;
-    replace(pane, el("p", { role: "status" }, "Loading…"));
-    await where(pane, amount, state, signal);
-  }
+  show();
+  if (!state.fn) return;
+  if (innerWidth >= NARROW) table.show(FEW_BESIDE, true);
+  const at = rows.findIndex(opened(state));
+  if (at !== table.rows[table.active]) table.select(at);
+  pane.hidden = false;
+  if (innerWidth < BESIDE) pane.scrollIntoView();
+  await where(pane, rows, { amount, mark, state, signal });
 }

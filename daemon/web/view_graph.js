@@ -1,23 +1,31 @@
 // The call graph: the functions with the most time, or those around one. Edge width = time, label = calls.
 import * as api from "./api.js";
-import { timeChoice } from "./choices.js";
-import { el, replace, say } from "./dom.js";
+import { leaving, leftOut, removals, timeChoice } from "./choices.js";
+import { breath, choice, copy, el, replace, say } from "./dom.js";
 import * as format from "./format.js";
-import { fold, near } from "./graph_fold.js";
-import { drawGraph, sizeOf } from "./graph_draw.js";
+import { fold, near, partOf, totalOf, without } from "./graph_fold.js";
+import { drawGraph, selfOf, sizeOf } from "./graph_draw.js";
 import { busiest, layout, trunk } from "./graph_layout.js";
+import { popup } from "./menu.js";
 import { sampled } from "./origin.js";
-import { Camera, fits, heightFor } from "./picture.js";
+import { Camera, fits, heightFor, saving } from "./picture.js";
 import { another, focusOf, functionAt, go, note, question, to } from "./state.js";
-import { filterField, pictureTable, plain } from "./table.js";
-import { matcher, NARROW } from "./view_report.js";
+import { findField, matcher, NARROW, nextOf, pictureTable, plain } from "./table.js";
 
 const USUAL = 40; // functions of a picture
 const MOST = 200;
 const AROUND = 1000; // functions with the most time, of which those near one are chosen
-const HIGH = 0.72; // of the window: the height of the picture
+const [HIGH, LOW] = [0.66, 0.5]; // of the window: the most and the least height of the picture
+const BARS = 120; // pixels of what stands above and below it
 const DEPTHS = ["1", "2", "3"];
 const [SLIM, FEWEST] = [12, 4]; // functions of a picture where there is little space
+const ENOUGH = 15; // functions of a picture that is cut rather than made smaller
+const STEP = 0.12; // of the functions are left out at once until the picture fits
+const PEEK = 3; // callers and callees that are named
+const LEFT_OUT = [
+  ["hide", "Hide it", "Hidden:"],
+  ["ignore", "Hide it and what only it reaches", "Without what only this reaches:"],
+];
 
 /** How amounts read, and what stands before calls that were sampled. */
 const lookOf = (graph) => ({
@@ -28,32 +36,37 @@ const lookOf = (graph) => ({
 });
 
 /** A function in the address: its address, and its build if that is another one. */
-const nameOf = (node, state) => focusOf(state, node.detail__address, node.detail__build_id);
+const nameOf = (node, state) => focusOf(state, node.address, node.build_id);
 
 function table(graph, state) {
   const look = lookOf(graph);
   const name = new Map(graph.nodes.map((n) => [n.id, n.title]));
   const edges = [...graph.edges].sort((a, b) => b.total_seconds - a.total_seconds || b.calls - a.calls);
-  const range = (e) => (e.detail__low === undefined ? "" : look.amount.between(e.detail__low, e.detail__high));
+  const range = (e) => (e.low === undefined ? "" : look.amount.between(e.low, e.high));
   const line = (e) => [
     name.get(e.source),
     name.get(e.target),
     look.mark + format.count(e.calls),
-    e.detail__inside_cycle ? "inside a cycle" : look.amount(e.total_seconds),
+    e.inside_cycle ? "inside a cycle" : look.amount(e.total_seconds),
     ...(look.measured ? [range(e)] : []),
   ];
   const columns = [["Caller"], ["Callee"], [`${look.mark}Calls`, 1], ["Time", 1]];
-  if (look.measured) columns.push(["95 %", 1]);
+  if (look.measured) columns.push(["95 % interval", 1]);
   return pictureTable(state, "arcs", `${edges.length} arcs`, () => plain("Arcs by time", columns, edges.map(line)));
 }
 
+/** What the address calls a box. */
+const keyOf = (n, state) => (n.address ? nameOf(n, state) : n.id);
+
 /** What is drawn: the part around the function that the address names, or all that was fetched. */
 function chosen(graph, state) {
-  const all = fold(graph, new Set(state.zoom.split(",").filter(Boolean)));
+  const whole = fold(graph, new Set(state.zoom.split(",").filter(Boolean)));
+  const [hide, ignore] = LEFT_OUT.map(([name]) => leftOut(state, name));
+  const told = (keys) => (n) => keys.includes(keyOf(n, state));
+  const all = hide.length || ignore.length ? without(whole, told(hide), told(ignore)) : whole;
   if (!state.focus) return { ...all, left: graph.not_shown };
   const node = graph.nodes.find((n) => nameOf(n, state) === state.focus);
-  const start =
-    all.nodes.find((n) => n.id === node?.id) ?? all.nodes.find((n) => n.cycle === String(node?.detail__cycle));
+  const start = all.nodes.find((n) => n.id === node?.id) ?? all.nodes.find((n) => n.cycle === String(node?.cycle));
   return start ? { ...near(all, start.id, Number(state.depth) || 1, limitOf(state)), start } : null;
 }
 
@@ -88,68 +101,117 @@ function sentence(shown, state) {
   const [first] = shown.nodes;
   if (!shown.start && shown.nodes.length === 1 && first.whole?.members_shown) {
     const all = `All shown functions call each other in ${first.title}. `;
-    return el("p", {}, all, link({ zoom: first.cycle }, "Open it"), ".");
+    return el("p", all, link({ zoom: first.cycle }, "Open it"), ".");
   }
   const what = shown.start
     ? `${format.called(shown.start.title)} and what is near`
     : shown.nodes.length === 1
       ? "The box with the most time"
       : `The ${shown.nodes.length} boxes with the most time`;
-  return el("p", {}, what, left, ways, ".");
+  return el("p", what, left, ways, ".");
 }
 
 /** How far around the function. */
 function depths(state) {
   const at = DEPTHS.includes(state.depth) ? state.depth : "1";
-  const option = (d) => el("option", { value: d, selected: d === at }, d === "1" ? "1 call" : `${d} calls`);
-  const select = el("select", { id: "depth", onchange: () => go({ depth: select.value, at: "" }) }, DEPTHS.map(option));
+  const texts = DEPTHS.map((d) => [d, d === "1" ? "1 call" : `${d} calls`]);
+  const select = choice({ id: "depth" }, texts, at, (depth) => go({ depth, at: "" }));
   const all = el("a", to(state, { focus: "", depth: "", at: "" }), "Whole graph");
   const name = el("label", { for: "depth", class: innerWidth < NARROW ? "unseen" : null }, "within");
-  return el("span", { class: "bar" }, name, select, all);
+  return el("span.bar", name, select, all);
 }
 
-/** Without the function that has the least time: the one asked for stays. */
-function withoutLeast(shown) {
-  const others = shown.nodes.filter((n) => n !== shown.start);
-  const least = others.reduce((a, b) => (b.total_seconds <= a.total_seconds ? b : a));
-  const nodes = shown.nodes.filter((n) => n !== least);
-  const edges = shown.edges.filter((e) => e.source !== least.id && e.target !== least.id);
-  return { ...shown, nodes, edges, left: (shown.left || 0) + (least.whole?.members_shown || 1) };
+/** Without the functions that have the least time: the one asked for stays. */
+function withoutLeast(shown, count) {
+  const others = shown.nodes.filter((n) => n !== shown.start).sort((a, b) => a.total_seconds - b.total_seconds);
+  const least = new Set(others.slice(0, count));
+  const members = [...least].reduce((sum, n) => sum + (n.whole?.members_shown || 1), 0);
+  const rest = partOf(
+    shown,
+    shown.nodes.filter((n) => !least.has(n)),
+  );
+  return { ...shown, ...rest, left: (shown.left || 0) + members };
 }
 
-/** Where there is little space: the functions with the most time of which the picture can be read as a whole, unless
- *  the address says how many. Sizes and texts of what is shown are set. */
+/** What stands at all lines: numbers of calls, or times where most calls are not counted. */
+const counted = (edges, look) => !look.measured || 2 * edges.filter((e) => e.calls > 0).length >= edges.length;
+
+/** The functions with the most time of which the picture can be read as a whole, unless the address says how many.
+ *  Sizes and texts of what is shown are set. */
 async function fitting(graph, all, state, size) {
   const look = lookOf(graph);
-  for (const n of all.nodes) Object.assign(n, sizeOf(n, look));
-  for (const e of all.edges)
-    e.text = e.calls > 0 || !look.measured ? `${look.mark}${format.short(e.calls)} ×` : look.amount(e.time);
-  const fixed = innerWidth >= NARROW || state.nodes || state.at || all.groups.length;
-  let shown = all;
-  while (!fixed && shown.nodes.length > SLIM) shown = withoutLeast(shown);
+  const total = totalOf(graph);
+  for (const n of all.nodes) Object.assign(n, sizeOf(n, look, total));
+  const calls = counted(all.edges, look);
+  const text = (e) => (calls ? `${look.mark}${format.short(e.calls)} ×` : look.amount(e.time));
+  for (const e of all.edges) e.text = calls && look.measured && !(e.calls > 0) ? "" : text(e);
+  const slim = innerWidth < NARROW;
+  const fixed = state.nodes || state.at || all.groups.length;
+  const [most, least] = slim ? [SLIM, FEWEST] : [MOST, ENOUGH];
+  let shown = fixed || all.nodes.length <= most ? all : withoutLeast(all, all.nodes.length - most);
   let places = await layout(shown, size);
-  while (!fixed && shown.nodes.length > FEWEST && !fits(places, size)) {
-    shown = withoutLeast(shown);
+  while (!fixed && shown.nodes.length > least && !fits(places, size)) {
+    await breath(); // one layout is a task
+    const fewer = slim ? 1 : Math.ceil(STEP * shown.nodes.length);
+    shown = withoutLeast(shown, Math.min(fewer, shown.nodes.length - least));
     places = await layout(shown, size);
   }
   return { shown, places };
 }
 
-async function picture(graph, shown, places, size, state, box) {
+/** A box's menu. */
+function menu(n, state, focus, event) {
+  event.preventDefault();
+  const where = functionAt(state, n.address, n.build_id);
+  const own = n.address
+    ? [
+        ["Callers and callees", to(state, { ...another("report"), ...where })],
+        ["In the flame graph", to(state, { ...another("flame"), mode: "sandwich", focus: nameOf(n, state) })],
+        ["Code", to(state, { ...another("code"), ...where })],
+      ]
+    : [];
+  const out = leaving(state, LEFT_OUT, keyOf(n, state));
+  const name = n.name ?? n.title;
+  popup(n.title, event, [["Copy name", () => copy(name, "Name")], ["Only what is near", focus], ...out, ...own]);
+}
+
+/** What was left out. */
+const left = (graph, state) => {
+  const names = new Map(graph.nodes.map((n) => [keyOf(n, state), n.title]));
+  return removals(state, LEFT_OUT, names, "The numbers of the other boxes stay what they are.");
+};
+
+/** A box with its callers and callees, in words. */
+function peek(shown, look, id) {
+  const byId = new Map(shown.nodes.map((n) => [n.id, n]));
+  const n = byId.get(id);
+  const ends = (from, to, word) => {
+    const all = shown.edges.filter((e) => e[from] === id && e[to] !== id).sort((a, b) => b.time - a.time);
+    const name = (e) => `${format.called(byId.get(e[to]).title)} (${look.amount(e.time)}${calls(e)})`;
+    const rest = all.length > PEEK ? ` and ${format.several(all.length - PEEK, "other", "others")}` : "";
+    return all.length ? ` ${word} ${all.slice(0, PEEK).map(name).join(", ")}${rest}.` : "";
+  };
+  const calls = (e) => (e.calls > 0 ? `, ${look.mark}${format.short(e.calls)} ×` : "");
+  const own = `${format.called(n.title)}: ${look.amount(n.total_seconds)}, self ${look.amount(selfOf(n))}.`;
+  return own + ends("target", "source", "Called by") + ends("source", "target", "Calls");
+}
+
+async function picture(graph, shown, places, size, state, { box, detail }) {
   const look = lookOf(graph);
-  const share = (n) => (n.detail__percent > 0 ? (100 * n.total_seconds) / n.detail__percent : 0);
-  const total = format.largest(graph.nodes.map(share), 0);
+  const total = totalOf(graph);
   size.h = heightFor(places, size);
   const open = new Set(state.zoom.split(",").filter(Boolean));
   const focused = (n) => {
-    const node = n.whole ? graph.nodes.find((m) => String(m.detail__cycle) === n.cycle) : n;
+    const node = n.whole ? graph.nodes.find((m) => String(m.cycle) === n.cycle) : n;
     if (node) go({ focus: nameOf(node, state), at: "", nodes: "" });
   };
   const drawn = drawGraph(shown, places, total, look, {
     open: (cycle) => go({ zoom: [...open, cycle].join(","), at: "" }),
     close: (cycle) => go({ zoom: [...open].filter((c) => c !== cycle).join(","), at: "" }),
-    follow: (n) => go({ ...another("report"), ...functionAt(state, n.detail__address, n.detail__build_id) }),
+    follow: (n) => go({ ...another("report"), ...functionAt(state, n.address, n.build_id) }),
     focus: focused,
+    menu: (n, event) => n.rest || menu(n, state, () => focused(n), event),
+    peek: (id) => replace(detail, peek(shown, look, id)),
     seen: (n) => camera.reveal({ ...places.nodes.get(n.id), width: n.w, height: n.h }),
   });
   const camera = new Camera(
@@ -165,76 +227,87 @@ async function picture(graph, shown, places, size, state, box) {
   return { ...drawn, camera, places };
 }
 
-/** The field that marks boxes; Enter goes to the next one. */
+/** The field that marks boxes, and goes from one to the next. */
 function search(state, now) {
   let hits = [];
-  let at = 0;
+  let shown;
   const apply = (text) => {
     hits = now.drawn.find(matcher(text));
-    at = 0;
+    shown = undefined;
     if (text) say(`${format.several(hits.length, "box matches", "boxes match")}; Enter goes to the next one`);
   };
-  const field = filterField(() => state, "Find functions", "Find (regex)", apply);
-  field.addEventListener("keydown", (event) => {
-    if (event.key !== "Enter" || !hits.length) return;
-    const hit = hits[at++ % hits.length];
-    now.drawn.camera.center(now.drawn.places.nodes.get(hit.id));
-    now.drawn.mark(hit.id);
-  });
-  return { field, apply };
+  const next = (step) => {
+    shown = nextOf(hits, shown, step);
+    if (!shown) return;
+    now.drawn.camera.center(now.drawn.places.nodes.get(shown.id));
+    now.drawn.mark(shown.id);
+  };
+  return { field: findField(state, "Find functions", apply, next), apply };
 }
 
 export async function draw(main, state, signal) {
   const limit = state.focus ? AROUND : limitOf(state);
-  const url = api.path(state.build, "/report", { ...question(state), format: "nodegraph", limit, names: "short" });
+  const url = api.path(state.build, "/report", { ...question(state), format: "graph", limit, names: "short" });
   const graph = await api.json(url, signal);
   const all = graph.nodes.length ? chosen(graph, state) : null;
   if (!all) {
     const most = `This function has no counts in this time range, or is not among the ${AROUND} with the most time. `;
     const whole = [most, el("a", to(state, { focus: "", depth: "", at: "" }), "Whole graph")];
     const none = graph.nodes.length ? whole : "No function has counts in this time range.";
-    replace(main, el("div", { class: "bar" }, el("h2", {}, "Call graph")), el("p", { class: "empty" }, none));
+    replace(main, el("div.bar", el("h2", "Call graph")), el("p.empty", none));
     return;
   }
-  const box = el("div", { class: "picture" });
-  const size = { w: main.clientWidth || innerWidth, h: HIGH * innerHeight };
+  if (!all.nodes.length) {
+    replace(main, left(graph, state), el("p.empty", "No box is left. Remove one of the choices above."));
+    return;
+  }
+  const box = el("div.picture");
+  const detail = el("p.hint.detail", { "aria-live": "polite" }, WAYS);
+  const free = innerHeight - main.getBoundingClientRect().top - scrollY - BARS;
+  const size = {
+    w: main.clientWidth || innerWidth,
+    h: Math.min(HIGH * innerHeight, Math.max(LOW * innerHeight, free)),
+  };
   const { shown, places } = await fitting(graph, all, state, size);
+  signal.throwIfAborted(); // another drawing has begun
   const now = {};
   const { field, apply } = search(state, now);
   const button = (label, about, action) =>
     el("button", { type: "button", onclick: action, title: about, "aria-label": about }, label);
   const tools = el(
-    "span",
-    { class: "bar tools", role: "toolbar", "aria-label": "Picture" },
+    "span.bar.tools",
+    { role: "toolbar", "aria-label": "Picture" },
     button("+", "Zoom in", () => now.drawn.camera.zoom(0.8)),
     button("−", "Zoom out", () => now.drawn.camera.zoom(1.25)),
     button("Reset zoom", "Reset zoom", () => now.drawn.camera.reset()),
     button("Show all", "Show the whole picture", () => now.drawn.camera.fit()),
+    saving("profd-call-graph", () => [now.drawn.view, `0 0 ${Math.ceil(places.width)} ${Math.ceil(places.height)}`]),
     state.zoom ? button("Close cycles", "Close cycles", () => go({ zoom: "", at: "" })) : null,
   );
   const drawnTable = table(graph, state);
   const near = state.focus ? depths(state) : null;
   const slim = innerWidth < NARROW;
   const bar = [
-    el("h2", { class: "unseen" }, "Call graph"),
+    el("h2.unseen", "Call graph"),
     field,
     near,
     timeChoice(graph, { at: "" }),
     slim ? null : tools,
     sentence(shown, state),
   ];
-  const hint = `${graph.time === "measured" ? MEASURED : DIVIDED} ${WAYS}`;
+  const times = counted(shown.edges, lookOf(graph)) ? "numbers of calls (×)" : "times";
+  const hint = `${graph.time === "measured" ? MEASURED : DIVIDED} On the lines: ${times}.`;
   // What can be clicked does not touch the picture: boxes that it cuts reach below it.
-  const below = [el("p", { class: "hint" }, hint), slim ? tools : null, drawnTable];
-  replace(main, el("div", { class: "bar" }, bar), box, below);
+  const below = [detail, el("p.hint", hint), slim ? tools : null, drawnTable];
+  replace(main, el("div.bar", bar), left(graph, state), box, below);
   size.w = box.clientWidth || size.w;
-  now.drawn = await picture(graph, shown, places, size, state, box);
+  now.drawn = await picture(graph, shown, places, size, state, { box, detail });
   if (state.q) apply(state.q);
 }
 
-const DIVIDED =
-  "The time of a function or cycle is divided among its callers by their numbers of calls (×), as in gprof.";
-const MEASURED =
-  "Times are measured: each stack counts once for a function, and for the caller that it shows. At the lines: the " +
-  "number of calls (×), or the time where calls are not counted.";
-const WAYS = "A box opens its function in the table; its circle, or the key f, shows only what is near.";
+const OWN = "Colour and size of letters show the time of a function's own code. ";
+const DIVIDED = `${OWN}Its time with callees is divided among its callers by their numbers of calls, as in gprof.`;
+const MEASURED = `${OWN}Times are measured: each stack counts once for a function, and for the caller that it shows.`;
+const WAYS = matchMedia("(hover: none)").matches
+  ? "A box opens its function, its circle shows only what is near."
+  : "A box opens its function; its circle, or f, shows only what is near; a right click opens a menu.";

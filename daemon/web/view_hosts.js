@@ -3,9 +3,8 @@ import * as api from "./api.js";
 import { el, replace, say } from "./dom.js";
 import * as format from "./format.js";
 import { fleet, to } from "./state.js";
-import { filterField, Table } from "./table.js";
+import { ago, column, listing, numbers } from "./table.js";
 import { equals } from "./toolbar.js";
-import { matcher, NARROW } from "./view_report.js";
 
 const LATE = 120; // seconds of lag from which a host lags
 const LOST = 86400; // from which it is not heard of
@@ -38,65 +37,36 @@ const lag = (s) =>
         ? `${Math.round(s / 3600)} h`
         : `${Math.round(s / 86400)} d`;
 
-const time = (at) => (at ? el("time", { dateTime: at, title: format.both(at) }, format.ago(at)) : "never");
-
-function columns(rows, state) {
-  const functions = (host) => ({ ...fleet("functions"), match: [equals("host", host.name)] });
-  const text = (key, title, width, value) => ({
-    key,
-    title,
-    width,
-    value,
-    cell: (i) => el("span", { title: value(i) }, value(i)),
-  });
+function columns(state) {
+  const name = (host) => {
+    const there = { ...fleet("functions"), match: [equals("host", host.name)] };
+    return el("a", { ...to(state, there), tabIndex: -1, title: `Functions on ${host.name}` }, host.name);
+  };
+  const order = (host) => `${stateOf(host).rank}${String(1e9 - host.lag_seconds).padStart(10, "0")}`;
+  const stateCell = (host) => {
+    const { kind, sign, text: word, about } = stateOf(host);
+    const mark = el("span", { "aria-hidden": "true" }, `${sign} `);
+    return el("span", { class: `delta ${kind}`, title: about }, mark, word);
+  };
+  const text = (key, title, width, value) =>
+    column(key, title, { value, cell: (host) => el("span", { title: value(host) }, value(host)), width });
+  const upload = {
+    value: (host) => Date.parse(host.last_upload) || 0,
+    cell: (host) => ago(host.last_upload, "never"),
+    hint: "when counts of the host came last",
+  };
   return [
-    {
-      key: "name",
-      title: "Host",
-      value: (i) => rows[i].name,
-      cell: (i) =>
-        el(
-          "a",
-          { ...to(state, functions(rows[i])), tabIndex: -1, title: `Functions on ${rows[i].name}` },
-          rows[i].name,
-        ),
-    },
-    {
-      key: "state",
-      title: "State",
-      width: 9.2,
-      value: (i) => `${stateOf(rows[i]).rank}${String(1e9 - rows[i].lag_seconds).padStart(10, "0")}`,
-      cell: (i) => {
-        const { kind, sign, text: word, about } = stateOf(rows[i]);
-        return el(
-          "span",
-          { class: `delta ${kind}`, title: about },
-          el("span", { "aria-hidden": "true" }, `${sign} `),
-          word,
-        );
-      },
-    },
-    {
-      key: "lag",
-      title: "Lag",
-      hint: "time since the host arrived last",
-      width: 4.2,
-      numeric: true,
-      value: (i) => rows[i].lag_seconds,
-      cell: (i) => lag(rows[i].lag_seconds),
-    },
-    {
-      key: "upload",
-      title: "Last upload",
-      hint: "when counts of the host came last",
-      width: 9.5,
-      numeric: true,
-      value: (i) => Date.parse(rows[i].last_upload) || 0,
-      cell: (i) => time(rows[i].last_upload),
-    },
-    text("version", "profd", 6, (i) => rows[i].version || "–"),
-    text("tenant", "Tenant", 7, (i) => rows[i].tenant),
-    text("remarks", "Remarks", 16, (i) => remarks(rows[i])),
+    column("name", "Host", { cell: name, width: 8 }),
+    column("state", "State", { value: order, cell: stateCell, width: 9.6 }),
+    numbers("lag", "Lag", {
+      value: (host) => host.lag_seconds,
+      cell: (host) => lag(host.lag_seconds),
+      ...{ width: 4.8, hint: "time since the host arrived last" },
+    }),
+    numbers("upload", "Last upload", { ...upload, width: 9.5 }),
+    text("version", "profd", 6, (host) => host.version || "–"),
+    text("tenant", "Tenant", 7, (host) => host.tenant),
+    text("remarks", "Remarks", 16, remarks),
   ];
 }
 
@@ -107,50 +77,32 @@ function headline(rows) {
   const parts = [...counts]
     .sort(([, a], [, b]) => a.rank - b.rank)
     .map(([text, { n }]) => `${format.count(n)} ${text}`);
-  return el(
-    "p",
-    { class: "answer" },
-    el("strong", {}, `${format.several(rows.length, "host", "hosts")}: ${parts.join(", ")}.`),
-  );
+  return el("p.answer", el("strong", `${format.several(rows.length, "host", "hosts")}: ${parts.join(", ")}.`));
 }
 
 export async function draw(main, state, signal) {
   const { rows, more } = await api.rows("api/v1/hosts?limit=1000", 20000, signal);
-  const title = el("h1", {}, "Hosts");
+  const title = el("h1", "Hosts");
   if (rows.length === 0) {
     const none =
       "No other host sends profiles to this daemon. A centre receives them; profd-fleet(7) says how hosts send them.";
-    replace(main, el("div", { class: "toolbar" }, title), el("p", { class: "empty" }, none));
+    replace(main, el("div.toolbar", title), el("p.empty", none));
     return;
   }
-  const table = new Table({
+  const told = (_, shown) =>
+    say(`${format.count(shown.length)} of ${format.several(rows.length, "host", "hosts")}${more ? " and more" : ""}`);
+  const { table, filter, show } = listing({
+    about: "Filter hosts by name, tenant or state",
+    hint: "Filter",
+    text: (host) => `${host.name} ${host.tenant} ${stateOf(host).text} ${remarks(host)}`,
+    told,
+    few: FEW,
     label: "Hosts",
-    columns: columns(rows, state),
-    count: rows.length,
+    columns: columns(state),
+    rows,
     state,
     sort: "state",
-    tall: true,
   });
-  const apply = (text) => {
-    const wanted = matcher(text);
-    table.filter(
-      wanted
-        ? (i) => wanted(`${rows[i].name} ${rows[i].tenant} ${stateOf(rows[i]).text} ${remarks(rows[i])}`)
-        : undefined,
-    );
-    say(
-      `${format.count(table.rows.length)} of ${format.several(rows.length, "host", "hosts")}${more ? " and more" : ""}`,
-    );
-  };
-  const filter = filterField(
-    () => state,
-    "Filter hosts by name, tenant or state",
-    "Filter",
-    apply,
-    () => table,
-  );
-  replace(main, el("div", { class: "toolbar" }, title, filter), headline(rows), table.node);
-  if (innerWidth < NARROW) table.show(FEW, true);
-  apply(state.q);
-  table.restore();
+  replace(main, el("div.toolbar", title, filter), headline(rows), table.node);
+  show();
 }

@@ -1,71 +1,42 @@
 // Functions that no process entered: code that may be dead, largest first, and how sure that is.
 import * as api from "./api.js";
+import { unfiltered } from "./choices.js";
 import { el, replace, say } from "./dom.js";
 import * as format from "./format.js";
 import { another, go, question, to } from "./state.js";
-import { filterField, Table } from "./table.js";
-import { fitting, matcher, NARROW } from "./view_report.js";
+import { BESIDE, column, listing, numbers } from "./table.js";
+import { fitting } from "./report_columns.js";
 
+const MOST = 2000; // rows
 const FEW = ["bytes"]; // columns where there is little space
+const INLINED = "Other functions have copies of its code, which count no calls: it may have run";
 
 /** The code of a function: its lines, where they are known. */
 const whereIs = (row) => ({ ...another("code"), fn: row.address, of: "" });
-const code = (row, state) => to(state, whereIs(row));
 
 const bytes = (n) => (n >= 10240 ? `${format.count(Math.round(n / 1024))} KiB` : `${format.count(n)} B`);
 
-const columns = (rows, state) => [
-  {
-    key: "name",
-    title: "Function",
-    value: (i) => rows[i].function,
-    cell: (i) => [
-      el(
-        "a",
-        { ...code(rows[i], state), tabIndex: -1, title: rows[i].function },
-        fitting(format.shortName(rows[i].function)),
-      ),
-      rows[i].entered_elsewhere
-        ? el(
-            "span",
-            { class: "chip", title: "Another copy of this function was entered; this one was not" },
-            "other copy ran",
-          )
-        : null,
-    ],
-  },
-  {
-    key: "bytes",
-    title: "Size",
-    hint: "of its machine code, with all copies that were not entered",
-    width: 7,
-    numeric: true,
-    value: (i) => rows[i].bytes,
-    cell: (i) => bytes(rows[i].bytes),
-  },
-  {
-    key: "copies",
-    title: "Copies",
-    hint: "clones that the compiler made, and that were not entered",
-    numeric: true,
-    value: (i) => rows[i].copies,
-    cell: (i) => format.count(rows[i].copies),
-  },
-  {
-    key: "address",
-    title: "Address",
-    width: 9,
-    value: (i) => rows[i].address,
-    cell: (i) => el("code", {}, rows[i].address),
-  },
-  {
-    key: "file",
-    title: "File",
-    width: 18,
-    value: (i) => rows[i].file,
-    cell: (i) => el("span", { title: rows[i].file }, format.base(rows[i].file) || "–"),
-  },
-];
+function columns(state) {
+  const name = (row) => {
+    const title = "Another copy of this function was called; this one was not";
+    const link = { ...to(state, whereIs(row)), tabIndex: -1, title: row.function };
+    const chip = row.entered_elsewhere ? el("span.chip", { title }, "other copy ran") : null;
+    const inlined = row.inlined ? el("span.chip", { title: INLINED }, "inlined") : null;
+    return [el("a", link, fitting(format.shortName(row.function))), chip, inlined];
+  };
+  const file = (row) => el("span", { title: row.file }, format.base(row.file) || "–");
+  const size = { width: 7, hint: "of its machine code, with all copies that were not called" };
+  return [
+    column("name", "Function", { value: (row) => row.function, cell: name }),
+    numbers("bytes", "Size", { cell: (row) => bytes(row.bytes), ...size }),
+    numbers("copies", "Copies", { hint: "clones that the compiler made, and that were not called" }),
+    column("address", "Address", { cell: (row) => el("code", row.address), width: 9 }),
+    column("file", "File", { cell: file, width: innerWidth < BESIDE ? 12 : 18 }),
+  ];
+}
+
+/** Functions of which not all copies are known not to have run. */
+const othersText = (n) => `${format.count(n)} of which another copy ran, or that were inlined`;
 
 /** What can be said of all of them, and how sure it is. */
 function headline(answer) {
@@ -79,8 +50,10 @@ function headline(answer) {
       ? ` Seen in ${seen}, in which calls may have been lost, so some of them may have run.`
       : ` With 95 % confidence, each runs in fewer than ${format.percent(100 * bound, 10)} of processes ` +
         `(none of ${seen} entered it).`;
+  const others = answer.row_count - functions;
+  const copies = others > 0 ? ` Listed, too: ${othersText(others)}.` : "";
   const known = answer.symbols === "yes" ? "" : " Only exported functions have names; of the others nothing is known.";
-  return el("p", { class: "answer" }, el("strong", {}, some), sure, known);
+  return el("p.answer", el("strong", some), sure, copies, known);
 }
 
 function empty(answer, state) {
@@ -88,55 +61,49 @@ function empty(answer, state) {
   if (answer.symbols !== "yes") {
     return [
       "No function of this build that counts its calls has a name. Its executable or debug file has them: ",
-      el("code", {}, "profctl symbols FILE"),
+      el("code", "profctl symbols FILE"),
     ];
   }
   return [
     "No function of this build counts its calls, so none is known not to be called. Compile with ",
-    el("code", {}, "-pg"),
+    el("code", "-pg"),
     ". ",
-    state.since || state.until || state.match.length
-      ? el("a", to(state, { since: "", until: "", match: [] }), "Remove all filters")
-      : null,
+    unfiltered(state),
   ];
 }
 
 export async function draw(main, state, signal) {
   const { since, until, match, scope } = question(state);
   const answer = await api.json(
-    api.path(state.build, "/never-called", { since, until, match, scope, limit: 0 }),
+    api.path(state.build, "/never-called", { since, until, match, scope, limit: MOST }),
     signal,
   );
-  const { rows } = answer;
-  const bar = (...more) => el("div", { class: "bar compare" }, el("h2", {}, "Never called"), more);
+  const { rows, functions } = answer;
+  const bar = (...more) => el("div.bar.compare", el("h2", "Never called"), more);
   if (rows.length === 0) {
-    replace(main, bar(), el("p", { class: "empty" }, empty(answer, state)));
+    replace(main, bar(), el("p.empty", empty(answer, state)));
     return;
   }
-  const table = new Table({
+  const told = (_, shown) => {
+    const whole = shown.filter((i) => !rows[i].entered_elsewhere && !rows[i].inlined).length;
+    const others = shown.length > whole ? `, and ${othersText(shown.length - whole)}` : "";
+    say(`${format.count(whole)} of ${format.several(functions, "function", "functions")} never called${others}`);
+  };
+  const { table, filter, show } = listing({
+    about: "Filter functions",
+    text: (row) => `${row.function} ${row.file}`,
+    told,
+    few: FEW,
     label: "Functions never called",
-    columns: columns(rows, state),
-    count: rows.length,
+    columns: columns(state),
+    rows,
     state,
     sort: "bytes",
-    tall: true,
-    open: (i) => go(whereIs(rows[i])),
+    open: (row) => go(whereIs(row)),
   });
-  const apply = (text) => {
-    const wanted = matcher(text);
-    table.filter(wanted ? (i) => wanted(`${rows[i].function} ${rows[i].file}`) : undefined);
-    say(`${format.count(table.rows.length)} of ${format.several(rows.length, "function", "functions")}`);
-  };
-  const filter = filterField(
-    () => state,
-    "Filter functions",
-    "Filter (regex)",
-    apply,
-    () => table,
-  );
+  const cut = `Only the ${format.count(MOST)} largest of ${format.count(answer.row_count)} are listed. `;
   const note = "Code that was inlined into another function may have run. Start-up code is left out.";
-  replace(main, bar(filter), headline(answer), table.node, el("p", { class: "hint" }, note));
-  if (innerWidth < NARROW) table.show(FEW, true);
-  apply(state.q);
-  table.restore();
+  const hint = el("p.hint", answer.row_count > rows.length ? cut : "", note);
+  replace(main, bar(filter), headline(answer), table.node, hint);
+  show();
 }

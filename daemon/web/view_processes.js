@@ -4,9 +4,8 @@ import * as api from "./api.js";
 import { el, replace, say } from "./dom.js";
 import * as format from "./format.js";
 import { another, to, go } from "./state.js";
-import { filterField, Table } from "./table.js";
+import { ago, BESIDE, column, filterField, listing, numbers } from "./table.js";
 import { labelChips, labelsMenu } from "./toolbar.js";
-import { matcher, NARROW } from "./view_report.js";
 
 const AGAIN = 5000; // ms
 const FEW = ["state", "persecond"]; // columns where there is little space
@@ -34,160 +33,68 @@ const tags = (row) =>
 
 const WIDE = 1600; // pixels of a window with space for rare columns
 
-/** The columns that say something of these rows in a window of that width. */
-function columns(rows, state) {
-  const rare = [rows.every((r) => r.uid === rows[0].uid) ? "uid" : "", innerWidth < WIDE ? "memory" : ""];
-  return allColumns(rows, state).filter((c) => !rare.includes(c.key));
+function nameCell({ build_id: build, name: path, exact, why }, state) {
+  const text = format.base(path) || "?";
+  const link = { ...to(state, { ...another("report"), build, match: [] }), tabIndex: -1, title: path };
+  const title = `not exact${why ? `: ${why}` : ""}`;
+  return [build ? el("a", link, text) : text, exact ? null : el("abbr.inexact", { title }, " ≈")];
 }
 
-const allColumns = (rows, state) => [
-  {
-    key: "name",
-    title: "Program",
-    value: (i) => format.base(rows[i].name),
-    cell: (i) => [
-      rows[i].build_id
-        ? el(
-            "a",
-            {
-              ...to(state, { ...another("report"), build: rows[i].build_id, match: [] }),
-              tabIndex: -1,
-              title: rows[i].name,
-            },
-            format.base(rows[i].name) || "?",
-          )
-        : format.base(rows[i].name) || "?",
-      rows[i].exact
-        ? null
-        : el("abbr", { class: "inexact", title: `not exact${rows[i].why ? `: ${rows[i].why}` : ""}` }, " ≈"),
-    ],
-  },
-  {
-    key: "pid",
-    width: 5,
-    title: "Process",
-    numeric: true,
-    value: (i) => rows[i].pid,
-    cell: (i) =>
-      el(
-        "span",
-        {
-          title:
-            rows[i].pid_inside && rows[i].pid_inside !== rows[i].pid
-              ? `${rows[i].pid_inside} in its own PID namespace`
-              : "",
-        },
-        String(rows[i].pid),
-      ),
-  },
-  { key: "uid", width: 3.6, title: "User", numeric: true, value: (i) => rows[i].uid, cell: (i) => String(rows[i].uid) },
-  {
-    key: "state",
-    title: "State",
-    width: 6.8,
-    value: (i) => rows[i].state,
-    cell: (i) =>
-      el(
-        "span",
-        {
-          class: `state ${rows[i].state}`,
-          title: `${STATES[rows[i].state] ?? rows[i].state}${rows[i].why ? `; ${rows[i].why}` : ""}`,
-        },
-        rows[i].state,
-      ),
-  },
-  {
-    key: "rate",
-    width: 5.2,
-    title: "Ticks/s",
-    hint: "actual sampling rate, and requested rate; of CPU time or of elapsed time (wall)",
-    numeric: true,
-    value: (i) => rows[i].rate,
-    cell: (i) => {
-      const { rate, rate_asked: asked, mode } = rows[i];
-      const change = asked && asked !== rate ? ` → ${format.count(asked)}` : "";
-      return `${format.count(rate)}${change}${mode === "wall" ? " wall" : ""}`;
-    },
-  },
-  {
-    key: "persecond",
-    width: 6,
-    title: "Calls/s",
-    hint: "between the last two harvests",
-    numeric: true,
-    value: (i) => rows[i].calls_per_second,
-    cell: (i) => format.rate(rows[i].calls_per_second),
-  },
-  {
-    key: "calls",
-    width: 5.2,
-    title: "Calls",
-    numeric: true,
-    value: (i) => rows[i].calls,
-    cell: (i) => el("span", { title: format.exact(rows[i], "calls") }, format.short(rows[i].calls)),
-  },
-  {
-    key: "cpu",
-    width: 5.6,
-    title: "CPU time",
-    numeric: true,
-    value: (i) => rows[i].cpu_seconds,
-    cell: (i) => format.seconds(rows[i].cpu_seconds),
-  },
-  {
-    key: "overhead",
-    width: 6.2,
-    title: "Overhead",
+function overhead({ overhead: share, overhead_below: below, ticks }) {
+  if (share === null) return el("span", { title: "not known: too few ticks" }, "–");
+  return below === null ? format.percent(100 * share, ticks) : `<${format.percent(Math.ceil(10000 * below) / 100)}`;
+}
+
+/** The columns that say something of these rows in a window of that width. */
+function columns(rows, state) {
+  const pid = ({ pid: outside, pid_inside: inside }) => {
+    const title = inside && inside !== outside ? `${inside} in its own PID namespace` : "";
+    return el("span", { title }, String(outside));
+  };
+  const stateCell = ({ state: now, why }) =>
+    el("span", { class: `state ${now}`, title: `${STATES[now] ?? now}${why ? `; ${why}` : ""}` }, now);
+  const rate = ({ rate: now, rate_asked: asked, mode }) => {
+    const change = asked && asked !== now ? ` → ${format.count(asked)}` : "";
+    return `${format.count(now)}${change}${mode === "wall" ? " wall" : ""}`;
+  };
+  const calls = (row) => el("span", { title: format.exact(row, "calls") }, format.short(row.calls));
+  const rateHint = "actual sampling rate, and requested rate; of CPU time or of elapsed time (wall)";
+  const share = {
+    value: (row) => row.overhead ?? Number.NaN,
     hint: "share of its ticks that were inside the collector, a rough estimate of the time spent counting",
-    numeric: true,
-    value: (i) => rows[i].overhead ?? Number.NaN,
-    cell: (i) =>
-      rows[i].overhead === null
-        ? el("span", { title: "not known: too few ticks" }, "–")
-        : rows[i].overhead_below === null
-          ? format.percent(100 * rows[i].overhead, rows[i].ticks)
-          : `<${format.percent(Math.ceil(10000 * rows[i].overhead_below) / 100)}`,
-  },
-  {
-    key: "age",
-    width: 6.8,
-    title: "Runs for",
-    numeric: true,
-    value: (i) => rows[i].age_seconds,
-    cell: (i) => age(rows[i].age_seconds),
-  },
-  {
-    key: "memory",
-    width: 5.4,
-    title: "Memory",
-    hint: "of the counters",
-    numeric: true,
-    value: (i) => rows[i].memory_bytes,
-    cell: (i) => bytes(rows[i].memory_bytes),
-  },
-  {
-    key: "harvested",
-    width: 7.8,
-    title: "Last read",
-    numeric: true,
-    value: (i) => Date.parse(rows[i].harvested) || 0,
-    cell: (i) =>
-      rows[i].harvested
-        ? el(
-            "time",
-            { dateTime: rows[i].harvested, title: format.both(rows[i].harvested) },
-            format.ago(rows[i].harvested),
-          )
-        : "not yet",
-  },
-  {
-    key: "labels",
-    width: 19.8,
-    title: "Labels",
-    value: (i) => tags(rows[i]),
-    cell: (i) => el("span", { title: tags(rows[i]) }, tags(rows[i])),
-  },
-];
+  };
+  const speed = {
+    value: (row) => row.calls_per_second,
+    cell: (row) => format.rate(row.calls_per_second),
+    hint: "between the last two harvests",
+  };
+  const cpu = { value: (row) => row.cpu_seconds, cell: (row) => format.seconds(row.cpu_seconds) };
+  const memory = { value: (row) => row.memory_bytes, cell: (row) => bytes(row.memory_bytes), hint: "of the counters" };
+  const read = { value: (row) => Date.parse(row.harvested) || 0, cell: (row) => ago(row.harvested, "not yet") };
+  const labels = { value: tags, cell: (row) => el("span", { title: tags(row) }, tags(row)) };
+  const left = [rows.every((r) => r.uid === rows[0].uid) ? "uid" : "", innerWidth < WIDE ? "memory" : ""];
+  const all = [
+    column("name", "Program", { value: (row) => format.base(row.name), cell: (row) => nameCell(row, state) }),
+    numbers("pid", "Process", { cell: pid, width: 5.6 }),
+    numbers("uid", "User", { cell: (row) => String(row.uid), width: 3.8 }),
+    column("state", "State", { cell: stateCell, width: 6.8 }),
+    numbers("rate", "Ticks/s", { cell: rate, width: 5.4, hint: rateHint, rare: true }),
+    numbers("persecond", "Calls/s", { ...speed, width: 6 }),
+    numbers("calls", "Calls", { cell: calls, width: 5.2 }),
+    numbers("cpu", "CPU time", { ...cpu, width: 6 }),
+    numbers("overhead", "Overhead", { ...share, cell: overhead, width: 6.4 }),
+    numbers("age", "Runs for", {
+      value: (row) => row.age_seconds,
+      cell: (row) => age(row.age_seconds),
+      width: 6.8,
+      rare: true,
+    }),
+    numbers("memory", "Memory", { ...memory, width: 5.4 }),
+    numbers("harvested", "Last read", { ...read, width: 8.4, rare: true }),
+    column("labels", "Labels", { ...labels, width: innerWidth < BESIDE ? 13 : 19.8 }),
+  ];
+  return all.filter((c) => !left.includes(c.key));
+}
 
 const ask = (state, signal) =>
   api.rows(`api/v1/processes?${api.query({ match: state.match, limit: "1000" })}`, 20000, signal);
@@ -195,23 +102,27 @@ const ask = (state, signal) =>
 function show(state, answer, box) {
   const { rows, more } = answer;
   const sum = (field) => rows.reduce((all, r) => all + r[field], 0);
-  const table = new Table({
+  let spoken = false; // an update is not announced
+  const told = (_, shown) => {
+    const count = `${format.count(shown.length)} of ${format.count(rows.length)}${more ? " and more" : ""} processes`;
+    if (spoken) say(count);
+  };
+  const list = listing({
+    text: (row) => `${row.name} ${row.pid} ${row.state} ${tags(row)}`,
+    told,
+    few: FEW,
     label: "Live processes",
     columns: columns(rows, state),
-    count: rows.length,
+    rows,
     state,
     sort: "persecond",
-    tall: true,
-    open: (i) => rows[i].build_id && go({ ...another("report"), build: rows[i].build_id, match: [] }),
+    open: ({ build_id: build }) => build && go({ ...another("report"), build, match: [] }),
   });
-  const apply = (text) => {
-    const wanted = matcher(text);
-    table.filter(
-      wanted ? (i) => wanted(`${rows[i].name} ${rows[i].pid} ${rows[i].state} ${tags(rows[i])}`) : undefined,
-    );
-    return `${format.count(table.rows.length)} of ${format.count(rows.length)}${more ? " and more" : ""} processes`;
+  const { table } = list;
+  box.apply = (text) => {
+    spoken = true;
+    list.apply(text);
   };
-  box.apply = (text) => say(apply(text));
   const focused =
     box.querySelector(".scroll")?.contains(document.activeElement) &&
     document.activeElement.getAttribute("role") === "grid";
@@ -219,16 +130,14 @@ function show(state, answer, box) {
   replace(
     box,
     el(
-      "p",
-      { id: "live-sum", class: "headline" },
+      "p.headline",
+      { id: "live-sum" },
       `${format.several(rows.length, "process", "processes")}, ${format.rate(sum("calls_per_second"))} calls/s, `,
       `${format.count(rows.filter((r) => r.state === "counting").length)} counting.`,
     ),
     table.node,
   );
-  if (innerWidth < NARROW) table.show(FEW, true);
-  apply(state.q);
-  table.restore();
+  list.show();
   table.node.scrollLeft = aside;
   if (focused) table.table.focus({ preventScroll: true });
 }
@@ -237,7 +146,7 @@ export async function draw(main, state, signal) {
   const answer = await ask(state, signal);
   const box = el("div");
   const stop = el("button", { id: "still", type: "button", onclick: () => hold(!still) });
-  const since = el("span", { class: "hint", role: "note" });
+  const since = el("span.hint", { role: "note" });
   const hold = (wanted) => {
     const resumed = still && !wanted;
     still = wanted;
@@ -246,20 +155,12 @@ export async function draw(main, state, signal) {
     replace(since, still ? `Paused at ${format.clock(new Date().toISOString())}` : "");
     if (resumed) refresh();
   };
-  const filter = filterField(
-    () => state,
-    "Filter processes: program, process, state or label",
-    "Filter",
-    (text) => box.apply?.(text),
-  );
-  const none = () => [
-    el(
-      "p",
-      { class: "empty" },
-      state.match.length ? "No live process has these labels." : "No live processes. Start one with:",
-    ),
-    state.match.length ? null : el("pre", {}, el("code", {}, "profctl run ./program")),
-  ];
+  const about = "Filter processes: program, process, state or label";
+  const filter = filterField({ state }, about, "Filter", (text) => box.apply?.(text));
+  const none = () =>
+    state.match.length
+      ? el("p.empty", "No live process has these labels.")
+      : [el("p.empty", "No live processes. Start one with:"), el("pre", el("code", "profctl run ./program"))];
   const refresh = async () => {
     try {
       put(await ask(state, signal));
@@ -268,18 +169,10 @@ export async function draw(main, state, signal) {
     }
   };
   const put = (next) => (next.rows.length ? show(state, next, box) : replace(box, none()));
-  const pause = el("span", { class: "bar" }, stop, since);
+  const pause = el("span.bar", stop, since);
   replace(
     main,
-    el(
-      "div",
-      { class: "toolbar" },
-      el("h1", {}, "Live processes"),
-      filter,
-      pause,
-      labelsMenu(state),
-      labelChips(state),
-    ),
+    el("div.toolbar", el("h1", "Live processes"), filter, pause, labelsMenu(state), labelChips(state)),
     box,
   );
   hold(still);

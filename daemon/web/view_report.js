@@ -1,14 +1,14 @@
 // The table of functions, and beside it one function between its callers and its callees.
 import * as api from "./api.js";
 import { flatUrl } from "./asks.js";
-import { matchOf, splitChoice, timeChoice, valuesOf } from "./choices.js";
+import { matchOf, splitChoice, timeChoice, unfiltered, valuesOf } from "./choices.js";
 import { el, replace, say } from "./dom.js";
 import * as format from "./format.js";
 import { functionPane } from "./pane_function.js";
 import { menu } from "./menu.js";
-import { columnsOf, NARROW } from "./report_columns.js";
-import { go, note, question, to } from "./state.js";
-import { filterField, Table } from "./table.js";
+import { columnsOf } from "./report_columns.js";
+import { go, note, question } from "./state.js";
+import { BESIDE, listing, NARROW } from "./table.js";
 
 /** The flat report: columns, and how its functions are named in the address bar. */
 export async function load(build, params, signal) {
@@ -21,19 +21,23 @@ export async function load(build, params, signal) {
 const FEW = ["self", "total", "calls"]; // columns where there is little space
 const PHONE = ["self", "total"];
 const FEW_SPLIT = ["self", "part0", "part1"];
+const PHONE_SPLIT = ["part0", "part1"];
 const SPARED = ["selfp", "percent", "range", "percall", "totalcall", "build"]; // where labels have columns
 const PARTS = 6; // values of a label
 
 /** The columns that the address names, else those that have space. */
 function shownColumns(table, state) {
   if (state.cols) return state.cols.split(",");
-  if (little(state)) return state.split ? FEW_SPLIT : innerWidth < NARROW ? PHONE : FEW;
+  const few = innerWidth < NARROW ? [PHONE, PHONE_SPLIT] : [FEW, FEW_SPLIT];
+  if (little(state)) return few[state.split ? 1 : 0];
   const range = table.all.some((c) => c.key === "range");
-  const rare = ["percaller", ...(state.split ? SPARED : range ? ["selfp"] : [])];
+  const rare = ["percaller", ...(state.split ? SPARED : range || innerWidth < BESIDE ? ["selfp"] : [])];
   return table.all.map((c) => c.key).filter((key) => !rare.includes(key));
 }
 
 const little = (state) => Boolean(state.fn) || innerWidth < NARROW;
+/** Names have the place of bars. */
+const slim = (state) => little(state) || innerWidth < BESIDE;
 
 /** Which columns are shown. now(): the present state. */
 function columnMenu(table, now) {
@@ -42,10 +46,10 @@ function columnMenu(table, now) {
       const on = shownColumns(table, now()).filter((key) => key !== c.key && key !== "name");
       const cols = [...(box.checked ? [...on, c.key] : on)].join(",") || "none";
       note(now(), { cols });
-      table.show(cols.split(","), little(now()));
+      table.show(cols.split(","), slim(now()));
     };
     const box = el("input", { id: `col-${c.key}`, type: "checkbox", onchange: change });
-    return { box, key: c.key, line: el("p", { class: "check" }, box, el("label", { for: box.id }, c.title)) };
+    return { box, key: c.key, line: el("p.check", box, el("label", { for: box.id }, c.title)) };
   });
   const node = menu(
     "columns",
@@ -56,21 +60,9 @@ function columnMenu(table, now) {
   const follow = () => {
     const keys = shownColumns(table, now());
     for (const { box, key } of boxes) box.checked = keys.includes(key);
-    table.show(keys, little(now()));
+    table.show(keys, slim(now()));
   };
   return { node, follow };
-}
-
-/** A pattern, or a plain text where it is none. */
-export function matcher(text) {
-  if (!text) return undefined;
-  try {
-    const pattern = new RegExp(text, "i");
-    return (name) => pattern.test(name);
-  } catch {
-    const plain = text.toLowerCase();
-    return (name) => name.toLowerCase().includes(plain);
-  }
 }
 
 /** The report of each value of the label by which the address splits. */
@@ -84,8 +76,6 @@ async function partsOf(state, signal) {
   return Promise.all(values.map(ask));
 }
 
-export { bar, fitting, NARROW } from "./report_columns.js";
-
 let last = { key: "" };
 
 /** The table, and what is asked when it changes. Kept while only the function beside it is another. */
@@ -94,60 +84,45 @@ async function build(main, state, signal) {
   const kept = {
     state,
     flat,
-    pane: el("section", { class: "pane", "aria-label": "Callers and callees", hidden: true, tabIndex: -1 }),
+    pane: el("section.pane", { "aria-label": "Callers and callees", hidden: true, tabIndex: -1 }),
   };
-  kept.table = new Table({
-    label: "Functions",
-    columns: columnsOf(flat, () => kept.state, parts),
-    count: flat.count,
-    state,
-    sort: "self",
-    tall: true,
-    open: (i) => go({ fn: flat.columns.address[i], of: flat.id(i) === flat.report.build_id ? "" : flat.id(i) }),
-  });
-  kept.apply = (text) => {
-    const wanted = matcher(text);
-    kept.table.filter(wanted ? (i) => wanted(flat.columns.name[i]) : undefined);
+  const told = (_, rows) => {
     if (!flat.count) return;
     const { seconds } = flat.report.totals;
-    const share = kept.table.rows.reduce((sum, i) => sum + flat.columns.self_seconds[i], 0);
-    say(
-      `${format.count(kept.table.rows.length)} of ${format.several(flat.count, "function", "functions")}` +
-        (seconds > 0 ? `, ${format.percent((100 * share) / seconds)} of self time` : ""),
-    );
+    const share = rows.reduce((sum, i) => sum + flat.columns.self_seconds[i], 0);
+    const part = seconds > 0 ? `, ${format.percent((100 * share) / seconds)} of self time` : "";
+    say(`${format.count(rows.length)} of ${format.several(flat.count, "function", "functions")}${part}`);
   };
-  kept.filter = filterField(
-    () => kept.state,
-    "Filter functions",
-    "Filter (regex)",
-    kept.apply,
-    () => kept.table,
-  );
+  const list = listing({
+    about: "Filter functions",
+    text: (i) => flat.columns.name[i],
+    told,
+    label: "Functions",
+    columns: columnsOf(flat, () => kept.state, parts),
+    rows: flat.count,
+    state,
+    sort: "self",
+    open: (i) => go({ fn: flat.columns.address[i], of: flat.id(i) === flat.report.build_id ? "" : flat.id(i) }),
+  });
+  Object.assign(kept, list);
   kept.columns = columnMenu(kept.table, () => kept.state);
   kept.apply(state.q);
   const hidden = flat.report.truncated;
   const whole = hidden
     ? el(
-        "p",
-        { class: "warning" },
+        "p.warning",
         `Not shown: ${format.several(hidden.functions, "function", "functions")} with ` +
           `${format.amounts(flat.report.totals.dimension, flat.report.totals)(hidden.seconds)}.`,
       )
     : null;
-  const body = flat.count ? el("div", { class: "split" }, kept.table.node, kept.pane) : empty(flat.report, state);
+  const body = flat.count ? el("div.split", kept.table.node, kept.pane) : empty(state);
   replace(
     main,
     el(
-      "div",
-      { class: "bar" },
-      el("h2", {}, format.several(flat.count, "function", "functions")),
+      "div.bar",
+      el("h2", format.several(flat.count, "function", "functions")),
       flat.count
-        ? [
-            kept.filter,
-            kept.columns.node,
-            splitChoice(state, { cols: "", sort: "", dir: "" }),
-            timeChoice(flat.report),
-          ]
+        ? [kept.filter, kept.columns.node, splitChoice(state, { cols: "", sort: "", dir: "" }), timeChoice(flat.report)]
         : null,
     ),
     whole,
@@ -157,16 +132,10 @@ async function build(main, state, signal) {
 }
 
 /** Why nothing is shown, and a way to where there is something. */
-function empty(report, state) {
-  const narrowed = state.since || state.until || state.match.length;
-  return el(
-    "p",
-    { class: "empty" },
-    narrowed
-      ? "No upload of this build has these labels in this time range. "
-      : "No function of this build was called or sampled. ",
-    narrowed ? el("a", to(state, { since: "", until: "", match: [] }), "Remove all filters") : null,
-  );
+function empty(state) {
+  const all = unfiltered(state);
+  const none = "No upload of this build has these labels in this time range. ";
+  return el("p.empty", all ? [none, all] : "No function of this build was called or sampled.");
 }
 
 /** The row of the function that is open is the marked one. */
@@ -177,8 +146,6 @@ function markOpen(table, flat, state) {
   const at = table.rows.indexOf(chosen);
   if (chosen >= 0 && at >= 0 && at !== table.active) table.select(chosen);
 }
-
-const BESIDE = 1100; // pixels of a window from which the pane stands beside the table
 
 export async function draw(main, state, signal) {
   const key = JSON.stringify([state.build, state.split, question(state)]);

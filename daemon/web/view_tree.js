@@ -4,12 +4,12 @@ import { el, replace } from "./dom.js";
 import * as format from "./format.js";
 import { boxAt, leaves, matched, pathOf, walk } from "./stacks.js";
 import { lookOf, noStacks, remarks, stacksChip, stacksOf } from "./stacks_ask.js";
-import { another, functionAt, go, note, to } from "./state.js";
-import { filterField } from "./table.js";
+import { another, functionAt, go, links, note, to } from "./state.js";
+import { findField, matcher, NARROW, nextOf } from "./table.js";
 import { TreeGrid } from "./tree_grid.js";
 import { bar } from "./report_columns.js";
-import { matcher, NARROW } from "./view_report.js";
 
+const RANGE = "95 % interval"; // of a total, a column
 const MODES = [
   ["", "Root first"],
   ["leaves", "Leaves first"],
@@ -40,9 +40,13 @@ function columnsOf(look, state) {
   };
   const notes = (box) => [
     box.inferred
-      ? el("span", { class: "chip", title: "not seen, but named by the call before the next frame" }, "inferred")
+      ? el(
+          "span.chip",
+          { title: "not seen on the stack, but named by the call instruction before the next frame" },
+          "inferred",
+        )
       : null,
-    box.frame?.kernel ? el("span", { class: "chip" }, "kernel") : null,
+    box.frame?.kernel ? el("span.chip", "kernel") : null,
   ];
   const name = (box) => [
     box.frame?.address
@@ -60,7 +64,7 @@ function columnsOf(look, state) {
       hint: "time of all stacks with this path",
     },
     { title: "Total %", numeric: true, width: 5.9, cell: (box) => look.percent(box.value) },
-    { title: "95 %", numeric: true, width: 9.5, cell: range, hint: "interval of the total, from the number of stacks" },
+    { title: RANGE, numeric: true, width: 9.5, cell: range, hint: "interval of the total, from the number of stacks" },
     {
       title: "Self",
       numeric: true,
@@ -76,28 +80,26 @@ function columnsOf(look, state) {
       cell: (box) => String(box.level),
     },
   ];
-  const without = [look.measured ? "" : "95 %", state.mode === "leaves" ? "Self" : ""];
+  const without = [look.measured ? "" : RANGE, state.mode === "leaves" ? "Self" : ""];
   if (innerWidth >= NARROW) return all.filter((c) => !without.includes(c.title));
   return [all[0], { ...all[1], width: 5, cell: (box) => look.amount(box.value) }, all[2]];
 }
 
-function modeChoice(state) {
-  const link = ([mode, title]) => {
-    const changes = { mode, zoom: "", split: mode ? "" : state.split };
-    return el("a", { ...to(state, changes), "aria-current": state.mode === mode ? "true" : null }, title);
-  };
-  return el("span", { class: "presets", role: "group", "aria-label": "Order of the stacks" }, MODES.map(link));
-}
+const modeChoice = (state) =>
+  links("Order of the stacks", MODES, state.mode, state, (mode) => {
+    const split = mode ? "" : state.split;
+    return { mode, zoom: "", split };
+  });
 
-/** The field that marks rows; Enter goes to the next one and opens the way to it. */
+/** The field that marks rows, and goes from one to the next: it opens the way to it. */
 function search(state, grid, root, top, look) {
-  const sum = el("output", { class: "hint", for: "filter" });
+  const sum = el("output.hint", { for: "filter" });
   let hits = [];
-  let at = 0;
+  let shown;
   const apply = (text) => {
     const wanted = matcher(text);
     hits = [];
-    at = 0;
+    shown = undefined;
     let seen = 0;
     if (wanted)
       walk(top, (box) => {
@@ -110,14 +112,13 @@ function search(state, grid, root, top, look) {
     const share = look.percent(time);
     replace(sum, `${format.several(boxes, "box", "boxes")}: ${look.amount(time)}, ${share} of the time`);
   };
-  const field = filterField(() => state, "Find functions", "Find (regex)", apply);
-  field.addEventListener("keydown", (event) => {
-    if (event.key !== "Enter" || !hits.length) return;
-    const hit = hits[at++ % hits.length];
-    grid.reveal(hit);
-    grid.moved(hit);
-  });
-  return { field, sum, apply };
+  const next = (step) => {
+    shown = nextOf(hits, shown, step);
+    if (!shown) return;
+    grid.reveal(shown);
+    grid.moved(shown);
+  };
+  return { field: findField(state, "Find functions", apply, next), sum, apply };
 }
 
 export async function draw(main, state, signal) {
@@ -125,11 +126,11 @@ export async function draw(main, state, signal) {
   const { root, answer } = found;
   const look = lookOf(answer, root);
   const split = state.mode === "" ? splitChoice(state, { zoom: "" }) : null;
-  const chip = stacksChip(answer, state, look.amount);
+  const chip = stacksChip(answer, look.amount);
   const choices = [modeChoice(state), split, timeChoice(answer, { zoom: "" })];
-  const title = el("h2", { class: "unseen" }, "Call tree");
+  const title = el("h2.unseen", "Call tree");
   if (!(root.value > 0)) {
-    replace(main, el("div", { class: "bar" }, title, choices), noStacks(state));
+    replace(main, el("div.bar", title, choices), noStacks(state));
     return;
   }
   const top = state.mode === "leaves" ? leaves(root) : root;
@@ -149,11 +150,11 @@ export async function draw(main, state, signal) {
   const tools = [button("Open all", () => grid.openAll(top)), button("Close all", () => grid.closeAll())];
   replace(
     main,
-    el("div", { class: "bar stacks" }, title, field, slim ? choices : [chip, choices, tools], sum),
+    el("div.bar.stacks", title, field, slim ? choices : [chip, choices, tools], sum),
     remarks(found, state),
     grid.node,
-    slim ? el("p", { class: "bar" }, chip, tools) : null,
-    el("p", { class: "hint" }, "→ opens a row, ← closes it, * opens all below it, Enter shows the function."),
+    slim ? el("p.bar", chip, tools) : null,
+    el("p.hint", "→ opens a row, ← closes it, * opens all below it, Enter shows the function."),
   );
   grid.move(named === top ? 0 : grid.active, false);
   if (state.q) apply(state.q);

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "writer/aside.h"
+#include "proto/whole.h"
 
 #define DATABASE ASIDE_DATABASE
 #define PART DATABASE ".restore-part" /* not yet checked */
@@ -77,16 +78,13 @@ static enum profd_status restore_copy_range(const char *file, int from, int to, 
                                             struct profd_error *e)
 {
     while (at < end) {
-        const ssize_t got = pread(from, block, end - at < COPY_BYTES ? (size_t)(end - at) : COPY_BYTES, at);
-
-        if (got < 0 && errno == EINTR) {
-            continue;
-        }
-        if (got <= 0) {
-            errno = got ? errno : EIO; /* it became shorter */
+        const size_t n = end - at < COPY_BYTES ? (size_t)(end - at) : COPY_BYTES;
+        const ssize_t got = whole_read(from, block, n, (uint64_t)at);
+        if (got < (ssize_t)n) {
+            errno = got < 0 ? errno : EIO; /* it became shorter */
             return restore_fail(PROFD_IO, "read", file, e);
         }
-        for (ssize_t done = 0, put; done<got; done += put> 0 ? put : 0) {
+        for (ssize_t done = 0, put; done < got; done += put < 0 ? 0 : put) {
             put = pwrite(to, block + done, (size_t)(got - done), at + done);
             if (put < 0 && errno != EINTR) {
                 return restore_fail(PROFD_IO, "write", PART, e);
@@ -191,7 +189,8 @@ static enum profd_status restore_judge(const char *path, const char *file, const
     if (!status) {
         status = engine->check(store, restore_on_fault, f, e);
     }
-    while (!status && !f->count && !cursor.done) { /* all rounds of the store's own verification */
+    const bool sound = !status && !f->count;
+    while (sound && !status && !cursor.done) { /* all rounds of the store's own verification */
         status = store_verify(store, &cursor, restore_on_fault, f, &uploads, e);
     }
     if (!status && !f->count) {
