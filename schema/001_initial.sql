@@ -119,6 +119,15 @@ CREATE TABLE sender (
     PRIMARY KEY (host, uid, sender)
 ) STRICT, WITHOUT ROWID;
 
+-- The ids of profiles that other tools have sent, for a day.
+CREATE TABLE day_id (
+    uid INTEGER NOT NULL,
+    id BLOB NOT NULL,
+    seen INTEGER NOT NULL,        -- seconds
+    PRIMARY KEY (uid, id)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX day_id_by_time ON day_id (seen);
+
 -- The builds of each user. A row is there as long as one of the user's series has the build.
 CREATE TABLE build_user (
     build INTEGER NOT NULL,
@@ -141,7 +150,7 @@ CREATE TABLE object (
     id INTEGER PRIMARY KEY,
     build INTEGER NOT NULL,
     variant TEXT NOT NULL,
-    has_names INTEGER NOT NULL,
+    has_names INTEGER NOT NULL,   -- 1: of exported functions only; 2: of all; 3: and lines; 0: none
     size INTEGER NOT NULL,        -- of the encoding
     bounds BLOB NOT NULL,
     encoded BLOB NOT NULL,        -- a zstd frame with a checksum
@@ -217,8 +226,8 @@ CREATE TABLE block (
     centre BLOB NOT NULL,         -- that wrote it: table centre, name
     attempt INTEGER NOT NULL,     -- rows of earlier attempts in the tier are not part of it
     day INTEGER NOT NULL,
-    -- 1 open, 2 written, 3 sealed, 4 gone. What another centre sealed (daemon/store/mirror.h): 5 arriving, 6 mirrored,
-    -- 7 leaving, 8 listed: there are no rows yet. Of 5 and 7 no reader sees anything
+    -- 1 open, 2 written, 3 sealed, 4 gone. What another centre sealed (daemon/store/foreign_blocks.h): 5 arriving,
+    -- 6 mirrored, 7 leaving, 8 listed: there are no rows yet. Of 5 and 7 no reader sees anything
     state INTEGER NOT NULL,
     sums INTEGER NOT NULL,        -- released, or mirrored
     bytes INTEGER NOT NULL,       -- of these
@@ -469,6 +478,7 @@ CREATE TABLE fleet_host (
 ) STRICT;
 
 -- Epochs of hosts' daemons. A host that comes with another name or token of its tenant goes on with its epochs.
+-- What was sent with a tenant's tokens, but by no daemon, is in gone_* of an epoch of zeros.
 CREATE TABLE epoch (
     id INTEGER PRIMARY KEY,
     tenant INTEGER NOT NULL,      -- tenant
@@ -514,6 +524,17 @@ CREATE TABLE hour_mark (
     host INTEGER NOT NULL,        -- fleet_host; 0: every host; -1: what local users counted
     reasons INTEGER NOT NULL,     -- message_inexact bits
     PRIMARY KEY (hour, host)
+) STRICT, WITHOUT ROWID;
+
+-- A copy of table mark of the tier: such hours of the hosts of every centre, also of this one. They count from
+-- the first to the last day that their centre has visible blocks of here.
+CREATE TABLE tier_mark (
+    centre BLOB NOT NULL,
+    hour INTEGER NOT NULL,
+    tenant TEXT NOT NULL,         -- name; '' if the host is ''
+    host TEXT NOT NULL,           -- name; '': every host of the centre
+    reasons INTEGER NOT NULL,
+    PRIMARY KEY (centre, hour, tenant, host)
 ) STRICT, WITHOUT ROWID;
 
 -- What a host has sent of a series that does not have the label `host`, by hour. Together with those that moved to the

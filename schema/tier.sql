@@ -1,5 +1,5 @@
 -- The tier, version 1: sums of past days in ClickHouse (profd(8), "Outgrowing one machine"). `profctl tier init` makes these tables. No row
--- is changed after it was inserted.
+-- is changed after it was inserted. Rows of sum and mark go when their day is dropped.
 --
 -- {local}: "" on one server, "_local" in a cluster. {MergeTree NAME}: the engine, replicated with replicated=1. {durable}: settings of a
 -- table that write each insert to the disk, on servers that know them. A statement that has {cluster} is for clusters only.
@@ -71,6 +71,19 @@ CREATE TABLE IF NOT EXISTS manifest{local} (
 SETTINGS index_granularity = 1024{durable};
 
 CREATE TABLE IF NOT EXISTS manifest AS manifest_local ENGINE = Distributed('{cluster}', '{database}', manifest_local, cityHash64(centre));
+
+-- Hours in which counts of hosts of a centre may be missing. A centre adds a row whenever it learns more: the reasons of
+-- all rows of an hour and host count together.
+CREATE TABLE IF NOT EXISTS mark{local} (
+    centre FixedString(16),
+    hour Int64,                  -- since the epoch
+    tenant String,               -- "" if the host is ""
+    host String,                 -- "": every host of the centre
+    reasons UInt32               -- as bits
+) ENGINE = {MergeTree mark} ORDER BY (centre, hour, tenant, host)
+SETTINGS index_granularity = 1024{durable};
+
+CREATE TABLE IF NOT EXISTS mark AS mark_local ENGINE = Distributed('{cluster}', '{database}', mark_local, cityHash64(centre));
 
 -- Builds that were deleted: sums of these in blocks up to this one of a centre do not count.
 CREATE TABLE IF NOT EXISTS tombstone{local} (
