@@ -1,9 +1,9 @@
 # profd: one non-recursive make. Everything built lands below build/. V=1 shows the commands.
-#   here                  all (builds, never installs packages), deps, demo, demo-fleet, check, lint, clean
+#   here                  all (builds, never installs packages), deps, demo, demo-fleet, check, lint, dist, clean
 #   tests/build.mk        how suites, fuzz targets and helpers of tests are linked; tests, tsan, objects, unit-DIRECTORY
 #   tests/campaigns.mk    longer than check: fuzz, rounds, crash, soak, fleet, oracle…, insight, bench…, nspawn, deb
-#   systemd/install.mk    install, uninstall
-VERSION := 0.1.0
+#   systemd/install.mk    install, uninstall, image, kubernetes
+VERSION := 1.0.0
 PROTOCOL_ABI := 0
 
 prefix ?= /usr/local
@@ -55,7 +55,6 @@ SRC_server := $(filter-out daemon/daemon.c,$(wildcard daemon/*.c))
 SRC_main := daemon/daemon.c
 SRC_profctl := $(filter-out client/profctl/profctl_main.c,$(SRC_profctl))
 SRC_relay := $(filter-out daemon/relay/profd_relay.c,$(SRC_relay))
-SRC_relay := $(filter-out daemon/relay/profd_relay.c,$(SRC_relay))
 
 NEEDS_proto := proto
 NEEDS_core := core proto
@@ -80,9 +79,8 @@ NEEDS_live := live writer base ingest net store core proto
 NEEDS_web := web query render compat store core proto
 NEEDS_requests := requests web tier live writer base query ingest render compat elf net store core proto
 
-LIBS_proto := -lprotobuf-c -lzstd -lnettle
+LIBS_proto := -lprotobuf-c -lzstd -lnettle -ljansson -ldeflate
 LIBS_core := -lm
-LIBS_import := -ldeflate
 LIBS_profctl := -ljansson -lelf -ldw
 LIBS_elf := -ldw -lelf -lnettle -Wl,-Bstatic -lstdc++ -Wl,-Bdynamic
 LIBS_store := -lsqlite3 -lpcre2-8
@@ -97,7 +95,8 @@ archives_of = $(foreach n,$(NEEDS_$(1)),$(B)/lib$(n).a)
 # The collector is there for the machines that it has assembly for.
 # Empty before a compiler is installed: what installs one runs make again.
 COLLECT_MACHINE := $(firstword $(subst -, ,$(shell $(CC) -dumpmachine 2>/dev/null)))
-INSTALLS := deps demo demo-fleet check lint nspawn deb packages fuzz oracle oracle-glibc oracle-real insight collect-real regression
+INSTALLS := deps dist demo demo-fleet check lint nspawn deb packages image kubernetes image-check fuzz oracle oracle-glibc oracle-real insight \
+            collect-real regression ci-trial check-aarch64
 ifeq ($(COLLECT_MACHINE),)
 ifneq ($(filter-out $(INSTALLS) clean uninstall,$(or $(MAKECMDGOALS),all)),)
 $(error $(CC) is not installed. "make deps" installs what profd needs; so do "make demo" and "make check")
@@ -112,13 +111,13 @@ all: $(B)/profd $(B)/profd-relay $(B)/profctl $(B)/libprofd.so $(B)/libprofd-sta
 FOLDER = $(if $(wildcard $(@D)/.),,@mkdir -p $(@D))
 
 # --- generated code (never in git; its own warning flags) -----------------------------------------------------
-PBC := $(B)/gen/proto/profd.pb-c
-$(PBC).c $(PBC).h &: proto/profd.proto
+# Each proto/X.proto becomes X.pb-c.c and X.pb-c.h, which belong to the library of proto.
+PBC := $(patsubst %.proto,$(B)/gen/%.pb-c,$(wildcard proto/*.proto))
+$(B)/gen/proto/%.pb-c.c $(B)/gen/proto/%.pb-c.h: proto/%.proto
 	@mkdir -p $(B)/gen
-	$(Q)protoc-c --c_out=$(B)/gen proto/profd.proto
-$(B)/gen/proto/profd.pb-c.o: $(PBC).c
+	$(Q)protoc-c --c_out=$(B)/gen $<
+$(PBC:=.o): %.o: %.c | $(PBC:=.h)
 	$(Q)$(CC) $(CFLAGS_ALL) -w -c $< -o $@
-$(B)/proto/message.o $(B)/daemon/relay/batch.o: $(PBC).h
 # SQL and static files become byte arrays.
 $(B)/gen/embed/%.c: % tests/embed.sh
 	$(FOLDER)
@@ -133,32 +132,48 @@ $(DAGRE):
 $(B)/gen/embed/daemon/web/dagre.js.c: $(DAGRE) tests/embed.sh
 	$(FOLDER)
 	$(Q)sh tests/embed.sh $< daemon/web/dagre.js > $@
-EMBED_web := $(filter-out %.c %.h,$(wildcard daemon/web/*)) daemon/web/dagre.js
+# The modules of the dashboard become one file: a browser asks once.
+WEB_MODULES := $(filter-out daemon/web/theme.js,$(wildcard daemon/web/*.js))
+ESBUILD ?= esbuild
+$(B)/gen/app.js: $(WEB_MODULES)
+	$(FOLDER)
+	$(Q)$(ESBUILD) daemon/web/app.js --bundle --minify --format=esm --target=es2022 --charset=utf8 \
+	  --external:./dagre.js --log-level=warning --outfile=$@ \
+	  || { echo "$(ESBUILD) failed. \"make deps\" installs what profd needs; ESBUILD=FILE names another place" >&2; exit 1; }
+$(B)/gen/embed/daemon/web/app.js.c: $(B)/gen/app.js tests/embed.sh
+	$(FOLDER)
+	$(Q)sh tests/embed.sh $< daemon/web/app.js > $@
+EMBED_web := $(addprefix daemon/web/,index.html style.css icon.svg theme.js app.js dagre.js)
 .SECONDARY: $(patsubst %,$(B)/gen/embed/%.c,$(EMBED_store) $(EMBED_tier) $(EMBED_query) $(EMBED_web)) # they stay; missing objects are made
 
 # PROGRESS=line: one line that changes; PROGRESS=none: nothing.
 SAY_CC = $(if $(V),,$(if $(PROGRESS),$(if $(filter line,$(PROGRESS)),@printf '\r\033[K  CC %s' '$<'),$(info $()  CC $<)))
-$(B)/%.o: %.c
+# Generated headers come first. Dependency files name those that a source includes after the first build.
+$(B)/%.o: %.c | $(PBC:=.h)
 	$(FOLDER)
 	$(SAY_CC)
 	$(Q)$(CC) $(CFLAGS_ALL) $(WARN) $(CFLAGS) -c $< -o $@
+# Files with the version are compiled again after another one is set above.
+$(patsubst %.c,$(B)/%.o,$(shell grep -rl --include=*.c PROFD_VERSION daemon client)): Makefile
 $(B)/gen/embed/%.o: $(B)/gen/embed/%.c
 	$(Q)$(CC) $(CFLAGS_ALL) -w -c $< -o $@
 
 define component
 OBJ_$(1) := $$(SRC_$(1):%.c=$$(B)/%.o) $$(EMBED_$(1):%=$$(B)/gen/embed/%.o)
-$$(B)/lib$(1).a: $$(OBJ_$(1)) $(if $(filter proto,$(1)),$$(B)/gen/proto/profd.pb-c.o)
+$$(B)/lib$(1).a: $$(OBJ_$(1)) $(if $(filter proto,$(1)),$(PBC:=.o))
 	$$(FOLDER)
 	$$(Q)rm -f $$@ && $$(AR) rcs $$@ $$^
 endef
 $(foreach r,$(COMPONENTS) server,$(eval $(call component,$(r))))
 
-$(B)/profd: $(SRC_main:%.c=$(B)/%.o) $(call archives_of,server)
-	$(Q)$(CC) $(LDFLAGS_ALL) -pie -o $@ $< -Wl,--start-group $(call archives_of,server) -Wl,--end-group $(call libs_of,server)
-$(B)/profd-relay: $(B)/daemon/relay/profd_relay.o $(call archives_of,relay)
-	$(Q)$(CC) $(LDFLAGS_ALL) -pie -o $@ $< -Wl,--start-group $(call archives_of,relay) -Wl,--end-group -Wl,--as-needed $(call libs_of,relay)
-$(B)/profctl: $(B)/client/profctl/profctl_main.o $(call archives_of,profctl)
-	$(Q)$(CC) $(LDFLAGS_ALL) -pie -o $@ $< -Wl,--start-group $(call archives_of,profctl) -Wl,--end-group $(call libs_of,profctl)
+# Programs under the address sanitizer are linked with tests/asan_leaks.c.
+LEAKS := $(if $(findstring address,$(SANITIZE)),$(if $(findstring clang,$(CC)),,$(B)/tests/asan_leaks.o))
+$(B)/profd: $(SRC_main:%.c=$(B)/%.o) $(LEAKS) $(call archives_of,server)
+	$(Q)$(CC) $(LDFLAGS_ALL) -pie -o $@ $< $(LEAKS) -Wl,--start-group $(call archives_of,server) -Wl,--end-group $(call libs_of,server)
+$(B)/profd-relay: $(B)/daemon/relay/profd_relay.o $(LEAKS) $(call archives_of,relay)
+	$(Q)$(CC) $(LDFLAGS_ALL) -pie -o $@ $< $(LEAKS) -Wl,--start-group $(call archives_of,relay) -Wl,--end-group -Wl,--as-needed $(call libs_of,relay)
+$(B)/profctl: $(B)/client/profctl/profctl_main.o $(LEAKS) $(call archives_of,profctl)
+	$(Q)$(CC) $(LDFLAGS_ALL) -pie -o $@ $< $(LEAKS) -Wl,--start-group $(call archives_of,profctl) -Wl,--end-group $(call libs_of,profctl)
 $(B)/libprofd.so: $(call archives_of,client) client/libprofd.map
 	$(Q)$(CC) $(LDFLAGS_ALL) -shared -Wl,--as-needed -Wl,-soname,libprofd.so.$(PROTOCOL_ABI) -Wl,--version-script=client/libprofd.map -o $@ \
 	  -Wl,--whole-archive $(B)/libclient.a -Wl,--no-whole-archive -Wl,--start-group $(call archives_of,client) -Wl,--end-group $(call libs_of,client)
@@ -214,10 +229,10 @@ demo-fleet:
 	$(Q)sh tests/deps.sh demo-fleet
 	$(call SUB_LINE,all)
 	$(Q)PROFD_BUILD=$(B) /usr/bin/python3 tests/demo/fleet.py $(RUNS)
-# The tests run once more under the address, undefined-behaviour and thread sanitizers. run.sh compiles for these while the first tests run.
+# Most tests run under the address, undefined-behaviour and thread sanitizers. run.sh compiles for these while the others run.
 check:
 	$(Q)sh tests/deps.sh check
-	$(SUB) all tests
+	$(SUB) all $(filter-out $(SANITIZED_ONLY),$(TESTS))
 	$(Q)bash tests/run.sh $(B)
 tsan: $(TSAN_TESTS)
 lint:
@@ -228,6 +243,18 @@ lint:
 
 include tests/campaigns.mk
 include systemd/install.mk
+
+# make dist: build/profd-VERSION.tar.gz, the same bytes from the same sources, in git or in an unpacked release.
+DIST := build/profd-$(VERSION).tar.gz
+.PHONY: dist
+dist:
+	@mkdir -p build
+	$(Q)$(if $(wildcard .git),git ls-files -c,find . -path ./build -prune -o -name __pycache__ -prune -o -type f -printf '%P\n') > build/dist.list
+	$(Q)LC_ALL=C sort -o build/dist.list build/dist.list
+	$(Q)tar -cf $(DIST:.gz=) --format=ustar --owner=0 --group=0 --numeric-owner --mode=u=rwX,go=rX \
+	  --transform='s|^|profd-$(VERSION)/|' --mtime="$$(sed -n '/^ -- /{s/.*>  //p;q}' systemd/debian/changelog)" -T build/dist.list
+	$(Q)gzip -9nf $(DIST:.gz=)
+	@ls -l $(DIST)
 
 .PHONY: clean
 clean:

@@ -1,9 +1,9 @@
 # Installation below prefix and DESTDIR.
 INSTALL ?= install
 .PHONY: install install-collect uninstall
-EXAMPLES := schema/prometheus-alerts.yaml systemd/nginx.conf systemd/haproxy.cfg
-UNITS := $(wildcard systemd/*.service systemd/*.socket)
-MANUALS := daemon/profd.8 daemon/profd-fleet.7 daemon/relay/profd-relay.8 daemon/profd.conf.5 client/profctl.1 $(wildcard client/man/*.1) \
+EXAMPLES := schema/ci/profd-compare.sh schema/prometheus-alerts.yaml systemd/nginx.conf systemd/haproxy.cfg
+UNITS := $(wildcard systemd/*.service systemd/*.socket systemd/*.timer)
+MANUALS := daemon/profd.8 daemon/profd-container.7 daemon/profd-fleet.7 daemon/profd-protocols.7 daemon/relay/profd-relay.8 daemon/profd.conf.5 client/profctl.1 $(wildcard client/man/*.1) \
            client/libprofd.3 proto/profd-protocol.7
 manual_path = $(mandir)/man$(subst .,,$(suffix $(1)))/$(notdir $(1))
 define INSTALLED
@@ -49,3 +49,17 @@ install: all $(if $(COLLECT),install-collect)
 	$(B)/profctl completion fish > $(DESTDIR)$(fishcompdir)/profctl.fish
 uninstall:
 	rm -f $(addprefix $(DESTDIR),$(INSTALLED))
+
+# make image: OCI image layouts of the daemon and of a node's agent in build/image; profd-container(7).
+# make kubernetes REGISTRY=registry.example/team: pushes them, and writes build/kubernetes for `kubectl apply -k`. SKOPEO_COPY has
+# further options of skopeo copy, such as --dest-tls-verify=false.
+.PHONY: image kubernetes
+image:
+	$(Q)sh tests/deps.sh image
+	$(SUB) all
+	$(Q)/usr/bin/python3 systemd/image.py $(B) build/image $(VERSION) profd profd-agent
+kubernetes: $(if $(REGISTRY),image)
+	$(if $(REGISTRY),,$(error make kubernetes needs the registry that the nodes pull from, as REGISTRY=registry.example/team))
+	$(Q)for i in profd profd-agent; do \
+	  skopeo copy $(SKOPEO_COPY) oci:build/image/$$i:$(VERSION) docker://$(REGISTRY)/$$i:$(VERSION) || exit; done
+	$(Q)sh systemd/kubernetes/prepare.sh build/kubernetes $(VERSION) $(REGISTRY)
