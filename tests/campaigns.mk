@@ -129,6 +129,18 @@ regression:
 	$(SUB) all
 	$(Q)PROFD_BUILD=$(B) /usr/bin/python3 tests/insight/regression.py $(REGRESSION) runs=$(PAIRS)
 
+# make ci-trial SEEDED=40 EQUAL=200: schema/ci/profd-compare.sh on Debian's bzip2 with a regression of 10 %, and on equal trees; how
+# often it reports one. RUNS processes of each, if it is said; a comparison takes half a minute.
+SEEDED ?= 40
+EQUAL ?= 200
+.PHONY: ci-trial
+ci-trial:
+	$(Q)sh tests/deps.sh check
+	$(SUB) all
+	$(Q)bash tests/oracle/packages.sh build/oracle-real bzip2
+	$(Q)$(if $(filter command line,$(origin RUNS)),RUNS=$(RUNS)) PROFD_BUILD=$(B) /usr/bin/python3 tests/insight/ci.py build/ci-trial \
+	  build/oracle-real/bzip2/tree seeded=$(SEEDED) equal=$(EQUAL)
+
 # make collect-real: programs of Debian source packages, with plugins and threads, under the collector; every call count beside
 # callgrind's.
 COLLECT_REAL := lua5.4 lua-lpeg bzip2 pbzip2 mawk byacc gzip sed sqlite3 libzstd
@@ -149,6 +161,12 @@ nspawn:
 	$(Q)sh tests/nspawn/root.sh $(NSPAWN_ROOT)
 	$(Q)PROFD_BUILD=$(B) /usr/bin/python3 tests/nspawn/nspawn.py $(NSPAWN_ROOT)
 
+# make image-check: the images and the pods of systemd/kubernetes, run by crun; tests/nspawn/pods.py. Needs root.
+.PHONY: image-check
+image-check: image
+	$(Q)sh tests/deps.sh image-check
+	$(Q)PROFD_BUILD=$(B) /usr/bin/python3 tests/nspawn/pods.py build/image
+
 # make deb: Debian packages in DEB, checked by lintian.
 DEB ?= build/deb
 .PHONY: deb
@@ -157,6 +175,27 @@ deb:
 	$(Q)PROFD_CC="$(CC)" sh systemd/debian/build.sh $(DEB) $(VERSION)
 	$(Q)lintian --fail-on error,warning --tag-display-limit 0 $(DEB)/*.changes
 	@ls $(DEB)/*.deb
+
+# make check-aarch64: everything, built for AArch64 with Debian's cross compiler and libraries, which lie below AARCH64. Under qemu's
+# user emulation: the collector's suite, and scripts whose profd and profctl are emulated; their answers are those of
+# x86-64. The emulator has no seccomp: workers of this build have no sandbox, as under a sanitizer.
+AARCH64 ?= build/aarch64
+AARCH64_ROOT = $(abspath $(AARCH64))/sysroot/root
+AARCH64_MAKE = B=$(AARCH64)/plain CC="aarch64-linux-gnu-gcc --sysroot=$(AARCH64_ROOT)" LD=aarch64-linux-gnu-ld AR=aarch64-linux-gnu-ar \
+  OBJCOPY=aarch64-linux-gnu-objcopy CFLAGS=-D__SANITIZE_THREAD__=1 LDFLAGS=-L$(AARCH64_ROOT)/usr/lib/gcc/aarch64-linux-gnu/12
+AARCH64_SCRIPTS ?= released gprof_names diff_golden
+.PHONY: check-aarch64
+check-aarch64:
+	$(Q)sh tests/deps.sh check
+	$(Q)sh tests/sysroot.sh arm64 $(AARCH64)/sysroot
+	$(SUB) $(AARCH64_MAKE) all
+	$(SUB) all $(B)/tests/harvester $(B)/tests/sealed.so
+	@mkdir -p $(AARCH64)/emulated
+	$(Q)for p in profd profctl profd-relay; do printf '#!/bin/sh\nexec qemu-aarch64 -L %s %s "$$@"\n' $(AARCH64_ROOT) \
+	  $(abspath $(AARCH64))/plain/$$p > $(AARCH64)/emulated/$$p && chmod +x $(AARCH64)/emulated/$$p; done
+	$(Q)bad=0; /usr/bin/python3 tests/collect/aarch64.py || bad=1; \
+	  for t in $(AARCH64_SCRIPTS); do echo "== $$t.py"; PROFD_BUILD=$(AARCH64)/emulated /usr/bin/python3 tests/integration/$$t.py || bad=1; done; \
+	  exit $$bad
 
 # make packages: profd-fleet(7), walked to the letter with these packages in three containers; then they are upgraded under
 # load, removed and purged. OLD_DEB: a directory with packages of an earlier version, which are installed first; without it

@@ -1,22 +1,24 @@
 #!/bin/sh
-# Installs the Debian packages that are missing for: build | demo | demo-fleet | check | lint | nspawn | deb, and for
-# check and lint the modules of tests/browser and tests/tier/package-lock.json below build. Prints what to install where
-# it cannot.
+# Installs the Debian packages that are missing for: build | demo | demo-fleet | check | lint | nspawn | deb | image |
+# image-check, and for check and lint the modules of tests/browser and tests/tier/package-lock.json below build. Prints
+# what to install where it cannot.
 set -eu
 build="gcc make pkg-config libc6-dev libevent-dev libsqlite3-dev libjansson-dev libelf-dev libcapstone-dev
 libcurl4-openssl-dev libdebuginfod-dev libdw-dev libprotobuf-c-dev protobuf-c-compiler libzstd-dev
-libdeflate-dev libpcre2-dev nettle-dev g++ node-dagre-layout"
+libdeflate-dev libpcre2-dev nettle-dev g++ node-dagre-layout esbuild"
 demo="gfortran binutils procps"
 check="$demo dwz libcriterion-dev libssl-dev clang python3-clang-14 libclang-rt-14-dev gcc-aarch64-linux-gnu
 libc6-dev-arm64-cross qemu-user python3 python3-jsonschema
-golang-1.19-go libgoogle-perftools4 graphviz valgrind mandoc openssl sqlite3 curl util-linux strace
+golang-1.19-go libgoogle-perftools4 graphviz valgrind mandoc crun openssl sqlite3 curl util-linux strace
 git e2fsprogs mount faketime jq zstd musl-tools wrk linux-perf chromium zsh fish less systemd clang-format
 prometheus nginx-light haproxy redis-server clickhouse-server zookeeper
-bash elfutils debuginfod lld llvm cppcheck liblua5.4-dev"
+python3-yaml python3-kubernetes bash elfutils debuginfod lld llvm cppcheck liblua5.4-dev"
 # A Node.js that is there stays: Debian's npm would replace that of another source.
 command -v node >/dev/null 2>&1 || check="$check nodejs"
 command -v npm >/dev/null 2>&1 || check="$check npm"
 lint="clang-tidy cppcheck codespell"
+image="python3 openssl skopeo"
+image_check="crun umoci golang-github-containers-common iproute2 nginx-light procps python3-yaml util-linux"
 deb="debhelper dpkg-dev lintian"
 nspawn="$demo debootstrap systemd-container python3 openssl"
 case ${1:-build} in
@@ -27,10 +29,12 @@ lint) wanted="$build $check $lint $deb" ;;
 demo-fleet) wanted="$build $demo python3 openssl nginx-light" ;;
 nspawn) wanted="$build $nspawn" ;;
 deb) wanted="$build $deb" ;;
-*) echo "deps.sh: unknown set '$1': build, demo, demo-fleet, check, lint, nspawn or deb" >&2; exit 64 ;;
+image) wanted="$build $image" ;;
+image-check) wanted="$build $image $image_check" ;;
+*) echo "deps.sh: unknown set '$1'; the sets are named at the beginning of deps.sh" >&2; exit 64 ;;
 esac
 [ "${1:-}" != check ] || cat >&2 <<'END'
-make check builds profd with all its tests and runs them: about 20 minutes on two cores, longer if packages are missing.
+make check builds profd with all its tests and runs them: about 30 minutes on two cores, longer if packages are missing.
 It installs what is missing: Debian packages with apt-get, as root, among them compilers, Chromium, Go, Node.js, npm,
 and servers (Redis, nginx, HAProxy, Prometheus, ClickHouse, ZooKeeper and others, named below); and modules of npm below
 build/browser and, 178 MB to load and 560 MB there, ClickHouse of today as a library below build/tier.
@@ -64,7 +68,7 @@ modules() {
 }
 all_modules() {
     case $wanted in *chromium*) ;; *) return 0 ;; esac
-    modules browser "playwright-core axe-core speedscope typescript @grafana/schema"
+    modules browser "playwright-core axe-core speedscope typescript @grafana/schema, and clients of Pyroscope"
     [ "$(uname -m)" != x86_64 ] || modules tier "@chdb/lib-linux-x64-gnu, of 178 MB"
 }
 [ -n "$missing" ] || { all_modules; exit 0; }

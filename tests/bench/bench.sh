@@ -4,8 +4,8 @@
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 export PROFD_BUILD=$1
-for name in bench bench_stacks bench_upload bench_graph bench_diff bench_window bench_rollup bench_record \
-    bench_http bench_browser bench_peers; do
+for name in bench bench_stacks bench_upload bench_graph bench_flame bench_diff bench_window bench_rollup bench_record \
+    bench_http bench_otlp bench_browser bench_peers; do
     /usr/bin/python3 "tests/bench/$name.py" || echo "# $name.py failed"
 done | tee "$1/bench.txt"
 echo

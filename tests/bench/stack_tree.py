@@ -43,19 +43,22 @@ def grow(draw, first, functions, budget, depth=0):
     return out
 
 
-def counted(nodes):
-    """The stored encoding of these stacks, and of a histogram with their ticks in one bin."""
+def counted(nodes, arcs=()):
+    """The stored encoding of these stacks and arcs, and of a histogram with the stacks' ticks in one bin."""
     low = min(n[2] for n in nodes) & ~15
     histogram = (0, low, low + SIZE, 1, RATE, "seconds", "s", {0: sum(n[3] for n in nodes)})
-    return encoded([histogram], clocks=[(RATE, [(depth, int(ends), 0, at, ticks) for depth, ends, at, ticks in nodes])])
+    tree = [(depth, int(ends), 0, at, ticks) for depth, ends, at, ticks in nodes]
+    return encoded([histogram], arcs, clocks=[(RATE, tree)])
 
 
-def send(socket, path, build, first, functions, count):
-    """Uploads a tree of so many nodes; its symbols are sent before, by profctl symbols."""
+def send(socket, path, build, first, functions, count, arcs=()):
+    """Uploads a tree of so many nodes, and arcs (caller, callee, calls) that ascend. Symbols are sent before, by
+    profctl symbols."""
     now, nodes = time.time_ns(), grow(random.Random(3), first, functions, count)
     body = field(1, struct.pack("<QI", sender_number(), 9)) + field(2, 1)
     body += varint(3 << 3 | 1) + struct.pack("<Q", now - 10**9) + varint(4 << 3 | 1) + struct.pack("<Q", now)
-    body += field(6, field(1, build) + field(2, path)) + field(8, counted(nodes)) + field(10, 1) + field(11, "c" * 32)
+    body += field(6, field(1, build) + field(2, path)) + field(8, counted(nodes, arcs))
+    body += field(10, 1) + field(11, "c" * 32)
     with Wire(socket, hello=False) as w:
         w.send("HELLO", field(1, 1) + field(2, 2) + field(3, "stack_tree.py"))
         assert w.take()[0] == "WELCOME"

@@ -60,6 +60,19 @@ async function stacks(page) {
   put("search in the call tree", await type(page, "f0001"));
 }
 
+/** What a view takes until it is shown, and the CPU time of the page's main thread: what else runs on the machine
+ *  changes that less. */
+async function view(context, name, query, selector) {
+  const page = await context.newPage();
+  const cdp = await context.newCDPSession(page);
+  await cdp.send("Performance.enable", { timeDomain: "threadTicks" });
+  await page.goto(base + query, { waitUntil: "commit" });
+  put(`content of ${name}`, await shown(page, selector));
+  const { metrics } = await cdp.send("Performance.getMetrics");
+  put(`CPU time of the main thread for ${name}`, 1000 * metrics.find((m) => m.name === "TaskDuration").value);
+  await page.close();
+}
+
 for (let n = 0; n < Number(rounds); n++) {
   const context = await browser.newContext({ viewport: { width: 1440, height: 900 }, bypassCSP: true });
   const page = await context.newPage();
@@ -169,6 +182,9 @@ for (let n = 0; n < Number(rounds); n++) {
   put("content of the flame", await shown(page, "svg.flame .box"));
   await page.waitForLoadState("networkidle");
   await stacks(page);
+  await view(context, "the table, cached", `?build=${build}`, "tbody tr[data-at]");
+  await view(context, "the functions of all builds", "?view=functions", "tbody tr[data-at]");
+  await view(context, "the cycles", `?build=${build}&view=cycles`, ".one-cycle");
   await context.close();
 }
 await browser.close();

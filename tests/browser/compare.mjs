@@ -13,6 +13,9 @@ const both = `?build=${old}&view=compare&against=${young}`;
 const diff = await get(`api/v1/diff?a=${old}&b=${young}&limit=0`);
 const rowsOf = (metric) => diff.metrics.find((t) => t.metric === metric).rows;
 
+/** Rows that changed, or perhaps: the others are folded. */
+const changed = (metric) => rowsOf(metric).filter((r) => !/not-significant|constant$|too-few/.test(r.verdict));
+
 /** The texts of the row of a function, by the titles of the columns. */
 async function cells(page, name) {
   const titles = await page.locator(`${GRID} thead th`).allTextContents();
@@ -26,15 +29,16 @@ async function leads(page) {
   await visit(page, both);
   const answer = await text(page, ".answer strong");
   point(
-    /^1 function is new in B: fresh, [\d.]+ % of the CPU time; /.test(answer),
-    "compare: what is new is the first answer",
-    answer,
+    answer === diff.sentence &&
+      /^1\.3 uses [\d.]+ (×|%) .* for each process: 1 new function, fresh, takes /.test(answer),
+    "compare: the daemon's sentence is the first answer",
+    [answer, diff.sentence],
   );
   const names = await page.locator(`${ROW} td:first-child`).allTextContents();
-  const wanted = rowsOf("self").map((r) => r.function);
+  const wanted = changed("self").map((r) => r.function);
   point(names.join() === wanted.join() && names[0] === "fresh", "compare: and the first row", [names, wanted]);
   point(
-    (await cells(page, "fresh")).Verdict.includes("new in B"),
+    (await cells(page, "fresh")).Verdict === "+ new",
     "compare: a function that is new",
     await cells(page, "fresh"),
   );
@@ -52,56 +56,39 @@ async function leads(page) {
 /** The words agree with the numbers, whatever a comparison finds. */
 async function wording(page) {
   const row = (more) => ({
-    ...{ function: "f", caller: null, a: 0.4, b: 0.2, address_a: "0x1", address_b: "0x2", share: 0.4 },
+    ...{ function: "f", caller: null, a: 0.43, b: 0.19, share: 0.4, words: "words" },
     ...{ p: 0.017, q: 0.11, change: -0.5, low: -0.65, high: -0.4, visible: null, data_needed: null, needs: "too-much" },
+    ...{ seconds_a: 0.5, seconds_b: 0.25 },
     ...more,
   });
-  const counts = { rows: 1, changed: 0, "constant-changed": 0, "only-in-a": 0, "only-in-b": 0, uncertain: 0 };
-  const none = { ...counts, "not-significant": 0, constant: 0, "too-few": 0 };
-  const alone = { count: 1, rows: [{ function: "extra", self_share: 0.53, idle: false, inlined: false }] };
   const cases = [
-    [row({ verdict: "uncertain" }), {}],
-    [row({ verdict: "not-significant", low: -0.7, high: 0.1, p: 0.3, q: 0.5 }), {}],
-    [row({ verdict: "not-significant", low: -0.01, high: 0.01, p: 0.3, needs: "nothing", visible: 0.04 }), {}],
-    [row({ verdict: "not-significant", low: -0.01, high: 0.01, p: 0.3, needs: "nothing" }), { only_in_b: alone }],
-  ].map(([r, more]) => {
-    const table = { metric: "self", tests: 27, rows: [r], counts: { ...none, [r.verdict]: 1 }, common: null };
-    const side = { groups: 16, ticks: 1000, first: "2026-01-01T00:00:00Z", last: "2026-01-02T00:00:00Z" };
-    const empty = { count: 0, rows: [] };
-    return { planned: 0.02, a: side, b: side, metrics: [table], only_in_a: empty, only_in_b: empty, ...more };
-  });
-  const said = await page.evaluate(async (all) => {
-    const words = await import(new URL("compare_words.js", document.baseURI).href);
-    const [self] = words.METRICS;
-    return all.map((d) => {
-      const [table] = d.metrics;
-      const { text, about } = words.verdict(table.rows[0], self, d, table);
-      return { text, about, plan: words.plan(table.rows[0], d), head: words.headline(table, self, d).join(" ") };
-    });
-  }, cases);
-  const [uncertain, open, same, beside] = said;
+    row({ verdict: "uncertain" }),
+    row({ verdict: "not-significant", low: -0.7, high: 0.1, p: 0.3, q: 0.5 }),
+    row({ verdict: "not-significant", low: -0.01, high: 0.01, p: 0.3, needs: "nothing", visible: 0.04 }),
+  ];
+  const side = { groups: 16, ticks: 1000, first: "2026-01-01T00:00:00Z", last: "2026-01-02T00:00:00Z" };
+  const [uncertain, open, same] = await page.evaluate(
+    async ([all, d]) => {
+      const words = await import(new URL("src/compare_words.js", document.baseURI));
+      return all.map((r) => ({
+        ...words.verdict(r, d, { tests: 27 }),
+        ...{ plan: words.plan(r, d), points: words.points(r), effect: words.effectText(r) },
+      }));
+    },
+    [cases, { planned: 0.02, a: side, b: side }],
+  );
   point(
-    uncertain.text === "smaller share, or chance" &&
-      /p = 0\.017 alone, but one of 27 tests/.test(uncertain.about) &&
-      uncertain.head === "No change is certain after 27 tests. 1 may have changed, or look so by chance.",
-    "compare: an interval without 0 is not called no change",
+    uncertain.text === "words" && uncertain.sign === "▼" && /1 in 20 of 27 tests.*p = 0\.017/.test(uncertain.about),
+    "compare: an interval without 0 has a direction, and says how many tests there were",
     uncertain,
   );
   point(
-    open.text === "cannot tell yet" && open.plan === "not with this spread" && !/have been seen|days/.test(open.about),
+    open.plan === "processes differ too much" && !/very likely|days/.test(open.about),
     "compare: what no amount of data tells is said so, and no change to more than twice is called visible",
     open,
   );
-  point(
-    same.head === "No function changed measurably. 1 did not change." && /by \+4\.00 % would/.test(same.about),
-    "compare: where nothing changed, it says so",
-    same,
-  );
-  point(
-    beside.head.startsWith("1 function is new in B: extra, 53 % of the CPU time."),
-    "compare: beside a function that is new, nothing is called unchanged",
-    beside,
-  );
+  point(/A rise of 4\.00 % or more would/.test(same.about), "compare: what would have been seen", same);
+  point(same.points === "−24" && same.effect === "−250 ms", "compare: points and seconds beside percents", same);
 }
 
 async function verdicts(page) {
@@ -109,12 +96,16 @@ async function verdicts(page) {
   const names = await page.locator(`${ROW} td:first-child`).allTextContents();
   point(
     names.join() ===
-      rowsOf("time-per-call")
+      changed("time-per-call")
         .map((r) => r.function)
         .join(),
-    "compare: the rows of the interface",
+    "compare: the rows of the interface that changed",
     names,
   );
+  const folded = rowsOf("time-per-call").length - names.length;
+  await page.locator("button.rest", { hasText: `Show ${folded} functions without` }).click();
+  const all = await page.locator(ROW).count();
+  point(all === rowsOf("time-per-call").length, "compare: the others are one click away", [all, folded]);
   const parse = await cells(page, "parse");
   const row = rowsOf("time-per-call").find((r) => r.function === "parse");
   const percent = `+${Math.round(100 * row.change)} %`;
@@ -128,13 +119,12 @@ async function verdicts(page) {
     [parse, row],
   );
   const answer = await text(page, ".answer");
-  const said = /slower: parse \+\d+ %/.test(answer) && /1 function is new in B/.test(answer);
-  point(said, "compare: the answer stands above", answer);
+  point(answer.startsWith(diff.sentence), "compare: the same answer stands above every metric", answer);
   const open = rowsOf("time-per-call").find((r) => r.verdict === "not-significant" && r.needs === "data");
   const unknown = await cells(page, open.function);
   point(
     unknown.Verdict.includes("cannot tell yet") &&
-      /^\d+(\.\d+)? (h|min|days) more$|× the data$/.test(unknown["To tell 2 %"]),
+      /^\d+(\.\d+)? (h|min|days) more$|× the data$/.test(unknown["Data for 2 %"]),
     "compare: what cannot be told says what it needs",
     [unknown, open],
   );
@@ -151,7 +141,7 @@ async function verdicts(page) {
   await address(page, "metric", "self");
   await ready(page);
   point(
-    (await cells(page, "fresh")).Verdict.includes("new in B"),
+    (await cells(page, "fresh")).Verdict === "+ new" && (await cells(page, "fresh")).Points.startsWith("+"),
     "compare: a function that is new among the shares",
     await cells(page, "fresh"),
   );
@@ -219,16 +209,22 @@ async function offered(page) {
   point(/b: nothing matches/.test(await text(page)), "compare: a side without uploads is named", await text(page));
 }
 
-/** A comparison that was left while one of its answers was missing draws nothing over the next view. */
+/** A comparison that was left before it was answered draws nothing over the next view. */
 async function left(page) {
   await visit(page, `?build=${young}`);
-  await page.route("**/labels/version/values?*", () => {}); // never answered
-  const answered = page.waitForResponse((r) => r.url().includes("api/v1/diff?"));
+  let answer;
+  const asked = new Promise((resolve) => {
+    page.route("**/api/v1/diff?*", (route) => {
+      answer = () => route.continue().catch(() => {});
+      resolve();
+    });
+  });
   await page.goto(base + both, { waitUntil: "commit" });
-  await (await answered).finished();
+  await asked;
   await page.locator("nav a", { hasText: "Table" }).click();
   await page.waitForSelector("main [role=grid]");
-  await page.unroute("**/labels/version/values?*");
+  await answer();
+  await page.unroute("**/api/v1/diff?*");
   await ready(page);
   point((await page.locator(GRID).count()) === 0, "compare: what was left draws nothing", page.url());
 }
@@ -277,7 +273,7 @@ async function pictures(page) {
   point((await page.locator("svg.flame .above").count()) === 0, "compare, flame: Escape shows everything again");
 }
 
-/** In every look data stands high. */
+/** In every look what the comparison says stands high, and before its rows. */
 const looks = () =>
   inEveryLook(
     [
@@ -287,10 +283,18 @@ const looks = () =>
       ["differences of graphs", `${both}&form=graph&open=arcs`],
     ],
     async (page, name, viewport) => {
-      const data = ".offers a, [role=grid] tbody tr[data-at], svg.flame .box, svg.graph .node";
-      const tops = await page.locator(data).evaluateAll((all) => all.map((e) => e.getBoundingClientRect().top));
-      const most = viewport.width > 700 ? 260 : 300;
-      point(Math.min(...tops) <= most, `${name}, ${viewport.width} wide: data begins above pixel ${most}`, tops);
+      const top = (selector) =>
+        page.locator(selector).evaluateAll((all) => Math.min(...all.map((e) => e.getBoundingClientRect().top)));
+      const most = [220, viewport.width > 700 ? 260 : 400];
+      const tops = [
+        await top(".answer, .offers a"),
+        await top(".offers a, [role=grid] tr[data-at], svg .box, svg .node"),
+      ];
+      point(
+        tops[0] <= tops[1] && tops.every((t, i) => t <= most[i]),
+        `${name}, ${viewport.width} wide: the answer comes first, and high`,
+        tops,
+      );
     },
   );
 

@@ -1,5 +1,8 @@
 // The flame graph shows the tree of stacks: boxes as wide as their time, from the root, from the leaves or around a
-// function; search, zoom by path, tooltip, touch, links. The call tree has the same boxes as rows.
+// function; search, zoom by path, wheel and drag, menu, files, tooltip, touch, links. The call tree has the same boxes
+// as rows.
+import { readFileSync } from "node:fs";
+
 import { address, builds, check, get, id, open, point, ready, text, visit } from "./page.mjs";
 
 const calc = id("calc");
@@ -210,6 +213,112 @@ async function zoom(page) {
   point(titles.length > 1, "flame: and into the call graph", titles);
 }
 
+/** What is in sight of the whole: the share of its width. */
+const inSight = (page) => page.evaluate(() => {
+  const [from, to] = (new URLSearchParams(location.search).get("at") ?? "").split(",").map(Number);
+  return to - from;
+});
+
+/** The wheel zooms around the pointer, dragging moves, and Back returns from each. */
+async function wheel(page) {
+  await visit(page, `?build=${calc}&view=flame&layout=flame`);
+  const whole = page.url();
+  const { x, y, width } = await page.locator("svg.flame").first().boundingBox();
+  await page.mouse.move(x + width / 4, y + 10);
+  await page.keyboard.down("Control");
+  for (let i = 0; i < 3; i++) await page.mouse.wheel(0, -100);
+  await page.keyboard.up("Control");
+  await page.waitForFunction(() => new URLSearchParams(location.search).has("at"));
+  const [part, map] = [await inSight(page), await page.locator("svg.map .sight").count()];
+  const right = part > 0.1 && part < 0.9 && map === 1;
+  point(right, "flame: Ctrl and the wheel zoom; a map shows what is in sight", [part, map]);
+  const zoomed = page.url();
+  await page.mouse.down();
+  await page.mouse.move(x + width / 4 - 60, y + 10, { steps: 4 });
+  await page.mouse.up();
+  await page.waitForFunction((before) => location.href !== before, zoomed);
+  const moved = await inSight(page);
+  const still = close(moved, part, 1e-5) && !/[?&]zoom=/.test(page.url());
+  point(still, "flame: dragging moves, and zooms no box", page.url());
+  for (const url of [zoomed, whole]) {
+    await page.goBack();
+    await page.waitForFunction((wanted) => location.href === wanted, url);
+    await ready(page);
+  }
+  point((await page.locator("svg.map:not([hidden])").count()) === 0, "flame: Back returns from each");
+}
+
+/** What a box's menu leaves out is out of the numbers. */
+async function menu(page) {
+  const tree = await treeOf(calc);
+  const { name } = heaviest(tree);
+  const has = tree.frame.map((_, i) => [i, ...above(tree, i)].some((at) => nameAt(tree, at) === name));
+  const part = tree.self_seconds.reduce((sum, self, i) => sum + (has[i] ? self : 0), 0) / tree.total_seconds;
+  const box = page.locator(`${BOX}[aria-label^="${name},"]`).first();
+  const shares = async (title) => {
+    await visit(page, `?build=${calc}&view=flame`);
+    await box.click({ button: "right" });
+    const items = await page.locator("[role=menu] [role=menuitem]").allTextContents();
+    point(items.includes("Copy name") && items.includes("Code"), `flame: a right click opens a menu: ${title}`, items);
+    await page.locator("[role=menuitem]", { hasText: title }).click();
+    await page.waitForSelector("a.chip");
+    await ready(page);
+    const root = await page.locator(BOX).first().getAttribute("aria-label");
+    return [Number(/\(([\d.]+) %\)/.exec(root)?.[1] ?? 0) / 100, await box.count()];
+  };
+  const only = await shares("Only stacks");
+  point(close(only[0], part, 0.01) && only[1] > 0, "flame: only stacks with a function have their time", [only, part]);
+  await check(page, "flame of some stacks", undefined, "main");
+  const without = await shares("Without stacks");
+  point(close(without[0], 1 - part, 0.01) && !without[1], "flame: without them is the rest", [without, part]);
+  const hidden = await shares("Hide");
+  point(close(hidden[0], 1, 1e-6) && !hidden[1], "flame: a hidden function leaves its time to its caller", hidden);
+  await page.locator("a.chip").click();
+  await address(page, "hide", "");
+  await ready(page);
+  point((await box.count()) > 0, "flame: and comes back");
+  await box.focus();
+  await page.keyboard.press("Shift+F10");
+  await page.locator("[role=menuitem]").first().waitFor();
+  await page.keyboard.press("ArrowDown");
+  const at = await page.evaluate(() => document.activeElement.textContent);
+  await page.keyboard.press("Escape");
+  const back = await page.evaluate(() => document.activeElement.matches(".box"));
+  point(at === "Zoom to it" && back, "flame: the keyboard opens the menu, moves in it and leaves it", [at, back]);
+}
+
+/** Enter goes from match to match, whose letters stand out; the picture becomes a file; table and picture by choice. */
+async function found(page) {
+  await visit(page, `?build=${calc}&view=flame`);
+  await page.keyboard.press("/");
+  await page.keyboard.type("parse_");
+  const letters = await page.locator("svg.flame .letters").allTextContents();
+  point(letters.length > 1 && letters.every((part) => part === "parse_"), "flame: the letters that match", letters);
+  const places = [];
+  for (const key of ["Enter", "Enter", "Shift+Enter"]) {
+    await page.keyboard.press(key);
+    places.push(/; (\d+) of \d+$/.exec(await text(page, ".bar output"))?.[1], await page.locator(`${BOX}.at`).count());
+  }
+  point(places.join() === "1,1,2,1,1,1", "flame: Enter goes to the next match, with Shift to the one before", places);
+  for (const kind of ["SVG", "PNG"]) {
+    await page.locator("#save").click();
+    const wait = page.waitForEvent("download");
+    await page.getByRole("button", { name: kind, exact: true }).click();
+    const bytes = readFileSync(await (await wait).path());
+    const whole = kind === "PNG" ? bytes.subarray(1, 4).toString() === "PNG" : /<text[^>]*>main/.test(String(bytes));
+    point(whole && bytes.length > 500, `flame: the picture as ${kind}`, bytes.length);
+    await page.keyboard.press("Escape");
+  }
+  const shows = async () => [await page.locator(BOX).count(), await page.locator("[role=grid]").count()].map(Boolean);
+  const all = [];
+  for (const layout of ["Flame", "Table", "Both"]) {
+    await page.locator("[aria-label=Layout] a", { hasText: layout }).click();
+    await ready(page);
+    all.push(...(await shows()));
+  }
+  point(all.join() === "true,false,false,true,true,true", "flame: the picture, the table, or both", all);
+}
+
 /** A tree for each value of a label. */
 async function split(page) {
   await visit(page, `?build=${calc}&view=flame`);
@@ -309,6 +418,13 @@ async function callTree(page) {
   await page.keyboard.type("parse_");
   await page.keyboard.press("Enter");
   point(/parse_/.test(await active.textContent()), "call tree: Enter goes to a match", await active.textContent());
+  const rows = [await active.getAttribute("aria-rowindex")];
+  for (const key of ["Enter", "Enter", "Shift+Enter", "Shift+Enter"]) {
+    await page.keyboard.press(key);
+    rows.push(await active.getAttribute("aria-rowindex"));
+  }
+  const back = rows[4] === rows[0] && rows[3] === rows[1] && new Set(rows).size === 3;
+  point(back, "call tree: and to the next, with Shift to the one before", rows);
   await page.locator(TREE).focus();
   await page.keyboard.press("Enter");
   await page.waitForSelector(".pane dl");
@@ -324,7 +440,8 @@ async function callTree(page) {
 
 export async function flame() {
   const page = await open({ viewport: { width: 1440, height: 900 } });
-  for (const part of [boxes, inverted, sandwich, search, zoom, split, measured, kernel, callTree]) await part(page);
+  const stacks = [boxes, inverted, sandwich, search, zoom, wheel, menu, found, split, measured, kernel];
+  for (const part of [...stacks, callTree]) await part(page);
   await page.context().close();
   await touch();
 }

@@ -1,12 +1,6 @@
 // The types of a Grafana dashboard, by Grafana's own package @grafana/schema: tests/integration/grafana.py appends the
-// dashboard, and the TypeScript compiler tells what breaks them. JSON has strings where the package has enums.
+// dashboards, and the TypeScript compiler tells what breaks them. JSON has strings where the package has enums.
 import type { AnnotationQuery, Dashboard, DataQuery, FieldConfig, Panel } from "@grafana/schema";
-import type { Options as NodeGraph } from
-  "@grafana/schema/dist/esm/raw/composable/nodegraph/panelcfg/x/NodeGraphPanelCfg_types.gen";
-import type {
-  FieldConfig as TableField,
-  Options as Table,
-} from "@grafana/schema/dist/esm/raw/composable/table/panelcfg/x/TablePanelCfg_types.gen";
 import type {
   FieldConfig as SeriesField,
   Options as TimeSeries,
@@ -45,9 +39,7 @@ type Query = Plain<DataQuery> & Record<string, unknown>;
 
 export type File = Plain<Omit<Dashboard, "panels" | "annotations">> & {
   panels: (
-    | Of<"table", Table, TableField>
     | Of<"timeseries", TimeSeries, SeriesField>
-    | Of<"nodeGraph", NodeGraph, never>
     | Of<"flamegraph", Record<string, never>, never>
   )[];
   annotations: { list: (Plain<Omit<AnnotationQuery, "target">> & { target: Query })[] };

@@ -1,4 +1,5 @@
-// The call graph: readable without zooming, boxes apart, hover, search, what is near a function, cycles as groups.
+// The call graph: readable without zooming, boxes apart, hover, search, menu, what is near a
+// function, cycles as groups.
 import { address, builds, check, get, id, open, point, ready, visit } from "./page.mjs";
 
 const shapes = id("shapes");
@@ -7,7 +8,7 @@ const NODE = "svg.graph .node";
 const LEAST = 10.99; // pixels of a letter's height as fonts count it
 
 const titles = (page, selector = NODE) => page.locator(`${selector} .title`).allTextContents();
-const graphOf = (build, limit) => get(`api/v1/builds/${build}/report?format=nodegraph&limit=${limit}&names=short`);
+const graphOf = (build, limit) => get(`api/v1/builds/${build}/report?format=graph&limit=${limit}&names=short`);
 
 async function readable(page) {
   for (const [name, query] of [
@@ -40,7 +41,7 @@ async function readable(page) {
 
 /** The function of calc that is in no cycle and has the most callers and callees. */
 function busy(graph) {
-  const free = graph.nodes.filter((n) => !n.detail__cycle);
+  const free = graph.nodes.filter((n) => !n.cycle);
   const degree = (n) => graph.edges.filter((e) => e.source === n.id || e.target === n.id).length;
   return free.reduce((a, b) => (degree(b) > degree(a) ? b : a));
 }
@@ -75,7 +76,7 @@ async function focus(page) {
     .first()
     .focus();
   await page.keyboard.press("f");
-  await address(page, "focus", node.detail__address);
+  await address(page, "focus", node.address);
   await ready(page);
   const wanted = graph.nodes
     .filter((n) => around(graph, node).has(n.id))
@@ -100,11 +101,11 @@ async function focus(page) {
   await address(page, "focus", "");
   await ready(page);
   point((await titles(page)).length === all, "graph: and all of it again");
-  await visit(page, `?build=${calc.slice(0, 8)}&view=graph&focus=${node.detail__address}`);
+  await visit(page, `?build=${calc.slice(0, 8)}&view=graph&focus=${node.address}`);
   point((await titles(page)).includes(node.title), "graph: a function is found in a build with a short id");
-  await visit(page, `?build=${calc}&fn=${node.detail__address}`);
+  await visit(page, `?build=${calc}&fn=${node.address}`);
   await page.locator(".pane a", { hasText: "In the call graph" }).press("Enter");
-  await address(page, "focus", node.detail__address);
+  await address(page, "focus", node.address);
   await ready(page);
   point((await titles(page)).includes(node.title), "graph: a function's callers and callees lead to it", page.url());
 }
@@ -150,6 +151,77 @@ async function tabbed() {
   await page.context().close();
 }
 
+const byTitle = (page, title) => page.locator(NODE, { has: page.locator(`text="${title}"`) }).first();
+
+/** Colour and letters say what takes the time itself; all lines have one unit. */
+async function heat(page) {
+  const graph = await graphOf(calc, 40);
+  await visit(page, `?build=${calc}&view=graph&zoom=1`);
+  const size = async (n) => {
+    const box = byTitle(page, n.title);
+    const share = (e) => Number.parseFloat(e.style.getPropertyValue("--share"));
+    const letters = (e) => Number.parseFloat(getComputedStyle(e).fontSize);
+    return [await box.locator("rect").evaluate(share), await box.locator(".title").evaluate(letters)];
+  };
+  const order = graph.nodes.filter((n) => !n.rest).sort((a, b) => b.self_seconds - a.self_seconds);
+  const [most, least] = [await size(order[0]), await size(order.at(-1))];
+  point(most[0] > least[0] && most[1] > least[1], "graph: what has most time itself is the hottest and largest", [
+    most,
+    least,
+  ]);
+  const labels = await page.locator("svg.graph .tag text").allTextContents();
+  point(labels.length > 5 && labels.every((label) => / ×$/.test(label)), "graph: one unit at all lines", labels);
+}
+
+/** The first picture is seen as a whole, also where not all functions fit. */
+async function fitted(page) {
+  await visit(page, `?build=${shapes}&view=graph`);
+  const out = await page.evaluate((selector) => {
+    const outer = document.querySelector("svg.graph").getBoundingClientRect();
+    const boxes = [...document.querySelectorAll(selector)].map((e) => e.getBoundingClientRect());
+    return boxes.filter((b) => b.left < outer.left || b.right > outer.right || b.bottom > outer.bottom).length;
+  }, NODE);
+  point(out === 0, "graph: the first picture is whole", out);
+}
+
+/** A box's menu hides it, or what only it reaches too; pointing at a box names its callers and callees. */
+async function menu(page) {
+  const graph = await graphOf(calc, 40);
+  const whole = `?build=${calc}&view=graph&zoom=1`;
+  await visit(page, whole);
+  const all = await titles(page);
+  const ends = (from, to, n) => graph.edges.filter((e) => e[from] === n.id && e[to] !== n.id);
+  const named = new Map(graph.nodes.map((n) => [n.id, n]));
+  const callers = (id) => ends("target", "source", named.get(id)).length;
+  const only = graph.edges.find((e) => callers(e.target) === 1 && callers(e.source) > 0);
+  const [caller, callee] = [named.get(only.source).title, named.get(only.target).title];
+  await byTitle(page, caller).hover();
+  await page.waitForFunction((name) => document.querySelector(".detail").textContent.includes(`${name} (`), callee);
+  const choose = async (text) => {
+    await byTitle(page, caller).click({ button: "right" });
+    await page.locator("[role=menuitem]", { hasText: text }).first().click();
+    await page.waitForSelector("a.chip");
+    await ready(page);
+    return titles(page);
+  };
+  const hidden = await choose(/^Hide it$/);
+  const right = hidden.length === all.length - 1 && !hidden.includes(caller) && hidden.includes(callee);
+  point(right, "graph: the menu hides a box, and no other", [caller, callee, hidden]);
+  await page.goBack();
+  await ready(page);
+  const ignored = await choose("only it reaches");
+  point(
+    !ignored.includes(caller) && !ignored.includes(callee),
+    "graph: or what only it reaches, too",
+    [caller, callee, ignored],
+  );
+  await check(page, "graph without a function", undefined, "main");
+  await page.locator("a.chip").click();
+  await address(page, "ignore", "");
+  await ready(page);
+  point((await titles(page)).length === all.length, "graph: and shows it again", await titles(page));
+}
+
 async function search(page) {
   await visit(page, `?build=${calc}&view=graph&zoom=1`);
   await page.keyboard.press("/");
@@ -160,11 +232,14 @@ async function search(page) {
   await page.keyboard.press("Enter");
   const first = await marked();
   await page.keyboard.press("Enter");
+  const second = await marked();
   point(
-    first.length > 0 && (await marked()).join() !== first.join(),
+    first.length > 0 && second.join() !== first.join(),
     "graph: Enter goes to one after the other",
     first,
   );
+  await page.keyboard.press("Shift+Enter");
+  point((await marked()).join() === first.join(), "graph: and with Shift back", [first, second, await marked()]);
 }
 
 async function groups(page) {
@@ -218,7 +293,7 @@ async function measured(page) {
 
 export async function graph() {
   const page = await open({ viewport: { width: 1440, height: 900 } });
-  for (const part of [readable, hover, focus, search, groups, measured]) await part(page);
+  for (const part of [readable, fitted, heat, hover, focus, menu, search, groups, measured]) await part(page);
   await page.context().close();
   await tabbed();
 }

@@ -3,7 +3,7 @@ import { execFileSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
 
-import { builds, get, id, inEveryLook, open, point, profctl, text, visit } from "./page.mjs";
+import { builds, get, id, inEveryLook, open, point, profctl, ready, text, visit } from "./page.mjs";
 
 const ROW = "[role=grid] tbody tr[data-at]";
 const shop = builds
@@ -21,6 +21,8 @@ async function never(page) {
   );
   const sizes = await page.locator(`${ROW} td:nth-child(2)`).allTextContents();
   point(sizes.join() === wanted.rows.map((r) => `${r.bytes} B`).join(), "never called: by size, largest first", sizes);
+  const files = await page.locator(`${ROW} td:nth-child(5)`).allTextContents();
+  point(files.length > 0 && files.every((name) => name === "shop.c"), "never called: the file of each", files);
   const answer = await text(page, ".answer");
   point(
     answer.includes(`${wanted.functions} of ${wanted.counted_functions} functions`) &&
@@ -28,6 +30,10 @@ async function never(page) {
     "never called: how many, and how sure that is",
     answer,
   );
+  const whole = wanted.rows.filter((r) => !r.entered_elsewhere && !r.inlined).length;
+  const footer = await text(page, "#status");
+  const said = new RegExp(`^${whole} of ${wanted.functions} functions? never called`);
+  point(whole === wanted.functions && said.test(footer), "never called: the footer counts the same", [footer, wanted]);
   await page.keyboard.press("/");
   await page.keyboard.type("retired");
   point((await page.locator(ROW).count()) === 1, "never called: the filter");
@@ -87,8 +93,95 @@ async function cycles(page) {
     "cycles: of a large one, every list that is cut says so",
     cut,
   );
+  await visit(page, `?build=${id("tangle")}&view=cycles&match=${encodeURIComponent('part="cold"')}`);
+  const cold = await text(page, ".answer");
+  point(cold === "No samples fell in any cycle.", "cycles: where none has a tick, none is the hottest", cold);
   await visit(page, `?build=${shop}&view=cycles`);
   point(/call each other in a circle/.test(await text(page)), "cycles: without one, it says so", await text(page));
+}
+
+/** A bar is cut only beside many others, far above nine tenths of them. Where marks of versions would touch, that of
+ *  the build stays, then the newest; one at the right edge is whole. */
+async function bars(page) {
+  const tops = await page.evaluate(async () => {
+    const { ceiling } = await import(new URL("src/timeline.js", document.baseURI));
+    const like = (n, ...more) => ceiling([...new Array(n).fill(1), ...more]);
+    return [ceiling([]), ceiling([0.24, 19]), like(10, 100), like(11, 100), like(30, 3.9), like(30, 50, 60)];
+  });
+  point(tops.join() === "0,19,100,4,3.9,4", "bars: what the highest one stands for", tops);
+  await page.setViewportSize({ width: 390, height: 844 });
+  await visit(page, `?build=${shop}`);
+  const shown = (own, hours) =>
+    page.evaluate(
+      async ([build, times]) => {
+        const { charts } = await import(new URL("src/timeline.js", document.baseURI));
+        const range = { from: 0, width: 3600, bars: 100 };
+        const versions = times.map((hour, n) => ({
+          ...{ version: `1.${n + 1}`, build_id: String(n) },
+          first: new Date(hour * 3600e3).toISOString(),
+        }));
+        const about = { id: "made", label: "made", range, rows: [], parts: [["x", () => 0, String]] };
+        const strip = charts({ ...about, versions, state: { build } });
+        document.querySelector("main").append(strip);
+        const { left, right } = strip.querySelector(".marks").getBoundingClientRect();
+        const marks = [...strip.querySelectorAll(".marks span")].map((m) => [m.textContent, m.getBoundingClientRect()]);
+        const whole = marks.every(([, box]) => box.left >= left - 1 && box.right <= right + 1);
+        const apart = marks.every(([, box], n) => n === 0 || marks[n - 1][1].right <= box.left);
+        strip.remove();
+        return [...marks.map(([words]) => words), whole, apart].join();
+      },
+      [own, hours],
+    );
+  const marks = [
+    await shown("0", [50, 51]),
+    await shown("1", [50, 51, 52]),
+    await shown("", [50, 51]),
+    await shown("", [5, 50, 99.9]),
+  ];
+  const wanted = ["1.1", "1.2", "1.2", "1.1,1.2,1.3"].map((all) => `${all},true,true`);
+  point(marks.join(" ") === wanted.join(" "), "versions: the marks that stay, whole and apart, on a phone", marks);
+  await page.setViewportSize({ width: 1440, height: 900 });
+}
+
+/** The row of the function that the address names is the marked one. */
+async function marked(page) {
+  await visit(page, "?view=functions&fn=parse");
+  const row = await page.locator(`${ROW}.active td:first-child a`).first().getAttribute("title");
+  const pane = await text(page, ".pane h2");
+  point(row === "parse" && pane === "parse", "functions: the open one is marked", [row, pane]);
+  const { programs } = await get("api/v1/functions?limit=1");
+  const line = await text(page, ".headline");
+  point(line.includes(` ${programs} builds,`), "functions: builds are counted as the overview counts them", line);
+}
+
+/** The charts of a function have the marks of versions, and dragging in one of them sets the time. */
+async function overTime(page) {
+  await visit(page, `?build=${shop}&fn=parse`);
+  const versions = await page.locator(".over-time .marks span").allTextContents();
+  point(versions.join() === "1.3", "over time: the version stands where it appeared", versions);
+  const picture = page.locator(".over-time figure svg").nth(1);
+  await picture.scrollIntoViewIfNeeded();
+  const { x, y, width, height } = await picture.boundingBox();
+  await page.mouse.move(x + 1, y + height / 2);
+  await page.mouse.down();
+  await page.mouse.move(x + width / 2, y + height / 2);
+  const readout = await text(page, ".over-time .readout");
+  await page.mouse.up();
+  await page.waitForFunction(() => new URLSearchParams(location.search).has("until"));
+  await ready(page);
+  const url = new URL(page.url()).searchParams;
+  const calls = await page.locator(".pane .facts dd").nth(2).textContent();
+  point(
+    /Calls ([\d,.]+)/.exec(readout)?.[1] === calls && Date.parse(url.get("since")) < Date.parse(url.get("until")),
+    "over time: dragging says what is in the range, and sets it",
+    [readout, calls, page.url()],
+  );
+  await page.focus("#series-brush");
+  await page.keyboard.press("Escape");
+  await page.waitForFunction(() => !new URLSearchParams(location.search).has("since"));
+  await ready(page);
+  await page.waitForFunction(() => document.activeElement.id === "series-brush");
+  point(true, "over time: the keys keep the focus when the charts are drawn anew");
 }
 
 /** What profctl annotate says of a function, by source line. */
@@ -156,6 +249,9 @@ async function instructions(page) {
   const answer = await get(`api/v1/builds/${shop}/functions/step/addresses`);
   const { rows: wanted } = annotated("step", "--asm");
   await visit(page, `?build=${shop}&view=code&fn=step`);
+  const beside = await page.locator(".pane td code").allTextContents();
+  const right = beside.length > 0 && beside.every((one) => /^\+0x/.test(one));
+  point(right, "code: the instructions of a line beside it", beside);
   await page.locator(".presets a", { hasText: "Instructions" }).click();
   await page.waitForSelector("[role=grid][aria-label=Instructions]");
   const rows = page.locator(ROW, { has: page.locator(".place:not(.head)") });
@@ -167,8 +263,10 @@ async function instructions(page) {
     [places, wanted],
   );
   const own = await page.evaluate(async (a) => {
-    const { instructionsOf } = await import(new URL("code_instructions.js", document.baseURI).href);
-    return instructionsOf(a).rows.filter((row) => row.at !== undefined).map((row) => row.ticks ?? 0);
+    const { instructionsOf } = await import(new URL("src/code_instructions.js", document.baseURI));
+    return instructionsOf(a)
+      .rows.filter((row) => row.at !== undefined)
+      .map((row) => row.ticks ?? 0);
   }, answer);
   // profctl puts the ticks of a bin to its first instruction: before the first one of each bin, both have the same.
   const before = (list, n) => list.slice(0, n).reduce((sum, x) => sum + x, 0);
@@ -200,7 +298,12 @@ async function opened(page, line) {
   await page.waitForFunction(() => /No line of this function is in other\.c/.test(document.body.textContent));
   await choose(page, name, readFileSync(`${process.env.HOME}/${name}`, "utf8"));
   await page.waitForSelector(`${ROW} .text`);
-  const row = await page.locator(ROW, { has: page.locator(".text") }).first().textContent();
+  const texts = await page.locator(ROW, { has: page.locator(".text") }).allTextContents();
+  const row = texts.find((one) => one.startsWith(`${name}:${line}`)) ?? "";
+  point(texts.indexOf(row) > 0, "code: lines around those that have code", texts);
+  await page.reload();
+  await page.waitForSelector(`${ROW} .text`);
+  point(true, "code: the browser keeps the file for the build");
   point(
     row.startsWith(`${name}:${line}`) && row.includes("parse(i) + render(i)"),
     "code: a source file that is opened",
@@ -242,11 +345,11 @@ async function digested(page) {
     ["message digest", "f96b697d7cb7938d525a2f31aaf161d0"],
     ["1234567890".repeat(8), "57edf4a22be3c955ac49da2e2107b67a"],
   ];
-  const random = Array.from({ length: 130 }, (_, n) => String.fromCharCode(65 + (n * n) % 57).repeat(n));
+  const random = Array.from({ length: 130 }, (_, n) => String.fromCharCode(65 + ((n * n) % 57)).repeat(n));
   for (const one of random) vectors.push([one, createHash("md5").update(one).digest("hex")]);
   const digests = await page.evaluate(
     async (all) => {
-      const { md5: own } = await import(new URL("md5.js", document.baseURI));
+      const { md5: own } = await import(new URL("src/md5.js", document.baseURI));
       return all.map((one) => own(new TextEncoder().encode(one)));
     },
     vectors.map(([one]) => one),
@@ -272,7 +375,7 @@ async function digits(page) {
       .filter(([, shown, wanted]) => wanted?.join() !== shown.join()),
   );
   const unlike = await page.evaluate(async () => {
-    const { amounts, share } = await import(new URL("format.js", document.baseURI).href);
+    const { amounts, share } = await import(new URL("src/format.js", document.baseURI));
     const [more, less] = [1 + 2 ** -50, 1 - 2 ** -50]; // what another order of the same sum gives
     const wrong = [];
     for (let of = 1; of <= 400; of++) {
@@ -286,7 +389,7 @@ async function digits(page) {
   });
   point(unlike.length === 0, "the digits of an amount do not depend on the last bits of a sum", unlike.slice(0, 5));
   const outside = await page.evaluate(async () => {
-    const { amounts } = await import(new URL("format.js", document.baseURI).href);
+    const { amounts } = await import(new URL("src/format.js", document.baseURI));
     const unit = { h: 3600, min: 60, s: 1, ms: 1e-3, µs: 1e-6, us: 1e-6, ns: 1e-9 };
     const parse = (text, of = text) => Number.parseFloat(text) * unit[of.split(" ").at(-1)];
     const wrong = [];
@@ -306,7 +409,7 @@ async function digits(page) {
 
 export async function lists() {
   const page = await open({ viewport: { width: 1440, height: 900 } });
-  for (const part of [never, cycles, code, digested, instructions, digits]) await part(page);
+  for (const part of [never, cycles, bars, marked, overTime, code, digested, instructions, digits]) await part(page);
   await page.context().close();
   await inEveryLook([
     ["never called", `?build=${shop}&view=never`],

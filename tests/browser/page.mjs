@@ -1,6 +1,8 @@
 // What the browser tests share: one Chromium, pages that report what goes wrong in them, TAP points.
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
+import { basename } from "node:path";
+import { fileURLToPath } from "node:url";
 
 import { launch } from "./launch.mjs";
 
@@ -51,6 +53,11 @@ export async function open(options = {}) {
     globalThis.fetch = counted(globalThis.fetch);
     for (const read of ["json", "text"]) Response.prototype[read] = counted(Response.prototype[read]);
   });
+  // Modules by themselves, which the daemon has as one bundle.
+  const sources = new URL("../../daemon/web/", import.meta.url);
+  await context.route(new URL("src/*.js", base).href, (route) =>
+    route.fulfill({ path: fileURLToPath(new URL(basename(route.request().url()), sources)) }),
+  );
   const page = await context.newPage();
   page.setDefaultTimeout(300000);
   page.on("pageerror", (e) => errors.push(e.message));

@@ -158,7 +158,7 @@ async function measured(page) {
   const heads = async () =>
     (await page.locator("[role=grid] thead th").allTextContents()).map((t) => t.replace(/ [↑↓]$/, ""));
   await visit(page, `?build=${report.build_id}&sort=total`);
-  point((await heads()).includes("95 %"), "table: measured times have intervals", await heads());
+  point((await heads()).includes("95 % interval"), "table: measured times have intervals", await heads());
   const about = await page.locator(`${ROW} td span[title*=stack]`).first().getAttribute("title");
   point(/\d stacks?; by calls/.test(about), "table: and say from how many stacks", about);
   const f = report.functions.find((g) => g.name === "callee");
@@ -180,7 +180,7 @@ async function measured(page) {
   await calls.selectOption("calls");
   await address(page, "time", "calls");
   await ready(page);
-  point(!(await heads()).includes("95 %"), "table: times by calls have none", await heads());
+  point(!(await heads()).includes("95 % interval"), "table: times by calls have none", await heads());
   point(
     /divided among its callers/.test(await page.locator(".pane").textContent()),
     "pane: says that they are divided",

@@ -7,7 +7,7 @@ const { functions: named } = await get(`api/v1/builds/${wide}/report?limit=0`);
 const cached = named.find((f) => f.name.includes("find_or_insert")).address;
 const DATA =
   "[role=grid] tbody tr[data-at], svg.graph .node, svg.flame .box, .treegrid tr[data-at], .one-cycle tbody tr, " +
-  ".offers li";
+  ".offers li, .compare + .answer";
 const VIEWS = [
   ["builds", ""],
   ["functions", "?view=functions"],
@@ -48,6 +48,23 @@ async function high() {
     }
     await page.context().close();
   }
+}
+
+/** In the width of a small window, no table is wider than its place, and no title of a column is cut. */
+async function whole() {
+  const page = await open({ viewport: { width: 1024, height: 768 } });
+  await visit(page, "");
+  const tables = VIEWS.filter(([name]) => /^(builds|functions|live|table|call tree|compare)$/.test(name));
+  for (const [name, query] of tables) {
+    await step(page, query);
+    const cut = await page
+      .locator("main .scroll, main th")
+      .evaluateAll((all) =>
+        all.filter((e) => e.scrollWidth > e.clientWidth + 1).map((e) => e.textContent.slice(0, 60)),
+      );
+    point(cut.length === 0, `${name}, 1024 wide: no column is cut`, cut);
+  }
+  await page.context().close();
 }
 
 const isOpen = (page, menu) => page.locator(`details:has(> #${menu})`).evaluate((d) => d.open);
@@ -122,6 +139,7 @@ async function strip(page) {
 
 export async function toolbar() {
   await high();
+  await whole();
   const page = await open();
   for (const part of [menus, truth, labels, strip]) await part(page);
   await page.context().close();

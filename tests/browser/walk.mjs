@@ -159,8 +159,8 @@ async function inGraph(page) {
     "graph: a folded cycle has the report's numbers when two functions are shown",
     folded,
   );
-  const two = await get(`api/v1/builds/${id("calc")}/report?format=nodegraph&limit=2`);
-  const outside = new Set(two.nodes.filter((n) => !n.detail__cycle).map((n) => n.id));
+  const two = await get(`api/v1/builds/${id("calc")}/report?format=graph&limit=2`);
+  const outside = new Set(two.nodes.filter((n) => !n.cycle).map((n) => n.id));
   const others = two.edges.filter((e) => outside.has(e.source) && outside.has(e.target)).length;
   point(
     (await page.locator("svg.graph .edge").count()) === whole.callers.length + whole.callees.length + others,
@@ -199,7 +199,7 @@ async function inGraph(page) {
   await tabTo(page, "main details.picture-table summary");
   await page.keyboard.press("Enter");
   await page.waitForSelector("main details tbody tr");
-  const answer = await get(`api/v1/builds/${id("calc")}/report?format=nodegraph&limit=40`);
+  const answer = await get(`api/v1/builds/${id("calc")}/report?format=graph&limit=40`);
   point(
     (await page.locator("main details tbody tr").count()) === answer.edges.length,
     `graph: the table has the same ${answer.edges.length} arcs`,
@@ -385,17 +385,10 @@ async function sampledBuild(page) {
     await text(page),
   );
   const titles = await page.locator("thead th").allTextContents();
-  const each = [
-    titles.findIndex((t) => t.startsWith("Self/call")),
-    titles.findIndex((t) => t.startsWith("Total/call")),
-  ];
-  const cells = await page
-    .locator("[role=grid] tbody tr[data-at]")
-    .evaluateAll((rows, at) => rows.flatMap((r) => at.map((i) => r.children[i].textContent)), each);
   point(
-    each.every((i) => i >= 0) && cells.length > 0 && cells.every((t) => t === ""),
-    "a time per sampled call is not known",
-    [titles, cells],
+    titles.length > 3 && !titles.some((t) => /^(Self|Total)\/call/.test(t)),
+    "a time per sampled call is not known, and no empty column says so",
+    titles,
   );
   await check(page, "sampled build");
   await page.locator("#dimension").selectOption("cycles");
@@ -433,7 +426,7 @@ async function numbers(page) {
   for (const [name, values, wanted] of cases) {
     const shown = await page.evaluate(
       async ([f, v]) => {
-        const format = await import(new URL("format.js", document.baseURI));
+        const format = await import(new URL("src/format.js", document.baseURI));
         return v.map((value) => format[f](value));
       },
       [name, values],
@@ -441,7 +434,7 @@ async function numbers(page) {
     point(shown.join() === wanted.join(), `${name}: nothing above 0 reads 0`, [shown, wanted]);
   }
   const rough = await page.evaluate(async () => {
-    const { percent, seconds } = await import(new URL("format.js", document.baseURI));
+    const { percent, seconds } = await import(new URL("src/format.js", document.baseURI));
     return [
       seconds(0.0123, 1),
       seconds(0.1234, 12),
@@ -474,7 +467,7 @@ async function names(page) {
     ["called", ["main"], "main"],
   ];
   const shown = await page.evaluate(async (all) => {
-    const format = await import(new URL("format.js", document.baseURI));
+    const format = await import(new URL("src/format.js", document.baseURI));
     return all.map(([f, values]) => format[f](...values));
   }, cases);
   const wrong = cases.filter(([, , wanted], i) => shown[i] !== wanted).map((c) => c[1]);
@@ -495,7 +488,7 @@ async function unticked(page) {
         overhead: null,
         overhead_below: null,
       });
-      const { headline, truth } = await import(new URL("origin.js", document.baseURI));
+      const { headline, truth } = await import(new URL("src/origin.js", document.baseURI));
       return [headline(report), truth(report)]
         .flat(3)
         .map((node) => node?.textContent ?? "")

@@ -8,14 +8,16 @@ const shop = builds
   .filter((b) => b.is_program && b.name.endsWith("/shop"))
   .sort((a, b) => Date.parse(b.first_seen) - Date.parse(a.first_seen));
 const diff = await get(`api/v1/diff?a=${shop[1].build_id}&b=${shop[0].build_id}&metric=self`);
-const parse = diff.metrics[0].rows.find((r) => r.function === "parse");
+const [first] = diff.metrics[0].rows;
 
 async function shown(page, name) {
   await visit(page, "");
   const link = page.locator(ROW, { hasText: "shop" }).locator(CHANGE).first();
   await link.waitFor();
   const said = (await link.textContent()).trim();
-  point(said.startsWith(`▲ +${Math.round(100 * parse.change)} % parse`), `${name}: the largest change`, [said, parse]);
+  const [, share] = /^▲ new: fresh ([\d.]+) %$/.exec(said) ?? [];
+  const is = first.function === "fresh" && Math.abs(share / (100 * first.b) - 1) < 0.06;
+  point(is, `${name}: what is new, and how much it takes`, [said, first]);
   const about = await link.getAttribute("title");
   point(/the newest build against the one before\. .*parse/.test(about), `${name}: in words, too`, about);
   const box = await link.boundingBox();

@@ -60,7 +60,7 @@ def main():
             check(tap, bed, collect, exe, name, preload, "churn", 20, 50)
             check(tap, bed, collect, exe, name, preload, "kill", 1, 5000, status=-signal.SIGKILL)
             if name in ("-pg", "signed addresses"):
-                p = check(tap, bed, collect, exe, name, preload, "burn", 0, 200)
+                p = check(tap, bed, collect, exe, name, preload, "burn", 0, 80)
                 tap.point(p["TICKS"] > 20 and p.ticks()["burn"] > 0.8 * (p["TICKS"] - p["TICKS_BLOCKED"]),
                           f"{name}: ticks in their place, but those that came late",
                           (p["TICKS"], p["TICKS_BLOCKED"], p.ticks()))

@@ -90,7 +90,7 @@ def check(tap, what, p, judge, leaves, whole=True, again=tuple):
 
 
 def run_once(bed, exe, static=False):
-    seen = bed.run("env", "PROFD_RATE=2000", exe, "1.5", preload=not static)
+    seen = bed.run("env", "PROFD_RATE=2000", exe, "0.5", preload=not static)
     return [p for p in seen if not p.failed and p.module(1)["name"] == exe]
 
 

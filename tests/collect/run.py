@@ -196,6 +196,10 @@ def environment(tap, shop, exe):
     done = run(PROFCTL, "run", "--help")
     tap.point(done.returncode == 0 and all(w in done.stdout for w in ("--rate", "--wait", "--require-daemon")),
               "run --help")
+    said = [run(PROFCTL, "run", "-v", *words, exe, "exit", env=shop.env, cwd=shop.bed.folder).stderr
+            for words in ((), ("--wait", "0"))]
+    tap.point("did not wait" not in said[0] and "did not wait" in said[1],
+              "without --wait it waits until the counts are stored, with --wait 0 it does not", said)
     static = shop.bed.build("truth.c", "-pg", "-static", name="static")
     done = shop.run(static, "threads", "1", "10")
     tap.point(done.returncode == 0 and done.stderr.count("\n") == 1 and "static" in done.stderr,

@@ -3,6 +3,7 @@
 #include <stdint.h>
 
 #include "import/import_any_internal.h"
+#include "proto/deflate.h"
 #include "tests/fuzz/import_fuzz.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -33,7 +34,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     }
     if (data[0] != 1) {
         parse(data + 1, size - 1);
-    } else if (import_inflate(data + 1, size - 1, 1u << 20, &out, &n, &e) == PROFD_OK) {
+    } else if (deflate_gunzip(data + 1, size - 1, 1u << 20, &out, &n, &e) == PROFD_OK) {
         if (n > 1u << 20) {
             abort();
         }

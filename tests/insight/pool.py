@@ -118,7 +118,7 @@ BEFORE_IDENTITY = mix_in(0xcbf29ce484222325, HOST.encode() + struct.pack("<I", o
 
 
 def random_group(identity):
-    """As proto/process_group.c: FNV-1a of host, user and identity, mixed."""
+    """As proto/segment.c: FNV-1a of host, user and identity, mixed."""
     value = mix_in(BEFORE_IDENTITY, identity)
     value = (value ^ value >> 30) * 0xbf58476d1ce4e5b9 % 2**64
     return ((value ^ value >> 27) * 0x94d049bb133111eb % 2**64) >> 60

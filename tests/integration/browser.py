@@ -58,6 +58,21 @@ def send_kernel(d):
             assert answer[0] != "NACK", answer
 
 
+def send_library(d):
+    """A program that spent its time in a library."""
+    now = time.time_ns()
+    body = (field(1, struct.pack("<QI", sender_number(), 13)) + field(2, 1)
+            + field(6, field(1, "5a3d1ed3" * 5) + field(2, "/srv/bin/parses"))
+            + field(6, field(1, "5a3d1ed4" * 5) + field(2, "/srv/lib/libparse.so.1"))
+            + field(7, field(1, "service") + field(2, "parses")))
+    body += varint(3 << 3 | 1) + struct.pack("<Q", now - 10**9) + varint(4 << 3 | 1) + struct.pack("<Q", now)
+    counts = encoded([(1, 0x1000, 0x2000, 1024, 100, "seconds", "s", {4: 7})])
+    with Wire(d.socket) as w:
+        w.send("UPLOAD", body + field(8, counts) + field(9, 128) + field(10, 1) + field(11, "e" * 32))
+        while (answer := w.take())[0] != "ACK":
+            assert answer[0] != "NACK", answer
+
+
 SERVER = """#include <unistd.h>
 static volatile int n;
 __attribute__((noinline)) void leaf(int i) { n += i; }
@@ -171,6 +186,7 @@ def fill(d):
     send_sampled(d)
     send_named(d)
     send_kernel(d)
+    send_library(d)
     path, build, begin = stack_tree.executable(d.folder, 100)
     assert d.ctl("symbols", path).returncode == 0
     stack_tree.send(d.socket, path, build, begin, 100, 200)

@@ -8,7 +8,7 @@ import sys
 
 sys.dont_write_bytecode = True
 from harness import NODE_MODULES, PROFCTL, Daemon, free_port, profile, programs, run, set_ticks  # noqa: E402
-from shop import NOW, build, fleet, send_sampled, send_tangle  # noqa: E402
+from shop import NOW, build, fleet, send, send_sampled, send_tangle, upload  # noqa: E402
 
 CHROMIUM = shutil.which(os.environ.get("CHROMIUM", "chromium"))
 MORE = """__attribute__((noinline)) int fresh(int i) { return n |= i; }
@@ -45,7 +45,9 @@ def fill(d):
     gmon = set_ticks(profile(d.folder, calc, ["-s", "7", "-n", "20000"], 0), calc, lambda n: 40 + 7 * n)
     assert d.ctl("upload", "-e", calc, "-l", "service=calc", gmon).returncode == 0
     upload_digest(d)
-    send_tangle(d)
+    tangle = send_tangle(d)
+    pairs = {(f"p{i}", f"p{i ^ 1}"): 2 for i in range(4)}
+    send(d, [upload(tangle, 2, {}, pairs, {"service": "tangle", "part": "cold"}, NOW, program="/srv/tangle")])
     send_sampled(d)
 
 

@@ -430,7 +430,7 @@ def fill(w, sender, limit=5000):
 def broken_disk(tap):
     """Files that cannot grow any more make writes fail as a broken disk does (EFBIG, no ENOSPC)."""
     sender = sender_number()
-    with Daemon(wrapper=("prlimit", "--fsize=400000:400000")) as d:
+    with Daemon(wrapper=("prlimit", "--fsize=440000:440000")) as d:
         with Wire(d.socket) as w:
             stored, refusal = fill(w, sender)
             tap.point(stored > 0 and refusal and refusal[3].get(1) == 17 and refusal[3].get(2) == 1,
@@ -450,7 +450,7 @@ def broken_disk(tap):
                 pass
             tap.point(answer[0] == "ACK", "on a good disk the same id is accepted", answer)
         tap.point(total(d) == stored + 1, "and every acknowledged upload is there once")
-    with Daemon(start=False, wrapper=("prlimit", "--fsize=400000:400000")) as d:
+    with Daemon(start=False, wrapper=("prlimit", "--fsize=440000:440000")) as d:
         manager = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         manager.bind(os.path.join(d.folder, "notify"))
         d.env["NOTIFY_SOCKET"] = os.path.join(d.folder, "notify")

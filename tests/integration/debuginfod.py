@@ -13,7 +13,8 @@ import sys
 import threading
 
 sys.dont_write_bytecode = True
-from harness import Daemon, Tap, free_port, run, until  # noqa: E402
+from harness import PROFCTL, ROOT, Daemon, Tap, free_port, post, run, symbols, until  # noqa: E402
+from otlp import PATH, PROTOBUF, Request  # noqa: E402
 
 LIBRARY = "__attribute__((noinline)) static long inner(long n) { volatile long m = n; return m + 1; }\n" \
           "long shared_work(long n) { return inner(n) * 2; }\n"
@@ -176,14 +177,38 @@ def test_names(tap, d, exe, library, server):
                   "names of a stripped program are fetched, by build-id and DEBUGINFOD_URLS", done)
         tap.point(until(lambda: {"main", "local_work"} <= names(d, exe)) and process.poll() is None,
                   "reports have them while the process runs", names(d, exe))
-        done = d.ctl("symbols", "--debuginfod", "--url", server.url, env=environment(d, "c2"))
+        with open(os.path.join(ROOT, "systemd", "profd-symbols.service"), encoding="utf-8") as f:
+            command = re.search(r"^ExecStart=/usr/bin/profctl (.*)", f.read(), re.M)[1].split()
+        drop = ("setpriv", "--no-new-privs", "--bounding-set=-all", "--inh-caps=-all") if os.geteuid() == 0 else ()
+        done = run(*drop, PROFCTL, *command, env=dict(environment(d, "c2"), DEBUGINFOD_URLS=server.url))
         tap.point(done.returncode == 0 and build_id(library)[:12] in done.stdout
                   and "has no debug file of build" in done.stderr,
-                  "those of all other stripped builds, as far as the server has them", done)
+                  "profd-symbols.service fetches those of all other stripped builds that the server has", done)
         tap.point(until(lambda: "inner" in names(d, exe)), "a library's own functions have names then", names(d, exe))
+        done = d.ctl("symbols", library)
+        tap.point(done.returncode == 0 and "inner" in names(d, exe),
+                  "the stripped library, sent later, takes none of them away", done)
     finally:
         process.terminate()
         process.wait()
+
+
+def test_otlp(tap, exe, server):
+    """Native frames that came by OTLP have a build-id and addresses, and no names."""
+    low, size = symbols(os.path.join(os.path.dirname(exe), "debug", "p.debug"))["local_work"]
+    r = Request()
+    frames = [r.frame(kind="native", mapping=r.mapping("p", build_id(exe)), address=low + size // 2)]
+    r.profile({"service.name": "stripped", "process.executable.name": "p"}, [(frames, [], 7)])
+    with Daemon() as other:
+        status, _, said = post(other.http, PATH, r.protobuf(), kind=PROTOBUF)
+        before = names(other, build_id(exe))
+        tap.point(status == 200 and before and "local_work" not in before, "OTLP: native frames without names", before)
+        done = other.ctl("symbols", "--debuginfod", "--url", server.url, env=environment(other, "otlp"))
+        rows = other.json("report", build_id(exe), "--json")["functions"]
+        tap.point(done.returncode == 0 and [(f["name"], f["self_seconds"]) for f in rows] == [("local_work", 0.35)],
+                  "they get names from debuginfod, for all builds without a name", (done, rows))
+        folded = other.ctl("report", build_id(exe), "-f", "folded").stdout
+        tap.point(folded == "local_work 350000\n", "and so do their stacks", folded)
 
 
 def run_command(d):
@@ -388,6 +413,7 @@ with Tap() as tap, Daemon() as d:
     try:
         until(lambda: server.has(build_id(exe)) and server.has(build_id(library)))
         test_names(tap, d, exe, library, server)
+        test_otlp(tap, exe, server)
         test_faults(tap, d, exe, library, server, debug)
         until(lambda: server.has(build_id(stripped)))
         test_annotate(tap, d, elsewhere, server, stripped)

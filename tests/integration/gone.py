@@ -81,6 +81,9 @@ def one(tap, name, act, word, left, idle):
         page = d.get("/readyz")[2].decode()
         tap.point(ready and word in page and "start profd again" in page,
                   f"without {name} an {'idle' if idle else 'active'} daemon is not ready", page)
+        health, live = d.ctl("health"), d.ctl("health", "--live")
+        tap.point(health.returncode == 74 and word in health.stderr and (live.returncode, live.stdout) == (0, "ok\n"),
+                  f"without {name} profctl health fails, and succeeds with --live", (health, live))
         status = d.ctl("status")
         said = status.stdout + status.stderr  # a database that cannot be read has no status: that is said instead
         tap.point(word in said and word in d.logged(), "status and log name the file",

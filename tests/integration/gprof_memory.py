@@ -97,7 +97,7 @@ def cases():
     yield "20,000 functions that share one name of 300,000 bytes", \
         elf(dwarf(b"".join(b"\2" + struct.pack("<IQB", i, LOW + i % 4096, 1) for i in range(20000)), named,
                   b"x" * 300000 + b"\0")), few, ["-l", "-z"]
-    yield "entries of no bytes with 10,000 attributes", elf(dwarf(b"\2" * 200000,
+    yield "entries of no bytes with 10,000 attributes", elf(dwarf(b"\2" * 20000,
             b"\2\x2e\0" + b"\x3f\x19" * 10000 + b"\0\0")), few, ["-l"]
     yield "300,000 lines", elf(dwarf(b"", b"", lines=bytes([13 + 14 + 6, 13 + 14 + 4]) * 150000),
                                text=MIB), few, ["-l", "-z"]

@@ -5,9 +5,11 @@
     with Tap() as tap, Daemon() as d:
         tap.point(d.ctl("builds").returncode == 0, "an empty daemon lists no builds")
 """
+import atexit
 import contextlib
 import ctypes
 import fcntl
+import functools
 import json
 import os
 import random
@@ -282,6 +284,26 @@ def parse_response(data):
     return int(lines[0].split()[1]), headers, body
 
 
+def post(where, target, body, token=None, kind="application/octet-stream", **headers):
+    """(status, headers, body) of a POST to a TCP port or to the path of a Unix socket."""
+    head = {"Host": f"127.0.0.1:{where}" if isinstance(where, int) else "localhost", "Content-Type": kind,
+            "Content-Length": len(body), "Connection": "close", **headers}
+    if token:
+        head["Authorization"] = f"Bearer {token}"
+    lines = "".join(f"{k.replace('_', '-')}: {v}\r\n" for k, v in head.items())
+    data = b""
+    with socket.socket(socket.AF_INET if isinstance(where, int) else socket.AF_UNIX) as s:
+        s.settimeout(LONG)
+        s.connect(("127.0.0.1", where) if isinstance(where, int) else where)
+        # Who refuses a body may answer and close while it is still being sent.
+        with contextlib.suppress(ConnectionError):
+            s.sendall(f"POST {target} HTTP/1.1\r\n{lines}\r\n".encode() + body)
+        with contextlib.suppress(ConnectionError):
+            while piece := s.recv(65536):
+                data += piece
+    return parse_response(data)
+
+
 class Gmon:
     """A hand-made gmon.out (64-bit, little-endian)."""
 
@@ -366,24 +388,33 @@ def bounds(executable):
     return s["__executable_start"][0] & ~3, (s["etext"][0] + 3) & ~3
 
 
-def programs(folder):
-    """tests/programs, built, in the folder. Tests of one run of run.sh copy what the first of them has built."""
+@functools.cache
+def made_once(name, make):
+    """A folder that make(path) fills, which nobody changes. All tests of a run of run.sh have the same one, else all of
+    a process."""
     shared = os.environ.get("PROFD_TEST_SHARED")
     if not shared:
-        return build_programs(folder)
-    built = os.path.join(shared, "programs")
+        shared = tempfile.mkdtemp(prefix="profd-shared-")
+        atexit.register(shutil.rmtree, shared, True)
+    built = os.path.join(shared, name)
     with open(built + ".lock", "w", encoding="utf-8") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not os.path.isdir(built):
-            os.rename(build_programs(built + ".new"), built)
-    return shutil.copytree(built, folder, dirs_exist_ok=True)
+            os.makedirs(built + ".new", exist_ok=True)
+            make(built + ".new")
+            os.rename(built + ".new", built)
+    return built
+
+
+def programs(folder):
+    """tests/programs, built, copied into the folder."""
+    return shutil.copytree(made_once("programs", build_programs), folder, dirs_exist_ok=True)
 
 
 def build_programs(folder):
     done = run("bash", os.path.join(ROOT, "tests/programs/build.sh"), folder)
     if done.returncode != 0:
         raise RuntimeError(done.stderr)
-    return folder
 
 
 def profile(folder, exe, arguments, n):

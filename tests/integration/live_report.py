@@ -112,9 +112,11 @@ def ticked(tap, d):
 def uncounted(tap, d):
     """A program that calls nothing: no tick is inside the collector, which is no overhead of exactly 0."""
     spin = subprocess.Popen([PROFCTL, "run", "-l", "does=spin", "--", "sh", "-c", "while :; do :; done"], env=d.env)
-    row = wait_for(lambda: (n := d.json("ps", "-l", "does=spin", "--json")["rows"]) and n[0]["ticks"] >= 30 and n[0])
+    row = wait_for(lambda: (n := d.json("ps", "-l", "does=spin", "--json")["rows"]) and n[0]["overhead"] is not None
+                   and n[0])
     shown, pids = d.ctl("ps", "-l", "does=spin").stdout, d.ctl("ps", "--pids", "-l", "does=spin").stdout.split()
-    tap.point(row["overhead"] == 0 and abs(row["overhead_below"] - 3 / row["ticks"]) < 1e-12
+    # 3 by the number of samples, which are at least 30. On a busy machine a sample can stand for several ticks.
+    tap.point(row["overhead"] == 0 and 3 / row["ticks"] - 1e-12 < row["overhead_below"] <= 3 / 30
               and re.search(r" <\d+\.\d\d% ", shown), "ps: what the overhead is below", (row, shown))
     tap.point(pids == [str(row["pid"])], "ps --pids: the process ids alone", pids)
     os.kill(int(pids[0]), signal.SIGKILL)

@@ -24,7 +24,8 @@ def same(d, row, since):
         steps[(int(time.mktime(at) - time.timezone) - since) // 3600] += g["seconds"]
     labels = {name: sorted({g[f"label_{name}"] for g in groups} - {""}) for name in ("host", "version")}
     return (all(abs(a - b) < 1e-9 for a, b in zip(steps, row["seconds"])) and sum(steps) > 0
-            and row["labels"] == labels and row["hosts"] == max(g["hosts"] for g in groups))
+            and row["labels"] == labels and row["hosts"] == max(g["hosts"] for g in groups)
+            and all(row[k] == sum(g[k] for g in groups) > 0 for k in ("calls", "processes_started")))
 
 
 with Tap() as tap, Daemon() as d:

@@ -43,6 +43,17 @@ def main():
                       answer)
         said = d.ctl("functions").stdout
         tap.point("100 programs with less CPU time are left out" in said, "profctl says so", said)
+        few = json.loads(d.get("/api/v1/functions?match=version=%22v1%22")[2])
+        tap.point(few["programs"] == BUILDS // 3 and few["not_joined"]["programs"] == 0,
+                  "labels select before the programs are chosen: none of these is left out", few)
+        query = "process_cpu:cpu:nanoseconds:cpu:nanoseconds%7B{}%7D"
+        for selector, n, left in (("version=%22v1%22", BUILDS // 3, 0), ("version=~%22v.%22", BUILDS, BUILDS - MOST)):
+            status, headers, body = d.get(f"/pyroscope/render?query={query.format(selector)}&from=1")
+            ticks = json.loads(body)["flamebearer"]["numTicks"]
+            less = sum(i % 3 == 1 for i in range(21, BUILDS + 1, 21)) if left == 0 else 0
+            tap.point(status == 200 and ticks == (2 * (n - left) - less) * 10**7
+                      and (f"programs-left={left}" in headers["profd-exact"]) == (left > 0),
+                      f"{selector}: {left} of {n} programs are left out", (status, ticks, headers["profd-exact"]))
         for limit in (1000, 300, 999):
             got = pages(d, f"/api/v1/versions?limit={limit}")
             rows = [row for page in got for row in page["rows"]]

@@ -8,11 +8,6 @@ import re
 
 from harness import ROOT, Daemon, Tap, profile, programs
 
-# What panels of Grafana look for, by format and place, and the field beside it that has the same value.
-NODE = {"detail__self_seconds": "self_seconds", "mainstat": "total_seconds", "secondarystat": "calls"}
-PANELS = {"flamegraph": {"/rows": {"value": None, "self": None}},
-          "nodegraph": {"/nodes": NODE, "/context": NODE,
-                        "/edges": {"mainstat": "calls", "secondarystat": "total_seconds"}}}
 # Other ideas whose names have the same words.
 OTHERS = {
     "children_seconds", "self_share", "total_share", "total_percent",
@@ -27,7 +22,6 @@ OTHERS = {
     "static_callers", "static_callees",
     "callers_left_out", "callees_left_out", "static_callers_left_out", "static_callees_left_out",
     "more_callers", "more_callees", "callers_not_named",
-    "arc__self", "arc__children", "detail__children_seconds", "detail__self_calls",  # of the panels of Grafana
 }
 WORDS = re.compile(r"(?:^|_)(?:(?:self|own|exclusive|totals?|inclusive|cumulative|descendants|children)(?:_|$)|call)")
 ONE = {"self_seconds", "total_seconds", "calls"}
@@ -64,17 +58,6 @@ def objects(node, at=""):
             yield from objects(value, at)
 
 
-def faults_of_panels(at, one, places):
-    """one: an object of an answer for panels. places: of PANELS."""
-    theirs = places.get(at, {})
-    for name in {k for names in places.values() for k in names} & one.keys() - theirs.keys():
-        yield f"{at}: {name}"
-    for name, same in theirs.items():
-        if name not in one or (same and one[name] != one.get(same)):
-            yield f"{at}: {name} is {one.get(name)}, and {same} is {one.get(same)}"
-    yield from faults_of_names(at, one.keys() - theirs.keys())
-
-
 def documents(tap):
     found, deprecated = [], []
     for name in ("openapi.json", "report.schema.json"):
@@ -94,7 +77,8 @@ def documents(tap):
 
 def targets(build, address):
     report, function = f"/api/v1/builds/{build}/report", f"/api/v1/builds/{build}/functions/{address}"
-    return ([f"{report}?limit=0", f"{report}?view=flat&limit=0", f"{report}?format=tree", function]
+    return ([f"{report}?limit=0", f"{report}?view=flat&limit=0", f"{report}?format=tree",
+             f"{report}?format=graph", function]
             + [f"{function}/{part}" for part in ("series?step=1h", "addresses", "callers")]
             + [f"/api/v1/builds/{build}{part}" for part in ("", "/groups?by=service", "/functions?name=a", "/cycles",
                                                             "/never-called")]
@@ -108,10 +92,7 @@ def answers(tap, d, build, address):
         faults = [f for at, one in objects(json.loads(body)) for f in faults_of_names(at, one)]
         tap.point(status == 200 and not faults, target.replace(build, "ID").replace(address, "ADDRESS"),
                   (status, faults[:5], body[:300]))
-    for form, places in PANELS.items():
-        answer = json.loads(d.get(f"/api/v1/builds/{build}/report?format={form}")[2])
-        faults = [f for at, one in objects(answer) for f in faults_of_panels(at, one, places)]
-        tap.point(all(answer[at[1:]] for at in places if at != "/context") and not faults, f"format={form}", faults[:5])
+    answer = json.loads(d.get(f"/api/v1/builds/{build}/report?format=graph")[2])
     tap.point(answer["cycles"] and all(ONE - {"calls"} <= c.keys() for c in answer["cycles"]),
               "cycles have times", answer["cycles"])
 

@@ -257,8 +257,15 @@ GOOD = {  # questions beside the bare path; what every answer of them must be is
     "/api/v1/labels": ["?build_id={id}", "?build_id={id}&since=now-1h"],
     "/api/v1/labels/{name}/values": ["?limit=1", "?build_id={id}&match=host%3D%22db1%22"],
 }
+CPU = "process_cpu:cpu:nanoseconds:cpu:nanoseconds%7B%7D"
+HOPELESS_CPU = CPU.replace("%7B", "%7B" + HOPELESS.partition("=")[2])
+GOOD["/pyroscope/render"] = [f"?query={CPU}&from=now-2d&groupBy=host&aggregation=avg", f"?query={HOPELESS_CPU}"]
+GOOD["/pyroscope/render-diff"] = [f"?leftQuery={HOPELESS_CPU}&rightQuery={CPU}"]
+GOOD["/pyroscope/label-values"] = ["?label=__profile_type__"]
 REQUIRED = {"/api/v1/builds/{id}/groups": "?by=host", "/api/v1/builds/{id}/functions": "?name=a",
-            "/api/v1/builds/{id}/counts": "?geometry=1", "/api/v1/diff": "?a={id}&b={id}"}
+            "/api/v1/builds/{id}/counts": "?geometry=1", "/api/v1/diff": "?a={id}&b={id}",
+            "/pyroscope/render": f"?query={CPU}&from=1&until=9", "/pyroscope/label-values": "?label=program",
+            "/pyroscope/render-diff": f"?leftQuery={CPU}&rightQuery={CPU}"}
 
 
 def bad_requests(path, facts, target, port):
@@ -283,7 +290,8 @@ def bad_requests(path, facts, target, port):
         if parameter == "match":
             yield None, target + joint + HOPELESS + ("" if "{id}" in path
                                                      or path in ("/api/v1/functions", "/api/v1/processes",
-                                                                 "/api/v1/diff", "/api/v1/load", "/api/v1/versions")
+                                                                 "/api/v1/diff", "/api/v1/load", "/api/v1/versions",
+                                                                 "/debug/pprof/profile")
                                                      else "&build_id=abcd00"), {}
         if parameter == "b":
             for other in ("ffffffffffff", "abcd", "ab"):
@@ -381,7 +389,7 @@ def damaged(d, port, facts, book):
 
 
 def not_ready(book, tap):
-    with Daemon(wrapper=("prlimit", "--fsize=400000:400000")) as d:
+    with Daemon(wrapper=("prlimit", "--fsize=440000:440000")) as d:
         with Wire(d.socket) as w:
             sender, answer, n = sender_number(), ("ACK",), 0
             while answer[0] != "NACK" and n < 5000:

@@ -10,7 +10,7 @@ import subprocess
 import tempfile
 import time
 
-from harness import BUILD, LONG, Tap, readable_copy, run
+from harness import BUILD, LONG, Tap, readable_copy, run, until
 
 # Nothing of this machine's /run: no daemon of the system, no directory of the user.
 ALONE = ["unshare", "--mount", "sh", "-c", 'mount -t tmpfs none /run && user=$1 && shift && mkdir -p /run/user/0 && '
@@ -98,6 +98,35 @@ def test_hostile(tap, user, top, make):
     (os.unlink if os.path.islink(user.directory) else shutil.rmtree)(user.directory)
 
 
+def test_named(tap, user, top, calls):
+    """The daemon of a user who is neither root, nor profd, nor that of the program, as in a container."""
+    where = {"PROFD_SOCKET": f"{user.home}/named.sock"}
+    process = subprocess.Popen([*ALONE, str(user.uid), "profd", "--socket", where["PROFD_SOCKET"], "--state-dir",
+                                f"{user.home}/named"], cwd=user.home, env=user.env, stderr=subprocess.DEVNULL)
+
+    def other(*command, **env):
+        return run(*ALONE, str(user.uid + 1), *command, cwd="/", env={**user.env, **where, **env})
+    try:
+        until(lambda: user.run("profctl", "health", "--live", **where).returncode == 0)
+        refused = [other("profctl", "health", **env) for env in ({}, {"PROFD_DAEMON_UID": str(user.uid + 1)})]
+        taken = other("profctl", "health", PROFD_DAEMON_UID=str(user.uid))
+        tap.point([r.returncode for r in refused] == [77, 77] and "PROFD_DAEMON_UID" in refused[0].stderr
+                  and (taken.returncode, taken.stdout) == (0, "ready\n"),
+                  "another user's daemon is refused unless PROFD_DAEMON_UID names its user", (refused, taken))
+        collector = {"LD_PRELOAD": f"{top}/libprofd-collect.so"}
+        for env in (collector, {**collector, "PROFD_DAEMON_UID": str(user.uid + 1)}):
+            other(f"{user.home}/f", **env)
+        none = user.run("profctl", "builds", "--json", **where)
+        other(f"{user.home}/f", **collector, PROFD_DAEMON_UID=str(user.uid))
+        report = until(lambda: (done := user.run("profctl", "report", f"{user.home}/f", "--flat", **where)).stdout
+                       and done)
+        tap.point('"rows":[]' in none.stdout and report and f" {calls} calls" in report.stdout,
+                  "and so does the collector", (none, report))
+    finally:
+        process.send_signal(signal.SIGTERM)
+        process.wait(LONG)
+
+
 def main():
     with Tap() as tap:
         if os.getuid() != 0 or run("unshare", "--mount", "true").returncode != 0:
@@ -113,6 +142,7 @@ def main():
         run("gcc", "-pg", "-O0", "-o", "f", "f.c", cwd=user.home)
         test_meeting(tap, user, 178)
         test_meeting(tap, user, 356, XDG_RUNTIME_DIR="/run/user/0")  # as su leaves it
+        test_named(tap, user, top, 178)
         shutil.rmtree(user.directory)
         for make in (make_foreign, make_link, make_open):
             test_hostile(tap, user, top, make)

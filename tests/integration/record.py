@@ -128,7 +128,7 @@ static volatile double sink;
 __attribute__((noinline)) static void work(long n) { for (long i = 0; i < n; i++) sink += i * 0.5; }
 __attribute__((noinline)) void cheap(void) { work(3000); }
 __attribute__((noinline)) void dear(void) { work(9000); }
-int main(void) { for (int i = 0; i < 100000; i++) { cheap(); dear(); } }
+int main(void) { for (int i = 0; i < 40000; i++) { cheap(); dear(); } }
 """
 
 
@@ -391,8 +391,8 @@ def host(tap, program, folder):
         sampling = subprocess.Popen([PROFCTL, "record", "--verbose", "--rate", "499", "-a"], env=d.env,
                                     stderr=subprocess.PIPE, text=True)
         until(lambda: os.path.exists(f"/proc/{sampling.pid}/fd/8"))
-        theirs = subprocess.Popen([*AS_NOBODY, other, "1000", "0", "0"])  # long enough for its user to be read
-        ours = subprocess.Popen([program, "100", "0", "20"])
+        theirs = subprocess.Popen([*AS_NOBODY, other, "500", "0", "0"])  # long enough for its user to be read
+        ours = subprocess.Popen([program, "20", "0", "20"])
         short = [run("/bin/true").returncode for _ in range(100)]
         theirs.wait()
         ours.wait()

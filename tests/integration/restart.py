@@ -1,15 +1,20 @@
 """Live processes while profd is being started again: what was not read is said, what can be read again is, and nothing
 counts twice."""
+import contextlib
 import json
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import sys
+import threading
+import time
 
 import harness
 from harness import ROOT, Daemon, Tap
 from memory import Attached, Memory
+from wire import field, header
 
 sys.path.insert(0, os.path.join(ROOT, "tests", "collect"))
 from bed import Bed  # noqa: E402
@@ -298,12 +303,46 @@ def kept(tap):
             p.end()
 
 
+def stopping(tap):
+    """A daemon that is stopping says so to each process that connects: a process comes back each second, not more
+    often, and the next daemon has it."""
+    with Daemon("--harvest-interval", "1s", start=False) as d, Bed(harvester=False) as bed:
+        os.makedirs(os.path.dirname(d.socket), exist_ok=True)
+        listener, came, began = socket.socket(socket.AF_UNIX), [], time.monotonic()
+        listener.bind(d.socket)
+        listener.listen()
+        p = Program(bed, d)
+        spins = threading.Thread(target=p.tell, args=("spin 3000",))
+        spins.start()
+        listener.settimeout(0.1)
+        while spins.is_alive():
+            with contextlib.suppress(OSError):
+                s, _ = listener.accept()
+                came.append(s)
+                s.sendall(header("NACK", 1, 2) + field(1, 30))
+        took = time.monotonic() - began
+        for s in (*came, listener):
+            s.close()
+        os.unlink(d.socket)
+        try:
+            tap.point(2 <= len(came) <= took + 2,
+                      "a daemon that is stopping is asked again each second, not more often", (len(came), took))
+            p.call(1000)
+            d.start()
+            p.tell("spin 2000")
+            assert d.ctl("symbols", p.exe).returncode == 0
+            again = wait_for(lambda: said(d, p.exe)[0] == p.made)
+            tap.point(bool(again), "the next daemon has every call of it", (p.made, said(d, p.exe), d.logged()))
+        finally:
+            p.end()
+
+
 def main():
     with Tap() as tap:
         for name, how in RUNS.items():
             for part in (ended_away, found, hidden):
                 part(tap, name, how)
-        for part in (at_once, refused, wall_clock, others, forged, kept):
+        for part in (at_once, refused, wall_clock, others, forged, kept, stopping):
             part(tap)
 
 

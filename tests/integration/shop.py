@@ -46,14 +46,14 @@ def after_call(exe, caller, callee):
     return int(lines[at + 1].split(":")[0], 16)
 
 
-def upload(exe, process, ticks, calls, labels, end, stacks=None, program="/srv/shop"):
+def upload(exe, process, ticks, calls, labels, end, stacks=None, program="/srv/shop", dimension="seconds"):
     """The body of an UPLOAD: ticks by function, calls by (caller, callee). stacks: of all ticks, {return address:
     function}; then calls were not counted."""
     table, (low, high) = look_up(exe)
     at = lambda name: table[name][0]  # noqa: E731
     used = {(at(name) + 8 - low) // 4: n for name, n in ticks.items()}
     bins = (high - low) // 4
-    h = (0, low, low + 4 * bins, bins, 100, "seconds", "s", used)
+    h = (0, low, low + 4 * bins, bins, 100, dimension, "s", used)
     arcs = [(at(a) + 12, at(b), n) for (a, b), n in calls.items()]
     found = stacks and {caller: {low + 4 * ((at(name) + 8 - low) // 4): ticks[name]} for caller, name in stacks.items()}
     return (field(1, struct.pack("<QI", sender_number(), 7)) + field(2, 1)
@@ -63,6 +63,16 @@ def upload(exe, process, ticks, calls, labels, end, stacks=None, program="/srv/s
             + struct.pack("<Q", end * 10**9) + field(8, encoded([h], arcs, stacks=found))
             + (field(9, 128) if stacks else b"") + field(10, 1)
             + field(11, "ab" * 16) + field(12, struct.pack("<QQ", process, 1)))
+
+
+def send(d, bodies):
+    """Sends bodies of UPLOAD; the daemon's answer to each is an ACK."""
+    with Wire(d.socket) as w:
+        for body in bodies:
+            w.send("UPLOAD", body)
+            while (answer := w.take())[0] == "WANT_OBJECT":
+                pass
+            assert answer[0] == "ACK", answer
 
 
 def fleet(d, exe, seed, label, slower, more, end, fresh=False, labels=lambda process: {},
@@ -85,12 +95,7 @@ def fleet(d, exe, seed, label, slower, more, end, fresh=False, labels=lambda pro
             ticks["fresh"], calls["step", "fresh"] = requests, requests
         bodies.append(upload(exe, seed * 1000 + p, ticks, calls, {**({"version": label} if label else {}), **labels(p)},
                              end, program=program))
-    with Wire(d.socket) as w:
-        for body in bodies:
-            w.send("UPLOAD", body)
-            while (answer := w.take())[0] == "WANT_OBJECT":
-                pass
-            assert answer[0] == "ACK", answer
+    send(d, bodies)
     assert d.ctl("symbols", exe).returncode == 0
 
 
@@ -112,11 +117,7 @@ def send_tangle(d):
         calls[f"p{i}", f"p{i + 1}"] = calls[f"p{i + 1}", f"p{i}"] = 2
         calls["main", f"p{i}"] = 1
     calls["main", "t0"] = 1
-    with Wire(d.socket) as w:
-        w.send("UPLOAD", upload(exe, 1, {"t0": 50}, calls, {"service": "tangle"}, NOW, program="/srv/tangle"))
-        while (answer := w.take())[0] == "WANT_OBJECT":
-            pass
-        assert answer[0] == "ACK", answer
+    send(d, [upload(exe, 1, {"t0": 50}, calls, {"service": "tangle"}, NOW, program="/srv/tangle")])
     assert d.ctl("symbols", exe).returncode == 0
     return exe
 

@@ -88,24 +88,22 @@ def check_formats(tap, d, exe):
     tap.point("synthetic" not in folded and ";main;" in folded and ";huge;callee " in folded, "folded: real stacks",
               folded)
     tap.point(shown("folded", "--time", "calls").startswith("[synthetic stacks]"), "folded: derived ones are marked")
-    flames = [json.loads(shown("flamegraph", *o))["synthetic"] for o in ((), ("--time", "calls"))]
-    tap.point(flames == [False, True], "flamegraph: synthetic says which", flames)
     name = json.loads(shown("speedscope"))["profiles"][0]["name"]
     tap.point(name == "stacks", "speedscope: the profile's name says so", name)
     raw = d.ctl("report", exe, "-f", "pprof", binary=True).stdout
     tap.point(b"stacks are those that ticks found" in raw and b"synthetic" not in raw, "pprof: a comment says so")
     tap.point("Inclusive times: measured" in shown("callgrind"), "callgrind: a line says so")
-    graph = json.loads(shown("nodegraph"))
+    graph = json.loads(shown("graph"))
     arcs = [r for f in report(d, exe)["functions"] for r in f["callees"] if "measured_low" in r]
-    said = {tuple(round(e[k], 9) for k in ("secondarystat", "detail__low", "detail__high", "detail__stacks"))
-            for e in graph["edges"] if "detail__low" in e}
+    said = {tuple(round(e[k], 9) for k in ("total_seconds", "low", "high", "stacks"))
+            for e in graph["edges"] if "low" in e}
     want = {tuple(round(r[f"measured_{k}"], 9) for k in ("total", "low", "high", "samples")) for r in arcs}
     tap.point(said and graph["time"] == "measured" and said == want,
-              "nodegraph: edges have measured times and intervals", (said, want))
-    graph = json.loads(shown("nodegraph", "--time", "calls"))
+              "graph: edges have measured times and intervals", (said, want))
+    graph = json.loads(shown("graph", "--time", "calls"))
     tap.point(graph["time"] == "calls" and graph["stacks"]["count"] > 0
-              and not any("detail__low" in e for e in graph["edges"] + graph["nodes"]),
-              "nodegraph: none where times are by calls", graph["edges"][:3])
+              and not any("low" in e for e in graph["edges"] + graph["nodes"]),
+              "graph: none where times are by calls", graph["edges"][:3])
     rows = list(csv.DictReader(io.StringIO(shown("csv"))))
     tap.point(all(float(r["measured_low"]) <= float(r["measured_total"]) for r in rows),
               "csv: columns beside the others", rows[:2])

@@ -8,23 +8,19 @@ import sqlite3
 import time
 
 from clocks import FAKETIME, moved_as
-from harness import PROFD, ROOT, Daemon, Tap, run, until
+from harness import PROFD, ROOT, Daemon, Tap, made_once, run, until
 from tier_bed import Chdb, Old
 from windows import HOUR, SECOND, Fleet, send, settled, stamp, state
 
 DAY = 24 * HOUR
-SINCE, KILLS = 6, int(os.environ.get("PROFD_TIER_KILLS", "20"))
-PROGRAMS = (("cycle.c", ["gcc"]), ("calc.c", ["gcc"]), ("shapes.cc", ["g++"]))
+SINCE, KILLS = 6, int(os.environ.get("PROFD_TIER_KILLS", "8"))
+PROGRAMS = (("gcc", "cycle.c"), ("gcc", "calc.c"), ("g++", "shapes.cc"))
 
 
 class Program(Fleet):
     """Uploads of one program; most call functions of its own."""
 
-    def __init__(self, folder, source, compiler):
-        exe = os.path.join(folder, os.path.splitext(source)[0])
-        built = run(*compiler, "-pg", "-g", "-no-pie", "-Wl,--build-id", "-o", exe,
-                    os.path.join(ROOT, "tests/programs", source), "-lm")
-        assert built.returncode == 0, built.stderr
+    def __init__(self, exe):
         notes = run("readelf", "-n", exe).stdout
         super().__init__(exe, notes.split("Build ID: ")[1].split()[0])
         lines = (line.split() for line in run("nm", "-S", "--defined-only", exe).stdout.splitlines())
@@ -32,11 +28,20 @@ class Program(Fleet):
         self.functions = [f for f in code if f[1] > 40][:8]
 
 
+def build(folder):
+    for compiler, source in PROGRAMS:
+        built = run(compiler, "-pg", "-g", "-no-pie", "-Wl,--build-id", "-o",
+                    os.path.join(folder, os.path.splitext(source)[0]), os.path.join(ROOT, "tests/programs", source),
+                    "-lm")
+        assert built.returncode == 0, built.stderr
+
+
 class Bed:
     """Programs, and their uploads of the latest days, which two daemons can be given alike."""
 
-    def __init__(self, folder):
-        self.programs = [Program(folder, *p) for p in PROGRAMS]
+    def __init__(self):
+        folder = made_once("tier", build)
+        self.programs = [Program(os.path.join(folder, os.path.splitext(source)[0])) for _, source in PROGRAMS]
         now = time.time_ns()
         self.start = now - now % HOUR
         self.sent = 0
@@ -105,7 +110,7 @@ def fill(d, bed, bodies):
 
 def same(tap, kind):
     with kind() as ch, Daemon("--raw-age", "1s") as plain, daemon(ch, start=False) as d:
-        bed = Bed(plain.folder)
+        bed = Bed()
         bodies = bed.uploads(240)
         for each in (plain, d.start()):
             fill(each, bed, bodies)
@@ -151,7 +156,6 @@ def late(tap, bed, plain, d):
 
 
 def gone(tap, bed, ch, plain, d):
-    before = bed.ask(plain)
     ch.stop()
     d.stop()
     d.start()
@@ -186,7 +190,7 @@ def moments(tap):
             each.env = moved_as(ahead) | each.env
             each.start()
         d.ctl("tier", "init")
-        bed = Bed(plain.folder)
+        bed = Bed()
         bodies = bed.uploads(90)
         for each in (plain, d):
             fill(each, bed, bodies)
@@ -218,7 +222,7 @@ def moments(tap):
 def killed(tap):
     draw = random.Random(7)
     with Chdb() as ch, Daemon("--raw-age", "1s") as plain, daemon(ch, start=False) as d:
-        bed = Bed(plain.folder)
+        bed = Bed()
         bodies = bed.uploads(300)
         for each in (plain, d.start()):
             fill(each, bed, bodies)
@@ -246,7 +250,7 @@ def killed(tap):
 def restored(tap):
     """A database that lacks blocks which ClickHouse has takes them over."""
     with Chdb() as ch, Daemon("--raw-age", "1s") as plain, daemon(ch, start=False) as d:
-        bed = Bed(plain.folder)
+        bed = Bed()
         d.start()
         fill(d, bed, bed.uploads(60))
         settled(d)

@@ -91,7 +91,7 @@ def main():
         port = free_port()
         with Old() as ch, Between(ch.http) as gate, Daemon("--raw-age", "1s", "--http", f"127.0.0.1:{port}",
                                                            "--http-open", "--tier", ch.url(port=gate.http)) as d:
-            bed = Bed(d.folder)
+            bed = Bed()
             fill(d, bed, bed.uploads(120))
             assert settled(d) and d.ctl("tier", "init").returncode == 0 and sealed(d), (tier(d), d.logged())
             reports = [f"/api/v1/builds/{p.build}/report?format=csv" for p in bed.programs]

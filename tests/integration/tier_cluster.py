@@ -10,7 +10,8 @@ from tier_bed import Fleet, Old, Zookeeper
 from tier_life import life
 from windows import settled
 
-TABLES = ["layout", *(t + part for t in ("manifest", "series", "sum", "tombstone") for part in ("", "_local"))]
+TABLES = ["layout",
+          *(t + part for t in ("manifest", "mark", "series", "sum", "tombstone") for part in ("", "_local"))]
 SERIES = "INSERT INTO profd.series (series, tenant, program, builds, names, labels) FORMAT RowBinary"
 SAFE = {"insert_distributed_sync": 1}
 QUORUM = {"insert_quorum": 2, "select_sequential_consistency": 1}
@@ -44,7 +45,7 @@ def days(tap, name, fleet):
     """Past days are moved there; then the last server is away for a while."""
     away = fleet.servers[-1]
     with Daemon("--raw-age", "1s") as plain, daemon(fleet, start=False) as d:
-        bed = Bed(plain.folder)
+        bed = Bed()
         bodies = bed.uploads(60)
         for each in (plain, d.start()):
             fill(each, bed, bodies)
@@ -89,7 +90,6 @@ def shards(tap):
         b.query("DROP TABLE profd.series")
         tap.point(fine(init(fleet.url()), "were there", 2), "tables that are missing are made again")
         days(tap, "two shards", fleet)
-        life(tap, "two shards", fleet)
         refused(tap, "tables of a cluster, and a URL of one server", init(a.url()), 65, "cluster=fleet", "one server")
 
 

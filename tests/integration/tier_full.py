@@ -54,7 +54,7 @@ def full(tap, kind):
             tap.skip(name, f"no tmpfs can be mounted: {small.why_not}")
             return
         with daemon(small.server) as d:
-            bed = Bed(plain.folder)
+            bed = Bed()
             done = d.ctl("tier", "init")
             tap.point(done.returncode == 0, f"{name}: tables are made while there is space", done.stdout + done.stderr)
             small.occupy()

@@ -1,5 +1,6 @@
 """profctl tier init: the tables in a current ClickHouse and in Debian's 18.16, made once, and each refusal in a
 sentence with what to do; a request or reply that is lost or cut off leaves what the next init completes."""
+import glob
 import json
 import os
 import re
@@ -12,7 +13,7 @@ from harness import LONG, PROFCTL, PROFD, ROOT, Daemon, Tap, free_port, run, unt
 from https_bed import certificate
 from tier_bed import PASSWORD, Between, Chdb, Old, cut, drop, lose_reply
 
-TABLES = ["layout", "manifest", "series", "sum", "tombstone"]
+TABLES = ["layout", "manifest", "mark", "series", "sum", "tombstone"]
 HTML = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 14\r\n\r\n<html></html>\n"
 
 
@@ -24,8 +25,9 @@ def secret(folder, text, mode=0o600):
     return path
 
 
-# In the first line of each statement of an init. The daemon itself polls the manifest by statements with another limit.
-OF_INIT = "max_execution_time=120"
+# In the first line of each statement of an init, but not of a look at the settings. The daemon itself polls the
+# manifest by statements with another limit.
+OF_INIT = "max_execution_time=120&"
 
 
 def init(url, *options, arguments=("tier", "init")):
@@ -65,15 +67,17 @@ def made(tap, name, server):
               f"{name}: the tables are there once, and empty")
 
 
-def interrupted(tap, name, server):
-    """Each request of an init is lost, or its reply is lost or cut off."""
+def interrupted(tap, name, server, makes):
+    """Requests of an init are lost, or their replies are lost or cut off: the replies of the first `makes`, which make
+    the database and the tables, of the last ones, which say so in the table `layout`, and some of the others."""
     bad = []
     with Between(server.http, OF_INIT) as gate:
         with Daemon("--tier", server.url("whole", port=gate.http)) as d:
             whole = d.ctl("tier", "init")
             requests = len(gate.seen)
             for damage in (drop, lose_reply, cut):
-                for i in range(0, requests, 1 if damage is lose_reply else 4):
+                for i in sorted({*range(3, requests, 12), *(
+                        (*range(makes), requests - 2, requests - 1) if damage is lose_reply else ())}):
                     server.query("DROP DATABASE whole")
                     gate.seen, gate.damage = [], (
                         lambda s, r, a, i=i, damage=damage: damage(s, r, a) if len(gate.seen) == i + 1
@@ -84,8 +88,8 @@ def interrupted(tap, name, server):
                     if first.returncode not in (69, 76) or len(first.stderr.splitlines()) != 1 or \
                             not fine(second) or tables(server, "whole") != TABLES or count(server, "whole"):
                         bad.append((damage.__name__, i, first, second))
-    tap.point(fine(whole) and requests > 10 and not bad, f"{name}: each of {requests} requests fails, and the next "
-              "init completes it", bad)
+    tap.point(fine(whole) and requests > makes + 2 and not bad,
+              f"{name}: one of {requests} requests fails, and the next init completes it", bad)
 
 
 def foreign(tap, name, server):
@@ -198,6 +202,17 @@ def grants(tap):
                   said(server, spread))
 
 
+def system_tables(tap):
+    """Packages of current releases let every user read only some tables of the database system, which the embedded
+    library does not do: the manual names the others."""
+    page = open(os.path.join(ROOT, "daemon", "profd.8")).read()
+    asked = {t for path in glob.glob(os.path.join(ROOT, "daemon/tier/*.c"))
+             for t in re.findall(r"system\.(\w+)", open(path).read())}
+    named = set(re.findall(r"^GRANT SELECT ON system\.(\w+) TO profd;$", page, re.M))
+    tap.point(asked - {"databases", "settings", "tables"} == named, "the manual has the rights to tables of system",
+              (asked, named))
+
+
 def said(server, statement):
     """What it says if it refuses."""
     try:
@@ -226,6 +241,7 @@ def main():
     folder = tempfile.mkdtemp(prefix="profd-test-")
     with Tap() as tap:
         configuration(tap, folder)
+        system_tables(tap)
         for kind in (Chdb, Old):
             name = "current" if kind is Chdb else "18.16"
             if kind.why_not:
@@ -233,7 +249,7 @@ def main():
                 continue
             with kind() as server:
                 made(tap, name, server)
-                interrupted(tap, name, server)
+                interrupted(tap, name, server, 12 if kind is Chdb else 4)
                 users(tap, name, server, folder)
                 foreign(tap, name, server)
                 if kind is Chdb:

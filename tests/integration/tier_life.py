@@ -1,5 +1,6 @@
 """What happens to days in ClickHouse: a deletion is recorded there first, or refused; retention drops the days, also
-when it is killed; whatever is asked, the answer has the bytes of a daemon without a tier."""
+when it is killed; whatever is asked, the answer has the bytes of a daemon without a tier. tier_cluster.py tests the
+same with Debian's 18.16."""
 import os
 import random
 import signal
@@ -8,7 +9,7 @@ import time
 
 from harness import Daemon, Tap, until
 from tier import Bed, daemon, differing, fill, sealed, tier
-from tier_bed import Chdb, Old
+from tier_bed import Chdb
 from windows import send, settled
 
 KILLS = 4
@@ -33,6 +34,15 @@ def equal(tap, name, bed, plain, d):
     tap.point(not bad, name, bad[:3])
 
 
+def soon_equal(tap, name, bed, plain, d):
+    want, bad = bed.ask(plain), []
+
+    def look():
+        bad[:] = differing(want, bed.ask(d))
+        return not bad
+    tap.point(until(look), name, bad[:3])
+
+
 def deleted(tap, name, ch, bed, plain, d):
     build = bed.programs[1].build
     for s in servers(ch):
@@ -42,12 +52,14 @@ def deleted(tap, name, ch, bed, plain, d):
               and build in done.stderr, f"{name}: without ClickHouse a deletion is refused in a sentence", done)
     for s in servers(ch):
         s.start()
-    tap.point(until(lambda: not differing(bed.ask(plain), bed.ask(d))), f"{name}: and nothing is deleted")
-    said = [plain.ctl("delete", "--yes", build)]
-    # Replicas that have just begun accept inserts only after a while.
-    said.append(until(lambda: (done := d.ctl("delete", "--yes", build)).returncode != 69 and done) or done)
-    tap.point(said[0].returncode == said[1].returncode == 0 and said[0].stdout == said[1].stdout,
-              f"{name}: with it, it is done", said)
+    soon_equal(tap, f"{name}: and nothing is deleted", bed, plain, d)
+    want, said = plain.ctl("delete", "--yes", build), []
+    # Replicas that have just begun accept inserts only after a while. One that failed may have been stored: then the
+    # daemon finds it there, and the build is gone before it is deleted again.
+    until(lambda: said.append(d.ctl("delete", "--yes", build)) or said[-1].returncode != 69)
+    found = len(said) > 1 and said[-1].returncode == 66 and "no profile of build" in said[-1].stderr
+    tap.point(want.returncode == 0 and (found or said[-1].returncode == 0 and said[-1].stdout == want.stdout),
+              f"{name}: with it, it is done", (want, said))
     there = ask(ch, "SELECT build, uniqExact(tenant), uniqExact(centre), max(block) > 2 FROM life.tombstone "
                     "GROUP BY build")
     tap.point(there == [build, "1", "1", "1"], f"{name}: and recorded there", there)
@@ -69,6 +81,8 @@ def retired(tap, name, ch, bed, plain, d):
     servers(ch)[0].query(f"INSERT INTO life.sum (centre, day) VALUES ('another centre..', {days[0]})",
                          insert_distributed_sync=1)
     others = ask(ch, f"SELECT count() FROM life.sum WHERE NOT ({own})")
+    servers(ch)[0].query("INSERT INTO life.mark SELECT DISTINCT centre, toInt64(day) * 24 + 3, '', '', toUInt32(4) "
+                         "FROM life.sum", insert_distributed_sync=1)
     for each in (plain, d):
         each.stop()
         each.options = (*each.options, "--keep-age", "60s")
@@ -87,10 +101,12 @@ def retired(tap, name, ch, bed, plain, d):
     tap.point(over and left == ["0", *others],
               f"{name}: after {KILLS} kills, {len(days)} days that are too old are dropped there, too",
               (blocks(), left, tier(d), d.logged()[-1500:]))
+    marks = f"SELECT countIf({own}), countIf(NOT ({own})) FROM life.mark"
+    tap.point(until(lambda: ask(ch, marks) == ["0", "1"]), f"{name}: and so are the marks of these days",
+              (ask(ch, marks), tier(d)))
     dropped = ask(ch, "SELECT uniqExact(day) FROM life.manifest WHERE state = 2 AND " + own)
     tap.point(dropped == [str(len(days))] and tier(d)["error"] is None, f"{name}: no manifest lists them", dropped)
-    tap.point(until(lambda: not differing(bed.ask(plain), bed.ask(d))),
-              f"{name}: the answers are those of SQLite again", differing(bed.ask(plain), bed.ask(d))[:3])
+    soon_equal(tap, f"{name}: the answers are those of SQLite again", bed, plain, d)
     done = d.ctl("verify")
     tap.point(done.returncode == 0 and "no mismatch" in done.stdout, f"{name}: all of it adds up", done)
 
@@ -98,7 +114,7 @@ def retired(tap, name, ch, bed, plain, d):
 def life(tap, name, ch):
     """In a database of its own: what other centres sealed would be in every answer."""
     with Daemon("--raw-age", "1s") as plain, daemon(ch, database="life", start=False) as d:
-        bed = Bed(plain.folder)
+        bed = Bed()
         bodies = bed.uploads(90)
         for each in (plain, d.start()):
             fill(each, bed, bodies)
@@ -110,12 +126,11 @@ def life(tap, name, ch):
 
 def main():
     with Tap() as tap:
-        for kind in (Chdb, Old):
-            if kind.why_not:
-                tap.skip(kind.__name__, kind.why_not)
-                continue
-            with kind() as ch:
-                life(tap, kind.__name__, ch)
+        if Chdb.why_not:
+            tap.skip("what happens to days", Chdb.why_not)
+        else:
+            with Chdb() as ch:
+                life(tap, "Chdb", ch)
 
 
 if __name__ == "__main__":

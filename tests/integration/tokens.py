@@ -55,7 +55,10 @@ def paths(d, build, address):
             continue
         parameters = [api["components"]["parameters"][p["$ref"].rpartition("/")[2]] if "$ref" in p else p
                       for p in methods["get"].get("parameters", [])]
-        query = [f"{name}={value}" for name, value in (("by", "service"), ("name", "main"), ("a", build), ("b", build))
+        cpu = "process_cpu:cpu:nanoseconds:cpu:nanoseconds%7B%7D"
+        query = [f"{name}={value}" for name, value in (("by", "service"), ("name", "main"), ("a", build), ("b", build),
+                                                       ("query", cpu), ("leftQuery", cpu), ("rightQuery", cpu),
+                                                       ("label", "service"))
                  if any(p["name"] == name and p["in"] == "query" for p in parameters)]
         for name, value in known.items():
             path = path.replace(name, value)
@@ -451,6 +454,38 @@ def shown(tap, d):
               and re.search(r"^alice +read +red +proxy never *$", text, re.M), "and so has the table", text)
 
 
+def given(tap, d):
+    """token add --from: the token of a file."""
+    def add(text, *more):
+        with open(file, "w", encoding="ascii") as f:
+            f.write(text)
+        return d.ctl("token", "add", "given", "--from", file, *more)
+    file, token = os.path.join(d.folder, "given.token"), f"profd_{os.urandom(32).hex()}"
+    first, again = [add(token + "\n", "--read", "--tenant", "red") for _ in range(2)]
+    rows = [r for r in d.json("token", "list", "--json")["rows"] if r["name"] == "given"]
+    tap.point(first.returncode == again.returncode == 0 and first.stdout == "added token given\n" and len(rows) == 1
+              and again.stdout == "token given is there already\n",
+              "a token of a file is added, and not printed; adding it again changes nothing", (first, again, rows))
+    seen = d.get("/api/v1/builds", Authorization=f"Bearer {token}")[0]
+    d.stop()
+    d.start()
+    restarted = d.get("/api/v1/builds", Authorization=f"Bearer {token}")[0]
+    tap.point((seen, restarted) == (200, 200), "it opens the HTTP API, after a restart, too", (seen, restarted))
+    other = [add(token, "--admin", "--tenant", "red"),
+             add(token, "--read", "--tenant", "red", "--expires", "90d"),
+             add(f"profd_{os.urandom(32).hex()}", "--read", "--tenant", "red")]
+    tap.point(all(o.returncode != 0 and "remove it first" in o.stderr for o in other),
+              "other rights or another token of the name are refused", other)
+    bad = [add(text, "--read") for text in ("", "secret", token[:-1], token + "0", token.replace("profd_", "PROFD_"))]
+    tap.point([b.returncode for b in bad] == [64] * 5 and not any(token in b.stderr for b in bad),
+              "what is not a token of 256 bits is refused", bad)
+    os.unlink(file)
+    gone = d.ctl("token", "add", "given", "--from", file, "--read")
+    tap.point(gone.returncode == 64 and "No such file" in gone.stderr, "a file that is missing is named", gone)
+    tap.point(d.ctl("token", "remove", "given").returncode == 0
+              and d.get("/api/v1/builds", Authorization=f"Bearer {token}")[0] == 401, "it is removed as others are")
+
+
 def reserved(tap, d):
     """A user of this machine with a number of a tenant is refused on both sockets."""
     done = run("setpriv", "--reuid=4294967294", "--regid=60999", "--clear-groups",
@@ -507,6 +542,7 @@ def main():
                 content = f.read()
             opened(tap, d, port, tokens, first, second, content)
             removal(tap, d, port, tokens, Side(d, exes[2], "orange-service"), content)
+            given(tap, d)
 
 
 main()

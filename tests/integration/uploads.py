@@ -580,7 +580,8 @@ def objects_at_most(tap, d, h, put, build):
         return answer["send"] if status == 200 else answer
 
     h.sender = sender_number()
-    outcomes = [h.send(of(1 + i // 1000, builds[i:i + 1000]))[0][0] for i in range(0, most, 1000)]
+    # Few libraries in each program: whatever is said of one, reports with any of them are new.
+    outcomes = [outcome for outcome, _ in h.send(*[of(1 + i // 64, builds[i:i + 64]) for i in range(0, most, 64)])]
     asked = [offer(*[(i, 1) for i in builds[k:k + 256]]) for k in range(0, most, 256)]
     tap.point(set(outcomes) == {"counted"} and all(asked), f"a host offers symbols of {most} builds", asked)
     said = offer((build, 5)), put(), offer((builds[7], 2))
@@ -641,9 +642,12 @@ def main():
     seconds = float(sys.argv[1]) if len(sys.argv) > 1 else 5
     seed = int(sys.argv[2]) if len(sys.argv) > 2 else random.randrange(2**32)
     print(f"# seed {seed}", flush=True)
+    parts = (simple, refused, names, poison, endless_counts, large_sums, repeated, full, shares, endless, hungry,
+             clones, restored, symbols, manual)
+    if os.environ.get("PROFD_TEST_REST"):  # the others run under the sanitizers
+        parts = (hungry, manual)
     with Tap() as tap:
-        for part in (simple, refused, names, poison, endless_counts, large_sums, repeated, full, shares, endless,
-                     hungry, clones, restored, symbols, manual):
+        for part in parts:
             part(tap)
         killed(tap, seconds, random.Random(seed))
 

@@ -13,6 +13,8 @@ LAST = 1
 
 
 def varint(n):
+    """Negative numbers have 64 bits."""
+    n += (n < 0) << 64
     out = b""
     while n > 0x7f:
         out += bytes([n & 0x7f | 0x80])
@@ -21,7 +23,9 @@ def varint(n):
 
 
 def field(number, value):
-    """One protobuf field: text and bytes with length, numbers as varint."""
+    """One protobuf field: text and bytes with length, numbers as varint, a list of numbers packed."""
+    if isinstance(value, list):
+        return field(number, b"".join(map(varint, value))) if value else b""
     if isinstance(value, str):
         value = value.encode()
     if isinstance(value, bytes):
@@ -29,9 +33,14 @@ def field(number, value):
     return varint(number << 3) + varint(value) if value else b""
 
 
-def fields(data):
-    """number → last value, of a message."""
-    out, at = {}, 0
+def fixed(number, value):
+    """A field of type fixed64."""
+    return varint(number << 3 | 1) + struct.pack("<Q", value) if value else b""
+
+
+def all_fields(data):
+    """(number, value) of each field of a message: integers, or bytes."""
+    at = 0
 
     def number():
         nonlocal at
@@ -47,15 +56,17 @@ def fields(data):
     while at < len(data):
         key = number()
         if key & 7 == 0:
-            out[key >> 3] = number()
-        elif key & 7 == 1:
-            out[key >> 3] = struct.unpack_from("<Q", data, at)[0]
-            at += 8
+            yield key >> 3, number()
         else:
-            size = number()
-            out[key >> 3] = data[at:at + size]
-            at += size
-    return out
+            size = {1: 8, 5: 4}.get(key & 7) or number()
+            assert at + size <= len(data), "a field ends behind its message"
+            value, at = data[at:at + size], at + size
+            yield key >> 3, struct.unpack("<Q", value)[0] if key & 7 == 1 else value
+
+
+def fields(data):
+    """number → last value, of a message."""
+    return dict(all_fields(data))
 
 
 def zstd(raw):

@@ -35,7 +35,7 @@ def check_names(tree):
     point(not bad, "no two files of the product share a name", bad)
     tags = {}
     for f in tree.product:
-        for tag in re.findall(r"^(?:static |typedef )?(?:struct|union) (\w+)\s*\{", tree.code(f), re.M):
+        for tag in re.findall(r"\b(?:struct|union) (\w+)\s*\{", tree.code(f)):
             tags.setdefault(tag, []).append(f)
     bad = [f"struct {tag}: in {', '.join(files)}" for tag, files in sorted(tags.items()) if len(set(files)) > 1]
     point(not bad, "no two structs of the product share a tag", bad)
@@ -77,6 +77,9 @@ def check_comments(tree):
             base = os.path.basename(name)
             # An upper-case part, as in DIR/SUBJECT.c, stands for any name.
             if base not in known and not re.search(r"[A-Z]", base) and len(base) > 4:
+                stale.append(f"{f}:{line}: {name}")
+            elif "/" in name and base in known and base not in FOREIGN and not any(
+                    f"/{path}".endswith(f"/{name.lstrip('./')}") for path in tree.all):
                 stale.append(f"{f}:{line}: {name}")
         if re.search(r"\w\?(?:\s|$)", plain):
             asked.append(f"{f}:{line}: {words[:90]}")

@@ -9,6 +9,8 @@ import sys
 
 from clang import cindex
 
+from tree import PRODUCT, list_files
+
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
 BUILD = os.environ.get("PROFD_BUILD", "build/plain")
 
@@ -43,9 +45,8 @@ def main():
     with multiprocessing.Pool(2) as pool:
         seen = pool.map(look, sorted(found.items()), chunksize=8)
     wrong = [line for _, lines in seen for line in lines]
-    listed = subprocess.run(["git", "ls-files", "daemon", "client", "proto"], capture_output=True, text=True,
-                            check=True)
-    wrong += [f"{f}: it is not compiled\n" for f in listed.stdout.split() if f.endswith(".c") and f not in found]
+    wrong += [f"{f}: it is not compiled\n" for f in list_files() if PRODUCT.match(f) and f.endswith(".c")
+              and f not in found]
     good = not wrong
     print(f"{'ok' if good else 'not ok'} 1 - clang has no warning about {len(seen)} files")
     print("".join(f"  # {line}\n" for line in wrong[:40]), end="")

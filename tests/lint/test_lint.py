@@ -9,6 +9,8 @@ import sys
 import tempfile
 
 sys.dont_write_bytecode = True
+from tree import list_files  # noqa: E402
+
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
 BUILD = os.path.abspath(os.environ.get("PROFD_BUILD", "build/plain"))
 done = 0
@@ -47,9 +49,7 @@ def build(path):
 def copy(folder):
     """The tree, its git, and links to the objects."""
     os.chdir(ROOT)
-    files = subprocess.run(["git", "ls-files", "-co", "--exclude-standard"], capture_output=True, text=True,
-                           check=True).stdout.splitlines()
-    for f in files:
+    for f in list_files():
         if os.path.isfile(f) and "/corpus/" not in f:
             os.makedirs(os.path.join(folder, os.path.dirname(f)), exist_ok=True)
             shutil.copyfile(f, os.path.join(folder, f))
@@ -178,6 +178,7 @@ def house():
     write("daemon/net/zz_a.h", "#ifndef PROFD_NET_ZZ_A\nstruct zz_tag {\n    int zz;\n};\nint zz_c(void);\n#endif\n")
     write("daemon/net/zz_internal.h", "#ifndef PROFD_NET_ZZ\nint zz_d(void);\nint zz_e(void);\n#endif\n")
     write("daemon/core/zz_tag.c", "/* Is it gone? */\n/* A list, of which one goes. */\n/* zz_missing.h says so. */\n"
+          "/* net/symtab.h too. */\n"
           "struct zz_tag {\n    int zz;\n};\n")
     pieces = "".join(f"static int zz_piece_{n}(void)\n{{\n    return {n};\n}}\n" for n in range(2000))
     write("daemon/core/zz_pieces.c", f"{pieces}int zz_whole(void)\n{{\n    return "
@@ -190,6 +191,7 @@ def house():
     yield "only one prototype", "daemon/core/zz_b.h: only zz_b()"
     yield "at most one private header", "daemon/net/zz_internal.h"
     yield "that a comment names exists", "daemon/core/zz_tag.c:3: zz_missing.h"
+    yield "that a comment names exists", "daemon/core/zz_tag.c:4: net/symtab.h"
     yield "asks a question", "daemon/core/zz_tag.c:1: Is it gone?"
     yield "'of which'", "daemon/core/zz_tag.c:2: A list, of which one goes."
     yield "are static and called once", " functions: "

@@ -32,13 +32,22 @@ def strip(text, strings=True):
     return re.sub(r'/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'', blank, text, flags=re.S)
 
 
-class Tree:
-    """The files that git tracks or would track, below the current directory."""
-
-    def __init__(self):
+def list_files():
+    """The files that git tracks or would track, below the current directory; in an unpacked release, all but those that
+    are built."""
+    if os.path.exists(".git"):
         out = subprocess.run(["git", "ls-files", "-co", "--exclude-standard"], capture_output=True, text=True,
                              check=True)
-        self.all = sorted(f for f in out.stdout.splitlines() if os.path.isfile(f))
+        return sorted(f for f in out.stdout.splitlines() if os.path.isfile(f))
+    return sorted(os.path.normpath(os.path.join(where, name)) for where, folders, names in os.walk(".")
+                  for name in names if not re.match(r"\./build(/|$)|.*/__pycache__$", where))
+
+
+class Tree:
+    """The files of the sources."""
+
+    def __init__(self):
+        self.all = list_files()
         self.product = [f for f in self.all if PRODUCT.match(f)]
         self.c = [f for f in self.all if re.search(r"\.[ch]$", f) and "/corpus/" not in f]
         self.texts, self.codes = {}, {}

@@ -1,4 +1,4 @@
-/* callers SECONDS: uses that much CPU time, and at least 3,000 rounds, in spin(), which main reaches by outer, varies
+/* callers SECONDS: uses that much CPU time, and at least 1,000 rounds, in spin(), which main reaches by outer, varies
  * and inner, or by quiet. (Where a virtual machine stands still, the kernel may count that as CPU time.) While spin()
  * runs, the register of the frame pointer points at what looks like a frame of innocent(), which calls nothing: code
  * without frame pointers may keep anything there, if only its unwind information says where the caller's is. */
@@ -60,7 +60,7 @@ APART void quiet(void)
 int main(int argc, char **argv)
 {
     double seconds = argc > 1 ? strtod(argv[1], NULL) : 0.1;
-    for (unsigned i = 0; i < 3000 || (double)clock() / CLOCKS_PER_SEC < seconds; i++) {
+    for (unsigned i = 0; i < 1000 || (double)clock() / CLOCKS_PER_SEC < seconds; i++) {
         outer(i % 512);
         quiet();
     }

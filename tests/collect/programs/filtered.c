@@ -68,14 +68,14 @@ static QUIET void work(long rounds)
     }
 }
 
-/* Rounds of half a second of CPU time. Under the filter no clock may be read. */
+/* Rounds of a fifth of a second of CPU time. Under the filter no clock may be read. */
 static QUIET long calibrate(void)
 {
     long rounds = 0;
-    for (const double end = cpu() + 0.1; cpu() < end; rounds += 10000) {
+    for (const double end = cpu() + 0.05; cpu() < end; rounds += 10000) {
         work(10000);
     }
-    return rounds * 5;
+    return rounds * 4;
 }
 
 static QUIET int install(const char *how, const char *what)

@@ -109,6 +109,25 @@ Test(store_backup, copy_given_up_leaves_nothing)
     fixture_close(&f);
 }
 
+/* What cannot be replaced under the name of the copy in progress is not touched. */
+Test(store_backup, copy_leaves_what_belongs_to_another_program)
+{
+    struct fixture f;
+    struct store_backup *b;
+    char path[90], part[100], his[110];
+    fixture_open(&f);
+    put_some(&f, 1, 10);
+    snprintf(path, sizeof path, "%s/copy.db", f.directory);
+    snprintf(part, sizeof part, "%s.part", path);
+    snprintf(his, sizeof his, "%s/his", part);
+    cr_assert(mkdir(part, 0700) == 0 && mkdir(his, 0700) == 0);
+    FAILS(&f, PROFD_CANT_CREATE, store_backup_begin(f.w, path, &b, &f.e));
+    cr_assert(access(his, F_OK) == 0 && access(path, F_OK) != 0, "%s", f.e.sentence);
+    cr_assert(rmdir(his) == 0 && rmdir(part) == 0);
+    expect_clean(&f);
+    fixture_close(&f);
+}
+
 Test(store_backup, free_pages_are_given_back_in_slices)
 {
     struct fixture f;

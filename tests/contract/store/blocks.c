@@ -402,6 +402,23 @@ STORE_TEST(block_tombstones_are_applied_once)
     t.deleted++;
     OK(f, store_bury(f->w, &t, 1, &uploads, &f->e));
     cr_assert(uploads == 1 && t.beyond == DAYS, "%llu", (unsigned long long)t.beyond);
+    for (int round = 0; round < 2; round++) { /* the daemon may end before the cover is written */
+        t.beyond = 0;
+        OK(f, store_bury(f->w, &t, 1, &uploads, &f->e));
+        cr_assert(uploads == 1 && t.beyond == DAYS, "it is known until the cover is written");
+        fixture_reopen(f);
+        memory_tier_attach(&tier, f->r);
+        store_set_tier(f->w, true);
+    }
+    make_counted(&m, 2, 2, 201, NOW - DAY, 7);
+    put_counted(f, &m);
+    t.block = t.beyond;
+    t.deleted = store_cover_deleted(&t);
+    OK(f, store_is_buried(f->r, &t, &buried, &f->e));
+    cr_assert(buried);
+    OK(f, store_bury(f->w, &t, 1, &uploads, &f->e));
+    cr_assert(uploads == 0 && t.beyond == 0 && look_window(f, 0, 0).uploads == 6 * DAYS + 1,
+              "the cover deletes nothing");
     compact_all(f, HOUR, UINT64_MAX, NOW);
     expect_clean(f);
     memory_tier_done(&tier);

@@ -242,6 +242,7 @@ STORE_TEST(totals_count_what_was_accepted)
     OK(f, store_get_totals(f->r, &t, &f->e));
     cr_assert_eq(t.builds, 2);
     cr_assert_eq(t.builds_without_names, 1);
+    cr_assert_eq(t.nameless_since, NOON - HOUR / 3600);
     cr_assert_eq(t.uploads, 3);
     cr_assert_eq(t.ticks, 21);
     cr_assert_eq(t.calls, 15);

@@ -3,7 +3,9 @@
 #include <sqlite3.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <fcntl.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "tests/contract/store/arrival_fixture.h"
 
@@ -236,6 +238,46 @@ Test(store_sqlite, interval_rows_are_removed)
         close_sender(hosts[1]);
         fixture_close(&f);
     }
+}
+
+static void spoil_page(const char *path, int64_t page, int64_t size)
+{
+    char rubbish[4096];
+    const int fd = open(path, O_WRONLY);
+    memset(rubbish, 0x5a, sizeof rubbish);
+    for (int64_t at = 0; at < size; at += (int64_t)sizeof rubbish) {
+        cr_assert_eq(pwrite(fd, rubbish, sizeof rubbish, (page - 1) * size + at), (ssize_t)sizeof rubbish);
+    }
+    close(fd);
+}
+
+/* If the index that lists the rows cannot be read, no row is put aside, and upkeep does not try for ever. */
+Test(store_sqlite, interval_index_damaged)
+{
+    struct fixture f;
+    struct sender *hosts[2];
+    struct store_progress p = {.more = true};
+    const struct store_policy policy = {.raw_age = DAY, .raw_bytes = UINT64_MAX};
+    fixture_open(&f);
+    open_two(&f, hosts, false);
+    send_half_hour(&f, hosts);
+    const int64_t rows = count_rows(&f, "1"), size = fixture_count(&f, "PRAGMA page_size"),
+                  root = fixture_count(&f, "SELECT rootpage FROM sqlite_schema WHERE name='rollup_open'");
+    store_close(f.r);
+    store_close(f.w);
+    spoil_page(f.path, root, size);
+    OK(&f, store_sqlite_open_writer(f.path, &f.w, &f.e));
+    OK(&f, store_sqlite_open_reader(f.path, &f.r, &f.e));
+    for (int calls = 0; p.more; calls++) {
+        cr_assert_lt(calls, 1000, "upkeep does not end");
+        OK(&f, store_compact(f.w, &policy, NOW + 2 * HOUR, &p, &f.e)); /* the rest of the work can continue */
+    }
+    cr_assert(strstr(f.e.sentence, f.path) && strstr(f.e.sentence, "is damaged"), "%s", f.e.sentence);
+    cr_assert_eq(count_rows(&f, "level=16"), 0);
+    cr_assert_eq(count_rows(&f, "1"), rows);
+    close_sender(hosts[0]);
+    close_sender(hosts[1]);
+    fixture_close(&f);
 }
 
 /* A sum that cannot be read ends nothing: it is put aside and said, and what comes is counted. */

@@ -243,6 +243,110 @@ STORE_TEST(mirror_is_whole_or_absent)
     done(&truth);
 }
 
+static uint32_t marked(struct fixture *f, struct store_scope scope, int64_t since, int64_t until, const char *host)
+{
+    const struct store_matcher m = {.name = "host", .value = host};
+    const struct store_filter filter = {.since = since, .until = until, .matcher_count = host ? 1 : 0, .matchers = &m};
+    uint32_t reasons = 99;
+    OK(f, store_get_marks(f->r, &scope, &filter, STORE_OF_ALL, &reasons, &f->e));
+    return reasons;
+}
+
+static void take_untold(void *context, const struct store_tier_mark *m)
+{
+    char *text = context;
+    sprintf(text + strlen(text), "%lld %s %s %u; ", (long long)(m->hour - MIDNIGHT / SEGMENT_HOUR), m->tenant, m->host,
+            m->reasons);
+}
+
+static const char *untold(struct fixture *f, int64_t before)
+{
+    static char text[512];
+    *text = '\0';
+    OK(f, store_each_untold_mark(f->r, before, take_untold, text, &f->e));
+    return text;
+}
+
+/* What another centre says of its hours is said here, of the days of which its blocks are visible: to those who may
+ * know, of the hosts that are asked for, and until the tier does not say it any more. */
+STORE_TEST(mirror_of_marks)
+{
+    const int64_t hour = MIDNIGHT / SEGMENT_HOUR;
+    struct fixture truth;
+    bool more;
+    fill(f, &truth);
+    struct store_tier_mark list[] = {{.hour = hour + 3, .tenant = "default", .host = "a.example", .reasons = 2},
+                                     {.hour = hour + 5, .tenant = "", .host = "", .reasons = 4},
+                                     {.hour = hour + 6, .tenant = "nobody", .host = "c.example", .reasons = 8},
+                                     {.hour = hour + 24, .tenant = "default", .host = "a.example", .reasons = 16},
+                                     {.hour = hour - 1, .tenant = "default", .host = "a.example", .reasons = 32}};
+    for (size_t i = 0; i < 5; i++) {
+        memcpy(list[i].centre, other.block.centre, sizeof list[i].centre);
+    }
+    OK(f, store_set_tier_marks(f->w, list, 5, &f->e));
+    cr_assert_eq(marked(f, everybody, 0, 0, NULL), 0, "nothing of that centre is counted");
+    const uint64_t row = begin_block(f, 1);
+    OK(f, store_mirror_put(f->w, row, other.sums, other.n, &f->e));
+    cr_assert_eq(marked(f, everybody, 0, 0, NULL), 0);
+    OK(f, store_mirror_show(f->w, row, other.n, &f->e));
+    for (int round = 0; round < 2; round++) {
+        cr_assert_eq(marked(f, everybody, 0, 0, NULL), 2 | 4 | 8);
+        cr_assert_eq(marked(f, only(STORE_TENANT), 0, 0, NULL), 2 | 4, "not that of another tenant");
+        cr_assert_eq(marked(f, only(STORE_TENANT - 1), 0, 0, NULL), 4);
+        cr_assert_eq(marked(f, only(1), 0, 0, NULL), 0, "a user of this machine");
+        cr_assert_eq(marked(f, everybody, MIDNIGHT + 3 * HOUR, MIDNIGHT + 4 * HOUR, NULL), 2);
+        cr_assert_eq(marked(f, everybody, MIDNIGHT + 4 * HOUR, MIDNIGHT + 5 * HOUR, NULL), 0);
+        cr_assert_eq(marked(f, everybody, 0, 0, "a.example"), 2 | 4);
+        cr_assert_eq(marked(f, everybody, 0, 0, "b.example"), 4);
+        expect_clean(f);
+        fixture_reopen(f);
+        memory_tier_attach(&tier, f->r);
+        store_set_tier(f->w, true);
+    }
+    uint64_t epoch = epoch_of(f, only(STORE_TENANT), full_id("aa01"));
+    OK(f, store_set_tier_marks(f->w, list, 5, &f->e));
+    cr_assert_eq(epoch_of(f, only(STORE_TENANT), full_id("aa01")), epoch, "nothing is new");
+    list[0].reasons = 3;
+    OK(f, store_set_tier_marks(f->w, list, 5, &f->e));
+    cr_assert_gt(epoch_of(f, only(STORE_TENANT), full_id("aa01")), epoch);
+    cr_assert_eq(marked(f, only(STORE_TENANT), 0, 0, NULL), 3 | 4);
+    OK(f, store_set_tier_marks(f->w, list, 1, &f->e));
+    cr_assert_eq(marked(f, everybody, 0, 0, NULL), 3, "the tier has lost some");
+    OK(f, store_mirror_list(f->w, NULL, 0, &more, &f->e));
+    cr_assert_eq(marked(f, everybody, 0, 0, NULL), 0, "the day was dropped");
+    done(&truth);
+}
+
+/* What this centre knows of its hosts' hours, and not of its own users, is told until the tier has it. */
+STORE_TEST(mirror_of_own_marks)
+{
+    const int64_t hour = MIDNIGHT / SEGMENT_HOUR;
+    struct sender *s = eight_hours(7);
+    char text[256];
+    admit(f, s, "a.example", 0, 24);
+    cr_assert_str_eq(untold(f, INT64_MAX), "");
+    snprintf(text, sizeof text,
+             "INSERT INTO hour_mark SELECT %lld, id, 6 FROM fleet_host UNION ALL VALUES (%lld, 0, 4), (%lld, -1, 64)",
+             (long long)(hour + 3), (long long)(hour + 9), (long long)(hour + 9));
+    sqlite3 *db;
+    cr_assert_eq(sqlite3_open(f->path, &db), SQLITE_OK);
+    cr_assert_eq(sqlite3_exec(db, text, NULL, NULL, NULL), SQLITE_OK);
+    sqlite3_close(db);
+    cr_assert_str_eq(untold(f, INT64_MAX), "3 default a.example 6; 9   4; ");
+    cr_assert_str_eq(untold(f, hour + 9), "3 default a.example 6; ");
+    struct store_tier_mark list[] = {{.hour = hour + 3, .tenant = "default", .host = "a.example", .reasons = 2},
+                                     {.hour = hour + 9, .tenant = "", .host = "", .reasons = 12}};
+    const struct store_centre c = centre_of(f);
+    memcpy(list[0].centre, c.name, sizeof c.name);
+    memcpy(list[1].centre, c.name, sizeof c.name);
+    OK(f, store_set_tier_marks(f->w, list, 2, &f->e));
+    cr_assert_str_eq(untold(f, INT64_MAX), "3 default a.example 6; ");
+    list[0].reasons = 6;
+    OK(f, store_set_tier_marks(f->w, list, 2, &f->e));
+    cr_assert_str_eq(untold(f, INT64_MAX), "");
+    close_sender(s);
+}
+
 /* The next attempt replaces what is visible at the moment when it is visible; what was arriving begins again. */
 STORE_TEST(mirror_of_the_next_attempt)
 {
@@ -293,6 +397,43 @@ STORE_TEST(mirror_of_a_deleted_program)
     compact_all(f, HOUR, UINT64_MAX, NOW);
     cr_assert_eq(fixture_count(f, "SELECT (SELECT count(*) FROM sealed)+(SELECT count(*) FROM series)"), 0);
     expect_clean(f);
+    done(&truth);
+}
+
+/* The cover of a tombstone hides a block that was sealed before its centre knew of the deletion. What was accepted
+ * after the deletion stays. */
+STORE_TEST(mirror_of_a_covered_block)
+{
+    struct fixture truth;
+    char program[100];
+    struct store_tombstone t = {.tenant = "default", .build = program, .deleted = MIDNIGHT - HOUR};
+    uint64_t uploads = 0;
+    bool buried = false;
+    fill(f, &truth);
+    const uint64_t own = look_window(f, 0, 0).uploads, all = look_window(&truth, 0, 0).uploads;
+    snprintf(program, sizeof program, "%s", full_id("aa01"));
+    t.block = other.block.number - 1;
+    memcpy(t.centre, other.block.centre, sizeof t.centre);
+    OK(f, store_bury(f->w, &t, 1, &uploads, &f->e));
+    cr_assert(uploads == own && t.beyond == 0);
+    struct sender *s = eight_hours(9);
+    admit(f, s, "c.example", 0, 24);
+    deliver(f, &s->list[0]);
+    const uint64_t later = look_window(f, 0, 0).uploads;
+    uint64_t row = begin_block(f, 1);
+    OK(f, store_mirror_put(f->w, row, other.sums, other.n, &f->e));
+    OK(f, store_mirror_show(f->w, row, other.n, &f->e));
+    cr_assert(later > 0 && look_window(f, 0, 0).uploads == all - own + later);
+    t.block++;
+    t.deleted = store_cover_deleted(&t);
+    OK(f, store_bury(f->w, &t, 1, &uploads, &f->e));
+    cr_assert_eq(look_window(f, 0, 0).uploads, later);
+    OK(f, store_is_buried(f->r, &t, &buried, &f->e));
+    cr_assert(buried);
+    cr_assert_neq(begin_block(f, 1), 0, "it is to be mirrored again, without these sums");
+    clean(f);
+    expect_clean(f);
+    close_sender(s);
     done(&truth);
 }
 

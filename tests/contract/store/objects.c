@@ -95,6 +95,30 @@ STORE_TEST(names_before_none_then_the_latest)
     cr_assert_str_eq(get_content(f, "aa", UIDS(2), NULL), "stripped");
 }
 
+STORE_TEST(a_worse_table_of_names_replaces_no_better_one)
+{
+    static const struct {
+        const char *content;
+        uint32_t uid;
+        bool trusted;
+        unsigned names;
+        const char *chosen;
+    } cases[] = {{"exported", 1, false, 1, "exported"},
+                 {"all", 1, false, 2, "all"},
+                 {"lines", 1, false, 3, "lines"},
+                 {"exported again", 1, false, 1, "lines"},
+                 {"all again", 1, false, 2, "lines"},
+                 {"lines again", 1, false, 3, "lines again"},
+                 {"exported, of root", 0, true, 1, "exported, of root"}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct made_object o;
+        make_object(&o, "aa", cases[i].content, cases[i].uid, cases[i].trusted, cases[i].content);
+        o.o.has_names = cases[i].names;
+        OK(f, store_put_object(f->w, &o.o, &f->e));
+        cr_assert_str_eq(get_content(f, "aa", UIDS(1), NULL), cases[i].chosen);
+    }
+}
+
 STORE_TEST(trust_is_not_lost_by_a_second_delivery)
 {
     put_object(f, "aa", "v1", 1, true, "file of root");

@@ -55,6 +55,11 @@ STORE_TEST(a_user_over_its_share_is_refused_and_others_are_not)
     cr_assert_eq(outcomes[0], STORE_STORED);
     cr_assert_eq(outcomes[1], STORE_OVER_SHARE);
     cr_assert_eq(outcomes[2], STORE_STORED);
+    make_upload(&m[0], 1, 3, 1);
+    m[0].u.counts_size = sizeof m[0].counts;
+    memset(m[0].u.host, 'f', 32);
+    cr_assert_eq(put(f, &m[0]), STORE_OVER_SHARE);
+    cr_assert_eq(fixture_count(f, "SELECT count(*) FROM host WHERE machine LIKE 'fff%'"), 0);
     /* nothing of it was stored, its id is new; what was stored is a repeat */
     make_upload(&m[0], 1, 1, 1);
     cr_assert_eq(put(f, &m[0]), STORE_DUPLICATE);

@@ -132,16 +132,16 @@ STORE_TEST(matchers_treat_an_absent_label_as_empty)
     add_label(&m, "host", "b");
     add_label(&m, "service", "web");
     put(f, &m);
-    struct store_matcher q[] = {{"host", "a", STORE_MATCH_EQUAL, NULL}, {"service", "", STORE_MATCH_EQUAL, NULL}};
+    struct store_matcher q[] = {{.name = "host", .value = "a"}, {.name = "service", .value = ""}};
     cr_assert_str_eq(matching(f, 1, q), "2:u1 s1 n2 ");
     q[0].match = STORE_MATCH_NOT_EQUAL;
     cr_assert_str_eq(matching(f, 1, q), "1:u1 s1 n1 3:u1 s1 n3 ");
     cr_assert_str_eq(matching(f, 2, q), "1:u1 s1 n1 ");
     q[1].match = STORE_MATCH_NOT_EQUAL;
     cr_assert_str_eq(matching(f, 2, q), "3:u1 s1 n3 ");
-    q[0] = (struct store_matcher){"service", "we", STORE_MATCH_EQUAL, NULL};
+    q[0] = (struct store_matcher){.name = "service", .value = "we"};
     cr_assert_str_eq(matching(f, 1, q), "", "a value is compared whole");
-    q[0] = (struct store_matcher){"servic", "eweb", STORE_MATCH_EQUAL, NULL};
+    q[0] = (struct store_matcher){.name = "servic", .value = "eweb"};
     cr_assert_str_eq(matching(f, 1, q), "", "name and value do not run into each other");
 }
 
@@ -198,4 +198,54 @@ STORE_TEST(large_and_empty_counts_come_back_whole)
     OK(f, store_each_upload(f->r, &everybody, &(struct store_filter){.build_id = full_id("aa01")}, check_big, &rows,
                             &f->e));
     cr_assert_eq(rows, 2);
+}
+
+static enum profd_status is_relabelled(void *context, const struct store_row *row, struct profd_error *e)
+{
+    (void)context;
+    (void)e;
+    cr_assert_eq(row->inexact, INEXACT_LABEL_LEFT_OUT);
+    return PROFD_OK;
+}
+
+/* A label with too many values makes no series for each of them: not the number of requests, but the limit. */
+STORE_TEST(labels_have_so_many_new_values_in_an_hour)
+{
+    static struct made made[LIMIT_LABEL_VALUES_PER_HOUR];
+    static struct store_upload uploads[LIMIT_LABEL_VALUES_PER_HOUR];
+    static enum store_outcome outcomes[LIMIT_LABEL_VALUES_PER_HOUR];
+    static char values[LIMIT_LABEL_VALUES_PER_HOUR][8];
+    struct made m;
+    for (uint32_t i = 0; i < LIMIT_LABEL_VALUES_PER_HOUR; i++) {
+        make_upload(&made[i], 1, 1, i + 1);
+        (void)snprintf(values[i], sizeof values[i], "%u", i);
+        add_label(&made[i], "request", values[i]);
+        uploads[i] = made[i].u;
+        uploads[i].labels = made[i].labels;
+    }
+    OK(f, store_put_uploads(f->w, uploads, LIMIT_LABEL_VALUES_PER_HOUR, outcomes, &f->e));
+    for (uint32_t i = 0; i < LIMIT_LABEL_VALUES_PER_HOUR; i++) {
+        cr_assert_eq(outcomes[i], STORE_STORED, "%u", i);
+    }
+    for (uint32_t i = 0; i < 3; i++) { /* two new values, and one that is known */
+        make_upload(&m, 1, 1, LIMIT_LABEL_VALUES_PER_HOUR + 1 + i);
+        add_label(&m, "request", i == 0 ? "new" : i == 1 ? "newer" : "7");
+        add_label(&m, "service", "web");
+        m.u.label_count = i == 2 ? 1 : 2;
+        m.u.inexact |= i == 1 ? (uint32_t)INEXACT_LABEL_LEFT_OUT : 0; /* the sender left out another one */
+        cr_assert_eq(put(f, &m), i == 2 ? STORE_STORED : STORE_RELABELLED, "%u", i);
+    }
+    const struct store_matcher other[] = {{.name = "request", .value = STORE_OTHER},
+                                          {.name = "service", .value = "web"}};
+    cr_assert_str_eq(matching(f, 2, other), "1001:u1 s1 n1001 1002:u1 s1 n1002 ");
+    OK(f, store_each_upload(f->r, &everybody,
+                            &(struct store_filter){.build_id = full_id("aa01"), .matcher_count = 2, .matchers = other},
+                            is_relabelled, NULL, &f->e));
+    make_upload(&m, 2, 1, 1); /* another user, */
+    add_label(&m, "request", "new");
+    cr_assert_eq(put(f, &m), STORE_STORED);
+    make_upload(&m, 1, 1, 2000); /* and the next hour */
+    m.u.received += HOUR;
+    add_label(&m, "request", "newest");
+    cr_assert_eq(put(f, &m), STORE_STORED);
 }

@@ -216,7 +216,7 @@ Test(query_collector, they_change_no_number)
                                        "report?dimension=collector",
                                        "functions?name=a",
                                        "report?format=folded",
-                                       "report?format=nodegraph",
+                                       "report?format=graph",
                                        "report?format=pprof",
                                        "report?format=text&focus=a&verbose=1"};
     static const char *const WHICH[] = {"", "&scope=build", "&scope=everywhere", "&label.host=db1", "&since=now-2d"};

@@ -1,4 +1,4 @@
-/* Which symbols count, which of several names an address has, and who owns an address (rules S1–S8). */
+/* Which symbols count, which of several names an address has, and who owns an address. */
 #include "compat/compat_run.h"
 
 #include <criterion/criterion.h>

@@ -100,6 +100,34 @@ Test(arena, children_count_for_the_limit_and_go_with_their_parent)
     arena_free(a);
 }
 
+Test(arena, kept_blocks_serve_the_next_arena_until_they_are_trimmed)
+{
+    arena_keep_blocks(8 << 20);
+    struct arena *a = arena_new(0);
+    unsigned char *p = arena_take(a, 3 << 20), *q;
+    memset(p, 0xff, 3 << 20);
+    arena_free(a);
+    for (int trims = 0; trims < 2; trims++) {
+        arena_trim();
+        a = arena_new(4 << 20);
+        q = arena_take(a, 3 << 20);
+        cr_assert_eq(q, p, "a block that was used since the last trim is kept");
+        cr_assert_eq(q[0] | q[(3 << 20) - 1], 0);
+        memset(q, 0xff, 3 << 20);
+        arena_free(a);
+    }
+    a = arena_new(2 << 20);
+    cr_assert_null(arena_take(a, 2 << 20), "a kept block does not widen a limit");
+    arena_free(a);
+    arena_trim();
+    arena_trim();
+    arena_keep_blocks(0);
+    a = arena_new(0);
+    q = arena_take(a, 3 << 20);
+    cr_assert_eq(q[0] | q[(3 << 20) - 1], 0);
+    arena_free(a);
+}
+
 struct job {
     struct arena *arena, *child;
     int step, undone;

@@ -210,6 +210,28 @@ static void fill_after(struct upload *u, unsigned g)
     upload_arc(u, 0, 0x1020, 0, 0x1200, 2);
 }
 
+/* Parse, and the code that calls into other objects, "[plt]". */
+static void fill_plt(struct upload *u, unsigned g)
+{
+    fill_after(u, g);
+    upload_bin(u, 0x300 / 4, g < 4 ? 1 : 0);
+}
+
+Test(diff, a_class_of_addresses_is_no_new_function)
+{
+    struct arena *a = arena_new(0);
+    bed_init(&before, A, NAMES, NULL, 3);
+    bed_init(&after, B, NAMES, NULL, 3);
+    fixture_range(&after.fixture, OBJECT_RANGE_PLT, 0x1300, 0x1340);
+    bed_run(&before, a, fill_before);
+    bed_run(&after, a, fill_plt);
+    const struct diff d = compare(a, (struct diff_request){.fdr = 0});
+    const struct diff_item *x = find(&d, DIFF_SELF, "[plt]");
+    cr_assert_eq(x->verdict, DIFF_TOO_FEW, "4 ticks");
+    cr_assert(d.match.rows[x->row].idle && d.only_count[1] == 0, "it is not listed as a function of B alone");
+    arena_free(a);
+}
+
 Test(diff, a_slower_function_that_is_called_once_more)
 {
     struct arena *a = arena_new(0);

@@ -8,6 +8,7 @@
 
 #include "import/import_any.h"
 #include "import/import_any_internal.h"
+#include "proto/deflate.h"
 
 static char folder[64];
 
@@ -130,16 +131,16 @@ Test(input, gzip)
     }
     size_t first = compress(text, 400000, packed, n),
            both = first + compress(text + 400000, n - 400000, packed + first, n);
-    cr_assert_eq(import_inflate(packed, both, n, &out, &size, &e), PROFD_OK, "%s", e.sentence);
+    cr_assert_eq(deflate_gunzip(packed, both, n, &out, &size, &e), PROFD_OK, "%s", e.sentence);
     cr_assert(size == n && memcmp(out, text, n) == 0, "two members");
     free(out);
-    cr_assert_eq(import_inflate(packed, both, n - 1, &out, &size, &e), PROFD_TOO_LARGE);
+    cr_assert_eq(deflate_gunzip(packed, both, n - 1, &out, &size, &e), PROFD_TOO_LARGE);
     cr_assert(strstr(e.sentence, "999999"), "%s", e.sentence);
     for (size_t cut = 1; cut < first; cut += 97) {
-        cr_assert_eq(import_inflate(packed, cut, n, &out, &size, &e), PROFD_MALFORMED, "cut at %zu", cut);
+        cr_assert_eq(deflate_gunzip(packed, cut, n, &out, &size, &e), PROFD_MALFORMED, "cut at %zu", cut);
     }
     packed[first / 2] ^= 1;
-    cr_assert_eq(import_inflate(packed, first, n, &out, &size, &e), PROFD_MALFORMED, "%s", e.sentence);
+    cr_assert_eq(deflate_gunzip(packed, first, n, &out, &size, &e), PROFD_MALFORMED, "%s", e.sentence);
     free(text);
     free(packed);
 }

@@ -102,7 +102,7 @@ static void harvest(struct growth *g, struct ledger *l, struct attach_process **
 Test(ingest_attach_growth, random_harvests_add_up_to_the_truth)
 {
     struct growth *g = calloc(1, sizeof *g);
-    for (uint64_t seed = 1; seed <= rounds(40); seed++) {
+    for (uint64_t seed = 1; seed <= rounds(16); seed++) {
         struct ledger l = {0};
         memset(g, 0, sizeof *g);
         g->seed = seed * UINT64_C(0x9e3779b97f4a7c15);
@@ -180,7 +180,7 @@ Test(ingest_attach_growth, reading_while_threads_count)
         counters[i] = (struct counter){.live = &live, .lock = &lock, .stop = &stop, .seed = 77 + i};
         cr_assert_eq(pthread_create(&threads[i], NULL, count, &counters[i]), 0);
     }
-    for (int i = 0; i < 30; i++) {
+    for (int i = 0; i < 12; i++) {
         struct attach_process *p = live_attach(&live, &l);
         cr_assert_eq(live_harvest(p, &l, START + i, ATTACH_LIVES), PROFD_OK, "%s", sentence.sentence);
         cr_assert_eq(live_harvest(p, &l, START + i, ATTACH_LIVES), PROFD_OK, "%s", sentence.sentence);

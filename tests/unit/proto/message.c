@@ -411,7 +411,7 @@ Test(proto_message, reasons_have_names)
     for (unsigned bit = 0; bit < 32; bit++) {
         named += message_inexact_name(1u << bit) != NULL;
     }
-    cr_assert_eq(named, 19);
+    cr_assert_eq(named, 20);
     cr_assert_str_eq(message_inexact_name(INEXACT_BINS_16_BIT), "16-bit-bins");
     cr_assert_null(message_inexact_name(0));
     cr_assert_null(message_inexact_name(3));

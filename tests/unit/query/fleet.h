@@ -197,7 +197,7 @@ static inline struct store *fleet_open(void)
 
 struct fleet_answer {
     int http;
-    char etag[80], type[64];
+    char etag[80], type[64], exact[256];
     char *body; /* NUL-terminated */
     size_t size;
 };
@@ -213,6 +213,7 @@ static inline struct fleet_answer fleet_ask_as(struct store *s, const char *targ
     out.http = answer.http_status;
     strcpy(out.etag, answer.etag);
     snprintf(out.type, sizeof out.type, "%s", answer.content_type);
+    snprintf(out.exact, sizeof out.exact, "%s", answer.exact);
     cr_assert(!answer.body.failed);
     out.size = answer.body.size;
     out.body = calloc(1, answer.body.size + 1);

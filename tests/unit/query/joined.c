@@ -226,3 +226,26 @@ Test(query_joined, pages_users_windows_and_refusals)
     json_decref(none);
     store_close(s);
 }
+
+Test(query_joined, programs_that_are_not_read_are_counted)
+{
+    static const char RENDER[] = "/pyroscope/render?query=process_cpu:cpu:nanoseconds:cpu:nanoseconds%7B%7D&from=1";
+    struct store *s = fleet_open();
+    char id[41];
+    for (uint32_t i = 1; i <= 2001; i++) {
+        snprintf(id, sizeof id, "%040x", i);
+        put_program(s, id, i);
+        if (i == 2000) {
+            struct fleet_answer whole = fleet_ask(s, RENDER);
+            cr_assert_null(strstr(whole.exact, "programs-left"), "%s", whole.exact);
+            free(whole.body);
+        }
+    }
+    struct fleet_answer cut = fleet_ask(s, RENDER);
+    cr_assert_eq(strncmp(cut.exact, "no; programs-left=1", 19), 0, "%s", cut.exact);
+    free(cut.body);
+    json_t *joined = fleet_get(s, "/api/v1/functions");
+    cr_assert_eq(fleet_number(joined, "not_joined/programs"), 1);
+    json_decref(joined);
+    store_close(s);
+}

@@ -98,6 +98,19 @@ static void count(void *context, struct process *p)
     ++*(unsigned *)context;
 }
 
+/* A child has as many maps as its parent, without a reserve. */
+Test(process, a_child_maps_into_its_only_map)
+{
+    const struct event fork_record = {.type = PERF_RECORD_FORK, .pid = CHILD, .tid = CHILD, .parent = PARENT};
+    take(PARENT);
+    map(PARENT, 0x1000, 0x9000, 0, "/a");
+    cr_assert(processes_apply(processes, &fork_record));
+    map(CHILD, 0x3000, 0x5000, 0, "/b");
+    cr_assert_eq(take(CHILD)->map_count, 3);
+    cr_assert_geq(take(CHILD)->map_capacity, 3);
+    cr_assert_eq(find(CHILD, 0x8fff)->file, find(PARENT, 0x1000)->file);
+}
+
 Test(process, fork_exec_and_exit)
 {
     const struct event fork_record = {.type = PERF_RECORD_FORK, .pid = CHILD, .tid = CHILD, .parent = PARENT};

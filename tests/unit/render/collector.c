@@ -289,7 +289,7 @@ Test(render_collector, sampled_calls_are_marked)
                                            {"callgrind", "\ndesc: Calls: sampled"},
                                            {"pprof", "calls: sampled"},
                                            {"json", "\"inexact_reasons\":[\"sampled\"]"},
-                                           {"nodegraph", "\"inexact_reasons\":[\"sampled\"]"}};
+                                           {"graph", "\"inexact_reasons\":[\"sampled\"]"}};
     for (size_t i = 0; i < sizeof MARKS / sizeof *MARKS; i++) {
         provenance.inexact = INEXACT_SAMPLED;
         says(MARKS[i][0], MARKS[i][1], true);
@@ -379,7 +379,7 @@ Test(render_collector, units_are_those_of_the_dimension)
     says("pprof", "i-cache misses", true);
     says("dot", "(self 1.02 i-cache misses)", true);
     says("speedscope", "\"unit\":\"none\"", true);
-    says("flamegraph", "\"unit\":\"short\",\"dimension\":\"i-cache misses\"", true);
+    says("tree", "\"dimension\":\"i-cache misses\",\"unit\":\"units\"", true);
     says("folded", ";b 1020000\n", false);
     report.dimension = "wall";
     report.in_seconds = true;

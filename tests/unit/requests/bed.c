@@ -153,6 +153,7 @@ static void bed_start_services(void)
                                      .conns = bed.conns,
                                      .writer = bed.writer,
                                      .database = bed.path,
+                                     .links = "/var/log/containers",
                                      .harvest_interval = INT64_C(10000000000),
                                      .descriptors = 1000,
                                      .run = 5,
@@ -191,12 +192,12 @@ static void bed_start_services(void)
     cr_assert_eq(live_new(&live, &bed.live, NULL), PROFD_OK);
     cr_assert_eq(pages_new(&pages, &bed.pages, NULL), PROFD_OK);
     cr_assert_eq(object_service_start(&objects, &bed.objects, NULL), PROFD_OK);
-    bed.uploads = (struct upload_service){.conns = bed.conns,
-                                          .sync = &bed.sync,
-                                          .writer = bed.writer,
-                                          .builds = bed.builds,
-                                          .objects = bed.objects,
-                                          .no_space = bed_ignore};
+    bed.uploads = (struct process_uploads){.conns = bed.conns,
+                                           .sync = &bed.sync,
+                                           .writer = bed.writer,
+                                           .builds = bed.builds,
+                                           .objects = bed.objects,
+                                           .no_space = bed_ignore};
     queries.live = admin.live = bed.live;
     queries.pages = bed.pages;
     cr_assert_eq(query_service_start(&queries, &bed.queries, NULL), PROFD_OK);

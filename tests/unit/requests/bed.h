@@ -45,7 +45,7 @@ extern struct requests_bed {
     struct sync_config sync;
     struct broker *brokers[LIMIT_WORKERS];
     struct object_service *objects;
-    struct upload_service uploads;
+    struct process_uploads uploads;
     struct query_service *queries;
     struct admin_service *admin;
     struct intake *intake;

@@ -3,18 +3,23 @@
 #define PROFD_TESTS_STORE_FAULTS_H
 
 #include <stdbool.h>
+#include <stdlib.h>
 
 extern int faults_countdown; /* writes, syncs and truncations left until one fails; −1: none */
 extern int faults_kind;      /* SQLITE_IOERR_FSYNC: I/O errors, torn writes; SQLITE_FULL: no space */
 extern int faults_happened, faults_operations;
 
-/* Of the places where a fault is tried: every one, but every seventh under the address sanitizer, where one takes three
- * times as long and its reports are the only thing that is new. */
+/* A fault is tried at every third place where it is possible, by `make rounds` at every one. Under the address
+ * sanitizer it is tried at every seventh: one takes three times as long there, and only the sanitizer's reports are
+ * new. */
+static inline int faults_step(void)
+{
 #ifdef __SANITIZE_ADDRESS__
-#define FAULTS_STEP 7
+    return 7;
 #else
-#define FAULTS_STEP 1
+    return getenv("PROFD_ROUNDS") ? 1 : 3;
 #endif
+}
 
 /* A new directory for one test's database: in memory where there is /dev/shm, so that thousands of commits do not wait
  * for a disk. */

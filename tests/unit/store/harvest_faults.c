@@ -242,10 +242,11 @@ Test(store_harvest_faults, every_failing_write_and_sync)
     faults_install();
     for (size_t k = 0; k < 2; k++) {
         int hits = 0;
-        for (int n = 0; run_with_fault(kept, n, kinds[k]); n += FAULTS_STEP * (n < 50 ? 1 : 7)) { /* the first wholly */
+        for (int n = 0; run_with_fault(kept, n, kinds[k]);
+             n += faults_step() * (n < 50 ? 1 : 7)) { /* the first wholly */
             hits++;
         }
-        cr_assert_gt(hits, 50 / FAULTS_STEP, "the layer was not asked");
+        cr_assert_gt(hits, 50 / faults_step(), "the layer was not asked");
     }
     unlink(kept);
 }

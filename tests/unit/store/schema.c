@@ -154,7 +154,7 @@ Test(store_schema, every_failure_leaves_one_version_or_the_other)
     for (int kind = 0; kind < 2; kind++) {
         bool hit = true;
         faults_kind = kind == 0 ? SQLITE_IOERR_FSYNC : SQLITE_FULL;
-        for (int n = 0; hit; n += FAULTS_STEP) {
+        for (int n = 0; hit; n += faults_step()) {
             wipe();
             faults_copy_file(kept, path);
             faults_countdown = n;

@@ -148,9 +148,9 @@ Test(store_faults, every_failing_write_and_sync)
     faults_kind = SQLITE_IOERR_FSYNC;
     while (n < 5000 && run_with_fault(n)) {
         hits++;
-        n += FAULTS_STEP * (n < 150 ? 1 : 13); /* the creation and the first uploads wholly, then samples */
+        n += faults_step() * (n < 150 ? 1 : 13); /* the creation and the first uploads wholly, then samples */
     }
-    cr_assert_gt(hits, 150 / FAULTS_STEP, "the layer was not asked");
+    cr_assert_gt(hits, 150 / faults_step(), "the layer was not asked");
 }
 
 /* A disk that is full while the database is made: the next start makes it. */
@@ -160,7 +160,7 @@ Test(store_faults, creation_on_a_full_disk)
     faults_kind = SQLITE_FULL;
     bool hit = true, acked[MOST] = {false};
     int hits = 0;
-    for (int n = 0; hit; n += FAULTS_STEP * 2) {
+    for (int n = 0; hit; n += faults_step() * 2) {
         struct store *s = NULL;
         enum store_outcome outcome;
         wipe();
@@ -179,7 +179,7 @@ Test(store_faults, creation_on_a_full_disk)
         check_contents(s, acked);
         store_close(s);
     }
-    cr_assert_gt(hits, 50 / FAULTS_STEP, "the layer was not asked");
+    cr_assert_gt(hits, 50 / faults_step(), "the layer was not asked");
 }
 
 /* No space: refused, retried, stored once. */

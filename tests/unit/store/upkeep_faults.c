@@ -278,9 +278,9 @@ static void run_all(int kind)
     make_kept(kept);
     faults_install();
     faults_kind = kind;
-    for (int first = 0; first < 5 * FAULTS_STEP && !all_met(stages); first++) { /* stages differ in their writes */
+    for (int first = 0; first < 5 * faults_step() && !all_met(stages); first++) { /* stages differ in their writes */
         hit = true;
-        for (int n = first; hit; n += FAULTS_STEP * (first == 0 && n < 40 ? 1 : 5)) {
+        for (int n = first; hit; n += faults_step() * (first == 0 && n < 40 ? 1 : 5)) {
             run_with_fault(kept, n, stages, &hit);
         }
     }

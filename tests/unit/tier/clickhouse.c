@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "tests/unit/tier/fake.h"
 #include "tier/clickhouse.h"
@@ -135,6 +136,11 @@ static bool always(void *context)
     return ++*(int *)context > 0;
 }
 
+static bool is_asked(void *context)
+{
+    return atomic_load(&((struct server *)context)->statements) > 0;
+}
+
 Test(clickhouse, a_slow_reply)
 {
     const char *reply = OK_HEAD "Content-Length: 5\r\n\r\nhello, which comes so slowly that the time is over before";
@@ -158,6 +164,31 @@ Test(clickhouse, a_slow_reply)
     server_stop(&s);
 }
 
+/* A server whose settings do not let it end a query by itself is told to; if it cannot be told, because it has gone,
+ * the cancelled query is not tried on another server. */
+Test(clickhouse, a_cancelled_query_goes_to_no_other_server)
+{
+    const char *reply = OK_HEAD "Content-Length: 50\r\n\r\nhello, which comes so slowly that it is cancelled before";
+    struct server first = {.settings = "max_query_size\n", .replies = &reply, .count = 1, .slow = true, .once = true},
+                  other = {.settings = "max_query_size\n", .replies = &reply, .count = 1};
+    struct clickhouse_limits few = limits;
+    struct profd_error e;
+    struct row_reader rows;
+    char url[100];
+    few.stopped = is_asked;
+    few.context = &first;
+    server_start(&first);
+    server_start(&other);
+    (void)snprintf(url, sizeof url, "http://127.0.0.1:%u,127.0.0.1:%u/d", first.port, other.port);
+    struct clickhouse *c = open_url(url, &few);
+    cr_assert_eq(clickhouse_take(c, "SELECT 1", &rows, &e), PROFD_STOPPING, "%s", e.sentence);
+    cr_assert_eq(first.statements, 1);
+    cr_assert_eq(other.statements, 0);
+    clickhouse_close(c);
+    server_stop(&first);
+    server_stop(&other);
+}
+
 Test(clickhouse, settings_that_the_server_knows_are_sent)
 {
     const char *reply = OK_HEAD "Content-Length: 5\r\n\r\nhello";
@@ -172,13 +203,20 @@ Test(clickhouse, settings_that_the_server_knows_are_sent)
     cr_assert(!clickhouse_ask(c, "SELECT 1", &text, &e), "%s", e.sentence);
     cr_assert_str_eq(text, "hello");
     free(text);
-    cr_assert(strstr(s.request, "&max_execution_time=20&max_memory_usage=123456&database=d") != NULL, "%s", s.request);
+    cr_assert(strstr(s.request, "&max_memory_usage=123456&database=d&max_execution_time=20&") != NULL, "%s", s.request);
     cr_assert(strstr(s.request, "&async_insert=0") && strstr(s.request, "&skip_unavailable_shards=0"));
     cr_assert(!strstr(s.request, "insert_deduplicate") && !strstr(s.request, "quorum"), "%s", s.request);
     cr_assert(strstr(s.request, "X-ClickHouse-User: writer\r\n") &&
               strstr(s.request, "X-ClickHouse-Key: secret-1\r\n"));
     cr_assert_str_eq(s.request + s.request_size - 8, "SELECT 1");
+    s.settings = "async_insert\ninsert_deduplicate\n"; /* another release took its place */
+    nanosleep(&(struct timespec){1, 100000000}, NULL);
+    cr_assert(!clickhouse_ask(c, "SELECT 1", &text, &e), "%s", e.sentence);
+    free(text);
+    cr_assert(strstr(s.request, "&async_insert=0&insert_deduplicate=0") && !strstr(s.request, "skip_unavailable"), "%s",
+              s.request);
     clickhouse_close(c);
+    s.settings = ALL_SETTINGS;
     (void)snprintf(url, sizeof url, "http://127.0.0.1:%u/d?cluster=c&replicated=1", s.port);
     c = open_url(url, &limits);
     cr_assert(!clickhouse_ask(c, "SELECT 1", &text, &e), "%s", e.sentence);

@@ -55,6 +55,9 @@ static void *serve(void *context)
         if (s->settings && strstr(s->request, "system.settings")) {
             dprintf(fd, "HTTP/1.1 200 OK\r\nContent-Length: %zu\r\n\r\n%s", strlen(s->settings), s->settings);
         } else {
+            if (s->once) {
+                shutdown(s->fd, SHUT_RDWR);
+            }
             s->statements++;
             reply_send(s, fd);
         }

@@ -23,6 +23,7 @@ struct server {
     const size_t *sizes; /* NULL: they end with a NUL */
     size_t count, next;
     bool endless, slow; /* the last byte again and again; a byte each 20 ms */
+    bool once;          /* when the first statement comes, nothing listens any more */
     bool stale;         /* a connection is closed when a second request comes, which is not read */
     atomic_int statements;
     char request[1 << 16]; /* the last one */

@@ -83,6 +83,28 @@ Test(row_binary, every_cut_is_found)
     buffer_done(&b);
 }
 
+/* A text with a NUL is a text that cannot be: an error of the reply, not a lack of memory. */
+Test(row_binary, texts_with_a_nul)
+{
+    struct arena *a = arena_new(0);
+    struct row_reader r;
+    size_t n;
+    rows_open(&r,
+              copy_of("\x03"
+                      "a\0b",
+                      4),
+              4);
+    cr_assert(rows_text(&r, a) && r.cut && !rows_more(&r));
+    rows_close(&r);
+    rows_open(&r, copy_of("\x02\x01x\x01\0", 5), 5);
+    cr_assert(rows_texts(&r, a, &n) && n == 2 && r.cut && !rows_more(&r));
+    rows_close(&r);
+    rows_open(&r, copy_of("\x02\x01x\x00", 4), 4);
+    cr_assert(rows_texts(&r, a, &n) && n == 2 && !r.cut);
+    rows_close(&r);
+    arena_free(a);
+}
+
 Test(row_binary, lengths_that_lie)
 {
     static const char *const wrong[] = {"\x02x", "\xff\xff\xff\xff\xff\xff\xff\xff\x7f",
