@@ -86,7 +86,7 @@ static enum profd_status server_watch(struct server *s, struct profd_error *e)
     s->log_timer = loop_timer_new(s->loop, server_on_log_timer, s);
     s->stopping_timer = loop_timer_new(s->loop, server_stop_look, s);
     if (!status && (!s->ping || !s->log_timer || !s->stopping_timer)) {
-        status = profd_error_set(e, PROFD_NO_MEMORY, "no memory for timers");
+        status = profd_no_memory(e);
     }
     if (status) {
         return status;
@@ -129,11 +129,8 @@ static enum profd_status server_run(struct config *config, int argc, char *const
                                     struct profd_error *e)
 {
     struct server *s = calloc(1, sizeof *s);
-    enum profd_status status;
 
-    if (!s) {
-        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for the server");
-    }
+    TRY(s ? PROFD_OK : profd_no_memory(e));
     s->config = config;
     s->argc = argc;
     s->argv = argv;
@@ -141,10 +138,8 @@ static enum profd_status server_run(struct config *config, int argc, char *const
     s->start = (double)loop_clock() / 1e9;
     s->managed = notify_open();
     loop_redirect_log(server_on_library_log);
-    status = server_start(s, e);
-    if (!status) {
-        status = server_watch(s, e);
-    }
+    enum profd_status status = server_start(s, e);
+    status = status ? status : server_watch(s, e);
     if (!status) {
         server_announce(s);
         notify_send("READY=1");
@@ -170,16 +165,10 @@ static enum profd_status server_restore(const struct config *config, struct prof
     const char *file = config->values[CONFIG_restore];
     bool restored = false;
     int lock, directory = -1;
-    enum profd_status status = state_dir_lock(config->state_dir, &lock, &directory, e);
-
-    if (status) {
-        return status;
-    }
+    TRY(state_dir_lock(config->state_dir, &lock, &directory, e));
     umask(0077);
-    status = restore_prepare(config->state_dir, file, &engine, server_on_restore_note, NULL, e);
-    if (!status) {
-        status = server_finish_restore(config->state_dir, &restored, e);
-    }
+    enum profd_status status = restore_prepare(config->state_dir, file, &engine, server_on_restore_note, NULL, e);
+    status = status ? status : server_finish_restore(config->state_dir, &restored, e);
     close(lock);
     close(directory);
     return status;
@@ -189,14 +178,13 @@ int main(int argc, char *argv[])
 {
     struct config config;
     struct profd_error e = {""};
-    enum profd_status status;
     bool run;
     int exit_status = 0;
 
     if (argc > 0 && !strcmp(argv[0], BROKER_NAME)) {
         broker_main();
     }
-    status = config_start(OF_PROFD, argc, argv, &config, &run, &e);
+    enum profd_status status = config_start(OF_PROFD, argc, argv, &config, &run, &e);
     if (run) {
         status = config.values[CONFIG_restore] ? server_restore(&config, &e)
                                                : server_run(&config, argc, argv, &exit_status, &e);

@@ -67,9 +67,7 @@ static enum profd_status server_open_directory(struct server *s, struct profd_er
     TRY(server_finish_restore(config->state_dir, &restored, e));
     TRY(state_dir_database_path(config->state_dir, s->path, sizeof s->path, e));
     s->run_times = run_times_open(s->directory_fd, loop_clock());
-    if (!s->run_times) {
-        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for the times at which profd ran");
-    }
+    TRY(s->run_times ? PROFD_OK : profd_no_memory(e));
     return space_open(&space, &s->space, e);
 }
 
@@ -95,12 +93,8 @@ static enum profd_status server_open_store(struct server *s, struct profd_error 
     enum profd_status status = database_open(s->config->state_dir, s->lock_fd, &s->write_store, &s->salt, e);
 
     /* If the lock file is missing, an older daemon could start on the same data, so this one must not write. */
-    if (!status) {
-        status = state_dir_lock_path(s->config->state_dir, lock, sizeof lock, e);
-    }
-    if (!status) {
-        status = store_sqlite_watch(s->write_store, lock, s->lock_fd, e);
-    }
+    status = status ? status : state_dir_lock_path(s->config->state_dir, lock, sizeof lock, e);
+    status = status ? status : store_sqlite_watch(s->write_store, lock, s->lock_fd, e);
     /* Identifies this run of the daemon, to distinguish processes that an earlier daemon read. Without random numbers
      * the clock is used. */
     if (getrandom(&s->run, sizeof s->run, 0) != (ssize_t)sizeof s->run) {
@@ -124,15 +118,9 @@ static enum profd_status server_open_store(struct server *s, struct profd_error 
         s->tokens.proxy_user = s->config->http_proxy_user;
         status = tokens_load(&s->tokens, s->write_store, e);
     }
-    if (!status) {
-        status = store_get_centre(s->write_store, &s->was, e);
-    }
-    if (!status) {
-        status = store_sqlite_open_reader(s->path, &s->check_store, e);
-    }
-    if (!status) {
-        status = build_cache_new(s->check_store, &s->builds, e);
-    }
+    status = status ? status : store_get_centre(s->write_store, &s->was, e);
+    status = status ? status : store_sqlite_open_reader(s->path, &s->check_store, e);
+    status = status ? status : build_cache_new(s->check_store, &s->builds, e);
     if (!status) {
         space_keep(s->space);
         run_times_begin(s->run_times);
@@ -230,20 +218,12 @@ static enum profd_status server_start_writer(struct server *s, struct profd_erro
         status = server_open_tier(s, e);
         verifier.archive = s->fetcher ? fetcher_get_archive(s->fetcher) : NULL;
     }
-    if (!status) {
-        status = writer_new(&writer, &s->writer, e);
-    }
-    if (!status) {
-        status = file_check_start(s->loop, s->writer, config->state_dir, &s->file_check, e);
-    }
+    status = status ? status : writer_new(&writer, &s->writer, e);
+    status = status ? status : file_check_start(s->loop, s->writer, config->state_dir, &s->file_check, e);
     upkeep.writer = s->writer;
-    if (!status) {
-        status = upkeep_job_start(&upkeep, &s->upkeep, e);
-    }
+    status = status ? status : upkeep_job_start(&upkeep, &s->upkeep, e);
     s->tokens.upkeep = s->upkeep;
-    if (!status) {
-        status = server_start_sealer(s, e);
-    }
+    status = status ? status : server_start_sealer(s, e);
     return status ? status : verifier_start(&verifier, &s->verifier, e);
 }
 
@@ -307,7 +287,6 @@ static size_t server_count_descriptors(void)
 {
     const int lowest = open("/dev/null", O_RDONLY | O_CLOEXEC); /* about as many are in use */
     struct rlimit limit;
-    size_t capacity, spare;
 
     if (lowest >= 0) {
         close(lowest);
@@ -318,8 +297,8 @@ static size_t server_count_descriptors(void)
     if (limit.rlim_cur > DESCRIPTORS_ENOUGH) {
         limit.rlim_cur = DESCRIPTORS_ENOUGH;
     }
-    capacity = (size_t)limit.rlim_cur - (size_t)lowest;
-    spare = capacity / 4 < DESCRIPTORS_SPARE ? capacity / 4 : DESCRIPTORS_SPARE;
+    size_t capacity = (size_t)limit.rlim_cur - (size_t)lowest;
+    size_t spare = capacity / 4 < DESCRIPTORS_SPARE ? capacity / 4 : DESCRIPTORS_SPARE;
     return capacity - spare;
 }
 
@@ -335,12 +314,8 @@ static void server_on_hung_up(void *context, conn_id id)
 
 static enum profd_status server_make_conns(struct server *s, size_t descriptors, struct profd_error *e)
 {
-    enum profd_status status = closer_new(CLOSER_THREADS, &s->closer, e);
     struct conn_config config;
-
-    if (status) {
-        return status;
-    }
+    TRY(closer_new(CLOSER_THREADS, &s->closer, e));
     conn_config_init(&config);
     if (descriptors < config.connections_max) {
         config.connections_max = descriptors;
@@ -358,7 +333,7 @@ static enum profd_status server_make_conns(struct server *s, size_t descriptors,
     config.hung_up = server_on_hung_up;
     config.note = server_on_note;
     s->conns = conn_group_new(&config);
-    return s->conns ? PROFD_OK : profd_error_set(e, PROFD_NO_MEMORY, "no memory for connections");
+    return s->conns ? PROFD_OK : profd_no_memory(e);
 }
 
 static struct live_process **server_get_slot(struct conn *c)

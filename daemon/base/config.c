@@ -42,7 +42,7 @@ static enum profd_status config_set(struct config *config, enum config_option op
         return PROFD_OK;
     }
     config->values[option] = strndup(value, n);
-    return config->values[option] ? PROFD_OK : profd_error_set(e, PROFD_NO_MEMORY, "no memory for the configuration");
+    return config->values[option] ? PROFD_OK : profd_no_memory(e);
 }
 
 /* Appends a line to a list. */
@@ -55,7 +55,7 @@ static enum profd_status config_append(struct config *config, enum config_option
         return config_set(config, option, value, n, e);
     }
     if (asprintf(&text, "%s\n%.*s", old, (int)n, value) < 0) {
-        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for the configuration");
+        return profd_no_memory(e);
     }
     config->values[option] = text;
     free(old);
@@ -78,7 +78,6 @@ static enum profd_status config_parse_line(struct config *config, const char *li
                                            bool seen[CONFIG_COUNT], struct profd_error *e)
 {
     const char *equals = memchr(line, '=', n), *value;
-    size_t key_size, value_size;
     enum config_option option = 0;
 
     if (memchr(line, 0, n)) {
@@ -87,9 +86,9 @@ static enum profd_status config_parse_line(struct config *config, const char *li
     if (!equals) {
         return profd_error_set(e, PROFD_CONFIG, "\"%.*s\" is not key = value", (int)(n < 100 ? n : 100), line);
     }
-    key_size = (size_t)(equals - line);
+    size_t key_size = (size_t)(equals - line);
     value = equals + 1;
-    value_size = n - key_size - 1;
+    size_t value_size = n - key_size - 1;
     config_trim(&line, &key_size);
     config_trim(&value, &value_size);
     while (option < CONFIG_COUNT && (config_rows[option].kind > FLAG || strlen(config_rows[option].name) != key_size ||
@@ -196,9 +195,7 @@ static enum profd_status config_file_read(const char *path, char *name, size_t n
                                           struct profd_error *e)
 {
     struct stat st;
-    char *got;
     ssize_t part = 1;
-    int fd;
 
     if (path) {
         snprintf(name, name_size, "%s", path);
@@ -218,7 +215,7 @@ static enum profd_status config_file_read(const char *path, char *name, size_t n
             snprintf(name, name_size, "%s/profd.conf", SYSCONFDIR);
         }
     }
-    fd = open(name, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    int fd = open(name, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0) {
         const int why = errno;
 
@@ -228,7 +225,7 @@ static enum profd_status config_file_read(const char *path, char *name, size_t n
         }
         return profd_error_set(e, PROFD_CONFIG, "cannot read the configuration %s: %s", name, strerror(why));
     }
-    got = malloc(FILE_MAX_BYTES + 1);
+    char *got = malloc(FILE_MAX_BYTES + 1);
     for (*n = 0; got && *n <= FILE_MAX_BYTES && part; *n += part > 0 ? (size_t)part : 0) {
         part = read(fd, got + *n, FILE_MAX_BYTES + 1 - *n);
         if (part < 0 && errno != EINTR) {
@@ -263,11 +260,9 @@ static enum profd_status config_read(enum config_program program, int argc, char
     status = config_file_read(config->values[CONFIG_config], name, sizeof name, &text, &n, e);
     config->file = text ? strdup(name) : NULL;
     if (!status && text && !config->file) {
-        status = profd_error_set(e, PROFD_NO_MEMORY, "no memory for the configuration");
+        status = profd_no_memory(e);
     }
-    if (!status) {
-        status = config_parse(config, text, n, name, e);
-    }
+    status = status ? status : config_parse(config, text, n, name, e);
     free(text);
     return status;
 }
@@ -300,10 +295,9 @@ enum profd_status config_load(enum config_program program, int argc, char *const
                               struct profd_error *e)
 {
     struct config made;
-    enum profd_status status;
 
     memset(&made, 0, sizeof made);
-    status = config_read(program, argc, argv, &made, e);
+    enum profd_status status = config_read(program, argc, argv, &made, e);
     if (!status && !made.values[CONFIG_help] && !made.values[CONFIG_version]) {
         status = config_check_all(program, &made, e);
     }
@@ -338,11 +332,7 @@ enum profd_status config_reload(enum config_program program, int argc, char *con
 {
     struct config whole = {.file = NULL}, fresh = {.file = NULL};
     /* First as it would be after a restart, then with what does not change: both must be valid. */
-    enum profd_status status = config_load(program, argc, argv, &whole, e);
-
-    if (status) {
-        return status;
-    }
+    TRY(config_load(program, argc, argv, &whole, e));
     *change = (struct config_change){0};
     for (size_t i = 0; i < CONFIG_COUNT; i++) {
         const char *before = config->values[i], *after = whole.values[i];
@@ -359,11 +349,9 @@ enum profd_status config_reload(enum config_program program, int argc, char *con
         }
     }
     config_done(&whole);
-    status = config_read(program, argc, argv, &fresh, e);
+    enum profd_status status = config_read(program, argc, argv, &fresh, e);
     config_exchange_fixed(program, config, &fresh);
-    if (!status) {
-        status = config_check_all(program, &fresh, e);
-    }
+    status = status ? status : config_check_all(program, &fresh, e);
     if (status) {
         config_exchange_fixed(program, config, &fresh);
         config_done(&fresh);
@@ -402,12 +390,11 @@ enum profd_status config_start(enum config_program program, int argc, char *cons
                                bool *run, struct profd_error *e)
 {
     const char *name = program == OF_RELAY ? "profd-relay" : "profd";
-    enum profd_status status;
 
     *run = false;
     memset(config, 0, sizeof *config);
     log_set_program(name);
-    status = config_load(program, argc, argv, config, e);
+    enum profd_status status = config_load(program, argc, argv, config, e);
     if (status) {
         log_open(LOG_LEVEL_ERROR);
     } else if (config->values[CONFIG_help]) {

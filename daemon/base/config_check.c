@@ -249,7 +249,7 @@ static enum profd_status config_take_path(struct config *config, enum config_opt
         config->values[option] = strdup(usual);
     }
     *path = config->values[option];
-    return *path ? PROFD_OK : profd_error_set(e, PROFD_NO_MEMORY, "no memory for the configuration");
+    return *path ? PROFD_OK : profd_no_memory(e);
 }
 
 enum profd_status config_check_network(struct config *c, struct profd_error *e)
@@ -344,15 +344,12 @@ static enum profd_status config_set_default(struct config *config, enum config_o
                                             const char *second, struct profd_error *e)
 {
     const size_t n = strlen(first) + strlen(second) + 1;
-    char *text;
 
     if (config->values[option]) {
         return PROFD_OK;
     }
-    text = malloc(n);
-    if (!text) {
-        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for the configuration");
-    }
+    char *text = malloc(n);
+    TRY(text ? PROFD_OK : profd_no_memory(e));
     snprintf(text, n, "%s%s", first, second);
     config->values[option] = text;
     return PROFD_OK;
@@ -389,7 +386,6 @@ static enum profd_status config_default_sockets(struct config *config, struct pr
 {
     const char *runtime = getenv("XDG_RUNTIME_DIR"), *below = "/profd";
     char own[RUNTIME_SIZE], directory[4096];
-    enum profd_status status;
 
     runtime_directory(RUNTIME_USER, geteuid(), own);
     if (geteuid() == 0) {
@@ -413,11 +409,8 @@ static enum profd_status config_default_sockets(struct config *config, struct pr
         return profd_error_set(e, PROFD_CONFIG, "XDG_RUNTIME_DIR has %zu bytes; the limit is %zu", strlen(runtime),
                                sizeof directory - sizeof "/profd");
     }
-    status = config_set_default(config, CONFIG_socket, directory, "/profd.sock", e);
-    if (!status) {
-        status = config_set_default(config, CONFIG_http_socket, directory, "/http.sock", e);
-    }
-    return status;
+    TRY(config_set_default(config, CONFIG_socket, directory, "/profd.sock", e));
+    return config_set_default(config, CONFIG_http_socket, directory, "/http.sock", e);
 }
 
 /* Converts http-origin to the form that browsers send in Origin: lower case, and no port if it is the scheme's default.
@@ -426,17 +419,16 @@ static enum profd_status config_check_origin(struct config *config, struct profd
 {
     char *origin = config->values[CONFIG_http_origin];
     const char *own_port = NULL;
-    size_t n, scheme;
 
     config->http_origin = origin;
     if (!origin) {
         return PROFD_OK;
     }
-    n = strlen(origin);
+    size_t n = strlen(origin);
     for (size_t i = 0; i < n; i++) {
         origin[i] = (char)(origin[i] >= 'A' && origin[i] <= 'Z' ? origin[i] + ('a' - 'A') : origin[i]);
     }
-    scheme = !strncmp(origin, "https://", 8) ? 8 : !strncmp(origin, "http://", 7) ? 7 : 0;
+    size_t scheme = !strncmp(origin, "https://", 8) ? 8 : !strncmp(origin, "http://", 7) ? 7 : 0;
     if (!scheme || !http_host_valid(origin + scheme, n - scheme)) {
         return profd_error_set(e, PROFD_CONFIG,
                                "http-origin is \"%s\", not http://HOST[:PORT] or https://HOST[:PORT] without a path",
@@ -493,20 +485,10 @@ static enum profd_status config_check_policy(struct config *c, struct profd_erro
     const char *keep_bytes = config_or(c->values[CONFIG_keep_bytes], "0");
     const char *share = config_or(c->values[CONFIG_user_share], "50%"), *rest;
     uint64_t percent;
-    enum profd_status status = config_parse_age("raw-age", raw_age, &c->raw_age, e);
-
-    if (!status) {
-        status = config_parse_age("keep-age", keep_age, &c->keep_age, e);
-    }
-    if (!status) {
-        status = config_parse_bytes("raw-bytes", raw_bytes, &c->raw_bytes, e);
-    }
-    if (!status) {
-        status = config_parse_bytes("keep-bytes", keep_bytes, &c->keep_bytes, e);
-    }
-    if (status) {
-        return status;
-    }
+    TRY(config_parse_age("raw-age", raw_age, &c->raw_age, e));
+    TRY(config_parse_age("keep-age", keep_age, &c->keep_age, e));
+    TRY(config_parse_bytes("raw-bytes", raw_bytes, &c->raw_bytes, e));
+    TRY(config_parse_bytes("keep-bytes", keep_bytes, &c->keep_bytes, e));
     if (!config_parse_number(share, &percent, &rest) || strcmp(rest, "%") != 0 || percent < 1 || percent > 100) {
         return profd_error_set(e, PROFD_CONFIG, "user-share is \"%.100s\", not a whole number from 1%% to 100%%",
                                share);
@@ -545,11 +527,7 @@ static enum profd_status config_check_policy(struct config *c, struct profd_erro
 static enum profd_status config_check_interval(const char *name, const char *text, int64_t *out, struct profd_error *e)
 {
     int64_t interval;
-    enum profd_status status = config_parse_age(name, text, &interval, e);
-
-    if (status) {
-        return status;
-    }
+    TRY(config_parse_age(name, text, &interval, e));
     if (interval < INTERVAL_MIN || interval > INTERVAL_MAX) {
         return profd_error_set(e, PROFD_CONFIG, "%s is \"%s\", not 1s to 1h", name, text);
     }
@@ -611,11 +589,7 @@ static enum profd_status config_check_hosts_interval(struct config *c, struct pr
 static enum profd_status config_check_relay(struct config *c, struct profd_error *e)
 {
     const char *bytes = config_or(c->values[CONFIG_relay_keep_bytes], "1G");
-    enum profd_status status = config_parse_bytes("relay-keep-bytes", bytes, &c->relay_keep_bytes, e);
-
-    if (status) {
-        return status;
-    }
+    TRY(config_parse_bytes("relay-keep-bytes", bytes, &c->relay_keep_bytes, e));
     if (c->relay_keep_bytes < RELAY_KEEP_MIN) {
         return profd_error_set(e, PROFD_CONFIG, "relay-keep-bytes is \"%s\"; it must be at least 1M", bytes);
     }
@@ -687,12 +661,7 @@ enum profd_status config_check(struct config *config, struct profd_error *e)
     if (!status && config->values[CONFIG_restore]) {
         return PROFD_OK; /* a restore opens no sockets */
     }
-    if (!status) {
-        status = config_default_sockets(config, e);
-    }
-    if (status) {
-        return status;
-    }
+    TRY(status ? status : config_default_sockets(config, e));
     config->socket = config->values[CONFIG_socket];
     config->http_socket = config->values[CONFIG_http_socket];
     if (config->http_socket && !strcmp(config->http_socket, "none")) {
@@ -718,9 +687,7 @@ enum profd_status config_check(struct config *config, struct profd_error *e)
         status = config_check_group("admin-group", config->values[CONFIG_admin_group], "profd-admin",
                                     &config->has_admin_group, &config->admin_group, e);
     }
-    if (!status) {
-        status = config_check_policy(config, e);
-    }
+    status = status ? status : config_check_policy(config, e);
     if (!status) {
         status = config_check_interval("harvest-interval", config_or(config->values[CONFIG_harvest_interval], "10s"),
                                        &config->harvest_interval, e);

@@ -79,7 +79,6 @@ static void log_emit(enum log_level level, const char *text)
 {
     char line[LINE_MAX_BYTES];
     size_t n;
-    ssize_t put;
 
     if (log_state.journal) {
         n = (size_t)snprintf(line, sizeof line, "<%c>", log_levels[level].priority);
@@ -99,7 +98,8 @@ static void log_emit(enum log_level level, const char *text)
         }
     }
     line[n++] = '\n';
-    put = write(STDERR_FILENO, line, n); /* one call for each line, so that lines of several writers do not mix */
+    /* One call for each line, so that lines of several writers do not mix. */
+    ssize_t put = write(STDERR_FILENO, line, n);
     (void)put;
 }
 

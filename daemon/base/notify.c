@@ -47,13 +47,11 @@ bool notify_open(void)
 
 void notify_send(const char *text)
 {
-    ssize_t sent;
-
     if (notify_state.fd < 0) {
         return;
     }
-    sent = sendto(notify_state.fd, text, strlen(text), MSG_NOSIGNAL, (const struct sockaddr *)&notify_state.address,
-                  notify_state.size);
+    ssize_t sent = sendto(notify_state.fd, text, strlen(text), MSG_NOSIGNAL,
+                          (const struct sockaddr *)&notify_state.address, notify_state.size);
     (void)sent;
 }
 

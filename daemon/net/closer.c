@@ -120,9 +120,7 @@ enum profd_status closer_new(unsigned threads_max, struct closer **out, struct p
 {
     struct closer *c = calloc(1, sizeof *c);
 
-    if (!c) {
-        return profd_error_set(e, PROFD_NO_MEMORY, "no memory to close descriptors");
-    }
+    TRY(c ? PROFD_OK : profd_no_memory(e));
     c->threads_max = threads_max;
     TAILQ_INIT(&c->jobs);
     pthread_mutex_init(&c->lock, NULL);
@@ -135,7 +133,6 @@ enum profd_status closer_new(unsigned threads_max, struct closer **out, struct p
 void closer_close(struct closer *c, uint32_t uid, int fd)
 {
     struct closer_job *job = c ? calloc(1, sizeof *job) : NULL;
-    struct closer_sender **sender;
 
     if (!job) {
         close(fd);
@@ -144,7 +141,7 @@ void closer_close(struct closer *c, uint32_t uid, int fd)
     job->uid = uid;
     job->fd = fd;
     pthread_mutex_lock(&c->lock);
-    sender = closer_find(c, uid);
+    struct closer_sender **sender = closer_find(c, uid);
     if (!*sender) {
         *sender = calloc(1, sizeof **sender);
     }
@@ -237,7 +234,6 @@ void closer_free(struct closer *c)
 {
     struct timespec until;
     int result = 0;
-    bool gone;
 
     if (!c) {
         return;
@@ -250,7 +246,7 @@ void closer_free(struct closer *c)
     while (c->threads && !result) {
         result = pthread_cond_timedwait(&c->ended, &c->lock, &until);
     }
-    gone = !c->threads;
+    bool gone = !c->threads;
     pthread_mutex_unlock(&c->lock);
     if (!gone) {
         closer_left = c; /* a hanging thread still needs it */

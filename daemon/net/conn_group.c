@@ -293,7 +293,7 @@ static const char *conn_group_judge(struct conn_group *g, const struct peer *pee
         profd_error_set(e, PROFD_BUSY, "%zu connections are open, the limit is %zu", g->counts.connections,
                         conn_group_most(g));
     } else if (!owner) {
-        profd_error_set(e, PROFD_NO_MEMORY, "out of memory");
+        profd_no_memory(e);
     } else if (owner->connections >= conn_group_most_uid(g)) {
         profd_error_set(e, PROFD_BUSY, "user %u has %zu connections, the limit is %zu", peer->uid, owner->connections,
                         conn_group_most_uid(g));
@@ -377,7 +377,6 @@ void conn_group_accept(struct conn_group *g, int fd, const struct peer *peer)
     struct profd_error e;
     const char *refusal;
     struct conn *c;
-    uint32_t index;
 
     conn_group_evict(g, peer->uid, owner ? owner->connections : 0);
     owner = conn_user_open(g, peer->uid); /* the entry goes with the last connection of its user */
@@ -398,10 +397,9 @@ void conn_group_accept(struct conn_group *g, int fd, const struct peer *peer)
     }
     if (!c || !g->slot_free) {
         uint8_t out[512];
-        size_t size;
 
         refusal = refusal ? refusal : "out of memory";
-        size = conn_format_refusal(PROFD_BUSY, refusal, out);
+        size_t size = conn_format_refusal(PROFD_BUSY, refusal, out);
         g->counts.refused++;
         if (g->config.refused) {
             g->config.refused(g->config.context, peer->uid);
@@ -420,7 +418,7 @@ void conn_group_accept(struct conn_group *g, int fd, const struct peer *peer)
         }
         return;
     }
-    index = g->slot_free - 1;
+    uint32_t index = g->slot_free - 1;
     g->slot_free = g->slots[index].next_free;
     c->group = g;
     c->peer = *peer;
@@ -453,7 +451,6 @@ bool conn_group_listen(struct conn_group *g, uint32_t uid, uint32_t *at)
     g->urgent = true;
     while (reads < LIMIT_READS_PER_UID && next < g->slot_count) {
         size_t n = 0;
-        int ready;
 
         for (; next < g->slot_count && n < CONN_POLLS; next++) { /* those that would be read if something came */
             const struct conn *c = g->slots[next].conn;
@@ -463,7 +460,7 @@ bool conn_group_listen(struct conn_group *g, uint32_t uid, uint32_t *at)
                 ids[n++] = c->id;
             }
         }
-        ready = n ? poll(polls, (nfds_t)n, 0) : 0;
+        int ready = n ? poll(polls, (nfds_t)n, 0) : 0;
         for (size_t i = 0; i < n && ready > 0; i++) {
             struct conn *c = polls[i].revents ? conn_find(g, ids[i]) : NULL;
 

@@ -197,7 +197,6 @@ void conn_budget_ask(struct conn *c)
 
 void conn_body_free(struct conn_group *g, struct conn_body *body)
 {
-    struct conn_user *user;
     struct conn *c, *next;
 
     if (!body->data) {
@@ -205,7 +204,7 @@ void conn_body_free(struct conn_group *g, struct conn_body *body)
     }
     free(body->data);
     g->bodies -= body->charge;
-    user = conn_user_open(g, body->uid); /* exists: it holds these bytes */
+    struct conn_user *user = conn_user_open(g, body->uid); /* exists: it holds these bytes */
     if (user) {
         user->bytes -= body->charge;
         conn_user_release(g, user);

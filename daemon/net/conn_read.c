@@ -73,9 +73,7 @@ static void conn_take_header(struct conn *c)
     if (status && c->state == CONN_GREETING && status != PROFD_UNKNOWN_VERSION) {
         profd_error_wrap(&e, status, "the first frame is not a HELLO");
     }
-    if (!status) {
-        status = conn_judge_header(c, &e);
-    }
+    status = status ? status : conn_judge_header(c, &e);
     if (status) {
         conn_fail(c, c->frame.tag, status, e.sentence);
         return;
@@ -290,9 +288,7 @@ void conn_read(struct conn *c)
     struct msghdr m = {.msg_iov = &io, .msg_iovlen = 1, .msg_control = control.bytes, .msg_controllen = sizeof control};
     const size_t left = c->body_ready ? c->body.size - c->body_got : 0;
     const bool straight = left >= CONN_SCRATCH; /* a large body is read straight to its place */
-    enum profd_status status;
     struct profd_error e;
-    size_t used;
     ssize_t n;
 
     if (conn_crowd(c)) {
@@ -315,7 +311,7 @@ void conn_read(struct conn *c)
         conn_move(c, c->state == CONN_GREETING ? CONN_CLOSED : CONN_DRAINING);
         return;
     }
-    status = conn_take_fds(c, &m, &e);
+    enum profd_status status = conn_take_fds(c, &m, &e);
     if (status) {
         conn_fail(c, 0, status, e.sentence);
         return;
@@ -328,7 +324,7 @@ void conn_read(struct conn *c)
         conn_check_fds(c);
         return;
     }
-    used = conn_feed(c, scratch, (size_t)n);
+    size_t used = conn_feed(c, scratch, (size_t)n);
     if (used < (size_t)n && !c->failed && !c->broken && c->state != CONN_CLOSED) { /* what may not be looked at yet */
         c->held_size = (size_t)n - used;
         c->held_at = 0;

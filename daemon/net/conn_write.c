@@ -36,7 +36,7 @@ bool conn_move(struct conn *c, enum conn_state state)
 void conn_arm_timer(struct conn *c)
 {
     /* The deadline of a sender is suspended while the daemon does not read. */
-    uint64_t first = c->paused_since ? 0 : c->read_deadline, now;
+    uint64_t first = c->paused_since ? 0 : c->read_deadline;
     struct timeval tv;
 
     if (!first || (c->write_deadline && c->write_deadline < first)) {
@@ -46,7 +46,7 @@ void conn_arm_timer(struct conn *c)
     if (!first || (c->armed && c->armed <= first)) {
         return;
     }
-    now = loop_now();
+    uint64_t now = loop_now();
     tv.tv_sec = (time_t)(first > now ? (first - now) / 1000u : 0);
     tv.tv_usec = (suseconds_t)(first > now ? (first - now) % 1000u * 1000u : 0);
     c->armed = first;

@@ -36,14 +36,13 @@ static void endpoints_on_accept(void *context, int fd)
     const struct endpoints_config *config = &l->all->config;
     struct http_peer client = {.uid = 0};
     struct profd_error e;
-    enum profd_status status;
     struct peer peer;
 
     if (l->which == ENDPOINT_HTTP_TCP) {
         http_server_accept(l->http, fd, &client);
         return;
     }
-    status = peer_read(fd, &config->access.policy, &peer, &e);
+    enum profd_status status = peer_read(fd, &config->access.policy, &peer, &e);
     if (status == PROFD_FORBIDDEN && l->which == ENDPOINT_HTTP) {
         config->warn(config->context, "peer", e.sentence);
         http_server_refuse(l->http, fd, peer.uid, status, 403, e.sentence);
@@ -100,9 +99,7 @@ static enum profd_status endpoints_open_unix(struct endpoints *n, enum endpoint 
         status = strcmp(directory, shared) ? listen_make_directory(directory, 0755, e)
                                            : listen_make_private_directory(directory, e);
     }
-    if (!status) {
-        status = listen_open_unix(path, mode, group, &n->listeners[which].fd, e);
-    }
+    status = status ? status : listen_open_unix(path, mode, group, &n->listeners[which].fd, e);
     if (!status) {
         n->listeners[which].path = path;
     }
@@ -125,15 +122,13 @@ static enum profd_status endpoints_listen(struct endpoints *n, struct endpoint_l
         web.origin = n->config.access.origin;
         web.closer = n->config.closer;
         l->http = http_server_new(loop_get_base(n->config.loop), &web, n->config.request, n->config.request_context);
-        if (!l->http) {
-            return profd_error_set(e, PROFD_NO_MEMORY, "no memory for HTTP");
-        }
+        TRY(l->http ? PROFD_OK : profd_no_memory(e));
     }
     config.accepted = endpoints_on_accept;
     config.exhausted = endpoints_on_exhausted;
     config.context = l;
     l->listener = listener_new(loop_get_base(n->config.loop), &config);
-    return l->listener ? PROFD_OK : profd_error_set(e, PROFD_NO_MEMORY, "no memory to listen");
+    return l->listener ? PROFD_OK : profd_no_memory(e);
 }
 
 enum profd_status endpoints_open(const struct endpoints_config *config, const struct listen_passed *passed,
@@ -144,9 +139,7 @@ enum profd_status endpoints_open(const struct endpoints_config *config, const st
     struct endpoints *n = calloc(1, sizeof *n);
     enum profd_status status = PROFD_OK;
 
-    if (!n) {
-        return profd_error_set(e, PROFD_NO_MEMORY, "no memory to listen");
-    }
+    TRY(n ? PROFD_OK : profd_no_memory(e));
     n->config = *config;
     n->http_port = passed->http_port;
     n->refusal_size = conn_format_refusal(PROFD_BUSY, "the daemon is out of descriptors", n->refusal);

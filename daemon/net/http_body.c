@@ -95,9 +95,7 @@ enum profd_status http_body_new(const struct http_head *head, uint64_t token, st
 
     TRY(begun.put ? body_admit_file(&begun, 0, e) : body_admit(&begun, 0, e));
     b = malloc(sizeof *b);
-    if (!b) {
-        return profd_no_memory(e);
-    }
+    TRY(b ? PROFD_OK : profd_no_memory(e));
     *b = begun;
     b->part = b->chunked ? HTTP_BODY_SIZE : b->left > 0 ? HTTP_BODY_BYTES : HTTP_BODY_WHOLE;
     TAILQ_INSERT_TAIL(&body_all, b, next);
@@ -127,9 +125,7 @@ static enum profd_status body_add(struct http_body *b, const char *bytes, size_t
         capacity = capacity > most ? most : capacity;
         TRY(body_admit(b, capacity, e));
         uint8_t *grown = realloc(b->bytes, capacity);
-        if (!grown) {
-            return profd_no_memory(e);
-        }
+        TRY(grown ? PROFD_OK : profd_no_memory(e));
         b->bytes = grown;
         b->capacity = capacity;
     }
@@ -192,13 +188,10 @@ static enum profd_status body_inflate(const struct http_body *b, uint8_t *out, s
                                       struct profd_error *e)
 {
     struct libdeflate_decompressor *d = libdeflate_alloc_decompressor();
-    enum libdeflate_result result;
     size_t took = 0;
 
-    if (!d) {
-        return profd_no_memory(e);
-    }
-    result = libdeflate_gzip_decompress_ex(d, b->bytes, b->size, out, most, &took, size);
+    TRY(d ? PROFD_OK : profd_no_memory(e));
+    enum libdeflate_result result = libdeflate_gzip_decompress_ex(d, b->bytes, b->size, out, most, &took, size);
     libdeflate_free_decompressor(d);
     if (result == LIBDEFLATE_INSUFFICIENT_SPACE) {
         return PROFD_TOO_LARGE;
@@ -237,8 +230,6 @@ static enum profd_status body_decode(struct http_body *b, struct profd_error *e)
 {
     uint64_t stated = 0;
     size_t size = 0;
-    uint8_t *out, *fitting;
-    enum profd_status status;
 
     TRY(body_find_size(b, &stated, e));
     if (stated > LIMIT_HTTP_POST) {
@@ -246,12 +237,11 @@ static enum profd_status body_decode(struct http_body *b, struct profd_error *e)
                                (unsigned long long)stated, LIMIT_HTTP_POST);
     }
     TRY(body_admit(b, b->capacity + (size_t)stated, e));
-    out = malloc(stated > 0 ? (size_t)stated : 1);
-    if (!out) {
-        return profd_no_memory(e);
-    }
-    status = b->coding == CODING_GZIP ? body_inflate(b, out, (size_t)stated, &size, e)
-                                      : deflate_unpack_foreign(b->bytes, b->size, out, (size_t)stated, &size, e);
+    uint8_t *out = malloc(stated > 0 ? (size_t)stated : 1);
+    TRY(out ? PROFD_OK : profd_no_memory(e));
+    enum profd_status status = b->coding == CODING_GZIP
+                                   ? body_inflate(b, out, (size_t)stated, &size, e)
+                                   : deflate_unpack_foreign(b->bytes, b->size, out, (size_t)stated, &size, e);
     if (status == PROFD_TOO_LARGE) {
         profd_error_set(e, stated < LIMIT_HTTP_POST ? PROFD_MALFORMED : PROFD_TOO_LARGE,
                         "the %s holds more than %llu bytes, which %s", coding_name(b->coding),
@@ -263,7 +253,7 @@ static enum profd_status body_decode(struct http_body *b, struct profd_error *e)
         return status;
     }
     free(b->bytes);
-    fitting = realloc(out, size > 0 ? size : 1);
+    uint8_t *fitting = realloc(out, size > 0 ? size : 1);
     b->bytes = fitting ? fitting : out;
     b->capacity = fitting ? size : (size_t)stated;
     b->size = size;

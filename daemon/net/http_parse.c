@@ -21,7 +21,6 @@ static const char *http_target_judge(const char *text, size_t n)
         return "the request target must begin with one slash";
     }
     for (size_t at = 1, size = 0; at <= n; at += size) {
-        char byte;
         size = 1;
         bool ends = at == n || (!query && (text[at] == '/' || text[at] == '?'));
         if (!query && ends && dots == segment && (dots == 1 || dots == 2)) {
@@ -35,7 +34,7 @@ static const char *http_target_judge(const char *text, size_t n)
             segment = dots = 0;
             continue;
         }
-        byte = text[at];
+        char byte = text[at];
         if (byte == '%') {
             const int value = http_percent_value(text + at, n - at);
             if (value < 0) {

@@ -93,7 +93,6 @@ enum profd_status listen_parse_unix(const char *path, struct profd_error *e)
 static enum profd_status listen_clear_path(const struct sockaddr_un *a, struct profd_error *e)
 {
     struct stat st;
-    int fd, failed;
 
     if (lstat(a->sun_path, &st)) {
         return errno == ENOENT ? PROFD_OK
@@ -102,11 +101,11 @@ static enum profd_status listen_clear_path(const struct sockaddr_un *a, struct p
     if (!S_ISSOCK(st.st_mode)) {
         return profd_error_set(e, PROFD_CANT_CREATE, "%s exists and is not a socket", a->sun_path);
     }
-    fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd < 0) {
         return profd_error_set(e, PROFD_IO, "socket: %s", strerror(errno));
     }
-    failed = connect(fd, (const struct sockaddr *)a, sizeof *a) ? errno : 0;
+    int failed = connect(fd, (const struct sockaddr *)a, sizeof *a) ? errno : 0;
     close(fd);
     /* EAGAIN: a process listens, and its backlog is full. */
     if (!failed || failed == EAGAIN || failed == EINPROGRESS) {
@@ -126,18 +125,16 @@ static enum profd_status listen_clear_path(const struct sockaddr_un *a, struct p
 enum profd_status listen_open_unix(const char *path, mode_t mode, uint32_t group, int *fd, struct profd_error *e)
 {
     struct sockaddr_un a;
-    int made, failed;
-    mode_t before;
 
     TRY(listen_fill_address(path, &a, e));
     TRY(listen_clear_path(&a, e));
-    made = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    int made = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (made < 0) {
         return profd_error_set(e, PROFD_IO, "socket: %s", strerror(errno));
     }
     /* Bound with mode 0600 and opened up afterwards, so that mode and group are never wrong. */
-    before = umask(0177);
-    failed = bind(made, (const struct sockaddr *)&a, sizeof a) ? errno : 0;
+    mode_t before = umask(0177);
+    int failed = bind(made, (const struct sockaddr *)&a, sizeof a) ? errno : 0;
     umask(before);
     if (failed) {
         close(made);
@@ -161,7 +158,6 @@ void listen_remove_unix(const char *path, int fd)
     struct sockaddr_un a;
     socklen_t size = sizeof a;
     struct stat st;
-    int probe;
 
     if (getsockname(fd, (struct sockaddr *)&a, &size) || strncmp(a.sun_path, path, sizeof a.sun_path) != 0 ||
         lstat(path, &st) || !S_ISSOCK(st.st_mode)) {
@@ -169,7 +165,7 @@ void listen_remove_unix(const char *path, int fd)
     }
     /* Our listener is closed first, so any process that answers under this name is another one. */
     shutdown(fd, SHUT_RDWR);
-    probe = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    int probe = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (probe < 0) {
         return;
     }
@@ -239,11 +235,11 @@ enum profd_status listen_open_tcp(const char *text, int *fd, uint16_t *port, str
     struct sockaddr_storage a, bound;
     socklen_t size, bound_size = sizeof bound;
     uint16_t number;
-    int made, one = 1;
+    int one = 1;
     enum profd_status status = PROFD_OK;
 
     TRY(listen_parse_address(text, &a, &size, &number, e));
-    made = socket(a.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    int made = socket(a.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (made < 0) {
         return profd_error_set(e, PROFD_IO, "%s: %s", text, strerror(errno));
     }
@@ -275,7 +271,7 @@ static enum profd_status listen_check_passed(int fd, bool tcp, const char *name,
     socklen_t size = sizeof a, word = sizeof(int);
     const struct sockaddr_in *four = (const struct sockaddr_in *)&a;
     const struct sockaddr_in6 *six = (const struct sockaddr_in6 *)&a;
-    int listening = 0, type = 0, flags;
+    int listening = 0, type = 0;
     bool loopback = false;
 
     if (getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listening, &word) ||
@@ -295,7 +291,7 @@ static enum profd_status listen_check_passed(int fd, bool tcp, const char *name,
         return profd_error_set(e, PROFD_CONFIG, "descriptor %d (\"%s\") that was passed in is not a %s socket", fd,
                                name, tcp ? "loopback TCP" : "Unix");
     }
-    flags = fcntl(fd, F_GETFL);
+    int flags = fcntl(fd, F_GETFL);
     if (flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) || fcntl(fd, F_SETFD, FD_CLOEXEC)) {
         return profd_error_set(e, PROFD_IO, "descriptor %d (\"%s\"): %s", fd, name, strerror(errno));
     }
@@ -343,9 +339,7 @@ static enum profd_status listen_read_passed(struct listen_passed *p, struct prof
         return profd_error_set(e, PROFD_CONFIG, "LISTEN_FDS is \"%s\", not a number of 0–%u", count, PASSED_MAX);
     }
     p->kept = calloc(n ? n : 1, sizeof *p->kept);
-    if (!p->kept) {
-        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for %lu descriptors that were passed in", n);
-    }
+    TRY(p->kept ? PROFD_OK : profd_no_memory(e));
     for (unsigned long i = 0; i < n; i++) {
         const int fd = PASSED_FIRST + (int)i;
         const size_t length = strcspn(names, ":");

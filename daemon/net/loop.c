@@ -103,7 +103,7 @@ enum profd_status loop_new(struct loop **out, struct profd_error *e)
     }
     if (!l || !l->wake || event_add(l->wake, NULL)) {
         loop_free(l);
-        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for the event loop");
+        return profd_no_memory(e);
     }
     *out = l;
     return PROFD_OK;
@@ -164,9 +164,7 @@ enum profd_status loop_watch_signal(struct loop *l, int number, void (*f)(void *
     s->f = f;
     s->context = context;
     s->event = evsignal_new(l->base, number, loop_on_signal, s);
-    if (!s->event) {
-        return profd_error_set(e, PROFD_NO_MEMORY, "no memory to watch signal %d", number);
-    }
+    TRY(s->event ? PROFD_OK : profd_no_memory(e));
     l->signal_count++;
     if (event_add(s->event, NULL)) {
         return profd_error_set(e, PROFD_INTERNAL, "signal %d cannot be watched", number);
@@ -225,10 +223,9 @@ void loop_timer_free(struct loop_timer *t)
 void loop_post(struct loop *l, struct loop_task *task)
 {
     const uint64_t one = 1;
-    bool first;
 
     pthread_mutex_lock(&l->lock);
-    first = STAILQ_EMPTY(&l->tasks);
+    bool first = STAILQ_EMPTY(&l->tasks);
     STAILQ_INSERT_TAIL(&l->tasks, task, next);
     pthread_mutex_unlock(&l->lock);
     /* Only the first of a burst wakes: the loop takes the whole list. */

@@ -168,7 +168,6 @@ static void *work_preparer_main(void *argument)
     pthread_mutex_lock(&w->lock);
     while (!w->stopping) {
         const size_t left = c->batch_max - w->ready;
-        size_t n;
 
         /* There must be an item to prepare, and memory for it. Prepared items may take the memory of one batch. */
         if (!w->lanes.waiting || w->preparing || !w->threads[0].running || !left ||
@@ -176,8 +175,8 @@ static void *work_preparer_main(void *argument)
             pthread_cond_wait(&w->spare, &w->lock);
             continue;
         }
-        n = work_prepare_some(w, t->batch, left < WORK_CHUNK ? left : WORK_CHUNK,
-                              w->ready ? c->batch_weight - w->ready_weight : c->batch_weight, !w->ready);
+        size_t n = work_prepare_some(w, t->batch, left < WORK_CHUNK ? left : WORK_CHUNK,
+                                     w->ready ? c->batch_weight - w->ready_weight : c->batch_weight, !w->ready);
         for (size_t i = 0; i < n; i++) {
             STAILQ_INSERT_TAIL(&w->prepared, t->batch[i], next);
             w->ready_weight += t->batch[i]->weight;
@@ -320,7 +319,6 @@ static bool work_start(struct work *w, struct work_thread *t, void *(*main)(void
 {
     sigset_t all, before;
     char name[16];
-    int failed;
 
     t->work = w;
     t->batch = calloc(w->config.batch_max, sizeof(struct work_item *));
@@ -331,7 +329,7 @@ static bool work_start(struct work *w, struct work_thread *t, void *(*main)(void
     sigdelset(&all,
               SIGBUS); /* of the thread's own memory accesses: if blocked, it would end the process without a message */
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    failed = pthread_create(&t->id, NULL, main, t);
+    int failed = pthread_create(&t->id, NULL, main, t);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (failed) {
         free(t->batch);
@@ -346,7 +344,6 @@ static bool work_start(struct work *w, struct work_thread *t, void *(*main)(void
 enum profd_status work_new(struct loop *l, const struct work_config *config, struct work **out, struct profd_error *e)
 {
     struct work *w;
-    bool good;
 
     if (!config->threads || config->threads > WORK_THREADS_MAX || !config->batch_max ||
         config->batch_max > WORK_BATCH_MAX) {
@@ -358,9 +355,7 @@ enum profd_status work_new(struct loop *l, const struct work_config *config, str
                                config->threads);
     }
     w = calloc(1, sizeof *w);
-    if (!w) {
-        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for the threads of %s", config->name);
-    }
+    TRY(w ? PROFD_OK : profd_no_memory(e));
     w->loop = l;
     w->config = *config;
     w->task.run = work_on_task;
@@ -372,7 +367,7 @@ enum profd_status work_new(struct loop *l, const struct work_config *config, str
     pthread_cond_init(&w->filled, NULL);
     pthread_cond_init(&w->spare, NULL);
     w->preparer_started = config->prepare && work_start(w, &w->preparer, work_preparer_main);
-    good = !config->prepare || w->preparer_started;
+    bool good = !config->prepare || w->preparer_started;
     for (unsigned i = 0; i < config->threads && good; i++) {
         w->threads[i].context = config->contexts ? config->contexts[i] : NULL;
         good = work_start(w, &w->threads[i], work_thread_main);
@@ -380,7 +375,7 @@ enum profd_status work_new(struct loop *l, const struct work_config *config, str
     }
     if (!good) {
         work_free(w);
-        return profd_error_set(e, PROFD_NO_MEMORY, "the threads of %s cannot be started", config->name);
+        return profd_no_memory(e);
     }
     w->config.contexts = NULL; /* belonged to the caller */
     *out = w;
@@ -389,11 +384,9 @@ enum profd_status work_new(struct loop *l, const struct work_config *config, str
 
 bool work_put(struct work *w, struct work_item *item)
 {
-    bool good;
-
     pthread_mutex_lock(&w->lock);
-    good = !w->stopping && w->lanes.waiting < w->config.queue_max &&
-           work_lanes_put(&w->lanes, item, w->config.queue_max_uid);
+    bool good = !w->stopping && w->lanes.waiting < w->config.queue_max &&
+                work_lanes_put(&w->lanes, item, w->config.queue_max_uid);
     if (good) {
         w->pending++;
         if (w->config.prepare && w->threads[0].running) {
@@ -413,10 +406,8 @@ size_t work_pending(const struct work *w)
 
 uint64_t work_batches(struct work *w)
 {
-    uint64_t n;
-
     pthread_mutex_lock(&w->lock);
-    n = w->batches;
+    uint64_t n = w->batches;
     pthread_mutex_unlock(&w->lock);
     return n;
 }

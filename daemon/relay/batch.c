@@ -41,9 +41,7 @@ enum profd_status batch_encode(const struct batch *b, uint8_t **out, size_t *siz
     Profd__Wire__Batch message;
     uint8_t *bytes;
 
-    if (!lists) {
-        return profd_no_memory(e);
-    }
+    TRY(lists ? PROFD_OK : profd_no_memory(e));
     for (size_t i = 0; i < b->upload_count; i++) {
         lists->uploads[i] = batch_data(b->uploads[i].bytes, b->uploads[i].size);
     }

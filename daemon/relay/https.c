@@ -106,13 +106,11 @@ static struct curl_slist *https_make_headers(const char *token, const struct htt
     struct curl_slist *list = NULL;
 
     for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) {
-        struct curl_slist *longer;
-
         if (!fields[i].value || !*fields[i].value) {
             continue;
         }
         (void)snprintf(line, sizeof line, "%s%s", fields[i].name, fields[i].value);
-        longer = curl_slist_append(list, line);
+        struct curl_slist *longer = curl_slist_append(list, line);
         explicit_bzero(line, sizeof line);
         if (!longer) {
             curl_slist_free_all(list);
@@ -129,10 +127,9 @@ static CURLcode https_set(struct https *h, const struct config *c, const char *u
 {
     char proxy[CONFIG_HOST_MAX + 24] = "";
     CURL *easy = h->easy;
-    CURLcode code;
 
     curl_easy_reset(easy);
-    code = curl_easy_setopt(easy, CURLOPT_URL, url);
+    CURLcode code = curl_easy_setopt(easy, CURLOPT_URL, url);
     /* The proxy of the environment is not used, so that only the configuration decides. */
     if (c->has_proxy) {
         const bool brackets = strchr(c->proxy.host, ':') != NULL;
@@ -213,7 +210,6 @@ enum profd_status https_send(struct https *h, const struct config *c, const stru
     char token[HTTPS_TOKEN_SIZE], *url = NULL;
     struct https_answer answer = {.status = 0};
     struct https_taking taking = {.answer = &answer};
-    struct curl_slist *headers;
     CURLcode code = CURLE_OUT_OF_MEMORY;
     enum profd_status status;
 
@@ -221,7 +217,7 @@ enum profd_status https_send(struct https *h, const struct config *c, const stru
     TRY(c->relay_otlp && access(c->token, F_OK)
             ? PROFD_OK
             : config_read_secret("token", c->token, TOKEN_MIN, token, sizeof token, e));
-    headers = https_make_headers(token, request);
+    struct curl_slist *headers = https_make_headers(token, request);
     explicit_bzero(token, sizeof token);
     if (headers && asprintf(&url, "%.*s%s", (int)https_measure_base(c->relay), c->relay, request->path) >= 0) {
         h->why[0] = 0;

@@ -111,9 +111,8 @@ int main(int argc, char *argv[])
     struct round *round = NULL;
     sigset_t hup;
     bool run;
-    enum profd_status status;
 
-    status = config_start(OF_RELAY, argc, argv, &config, &run, &e);
+    enum profd_status status = config_start(OF_RELAY, argc, argv, &config, &run, &e);
     if (!status && run) {
         status = round_new(&round, &e);
     }

@@ -115,9 +115,7 @@ enum profd_status round_new(struct round **out, struct profd_error *e)
 {
     struct round *r = calloc(1, sizeof *r);
 
-    if (!r) {
-        return profd_no_memory(e);
-    }
+    TRY(r ? PROFD_OK : profd_no_memory(e));
     const enum profd_status status = https_new(&r->https, e);
     if (status) {
         free(r);
@@ -612,12 +610,8 @@ static enum profd_status round_exchange(struct round *r, struct profd_error *e)
         batch_keep(&r->batch, 0);
         return PROFD_OK;
     }
-    if (!status) {
-        status = round_meet(r, e);
-    }
-    if (!status) {
-        status = round_acknowledge(r, e);
-    }
+    status = status ? status : round_meet(r, e);
+    status = status ? status : round_acknowledge(r, e);
     batch_keep(&r->batch, 0);
     if (status) {
         return status;
@@ -637,8 +631,7 @@ enum profd_status round_run(struct round *r, const struct config *c, const char 
                             struct profd_error *e)
 {
     struct profd_error ignored;
-    enum profd_status status;
-    bool reached, last = false;
+    bool last = false;
 
     *out = (struct round_report){.pause = {.kind = ROUND_FAILED, .failures = r->failures}};
     r->config = c;
@@ -651,14 +644,10 @@ enum profd_status round_run(struct round *r, const struct config *c, const char 
     r->batch.offer_count = 0;
     r->answer.wanted_count = r->answer.send_count = 0;
     r->most_bytes = r->most_bytes < LIMIT_BATCH_BYTES / 2 ? 2 * r->most_bytes : LIMIT_BATCH_BYTES;
-    status = stream_open_unix(c->socket, &r->profd, e);
-    if (!status) {
-        status = talk_greet(&r->profd, e);
-    }
-    if (!status) {
-        status = round_tell(r, last_error, e);
-    }
-    reached = !status;
+    enum profd_status status = stream_open_unix(c->socket, &r->profd, e);
+    status = status ? status : talk_greet(&r->profd, e);
+    status = status ? status : round_tell(r, last_error, e);
+    bool reached = !status;
 
     /* Send all uploads. If there are none, an empty batch tells the centre that the host is alive. */
     r->fetch.through = r->through;
@@ -669,9 +658,7 @@ enum profd_status round_run(struct round *r, const struct config *c, const char 
     }
     while (!status && !last) {
         status = round_fill(r, e);
-        if (!status) {
-            status = round_offer(r, e);
-        }
+        status = status ? status : round_offer(r, e);
         last = !r->batch.upload_count && !r->batch.offer_count;
         if (!status && (!last || !out->batches)) {
             status = round_exchange(r, e);

@@ -29,10 +29,9 @@ enum profd_status stream_open_unix(const char *path, struct stream *out, struct 
     socklen_t size = sizeof peer;
     const struct passwd *service;
     enum profd_status status = PROFD_OK;
-    int fd;
 
     memcpy(a.sun_path, path, strlen(path) + 1); /* its length was validated with the configuration */
-    fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd < 0 || connect(fd, (const struct sockaddr *)&a, sizeof a)) {
         status = profd_error_set(e, PROFD_UNAVAILABLE, "profd does not answer on %s: %s", path, strerror(errno));
     } else if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size)) {
@@ -116,12 +115,9 @@ static enum profd_status talk_take_body(struct stream *s, const struct frame_hea
                                         uint8_t **body, size_t *n, struct profd_error *e)
 {
     uint8_t *plain, *data = malloc((size_t)f->length + 1);
-    enum profd_status status =
-        data ? PROFD_OK : profd_error_set(e, PROFD_NO_MEMORY, "no memory for a message of %u bytes", f->length);
+    enum profd_status status = data ? PROFD_OK : profd_no_memory(e);
 
-    if (!status) {
-        status = stream_read(s, data, f->length, deadline, e);
-    }
+    status = status ? status : stream_read(s, data, f->length, deadline, e);
     *n = f->length;
     if (!status && (f->flags & FRAME_FLAG_COMPRESSED)) {
         status = frame_inflate(data, f->length, LIMIT_FRAME_PAYLOAD, &plain, n, e);
@@ -147,12 +143,8 @@ enum profd_status talk_take(struct stream *s, int64_t wait_ms, struct message *m
     enum profd_status status = stream_read(s, head, 1, stream_now() + wait_ms, e);
     const int64_t deadline = stream_now() + MESSAGE_MS;
 
-    if (!status) {
-        status = stream_read(s, head + 1, sizeof head - 1, deadline, e);
-    }
-    if (!status) {
-        status = frame_decode(head, &f, e);
-    }
+    status = status ? status : stream_read(s, head + 1, sizeof head - 1, deadline, e);
+    status = status ? status : frame_decode(head, &f, e);
     if (!status && f.length > LIMIT_FRAME_PAYLOAD) {
         status = profd_error_set(e, PROFD_TOO_LARGE, "profd sent a message of %u bytes; at most %u are expected",
                                  f.length, LIMIT_FRAME_PAYLOAD);
@@ -160,9 +152,7 @@ enum profd_status talk_take(struct stream *s, int64_t wait_ms, struct message *m
     if (!status && frame_fds(&f)) {
         status = profd_error_set(e, PROFD_PROTOCOL, "profd sent a message with unexpected descriptors");
     }
-    if (!status) {
-        status = talk_take_body(s, &f, deadline, &body, &n, e);
-    }
+    status = status ? status : talk_take_body(s, &f, deadline, &body, &n, e);
     if (!status) {
         status = message_decode(f.type, body, n, m, e);
         free(body);
@@ -185,9 +175,7 @@ enum profd_status talk_ask(struct stream *s, const struct message *request, unsi
     uint16_t flags;
     enum profd_status status = talk_send(s, request, 1, e);
 
-    if (!status) {
-        status = talk_take(s, ANSWER_MS, answer, &flags, e);
-    }
+    status = status ? status : talk_take(s, ANSWER_MS, answer, &flags, e);
     if (status || answer->type == expected) {
         return status;
     }
@@ -256,7 +244,6 @@ enum profd_status talk_greet(struct stream *s, struct profd_error *e)
                                   .as.hello = {FRAME_VERSION, FRAME_VERSION, "profd-relay " PROFD_VERSION}};
     struct message welcome;
     enum profd_status status = talk_ask(s, &hello, FRAME_WELCOME, &welcome, e);
-
     if (status) {
         return status;
     }

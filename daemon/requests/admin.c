@@ -464,12 +464,11 @@ static enum profd_status admin_write_tombstones(struct admin *a, const struct cl
     const struct admin_config *c = &a->service->config;
     struct clickhouse *client = NULL;
     struct store *store = NULL;
-    enum profd_status status = PROFD_OK;
 
     a->arena = arena_new(0);
     TRY(a->arena ? PROFD_OK : profd_no_memory(e));
     TRY(store_sqlite_open_reader(c->database, &store, e));
-    status = admin_order(a, store, e);
+    enum profd_status status = admin_order(a, store, e);
     store_close(store);
     TRY(status);
     if (!a->order.tenant_count) { /* the writer says why it cannot be deleted */
@@ -691,11 +690,10 @@ static enum profd_status delete_run(struct admin *a, struct store *store, const 
                                     struct profd_error *e)
 {
     const struct store_scope all = {.all = true};
-    enum profd_status status;
 
     (void)full;
     TRY(store_find_build(store, &all, a->request.build, &a->build, e));
-    status = store_delete_build(store, &all, a->build.text, &a->uploads, e);
+    enum profd_status status = store_delete_build(store, &all, a->build.text, &a->uploads, e);
     if (status == PROFD_FULL && space_give_up(a->service->config.space)) {
         status = store_delete_build(store, &all, a->build.text, &a->uploads, e);
     }
@@ -715,13 +713,11 @@ static enum profd_status delete_done(struct admin *a, struct profd_error *e)
 static enum profd_status bury_run(struct admin *a, struct store *store, const struct profd_error *full,
                                   struct profd_error *e)
 {
-    enum profd_status status;
-
     if (!a->tombstones) {
         return delete_run(a, store, full, e);
     }
     /* If blocks were sealed meanwhile, the mirror covers them, as it does for deletions at other centres. */
-    status = store_bury(store, a->tombstones, a->tombstone_count, &a->uploads, e);
+    enum profd_status status = store_bury(store, a->tombstones, a->tombstone_count, &a->uploads, e);
     if (status == PROFD_FULL && space_give_up(a->service->config.space)) {
         status = store_bury(store, a->tombstones, a->tombstone_count, &a->uploads, e);
     }
@@ -751,7 +747,6 @@ static enum profd_status admin_check(const struct admin_service *s, const struct
 {
     const struct peer *peer = conn_get_peer(c);
     const bool for_all = !strcmp(m->verb, "pause") || !strcmp(m->verb, "resume"); /* for processes of one's own */
-    enum profd_status status = PROFD_OK;
     uint64_t reserve;
 
     if (!peer->may_admin && !for_all) {
@@ -761,7 +756,7 @@ static enum profd_status admin_check(const struct admin_service *s, const struct
             "group may",
             peer->uid, m->verb);
     }
-    status = admin_parse(m->verb, m->arguments, m->argument_count, request, e);
+    enum profd_status status = admin_parse(m->verb, m->arguments, m->argument_count, request, e);
     if (status || for_all) {
         return status;
     }
@@ -803,9 +798,7 @@ static enum profd_status admin_begin(struct admin *a, struct profd_error *e)
         return admin_begin_tier(a, e);
     case ADMIN_VERIFY:
         a->timer = loop_timer_new(s->config.loop, admin_verify_put, a);
-        if (!a->timer) {
-            return profd_error_set(e, PROFD_NO_MEMORY, "no memory for a verification");
-        }
+        TRY(a->timer ? PROFD_OK : profd_no_memory(e));
         a->check.item.uid = a->uid;
         a->check.done = admin_verify_done;
         a->check.drop = admin_verify_drop;
@@ -816,8 +809,7 @@ static enum profd_status admin_begin(struct admin *a, struct profd_error *e)
         TRY(backup_init(&a->backup, s->config.state_dir, ++s->backup_number, e));
         TRY(backup_judge_space(s->config.state_dir, e));
         a->timer = loop_timer_new(s->config.loop, admin_backup_put, a);
-        return a->timer ? writer_submit(s->config.writer, &a->job, &admin_backup_type, e)
-                        : profd_error_set(e, PROFD_NO_MEMORY, "no memory for a backup");
+        return a->timer ? writer_submit(s->config.writer, &a->job, &admin_backup_type, e) : profd_no_memory(e);
     }
 }
 
@@ -832,7 +824,7 @@ static enum profd_status admin_control(struct admin_service *s, struct conn *c, 
     size_t n;
     enum profd_status status =
         arena ? live_control(s->config.live, peer, &request->processes, loop_clock(), arena, &rows, &n, e)
-              : profd_error_set(e, PROFD_NO_MEMORY, "no memory for a list of processes");
+              : profd_no_memory(e);
 
     if (!status) {
         page_init(&page, 200, "application/json; charset=utf-8");
@@ -858,10 +850,9 @@ static json_t *admin_list_keys(const char *const *keys, size_t n)
 static enum profd_status admin_reload(struct admin_service *s, struct conn *c, uint32_t tag, struct profd_error *e)
 {
     struct admin_reload change;
-    enum profd_status status;
 
     log_write(LOG_LEVEL_NOTICE, "administration", "user %u requested reload", conn_get_peer(c)->uid);
-    status = s->config.reload(s->config.context, &change, e);
+    enum profd_status status = s->config.reload(s->config.context, &change, e);
     if (!status) {
         admin_send(s, c, tag,
                    json_pack("{s:o, s:o}", "applied", admin_list_keys(change.applied, change.applied_count), "restart",
@@ -891,11 +882,8 @@ static enum profd_status admin_start(struct admin_service *s, struct conn *c, ui
                                      const struct admin_request *request, struct profd_error *e)
 {
     struct admin *a = calloc(1, sizeof *a);
-    enum profd_status status;
 
-    if (!a) {
-        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for an admin request");
-    }
+    TRY(a ? PROFD_OK : profd_no_memory(e));
     a->service = s;
     a->conn = conn_get_id(c);
     a->tag = tag;
@@ -908,7 +896,7 @@ static enum profd_status admin_start(struct admin_service *s, struct conn *c, ui
     if (request->verb == ADMIN_BACKUP) {
         s->backup = a;
     }
-    status = admin_begin(a, e);
+    enum profd_status status = admin_begin(a, e);
     if (status) {
         admin_free(a);
         return status;
@@ -924,12 +912,8 @@ enum profd_status admin_receive(void *context, struct conn *c, struct conn_frame
     struct admin_service *s = context;
     struct admin_request request;
     struct message m;
-    enum profd_status status = body_decode(f, &m, e);
-
-    if (status) {
-        return status;
-    }
-    status = admin_check(s, c, &m.as.admin, &request, e);
+    TRY(body_decode(f, &m, e));
+    enum profd_status status = admin_check(s, c, &m.as.admin, &request, e);
     if (!status && (request.verb == ADMIN_PAUSE || request.verb == ADMIN_RESUME)) {
         status = admin_control(s, c, f->header.tag, &request, e); /* selectors point into the message */
     } else if (!status && request.verb == ADMIN_RELOAD) {
@@ -956,9 +940,7 @@ enum profd_status admin_service_new(const struct admin_config *config, struct ad
     struct admin_service *s = calloc(1, sizeof *s);
     enum profd_status status = PROFD_OK;
 
-    if (!s) {
-        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for admin requests");
-    }
+    TRY(s ? PROFD_OK : profd_no_memory(e));
     s->config = *config;
     if (config->tier) {
         status = work_new(config->loop, &tier, &s->tier, e);

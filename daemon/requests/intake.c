@@ -411,11 +411,11 @@ enum profd_status intake_reserve(struct intake *n, struct intake_parcel *p, stru
                                tenant, n->held_bytes, HELD_MOST);
     }
     if (!add_to_share(n, p->host, sizeof p->host, weight)) {
-        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for uploads");
+        return profd_no_memory(e);
     }
     if (!add_to_share(n, &p->tenant, sizeof p->tenant, weight)) {
         take_from_share(n, p->host, sizeof p->host, weight);
-        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for uploads");
+        return profd_no_memory(e);
     }
     n->held_bytes += weight;
     n->pending++;
@@ -504,7 +504,7 @@ enum profd_status intake_new(const struct intake_config *config, struct intake *
     }
     if (!n || !n->timer) {
         free(n);
-        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for a centre");
+        return profd_no_memory(e);
     }
     *out = n;
     return PROFD_OK;

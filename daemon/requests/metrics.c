@@ -364,9 +364,7 @@ enum profd_status metrics_hosts_begin(struct metrics_hosts *m, const struct hash
         return PROFD_OK;
     }
     m->counted = calloc(counts->count, sizeof *m->counted);
-    if (!m->counted) {
-        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for counts of %zu hosts", counts->count);
-    }
+    TRY(m->counted ? PROFD_OK : profd_no_memory(e));
     while ((value = hashmap_next(counts, &at, &host)) != NULL) {
         struct metrics_counted *c = &m->counted[m->count++];
 
@@ -516,7 +514,6 @@ enum profd_status metrics_hosts_format(struct metrics_hosts *m, struct store *st
                                        struct profd_error *e)
 {
     struct host_rows r = {.m = m, .scope = scope};
-    enum profd_status status;
 
     if (!m->active) {
         return PROFD_OK;
@@ -525,10 +522,9 @@ enum profd_status metrics_hosts_format(struct metrics_hosts *m, struct store *st
         qsort(m->counted, m->count, sizeof *m->counted, counted_compare);
     }
     r.arena = arena_new(ROWS_BYTES);
-    status = r.arena ? store_each_host(store, take_host, &r, e)
-                     : profd_error_set(e, PROFD_NO_MEMORY, "no memory for a list of hosts");
+    enum profd_status status = r.arena ? store_each_host(store, take_host, &r, e) : profd_no_memory(e);
     if (!status && r.failed) {
-        status = profd_error_set(e, PROFD_NO_MEMORY, "no memory for a list of hosts");
+        status = profd_no_memory(e);
     }
     if (!status) {
         metrics_head(

@@ -28,7 +28,7 @@ enum profd_status pages_new(const struct pages_config *config, struct pages **ou
     }
     if (!p || !p->web) {
         free(p);
-        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for the dashboard's files");
+        return profd_no_memory(e);
     }
     *out = p;
     return PROFD_OK;

@@ -68,13 +68,13 @@ static void push_prepare(struct writer_job *job)
 static void push_run(struct store *store, const struct profd_error *full, struct writer_job *const *jobs, size_t n)
 {
     const struct push_service *s = push_of(jobs[0])->service;
-    struct foreign **list = NULL, *f;
+    struct foreign *f;
     size_t count = 0, at = 0;
 
     for (size_t i = 0; i < n; i++) {
         count += push_of(jobs[i])->count;
     }
-    list = calloc(count + 1, sizeof(struct foreign *));
+    struct foreign **list = calloc(count + 1, sizeof(struct foreign *));
     for (size_t i = 0; i < n; i++) {
         struct push *p = push_of(jobs[i]);
 

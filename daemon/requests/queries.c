@@ -328,9 +328,7 @@ static enum profd_status query_take_processes(struct query_service *s, struct qu
     enum profd_status status;
 
     q->arena = arena_new(PROCESSES_MAX);
-    if (!q->arena) {
-        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for a list of processes");
-    }
+    TRY(q->arena ? PROFD_OK : profd_no_memory(e));
     status =
         live_list(s->config.live, &q->request.scope, q->request.now, q->arena, &rows, &q->request.process_count, e);
     q->request.processes = status ? NULL : rows;
@@ -443,12 +441,8 @@ enum profd_status query_receive(void *context, struct conn *c, struct conn_frame
     struct query_answer answer;
     struct page page;
     struct message m;
-    enum profd_status status = body_decode(f, &m, e);
-
-    if (status) {
-        return status;
-    }
-    status = query_check(&m.as.query, e);
+    TRY(body_decode(f, &m, e));
+    enum profd_status status = query_check(&m.as.query, e);
     request.target = m.as.query.target;
     if (strncmp(request.target, QUERY_OUTGOING "?", strlen(QUERY_OUTGOING "?")) == 0) {
         request.scope = (struct store_scope){.uid = peer->uid, .all = true};
@@ -469,7 +463,7 @@ enum profd_status query_receive(void *context, struct conn *c, struct conn_frame
     if (!status) {
         q = query_make(s, &request);
         if (!q) {
-            status = profd_error_set(e, PROFD_NO_MEMORY, "no memory for a query");
+            status = profd_no_memory(e);
         }
     }
     message_done(&m);
@@ -558,7 +552,6 @@ void query_receive_http(void *context, struct http_exchange *x, const struct htt
     char named[LIMIT_QUERY_BYTES];
     struct query_answer found;
     struct page page;
-    struct query *q;
 
     if (request->body >= 0) {
         symbols_receive(s->config.symbols, x, request);
@@ -592,7 +585,7 @@ void query_receive_http(void *context, struct http_exchange *x, const struct htt
         reply_tell(x, &page);
         return;
     }
-    q = query_make(s, &r);
+    struct query *q = query_make(s, &r);
     s->http_pending++;
     if (!q) {
         struct buffer empty;
@@ -631,9 +624,7 @@ enum profd_status query_service_start(const struct query_service_config *config,
     };
     enum profd_status status = PROFD_OK;
 
-    if (!s) {
-        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for queries");
-    }
+    TRY(s ? PROFD_OK : profd_no_memory(e));
     s->config = *config;
     s->timer = loop_timer_new(config->loop, query_on_timer, s);
     s->cache_lock = lock_new();
@@ -644,7 +635,7 @@ enum profd_status query_service_start(const struct query_service_config *config,
     s->cache = s->cache_lock ? query_cache_new(LIMIT_ROLLUP_CACHE, &cache) : NULL;
     s->answers = s->answers_lock ? query_answers_new(LIMIT_ANSWER_CACHE, &answers) : NULL;
     if (!s->cache || !s->answers || !s->timer) {
-        status = profd_error_set(e, PROFD_NO_MEMORY, "no memory for a cache of answers");
+        status = profd_no_memory(e);
     }
     for (unsigned i = 0; i < READERS && !status; i++) {
         status = store_sqlite_open_reader(config->database, &s->stores[i], e);

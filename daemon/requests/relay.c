@@ -113,7 +113,6 @@ enum profd_status relay_begin_epoch(struct store *store, uint8_t epoch[SEGMENT_E
     const int64_t now = loop_clock();
     const uint64_t seconds = (uint64_t)now / 1000000000u;
     uint8_t drawn[SEGMENT_EPOCH_SIZE];
-    enum profd_status status;
 
     for (unsigned i = 0; i < 4; i++) {
         drawn[i] = (uint8_t)(seconds >> (24 - 8 * i));
@@ -121,7 +120,7 @@ enum profd_status relay_begin_epoch(struct store *store, uint8_t epoch[SEGMENT_E
     if (getrandom(drawn + 4, sizeof drawn - 4, 0) != (ssize_t)sizeof drawn - 4) {
         return profd_error_set(e, PROFD_IO, "there are no random numbers for an epoch");
     }
-    status = store_relay_begin(store, drawn, now, e);
+    enum profd_status status = store_relay_begin(store, drawn, now, e);
     if (!status) {
         memcpy(epoch, drawn, sizeof drawn);
     }
@@ -203,9 +202,7 @@ static void relay_acknowledge_run(struct store *store, const struct profd_error 
     for (size_t i = 0; i < n && list; i++) {
         list[i] = relay_of(jobs[i])->acknowledgement;
     }
-    if (!status) {
-        status = store_acknowledge_segments(store, list, n, loop_clock(), &e);
-    }
+    status = status ? status : store_acknowledge_segments(store, list, n, loop_clock(), &e);
     for (size_t i = 0; i < n && status; i++) {
         relay_of(jobs[i])->status = status;
         relay_of(jobs[i])->error = e;
@@ -399,7 +396,7 @@ static enum profd_status relay_receive(struct relay_service *s, struct conn *c, 
     TRY(body_decode(f, &m, e));
     r = calloc(1, sizeof *r);
     if (!r) {
-        status = profd_error_set(e, PROFD_NO_MEMORY, "no memory for a request of the relay");
+        status = profd_no_memory(e);
     } else if (type == &relay_fetch_type) {
         status = relay_read_fetch(r, &m.as.fetch, e);
         s->counts.heard = loop_clock();

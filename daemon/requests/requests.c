@@ -131,17 +131,14 @@ static int session_compare(const void *a, const void *b)
 
 bool session_ask(struct session *s, const struct buildid *id)
 {
-    char *copy;
-    void *at;
-
     if (s->asked_count >= ASKED_MAX || tfind(id->text, &s->asked, session_compare)) {
         return false;
     }
-    copy = strdup(id->text);
+    char *copy = strdup(id->text);
     if (!copy) {
         return false;
     }
-    at = tsearch(copy, &s->asked, session_compare);
+    void *at = tsearch(copy, &s->asked, session_compare);
     if (!at) {
         free(copy);
         return false;
@@ -226,15 +223,14 @@ enum profd_status sync_receive(void *context, struct conn *c, struct conn_frame 
     const struct sync_config *config = context;
     struct session *session = conn_get_user(c);
     struct profd_error why;
-    uint64_t job;
 
     if (f->body.size) {
         return profd_error_set(e, PROFD_MALFORMED, "a SYNC has no body, this one has %zu bytes", f->body.size);
     }
-    job = session_begin(session);
+    uint64_t job = session_begin(session);
     if (!session_sync(session, f->header.tag)) {
         session_end(session, job);
-        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for a SYNC");
+        return profd_no_memory(e);
     }
     /* The job ends when everything that ended live processes of the user counted is stored. */
     struct sync_wait *w = calloc(1, sizeof *w);
@@ -379,7 +375,6 @@ void reply_send(struct replies *replies, struct conn *c, uint32_t tag, const str
 
 enum profd_status body_decode(const struct conn_frame *f, struct message *m, struct profd_error *e)
 {
-    enum profd_status status;
     uint8_t *inflated;
     size_t size;
 
@@ -387,7 +382,7 @@ enum profd_status body_decode(const struct conn_frame *f, struct message *m, str
         return message_decode(f->header.type, f->body.data, f->body.size, m, e);
     }
     TRY(frame_inflate(f->body.data, f->body.size, LIMIT_FRAME_SMALL, &inflated, &size, e));
-    status = message_decode(f->header.type, inflated, size, m, e); /* copies into its own block */
+    enum profd_status status = message_decode(f->header.type, inflated, size, m, e); /* copies into its own block */
     free(inflated);
     return status;
 }

@@ -76,7 +76,6 @@ static bool trusted_file_check(int fd, bool *nosuid)
 static int trusted_file_open_debug(const char *build_id)
 {
     char path[32 + BUILDID_TEXT_SIZE];
-    int fd;
 
     /* Only GNU build-ids have such files. The id was validated: hexadecimal digits cannot leave the directory. */
     if (strlen(build_id) < 6 || !strncmp(build_id, "sha256-", 7) ||
@@ -84,7 +83,7 @@ static int trusted_file_open_debug(const char *build_id)
         return -1;
     }
     snprintf(path, sizeof path, "/usr/lib/debug/.build-id/%.2s/%s.debug", build_id, build_id + 2);
-    fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     /* Only root can mount file systems there, so nosuid does not matter. */
     if (fd >= 0 && !trusted_file_only_root_writes(fd)) {
         close(fd);
@@ -453,9 +452,7 @@ static enum profd_status object_new(struct object_service *s, uint32_t uid, cons
     size_t n = strlen(m->name);
     enum profd_status status = PROFD_OK;
 
-    if (!o) {
-        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for an executable");
-    }
+    TRY(o ? PROFD_OK : profd_no_memory(e));
     if (*m->build_id) {
         status = buildid_parse(m->build_id, strlen(m->build_id), &id, e);
     }
@@ -510,14 +507,10 @@ enum profd_status object_receive(void *context, struct conn *c, struct conn_fram
     struct buildid id = {.text = ""};
     struct message m;
     uint32_t uid;
-    enum profd_status status = writer_check(s->config.writer, e) ? PROFD_IO : body_decode(f, &m, e);
-
-    if (status) {
-        return status;
-    }
+    TRY(writer_check(s->config.writer, e) ? PROFD_IO : body_decode(f, &m, e));
     const struct claim claim = {conn_get_peer(c)->uid, conn_get_peer(c)->may_claim, m.as.object.claimed,
                                 m.as.object.uid};
-    status = claim_check(&claim, &uid, e);
+    enum profd_status status = claim_check(&claim, &uid, e);
     status = status ? status : object_new(s, uid, &m.as.object, &o, e);
     message_done(&m);
     if (status) {
@@ -585,9 +578,7 @@ enum profd_status object_service_start(const struct object_config *config, struc
     };
     enum profd_status status = PROFD_OK;
 
-    if (!s) {
-        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for executables");
-    }
+    TRY(s ? PROFD_OK : profd_no_memory(e));
     s->config = *config;
     for (unsigned i = 0; i < LIMIT_WORKERS && !status; i++) {
         struct object_broker *b = &s->brokers[i];
@@ -598,8 +589,7 @@ enum profd_status object_service_start(const struct object_config *config, struc
         status = store_sqlite_open_reader(config->database, &s->readers[i].store, e);
         if (!status) {
             b->timer = loop_timer_new(config->loop, object_broker_on_timer, b);
-            status =
-                b->timer ? PROFD_OK : profd_error_set(e, PROFD_NO_MEMORY, "no memory for the readers of executables");
+            status = b->timer ? PROFD_OK : profd_no_memory(e);
         }
         if (!status) {
             object_broker_watch(b);
@@ -799,9 +789,7 @@ static enum profd_status parsed_put(struct symbols_put *p, const struct http_req
     }
     p->size = size > 0 ? (size_t)size : 0;
     p->bytes = malloc(p->size + 1);
-    if (!p->bytes) {
-        return profd_no_memory(e);
-    }
+    TRY(p->bytes ? PROFD_OK : profd_no_memory(e));
     if (pread(request->body, p->bytes, p->size, 0) != (ssize_t)p->size) {
         return profd_error_set(e, PROFD_IO, "the body of %zu bytes cannot be read", p->size);
     }
@@ -833,9 +821,7 @@ void symbols_receive(const struct symbols_service *s, struct http_exchange *x, c
             put.tenant = t->all ? 0 : t->uid;
             put.build_id = p->id.text;
             status = symbols_read_target(request->target, "code", &target, &e);
-            if (!status) {
-                status = params_parse_flag(target, "code", &put.code, &e);
-            }
+            status = status ? status : params_parse_flag(target, "code", &put.code, &e);
             free(target);
             if (status) {
                 close(request->body);

@@ -148,9 +148,7 @@ enum profd_status upload_receive(void *context, struct conn *c, struct conn_fram
         return PROFD_IO;
     }
     u = calloc(1, sizeof *u);
-    if (!u) {
-        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for an upload");
-    }
+    TRY(u ? PROFD_OK : profd_no_memory(e));
     u->job.type = &upload_type;
     u->job.item.uid = conn_get_peer(c)->uid;
     /* Double compression hides the weight. */
@@ -391,12 +389,8 @@ static void admission_run(struct store *store, const struct profd_error *full, s
     for (size_t i = 0; i < n && !status; i++) {
         list[i] = posting_of(jobs[i])->arrival;
     }
-    if (!status) {
-        status = store_admit_hosts(store, list, n, admissions, &e);
-    }
-    if (!status) {
-        status = store_get_greeting(store, &centre, &e);
-    }
+    status = status ? status : store_admit_hosts(store, list, n, admissions, &e);
+    status = status ? status : store_get_greeting(store, &centre, &e);
     for (size_t i = 0; i < n; i++) {
         struct posting *p = posting_of(jobs[i]);
 
@@ -504,7 +498,7 @@ static enum profd_status read_uploads(struct posting *p, struct profd_error *e)
     parcel->items = calloc(parcel->count ? parcel->count : 1, sizeof *parcel->items);
     if (!parcel->items) {
         parcel->count = 0;
-        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for %zu uploads", p->batch.upload_count);
+        return profd_no_memory(e);
     }
     for (size_t i = 0; i < parcel->count; i++) {
         struct store_delivery *d = &parcel->items[i].delivery;

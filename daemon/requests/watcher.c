@@ -98,11 +98,7 @@ static enum profd_status watch_count(const struct watcher *w, struct store *stor
     while (cursor) {
         json_t *answer = NULL, *row;
         size_t i;
-        enum profd_status status = watch_ask(w, store, watch, cursor, &answer, e);
-
-        if (status) {
-            return status;
-        }
+        TRY(watch_ask(w, store, watch, cursor, &answer, e));
         json_array_foreach(json_object_get(answer, "rows"), i, row)
         {
             for (size_t k = 0; k < watch->function_count; k++) {
@@ -305,7 +301,7 @@ enum profd_status watcher_start(const struct watcher_config *config, struct watc
     }
     if (!w || !w->arena || !w->timer) {
         watcher_free(w);
-        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for the watch list");
+        return profd_no_memory(e);
     }
     *out = w;
     return PROFD_OK;

@@ -115,9 +115,7 @@ static enum profd_status add_series(struct store *s, struct build_sums *b, sqlit
         free(b->name);
         b->added = added;
         b->name = strdup(sqlite_text(q, NAME));
-        if (!b->name) {
-            return profd_no_memory(e);
-        }
+        TRY(b->name ? PROFD_OK : profd_no_memory(e));
     }
     r->is_program |= sqlite3_column_int64(q, PROGRAM) == b->row_id;
     r->first_seen = sums.first < r->first_seen ? sums.first : r->first_seen;

@@ -250,9 +250,7 @@ enum profd_status sqlite_host_detail(struct store *s, uint32_t uid, int64_t hour
         return PROFD_OK;
     }
     x = x ? x : hashmap_put(&s->tenant_series, &uid, sizeof uid, &(struct sqlite_tenant_series){0}, sizeof *x);
-    if (!x) {
-        return profd_no_memory(e);
-    }
+    TRY(x ? PROFD_OK : profd_no_memory(e));
     if (x->hour != hour || x->number != number) {
         const bool near = x->counted < most && x->counted + x->added >= most;
         TRY(near || x->hour != hour ? count_series(s, x, hour, 0, uid, uid, e) : PROFD_OK);

@@ -16,9 +16,7 @@ enum profd_status folded_decode_hosts(struct arena *a, const uint8_t *in, size_t
     size_t k = 0;
     uint64_t id = 0, step;
     int64_t *ids = ARENA_ARRAY(a, n + 1, int64_t); /* each has at least one byte */
-    if (!ids) {
-        return profd_no_memory(e);
-    }
+    TRY(ids ? PROFD_OK : profd_no_memory(e));
     while (in < end) {
         if (!varint_get(&in, end, &step) || step == 0 || step > SUM_MAX - id) {
             return profd_error_set(e, PROFD_DAMAGED, "a sum's list of hosts breaks its rules at number %zu", k);
@@ -62,9 +60,7 @@ enum profd_status folding_begin(struct folding *f, struct arena *a, struct profd
 {
     *f = (struct folding){.arena = a, .sum = rollup_sum_new(a)};
     f->out = (struct folded){.number = INT64_MAX, .first = INT64_MAX, .last = INT64_MIN};
-    if (!f->sum) {
-        return profd_no_memory(e);
-    }
+    TRY(f->sum ? PROFD_OK : profd_no_memory(e));
     rollup_sum_limit(f->sum);
     return PROFD_OK;
 }
@@ -444,8 +440,7 @@ static enum profd_status widen_slice(struct store *s, bool *found, struct store_
     struct arena *a = arena_new(0);
     w.scratch = arena_new(0);
     enum profd_status status =
-        a && w.scratch ? sqlite_series_identify(s, a, series, &w.series, &known, e)
-                       : profd_error_set(e, PROFD_NO_MEMORY, "no memory to put slices of a live process together");
+        a && w.scratch ? sqlite_series_identify(s, a, series, &w.series, &known, e) : profd_no_memory(e);
     if (!status && !known) {
         status = profd_error_set(e, PROFD_DAMAGED, "database %s: series %lld has slices but no row", s->path,
                                  (long long)series);
@@ -591,7 +586,7 @@ static enum profd_status gathering_begin(struct gathering *g, struct store *s, i
     bool found = false;
     *g = (struct gathering){.s = s, .arena = arena_new(0), .scratch = arena_new(0)};
     TRY(g->arena && g->scratch ? sqlite_series_identify(s, g->arena, series, &g->series, &found, e)
-                               : profd_error_set(e, PROFD_NO_MEMORY, "no memory to add up the sums of a series"));
+                               : profd_no_memory(e));
     return found ? folding_begin(&g->folding, g->arena, e)
                  : profd_error_set(e, PROFD_DAMAGED, "database %s: series %lld has sums but no row", s->path,
                                    (long long)series);

@@ -84,9 +84,7 @@ static enum profd_status read_segment(struct arena *a, const struct store_delive
                        *labels = ARENA_ARRAY(a, s->label_count + 1, struct store_label);
     struct store_build *builds = ARENA_ARRAY(a, s->build_count, struct store_build);
     struct share *shares = ARENA_ARRAY(a, s->build_count, struct share);
-    if (!own || !labels || !builds || !shares) {
-        return profd_no_memory(e);
-    }
+    TRY(own && labels && builds && shares ? PROFD_OK : profd_no_memory(e));
     size_t count = 0, bytes = detail ? strlen("host") + strlen(name) : 0;
     for (size_t i = 0; i < s->label_count; i++) {
         const struct message_label *l = &s->labels[i];
@@ -268,9 +266,7 @@ static enum profd_status add_counts(struct arriving *a, const struct store_deliv
     struct addend_part *part = ARENA_NEW(a->arena, struct addend_part);
     const struct sqlite_series *series;
     struct sqlite_sums one;
-    if (!part) {
-        return profd_no_memory(e);
-    }
+    TRY(part ? PROFD_OK : profd_no_memory(e));
     hex_put(text, d->host, STORE_HOST_SIZE);
     TRY(sqlite_intern_host(a->s, text, &part->host, e));
     TRY(sqlite_intern_series(a->s, &in->upload, SQLITE_SERIES_OWN, &series, e));

@@ -77,14 +77,10 @@ enum profd_status store_pattern_compile(struct arena *a, const char *text, struc
     struct store_pattern *p = ARENA_NEW(a, struct store_pattern);
     pcre2_general_context *general = pcre2_general_context_create(pattern_take, pattern_give, a);
     pcre2_compile_context *context = general ? pcre2_compile_context_create(general) : NULL;
-    if (!p || !context) {
-        return profd_no_memory(e);
-    }
+    TRY(p && context ? PROFD_OK : profd_no_memory(e));
     p->text = arena_copy(a, text, n);
     p->limits = pcre2_match_context_create(general);
-    if (!p->text || !p->limits) {
-        return profd_no_memory(e);
-    }
+    TRY(p->text && p->limits ? PROFD_OK : profd_no_memory(e));
     p->code = pcre2_compile((PCRE2_SPTR)p->text, PCRE2_ZERO_TERMINATED,
                             PCRE2_UTF | PCRE2_DOTALL | PCRE2_ANCHORED | PCRE2_ENDANCHORED | PCRE2_NEVER_BACKSLASH_C,
                             &error, &offset, context);
@@ -95,9 +91,7 @@ enum profd_status store_pattern_compile(struct arena *a, const char *text, struc
                                      p->text, offset, pattern_words(error, words, sizeof words));
     }
     p->data = pcre2_match_data_create(1, general);
-    if (!p->data) {
-        return profd_no_memory(e);
-    }
+    TRY(p->data ? PROFD_OK : profd_no_memory(e));
     pcre2_set_match_limit(p->limits, LIMIT_PATTERN_STEPS);
     pcre2_set_depth_limit(p->limits, LIMIT_PATTERN_DEPTH);
     pcre2_set_heap_limit(p->limits, LIMIT_PATTERN_KIB);

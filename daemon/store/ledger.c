@@ -201,7 +201,7 @@ enum profd_status sqlite_series_identify(struct store *s, struct arena *a, int64
     const uint8_t *set = sqlite_blob(q, 0, &n);
     uint32_t *builds = ARENA_ARRAY(a, n / 4 + 1, uint32_t);
     if (!builds) {
-        status = profd_error_set(e, PROFD_NO_MEMORY, "no memory for a set of %zu builds", n / 4);
+        status = profd_no_memory(e);
     } else if (n / 4 > LIMIT_BUILDS) {
         status = profd_error_set(e, PROFD_DAMAGED, "database %s: a set of %zu builds; at most %u", s->path, n / 4,
                                  LIMIT_BUILDS);

@@ -12,9 +12,7 @@ enum profd_status sqlite_take_content(struct store *s, sqlite3_stmt *q, uint8_t 
     size_t n, raw = (size_t)sqlite3_column_int64(q, 0);
     const uint8_t *stored = sqlite_blob(q, 1, &n);
     uint8_t *block = malloc(raw > 0 ? raw : 1);
-    if (!block) {
-        return profd_no_memory(e);
-    }
+    TRY(block ? PROFD_OK : profd_no_memory(e));
     enum profd_status status = deflate_unpack(stored, n, block, raw, e);
     if (status) {
         free(block);
@@ -95,8 +93,7 @@ enum profd_status sqlite_choose_object(struct store *s, int64_t build, const str
             current.delivered = delivered;
             free(current.note);
             current.note = strdup(sqlite_text(q, 6));
-            status = current.note ? PROFD_OK
-                                  : profd_error_set(e, PROFD_NO_MEMORY, "no memory for a sentence about an executable");
+            status = current.note ? PROFD_OK : profd_no_memory(e);
         }
     }
     if (!status) {
@@ -288,9 +285,7 @@ static enum profd_status intern_object(struct store *s, int64_t build, const str
     }
     size_t bound = deflate_bound(o->encoded_size), n = 0;
     uint8_t *packed = malloc(bound);
-    if (!packed) {
-        return profd_no_memory(e);
-    }
+    TRY(packed ? PROFD_OK : profd_no_memory(e));
     status = deflate_pack(o->encoded, o->encoded_size, false, packed, bound, &n, e);
     if (!status) {
         status = sqlite_run(s, SQL_OBJECT_ADD,
@@ -602,7 +597,7 @@ enum profd_status store_get_shared_object(struct store *s, const char *build_id,
         buffer_add(&uids, &uid, sizeof uid);
     }
     if (!status && uids.failed) {
-        status = profd_error_set(e, PROFD_NO_MEMORY, "no memory for the users of a build");
+        status = profd_no_memory(e);
     }
     if (!status) {
         const struct store_senders of = {.uids = (const uint32_t *)(const void *)uids.data,

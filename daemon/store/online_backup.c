@@ -106,14 +106,12 @@ enum profd_status store_backup_begin(struct store *s, const char *path, struct s
     TRY(sqlite_direct_integer(s->db, "PRAGMA page_size", &page, e));
     TRY(sqlite_direct_integer(s->db, "SELECT number FROM centre", &number, e));
     struct store_backup *b = calloc(1, sizeof *b);
-    if (!b) {
-        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for a backup");
-    }
+    TRY(b ? PROFD_OK : profd_no_memory(e));
     *b = (struct store_backup){.s = s, .path = strdup(path), .page = (int)page, .number = number};
     if (!b->path || asprintf(&b->making, "%s.part", path) < 0) {
         b->making = NULL;
         store_backup_end(b);
-        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for a backup");
+        return profd_no_memory(e);
     }
 
     const bool taken = lstat(path, &st) == 0;

@@ -143,7 +143,7 @@ enum profd_status sqlite_structure_judge(sqlite3 *db, const struct sqlite_schema
         sqlite3_open_v2(":memory:", &model, SQLITE_OPEN_READWRITE | SQLITE_OPEN_MEMORY | SQLITE_OPEN_NOMUTEX, NULL) ==
                 SQLITE_OK
             ? make_schema(model, schema, 0, version, e)
-            : profd_error_set(e, PROFD_NO_MEMORY, "no memory to check the tables of the database");
+            : profd_no_memory(e);
     if (!status && sqlite3_prepare_v2(model,
                                       "SELECT type, name, sql FROM main.sqlite_schema "
                                       "WHERE name NOT LIKE 'sqlite^_%' ESCAPE '^'",
@@ -158,7 +158,7 @@ enum profd_status sqlite_structure_judge(sqlite3 *db, const struct sqlite_schema
         const char *type = sqlite_text(q, 0), *name = sqlite_text(q, 1);
         sqlite3_reset(own);
         if (sqlite3_bind_text(own, 1, name, -1, SQLITE_TRANSIENT) != SQLITE_OK) {
-            status = profd_error_set(e, PROFD_NO_MEMORY, "no memory to check the tables of %s", path);
+            status = profd_no_memory(e);
             break;
         }
         const int found = sqlite3_step(own);
@@ -453,7 +453,7 @@ static enum profd_status connect_file(struct store *s, int flags, struct profd_e
 {
     sqlite_seal_register();
     if (sqlite3_open_v2(s->path, &s->db, flags | SQLITE_OPEN_NOMUTEX, NULL) != SQLITE_OK) {
-        return s->db ? sqlite_fail(s, e) : profd_error_set(e, PROFD_NO_MEMORY, "no memory to open the database");
+        return s->db ? sqlite_fail(s, e) : profd_no_memory(e);
     }
     sqlite3_extended_result_codes(s->db, 1);
     sqlite3_db_config(s->db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
@@ -614,9 +614,7 @@ enum profd_status store_sqlite_seal(const char *path, struct profd_error *e)
     struct stat st;
     sqlite3_stmt *q = NULL;
     struct store *s = new_handle(path, true);
-    if (!s) {
-        return profd_no_memory(e);
-    }
+    TRY(s ? PROFD_OK : profd_no_memory(e));
     enum profd_status status = connect_file(s, SQLITE_OPEN_READWRITE, e);
     status = status ? status : judge_schema(s->db, path, &version, e);
     const int n = snprintf(copy, sizeof copy, "%s-sealed", path);
@@ -660,8 +658,7 @@ static enum profd_status open_handle(const char *path, bool writable,
                                      struct store **out, struct profd_error *e)
 {
     struct store *s = new_handle(path, writable);
-    const enum profd_status status =
-        s ? prepare(s, e) : profd_error_set(e, PROFD_NO_MEMORY, "no memory to open the database");
+    const enum profd_status status = s ? prepare(s, e) : profd_no_memory(e);
     if (status) {
         store_close(s);
     } else {

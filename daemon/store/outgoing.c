@@ -306,12 +306,12 @@ static enum profd_status find_gap(struct store *s, const struct relay_row *r, in
 {
     sqlite3_stmt *q;
     bool row = false;
-    int64_t started = 0, opened = 0;
+    int64_t started = 0;
     TRY(sqlite_first(s, SQL_SEGMENT_GAP, NULL, 0, &q, &row, e));
     if (!row) {
         return PROFD_OK;
     }
-    opened = sqlite3_column_int64(q, 0);
+    int64_t opened = sqlite3_column_int64(q, 0);
     *now = sqlite3_column_int64(q, 1) * SQLITE_SECOND;
     sqlite_finish(q);
     for (unsigned i = 0; i < 4; i++) { /* an epoch begins with the seconds of its start */

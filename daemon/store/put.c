@@ -246,9 +246,7 @@ enum profd_status sqlite_batch_add(struct sqlite_batch *b, const struct store_up
         sqlite_sums_init(&none, series->build_count);
         sums = hashmap_put(&b->hours, &key, sizeof key, &none, SQLITE_SUMS_SIZE(series->build_count));
     }
-    if (!sums) {
-        return profd_no_memory(e);
-    }
+    TRY(sums ? PROFD_OK : profd_no_memory(e));
     sqlite_sums_add(sums, one);
     struct sqlite_state *t = &b->s->state;
     sum_add(&t->uploads, one->uploads, &saturated);
@@ -366,7 +364,7 @@ enum profd_status store_get_instance(struct store *s, uint32_t uid, const uint8_
     if (sqlite3_column_type(q, 1) == SQLITE_NULL) {
         status = profd_error_set(e, PROFD_DAMAGED, "database %s: an instance of user %u has no snapshot", s->path, uid);
     } else if (!(copy = malloc(n + 1))) {
-        status = profd_error_set(e, PROFD_NO_MEMORY, "no memory for a snapshot of %zu bytes", n);
+        status = profd_no_memory(e);
     } else {
         memcpy(copy, bytes, n);
         *generation = (uint64_t)sqlite3_column_int64(q, 0);

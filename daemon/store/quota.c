@@ -141,8 +141,7 @@ enum profd_status sqlite_users_flush(struct store *s, struct profd_error *e)
 {
     size_t position = 0;
     const void *key;
-    enum profd_status status =
-        s->owed_lost ? profd_error_set(e, PROFD_NO_MEMORY, "no memory to count what users store") : PROFD_OK;
+    enum profd_status status = s->owed_lost ? profd_no_memory(e) : PROFD_OK;
     for (const int64_t *bytes; !status && (bytes = hashmap_next(&s->owed, &position, &key));) {
         struct owner_key k; /* keys are unaligned */
         int64_t uid = 0, sum;
@@ -273,9 +272,7 @@ enum profd_status sqlite_share_take(struct store *s, struct hashmap *users, uint
         const uint64_t most = use.most > use.bytes ? use.most - use.bytes : 0;
         left = hashmap_put(users, &uid, sizeof uid, &most, sizeof most);
     }
-    if (!left) {
-        return profd_no_memory(e);
-    }
+    TRY(left ? PROFD_OK : profd_no_memory(e));
     *may = bytes <= *left;
     *left -= *may ? bytes : 0;
     return PROFD_OK;

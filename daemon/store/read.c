@@ -32,9 +32,7 @@ static enum profd_status take_series(struct row_selection *r, sqlite3_stmt *q, s
     const struct series_info *before = r->series_count > 0 ? info - 1 : NULL;
     char *copy = arena_copy(r->arena, text, n);
     struct store_label *labels = ARENA_ARRAY(r->arena, count + 1, struct store_label);
-    if (!copy || !labels) {
-        return profd_no_memory(e);
-    }
+    TRY(copy && labels ? PROFD_OK : profd_no_memory(e));
     *info = (struct series_info){.id = sqlite3_column_int64(q, ID),
                                  .set = sqlite3_column_int64(q, BUILD_SET),
                                  .uid = uid,
@@ -55,9 +53,7 @@ static enum profd_status take_series(struct row_selection *r, sqlite3_stmt *q, s
         info->build_count = set_size / 4;
         info->builds = ARENA_ARRAY(r->arena, set_size / 4 + 1, struct store_build);
         info->rows = rows;
-        if (!rows || !info->builds) {
-            return profd_no_memory(e);
-        }
+        TRY(rows && info->builds ? PROFD_OK : profd_no_memory(e));
         for (size_t i = 0; i < info->build_count; i++) {
             rows[i] = sqlite_set_build(set, i);
         }
@@ -380,9 +376,7 @@ static enum profd_status find_host(struct row_selection *r, int64_t id, const ch
         const char *text = row ? sqlite_text(q, 0) : "";
         cached = hashmap_put(&r->hosts, &id, sizeof id, text, strlen(text) + 1);
         sqlite_finish(q);
-        if (!cached) {
-            return profd_no_memory(e);
-        }
+        TRY(cached ? PROFD_OK : profd_no_memory(e));
     }
     *host = cached;
     return PROFD_OK;

@@ -187,9 +187,7 @@ enum profd_status store_mirror_put(struct store *s, uint64_t row, const struct s
     for (size_t i = 0; i < n && !status; i++) {
         status = put_sum(&p, &sums[i], own, e);
     }
-    if (!status) {
-        status = sqlite_run(s, SQL_MIRROR_GROW, VALUES(INTEGER(row), INTEGER(n)), e);
-    }
+    status = status ? status : sqlite_run(s, SQL_MIRROR_GROW, VALUES(INTEGER(row), INTEGER(n)), e);
     return sqlite_store_end(s, status, e);
 }
 

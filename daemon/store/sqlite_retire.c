@@ -333,9 +333,7 @@ enum profd_status sqlite_retire_day(struct store *s, int64_t day, struct profd_e
         }
         arena_reset(a);
         status = sqlite_series_identify(s, a, id, &series, &found, e);
-        if (!status) {
-            status = sqlite_ledger_sum(s, id, 24 * day, 24 * day + 23, series.build_count, &gone, e);
-        }
+        status = status ? status : sqlite_ledger_sum(s, id, 24 * day, 24 * day + 23, series.build_count, &gone, e);
         status = status ? status : retire_sums(&r, &series, 24 * day, 24 * day + 23, &gone, e);
     }
     status = status ? status : sqlite_withdrawal_apply(s, &r.gone, e);

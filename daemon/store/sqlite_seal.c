@@ -222,9 +222,7 @@ enum profd_status sqlite_seal_scan(struct store *s, int64_t n, int64_t *page, in
         return PROFD_OK;
     }
     uint8_t *bytes = malloc((size_t)size);
-    if (!bytes) {
-        return profd_no_memory(e);
-    }
+    TRY(bytes ? PROFD_OK : profd_no_memory(e));
     int rc = SQLITE_OK;
     for (int64_t end = *page + n; *page < end && rc == SQLITE_OK && !*bad; ++*page) {
         /* A page that is being written back from the log is read in parts of both: another look finds it whole. */

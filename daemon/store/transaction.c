@@ -32,9 +32,7 @@ static enum profd_status watch(struct store *s, const char *path, const struct s
         return profd_error_set(e, PROFD_INTERNAL, "more than %u files are watched", SQLITE_WATCHED);
     }
     w->path = strdup(path);
-    if (!w->path) {
-        return profd_error_set(e, PROFD_NO_MEMORY, "no memory to watch \"%s\"", path);
-    }
+    TRY(w->path ? PROFD_OK : profd_no_memory(e));
     w->device = st->st_dev;
     w->inode = st->st_ino;
     w->size = 0;

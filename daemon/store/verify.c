@@ -190,8 +190,7 @@ static enum profd_status verify_sum(struct verifying *v, const struct sqlite_ide
     TRY(sqlite_find(v->s, SQL_ROLLUP_EXISTS, VALUES(INTEGER(series->id), INTEGER(level), INTEGER(at)), &one, &exists,
                     e));
     struct arena *scratch = arena_new(0);
-    enum profd_status status =
-        scratch ? PROFD_OK : profd_error_set(e, PROFD_NO_MEMORY, "no memory to verify the store");
+    enum profd_status status = scratch ? PROFD_OK : profd_no_memory(e);
     for (int64_t below = from; !status && below <= to; below++) {
         status = sqlite_find(v->s, SQL_ROLLUP_FOLDED_AT,
                              VALUES(INTEGER(series->id), INTEGER(level - 1), INTEGER(below), INTEGER(to)), &below,
@@ -872,9 +871,7 @@ enum profd_status store_verify(struct store *s, struct store_cursor *cursor,
     struct store_cursor c = *cursor;
     bool began = false;
     const int64_t deadline = sqlite_work_now() + SLICE_NANOSECONDS;
-    if (!v.arena) {
-        return profd_error_set(e, PROFD_NO_MEMORY, "no memory to verify the store");
-    }
+    TRY(v.arena ? PROFD_OK : profd_no_memory(e));
     c.done = false;
     enum profd_status status = sqlite_read_begin(s, &began, e);
     if (!status) {

@@ -547,9 +547,7 @@ enum profd_status clickhouse_insert(struct clickhouse *c, const char *statement,
     const uint64_t began = now_ms();
     enum profd_status status;
     char *query = curl_easy_escape(c->curl, statement, 0);
-    if (!query) {
-        return profd_no_memory(e);
-    }
+    TRY(query ? PROFD_OK : profd_no_memory(e));
     /* ClickHouse lets one insert at a time wait for a quorum of a table's replicas, and refuses others at once. */
     while ((status = run(c, false, query, data, size, e)) && c->code == 286 && !c->stopped &&
            now_ms() - began < c->limits.answer_ms) {

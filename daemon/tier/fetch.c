@@ -84,9 +84,7 @@ static enum profd_status fetch_client_open(struct fetcher *f, struct fetch_clien
                                              .stopped = fetch_client_stopped,
                                              .context = c};
 
-    if (!c) {
-        return profd_no_memory(e);
-    }
+    TRY(c ? PROFD_OK : profd_no_memory(e));
     c->fetcher = f;
     const enum profd_status status = clickhouse_open(f->address, f->ca, &limits, &c->handle, e);
     if (status) {
@@ -124,10 +122,8 @@ static enum profd_status fetcher_take(struct fetcher *f, struct fetch_client **o
 static void fetcher_give(struct fetcher *f, struct fetch_client *c, enum profd_status status,
                          const struct profd_error *e)
 {
-    bool kept;
-
     lock_take(f->lock);
-    kept = f->idle_count < CLIENTS_IDLE;
+    bool kept = f->idle_count < CLIENTS_IDLE;
     if (kept) {
         f->idle[f->idle_count++] = c;
     }

@@ -150,9 +150,7 @@ static enum profd_status mirror_take_listed(struct mirror *m, struct row_reader 
     rows_fixed(r, b->centre, sizeof b->centre);
     /* Not rows_text: a name with a NUL must not end the reading of the other rows. */
     l->m.name = (const char *)rows_bytes(r, m->manifest_arena, &n);
-    if (!l->m.name) {
-        return profd_no_memory(e);
-    }
+    TRY(l->m.name ? PROFD_OK : profd_no_memory(e));
     b->day = rows_u32(r);
     b->number = rows_u32(r);
     b->attempt = rows_u32(r);
@@ -423,7 +421,6 @@ static enum profd_status mirror_read_marks(struct mirror *m, struct profd_error 
 {
     struct clickhouse *client = m->steps.lanes[0].client;
     struct row_reader r;
-    enum profd_status status = PROFD_OK;
     size_t n = 0;
 
     arena_reset(m->mark_arena);
@@ -435,7 +432,7 @@ static enum profd_status mirror_read_marks(struct mirror *m, struct profd_error 
     TRY(clickhouse_take(client, STATEMENT_LIST_MARKS, &r, e));
     const size_t most = (size_t)(r.end - r.at) / (STORE_CENTRE_SIZE + 14); /* bytes of the smallest row */
     struct store_tier_mark *list = ARENA_ARRAY(m->mark_arena, most + 1, struct store_tier_mark);
-    status = list ? PROFD_OK : profd_no_memory(e);
+    enum profd_status status = list ? PROFD_OK : profd_no_memory(e);
     for (; !status && rows_more(&r) && n < most; n++) {
         rows_fixed(&r, list[n].centre, sizeof list[n].centre);
         list[n].hour = rows_i64(&r);
@@ -545,9 +542,7 @@ static enum profd_status mirror_take_sum(struct mirror *m, struct row_reader *r,
     struct store_stub *s = &sum->stub;
     const char *program = rows_text(r, m->page);
 
-    if (!program) {
-        return profd_no_memory(e);
-    }
+    TRY(program ? PROFD_OK : profd_no_memory(e));
     *sum = (struct store_block_sum){.stub = {.block = m->next.m.block, .program = program}};
     rows_fixed(r, s->series, sizeof s->series);
     s->level = rows_u8(r);
@@ -567,9 +562,7 @@ static enum profd_status mirror_take_sum(struct mirror *m, struct row_reader *r,
     if (r->cut) {
         return mirror_cut(e);
     }
-    if (!sum->groups || !sum->shares) {
-        return profd_no_memory(e);
-    }
+    TRY(sum->groups && sum->shares ? PROFD_OK : profd_no_memory(e));
     if (buildid_parse(program, strlen(program), &id, NULL) || strcmp(id.text, program) != 0) {
         return mirror_refuse(e, "the program of a sum is no build-id");
     }
@@ -608,9 +601,7 @@ static enum profd_status mirror_take_series(struct mirror *m, struct row_reader 
     }
     struct store_build *b = ARENA_ARRAY(m->page, builds + 1, struct store_build);
     struct store_label *l = ARENA_ARRAY(m->page, labels / 2 + 1, struct store_label);
-    if (!out->tenant || !out->stub.program || !texts[0] || !texts[1] || !texts[2] || !b || !l) {
-        return profd_no_memory(e);
-    }
+    TRY(out->tenant && out->stub.program && texts[0] && texts[1] && texts[2] && b && l ? PROFD_OK : profd_no_memory(e));
     for (size_t i = 0; i < builds; i++) {
         if (strlen(texts[0][i]) >= sizeof b[i].id.text) {
             return mirror_refuse(e, "a series has a build-id that is none");
@@ -654,9 +645,7 @@ static enum profd_status mirror_name_sums(struct mirror *m, struct hashmap *know
     enum profd_status status = PROFD_OK;
     size_t kept = 0;
 
-    if (!stubs) {
-        return profd_no_memory(e);
-    }
+    TRY(stubs ? PROFD_OK : profd_no_memory(e));
     for (size_t i = 0; i < m->sum_count; i++) {
         stubs[i] = &m->sums[i].stub;
     }
@@ -726,9 +715,7 @@ static enum profd_status mirror_keep_days(struct mirror *m, struct profd_error *
                             .stubs = ARENA_ARRAY(m->page, m->sum_count + 1, struct store_stub),
                             .sums = ARENA_ARRAY(m->page, m->sum_count + 1, struct store_block_sum *)};
 
-    if (!d.stubs || !d.sums) {
-        return profd_no_memory(e);
-    }
+    TRY(d.stubs && d.sums ? PROFD_OK : profd_no_memory(e));
     for (size_t i = 0; i < m->sum_count; i++) {
         if (m->sums[i].stub.level == 1) {
             d.stubs[d.n] = m->sums[i].stub;

@@ -41,8 +41,6 @@ static void steps_begin(void *context);
 /* On the loop, after a lane or the job. */
 static void steps_advance(struct steps *s)
 {
-    unsigned pause;
-
     if (--s->running || s->stopped) {
         return;
     }
@@ -52,7 +50,7 @@ static void steps_advance(struct steps *s)
             return;
         }
     }
-    pause = s->type->choose(s);
+    unsigned pause = s->type->choose(s);
     if (pause) {
         loop_timer_set(s->timer, pause);
     } else {

@@ -45,11 +45,7 @@ static enum profd_status fail(const char *what, const char *name, struct profd_e
 enum profd_status aside_move(int dir, const char *why, time_t when, char name[ASIDE_NAME_SIZE], struct profd_error *e)
 {
     char log[ASIDE_NAME_SIZE + sizeof LOG];
-    enum profd_status status = choose_name(dir, why, when, name, e);
-
-    if (status) {
-        return status;
-    }
+    TRY(choose_name(dir, why, when, name, e));
     snprintf(log, sizeof log, "%s" LOG, name);
     if (renameat(dir, ASIDE_DATABASE, dir, name) && errno != ENOENT) {
         return fail("rename", ASIDE_DATABASE, e);
@@ -122,13 +118,11 @@ enum profd_status aside_note(int dir, const char *sentence, bool log, time_t whe
 {
     char kept[ASIDE_NAME_SIZE + sizeof LOG];
     enum profd_status status = choose_name(dir, ASIDE_LOST, when, name, e);
-    int fd;
-
     if (status) {
         return status;
     }
     snprintf(kept, sizeof kept, "%s" LOG, name);
-    fd = openat(dir, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+    int fd = openat(dir, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (fd < 0) {
         return fail("make", name, e);
     }

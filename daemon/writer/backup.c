@@ -25,7 +25,7 @@ enum profd_status backup_init(struct backup *b, const char *directory, unsigned 
 enum profd_status backup_judge_space(const char *directory, struct profd_error *e)
 {
     static const char *const files[] = {"profd.db", "profd.db-wal"};
-    uint64_t wanted = SPARE_BYTES, available;
+    uint64_t wanted = SPARE_BYTES;
     struct statvfs fs;
     char path[4096];
     struct stat st;
@@ -38,7 +38,7 @@ enum profd_status backup_judge_space(const char *directory, struct profd_error *
     if (statvfs(directory, &fs)) {
         return profd_error_set(e, PROFD_IO, "cannot look at the file system of %s: %s", directory, strerror(errno));
     }
-    available = (uint64_t)fs.f_bavail * fs.f_frsize;
+    uint64_t available = (uint64_t)fs.f_bavail * fs.f_frsize;
     if (available < wanted) {
         return profd_error_set(e, PROFD_FULL,
                                "the copy is first made in %s and needs %" PRIu64 " bytes there; %" PRIu64 " are free",
@@ -74,9 +74,7 @@ enum profd_status backup_step(struct backup *b, struct store *store, uint64_t by
     if (!b->running) {
         status = store_backup_begin(store, b->path, &b->running, e);
     }
-    if (!status) {
-        status = store_backup_step(b->running, bytes, &left, e);
-    }
+    status = status ? status : store_backup_step(b->running, bytes, &left, e);
     if (!status && left) {
         /* The store may grow meanwhile, so the total is computed anew. */
         b->done += bytes;
@@ -86,9 +84,7 @@ enum profd_status backup_step(struct backup *b, struct store *store, uint64_t by
     }
     store_backup_end(b->running);
     b->running = NULL;
-    if (!status) {
-        status = backup_open(b, e);
-    }
+    status = status ? status : backup_open(b, e);
     if (!status) {
         *whole = true;
     }

@@ -63,10 +63,9 @@ enum profd_status state_dir_lock(const char *state_dir, int *lock, int *director
 {
     char path[4096];
     TRY(listen_make_directory(state_dir, 0750, e));
-    int fd;
 
     TRY(state_dir_lock_path(state_dir, path, sizeof path, e));
-    fd = state_dir_open_lock(path, state_dir);
+    int fd = state_dir_open_lock(path, state_dir);
     if (fd < 0) {
         return profd_error_set(e, PROFD_CANT_CREATE, "cannot create %s: %s", path, strerror(errno));
     }
@@ -459,22 +458,16 @@ enum profd_status database_open(const char *state_dir, int lock_fd, struct store
     struct store *store = NULL;
     struct database_mark mark;
     bool lost = false;
-    enum profd_status status = state_dir_database_path(state_dir, path, sizeof path, e);
-
-    if (status) {
-        return status;
-    }
+    TRY(state_dir_database_path(state_dir, path, sizeof path, e));
     database_mark_read(lock_fd, path, &mark);
     struct sigaction action = {.sa_sigaction = database_on_bus, .sa_flags = SA_SIGINFO | (int)SA_RESETHAND};
 
     database_bus_directory = state_dir;
     sigemptyset(&action.sa_mask);
     (void)sigaction(SIGBUS, &action, NULL);
-    status = database_judge_files(state_dir, path, &mark, &lost, e);
+    enum profd_status status = database_judge_files(state_dir, path, &mark, &lost, e);
     const bool empty = status == PROFD_DAMAGED;
-    if (!status) {
-        status = store_sqlite_open_writer(path, &store, e);
-    }
+    status = status ? status : store_sqlite_open_writer(path, &store, e);
     if (!status && (mark.damaged || lost)) {
         status = database_check_marked(&store, mark.unwritable, e);
     }
@@ -482,13 +475,9 @@ enum profd_status database_open(const char *state_dir, int lock_fd, struct store
         const struct profd_error why = *e;
 
         status = database_put_aside(state_dir, &why, e);
-        if (!status) {
-            status = store_sqlite_open_writer(path, &store, e);
-        }
+        status = status ? status : store_sqlite_open_writer(path, &store, e);
     }
-    if (!status) {
-        status = database_begin(state_dir, path, &mark, lost, store, salt, e);
-    }
+    status = status ? status : database_begin(state_dir, path, &mark, lost, store, salt, e);
     if (status) {
         store_close(store);
         return status;
@@ -578,7 +567,7 @@ enum profd_status file_check_start(struct loop *loop, struct writer *writer, con
     }
     if (!c || !c->timer) {
         free(c);
-        return profd_error_set(e, PROFD_NO_MEMORY, "no memory to look at the store's files");
+        return profd_no_memory(e);
     }
     c->job = (struct writer_job){.item = {.uid = WRITER_UID_NONE, .weight = 1}, .type = &file_check_type};
     c->writer = writer;

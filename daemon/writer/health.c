@@ -36,7 +36,7 @@ enum profd_status health_new(const char *state_dir, struct health **out, struct 
     }
     if (!h || !h->lock) {
         free(h);
-        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for the writer");
+        return profd_no_memory(e);
     }
     *out = h;
     return PROFD_OK;
@@ -83,14 +83,13 @@ void health_clear_full(struct health *h)
 enum health_change health_update(struct health *h, bool keep_full)
 {
     const uint64_t changes = atomic_load(&h->changes);
-    struct store_health now;
 
     if (changes == h->noted || h->failed) {
         return HEALTH_SAME;
     }
     h->noted = changes;
     lock_take(h->lock);
-    now = h->published;
+    struct store_health now = h->published;
     lock_give(h->lock);
     if (now.failed) {
         h->failed = true;
@@ -201,17 +200,16 @@ static void reserve_allocate(struct reserve *r, int fd, uint64_t bytes)
 
 void reserve_take(struct reserve *r)
 {
-    uint64_t available, size, wanted;
-    int fd;
+    uint64_t available, size;
 
     if (!reserve_measure(r, &available, &size)) {
         return;
     }
-    wanted = size / RESERVE_PART < RESERVE_BYTES ? size / RESERVE_PART / 4096 * 4096 : RESERVE_BYTES;
+    uint64_t wanted = size / RESERVE_PART < RESERVE_BYTES ? size / RESERVE_PART / 4096 * 4096 : RESERVE_BYTES;
     if (r->state == RESERVE_MISSING || r->bytes >= wanted || available + r->bytes < wanted + wanted / 4) {
         return;
     }
-    fd = open(r->path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    int fd = open(r->path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (fd < 0) {
         reserve_fail(r, errno);
         return;
@@ -268,15 +266,12 @@ void space_set_limits(struct space *p, uint64_t keep_bytes, unsigned user_share)
 enum profd_status space_open(const struct space_config *config, struct space **out, struct profd_error *e)
 {
     struct space *p = calloc(1, sizeof *p);
-    enum profd_status status;
     uint64_t available, size;
 
-    if (!p) {
-        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for the reserve");
-    }
+    TRY(p ? PROFD_OK : profd_no_memory(e));
     p->state_dir = config->state_dir;
     space_set_limits(p, config->keep_bytes, config->user_share);
-    status = reserve_open(&p->reserve, config->state_dir, e);
+    enum profd_status status = reserve_open(&p->reserve, config->state_dir, e);
     if (status) {
         free(p);
         return status;

@@ -102,9 +102,7 @@ static enum profd_status restore_copy_bytes(const char *file, int from, int to, 
     enum profd_status status = PROFD_OK;
     off_t at = 0, end;
 
-    if (!block) {
-        return profd_error_set(e, PROFD_NO_MEMORY, "no memory to copy %s", file);
-    }
+    TRY(block ? PROFD_OK : profd_no_memory(e));
     if (ftruncate(to, size)) {
         status = restore_fail(PROFD_IO, "write", PART, e);
     }
@@ -125,14 +123,13 @@ static enum profd_status restore_copy(int dir, const char *file, const struct re
                                       struct profd_error *e)
 {
     struct stat st;
-    enum profd_status status;
     off_t size = 0;
     int to, from = open(file, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 
     if (from < 0) {
         return restore_fail(PROFD_NO_INPUT, "read", file, e);
     }
-    status = restore_judge_source(file, from, engine, &size, e);
+    enum profd_status status = restore_judge_source(file, from, engine, &size, e);
     if (status) {
         close(from);
         return status;
@@ -149,9 +146,7 @@ static enum profd_status restore_copy(int dir, const char *file, const struct re
     if (!status && !geteuid() && st.st_uid && fchown(to, st.st_uid, st.st_gid)) {
         status = restore_fail(PROFD_CANT_CREATE, "give away", PART, e);
     }
-    if (!status) {
-        status = restore_copy_bytes(file, from, to, size, e);
-    }
+    status = status ? status : restore_copy_bytes(file, from, to, size, e);
     if (to >= 0 && close(to) && !status) {
         status = restore_fail(PROFD_IO, "write", PART, e);
     }
@@ -183,12 +178,8 @@ static enum profd_status restore_judge(const char *path, const char *file, const
     uint64_t uploads;
     enum profd_status status = engine->seal(path, e);
 
-    if (!status) {
-        status = engine->open(path, &store, e);
-    }
-    if (!status) {
-        status = engine->check(store, restore_on_fault, f, e);
-    }
+    status = status ? status : engine->open(path, &store, e);
+    status = status ? status : engine->check(store, restore_on_fault, f, e);
     const bool sound = !status && !f->count;
     while (sound && !status && !cursor.done) { /* all rounds of the store's own verification */
         status = store_verify(store, &cursor, restore_on_fault, f, &uploads, e);
@@ -211,14 +202,12 @@ static enum profd_status restore_judge(const char *path, const char *file, const
 static enum profd_status restore_promote(int dir, struct profd_error *e)
 {
     struct stat st;
-    enum profd_status status;
-    int fd;
 
     if (!fstatat(dir, PART "-wal", &st, AT_SYMLINK_NOFOLLOW) && st.st_size > 0) {
         return profd_error_set(e, PROFD_IO, "cannot close the copy: its log was not written back");
     }
-    fd = openat(dir, PART, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-    status = fd < 0 || fsync(fd) ? restore_fail(PROFD_IO, "sync", PART, e) : PROFD_OK;
+    int fd = openat(dir, PART, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    enum profd_status status = fd < 0 || fsync(fd) ? restore_fail(PROFD_IO, "sync", PART, e) : PROFD_OK;
     if (fd >= 0) {
         close(fd);
     }
@@ -243,20 +232,15 @@ enum profd_status restore_prepare(const char *state_dir, const char *file, const
 {
     struct restore_faults faults = {.complain = complain, .context = context};
     char path[PATH_MAX];
-    enum profd_status status;
     int dir;
 
     if (snprintf(path, sizeof path, "%s/" PART, state_dir) >= (int)sizeof path) {
         return profd_error_set(e, PROFD_TOO_LARGE, "the path of the state directory is too long");
     }
     TRY(restore_open_dir(state_dir, &dir, e));
-    status = restore_copy(dir, file, engine, e);
-    if (!status) {
-        status = restore_judge(path, file, engine, &faults, e);
-    }
-    if (!status) {
-        status = restore_promote(dir, e);
-    }
+    enum profd_status status = restore_copy(dir, file, engine, e);
+    status = status ? status : restore_judge(path, file, engine, &faults, e);
+    status = status ? status : restore_promote(dir, e);
     restore_remove_part(dir);
     close(dir);
     return status;
@@ -265,9 +249,7 @@ enum profd_status restore_prepare(const char *state_dir, const char *file, const
 enum profd_status restore_finish(const char *state_dir, bool *restored, char *kept, size_t size, struct profd_error *e)
 {
     char name[ASIDE_NAME_SIZE] = "";
-    enum profd_status status;
     struct stat ready, old;
-    bool had;
     int dir;
 
     TRY(restore_open_dir(state_dir, &dir, e));
@@ -276,8 +258,8 @@ enum profd_status restore_finish(const char *state_dir, bool *restored, char *ke
         *restored = false;
         return PROFD_OK;
     }
-    had = !fstatat(dir, DATABASE, &old, AT_SYMLINK_NOFOLLOW);
-    status = aside_move(dir, "before-restore", ready.st_mtime, name, e);
+    bool had = !fstatat(dir, DATABASE, &old, AT_SYMLINK_NOFOLLOW);
+    enum profd_status status = aside_move(dir, "before-restore", ready.st_mtime, name, e);
     if (!status && renameat(dir, READY, dir, DATABASE)) {
         status = restore_fail(PROFD_CANT_CREATE, "rename", READY, e);
     }

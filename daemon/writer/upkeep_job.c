@@ -35,12 +35,11 @@ static void run_times_take(struct downtime *d, const char line[LINE], int64_t *e
 {
     char text[LINE + 1];
     char *rest;
-    int64_t from, to;
 
     memcpy(text, line, LINE);
     text[LINE] = 0;
-    from = strtoll(text, &rest, 10);
-    to = strtoll(rest, &rest, 10);
+    int64_t from = strtoll(text, &rest, 10);
+    int64_t to = strtoll(rest, &rest, 10);
     if (*rest != '\n' || from <= 0 || to < from) {
         return;
     }
@@ -261,7 +260,6 @@ static void upkeep_job_done(struct writer_job *job)
 {
     struct upkeep_job *u = upkeep_job_of(job);
     const uint64_t uploads = upkeep_job_uploads(u);
-    uint64_t pause;
 
     u->running = false;
     u->trusted = u->upkeep.anchor;
@@ -291,8 +289,8 @@ static void upkeep_job_done(struct writer_job *job)
         return;
     }
     u->failed = PROFD_OK;
-    pause = upkeep_pause(&u->upkeep, writer_pending(u->config.writer) > 0, uploads != u->uploads,
-                         (u->took_us + 999) / 1000, upkeep_job_time());
+    uint64_t pause = upkeep_pause(&u->upkeep, writer_pending(u->config.writer) > 0, uploads != u->uploads,
+                                  (u->took_us + 999) / 1000, upkeep_job_time());
     pause = u->changed ? 0 : pause;
     u->changed = false;
     u->uploads = uploads;
@@ -360,7 +358,7 @@ enum profd_status upkeep_job_start(const struct upkeep_job_config *config, struc
     }
     if (!u || !u->timer) {
         free(u);
-        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for upkeep");
+        return profd_no_memory(e);
     }
     u->config = *config;
     u->job = (struct writer_job){.item = {.uid = WRITER_UID_NONE, .weight = 1}, .type = &upkeep_job_type};

@@ -52,12 +52,7 @@ enum profd_status verify_step(struct verify *v, struct store *store, struct prof
             v->total = totals.uploads - totals.retired_uploads;
         }
     }
-    if (!status) {
-        status = store_verify(store, &v->cursor, verify_note, v, &uploads, e);
-    }
-    if (status) {
-        return status;
-    }
+    TRY(status ? status : store_verify(store, &v->cursor, verify_note, v, &uploads, e));
     v->uploads += uploads;
     v->steps++;
     return PROFD_OK;
@@ -68,12 +63,11 @@ uint64_t verify_pause(const struct verify *v, uint64_t ms)
     const uint64_t left = ms < ROUND_MS ? ROUND_MS - ms : 0;
     const uint64_t uploads = v->total > v->uploads ? v->total - v->uploads : 0;
     const uint64_t each = v->steps ? v->uploads / v->steps : 0;
-    uint64_t pause;
 
     if (!each) {
         return PAUSE_MS_MAX;
     }
-    pause = left / (uploads / each + 1);
+    uint64_t pause = left / (uploads / each + 1);
     if (pause > PAUSE_MS_MAX) {
         return PAUSE_MS_MAX;
     }
@@ -182,7 +176,6 @@ static void verifier_step_done(struct verification *round)
 {
     struct verifier *v = verifier_of(round);
     const uint64_t began = v->round_began;
-    uint64_t pause;
 
     v->running = false;
     verifier_note(v, round);
@@ -193,7 +186,7 @@ static void verifier_step_done(struct verification *round)
         loop_timer_set(v->timer, FAILED_MS);
         return;
     }
-    pause = verify_pause(&round->verify, loop_now() - began);
+    uint64_t pause = verify_pause(&round->verify, loop_now() - began);
     if (round->verify.cursor.done) {
         v->counts.rounds++;
         v->counts.ended = (double)loop_clock() / 1e9;
@@ -227,7 +220,6 @@ enum profd_status verifier_start(const struct verifier_config *config, struct ve
                                      .run = verifier_run,
                                      .done = verifier_finished,
                                      .done_context = v};
-    enum profd_status status;
 
     if (v) {
         v->config = *config;
@@ -235,12 +227,12 @@ enum profd_status verifier_start(const struct verifier_config *config, struct ve
     }
     if (!v || !v->timer) {
         free(v);
-        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for verification");
+        return profd_no_memory(e);
     }
     v->round = (struct verification){.done = verifier_step_done, .drop = verifier_step_dropped};
     v->round.item.uid = UINT32_MAX; /* not charged to any user's part of the queue */
     verify_init(&v->round.verify, KEPT_A_ROUND);
-    status = store_sqlite_open_reader(config->database, &v->store, e);
+    enum profd_status status = store_sqlite_open_reader(config->database, &v->store, e);
     if (!status) {
         store_set_archive(v->store, config->archive);
         contexts[0] = v->store;

@@ -124,13 +124,10 @@ enum profd_status writer_new(const struct writer_config *config, struct writer *
         .done = writer_done,
         .done_context = w,
     };
-    enum profd_status status;
 
-    if (!w) {
-        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for the writer");
-    }
+    TRY(w ? PROFD_OK : profd_no_memory(e));
     w->config = *config;
-    status = work_new(config->loop, &work, &w->work, e);
+    enum profd_status status = work_new(config->loop, &work, &w->work, e);
     if (status) {
         free(w);
         return status;
