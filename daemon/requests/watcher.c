@@ -212,7 +212,8 @@ static void watcher_rest(struct watcher *w)
     const enum profd_status status = w->look.status;
 
     w->running = false;
-    if (status && status != w->failed) {
+    /* The verifier's owner has already been told of a damaged database, and has said it. */
+    if (status && status != w->failed && status != PROFD_DAMAGED && status != PROFD_IO) {
         log_write(LOG_LEVEL_WARNING, "watch", "the watched functions were not all looked at: %s",
                   w->look.error.sentence);
     }

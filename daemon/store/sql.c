@@ -89,6 +89,11 @@ enum profd_status sqlite_fail(struct store *s, struct profd_error *e)
                         status == PROFD_IO ? "; check the disk" : "");
     }
     if (extended != SQLITE_IOERR_DATA) { /* a refused page has changed nothing: reading continues */
+        /* A file that somebody has cut or replaced is the cause of such an error, and its sentence tells what to do. */
+        if (s->writable && (status == PROFD_IO || status == PROFD_DAMAGED)) {
+            const enum profd_status changed = sqlite_watch_look(s, &why);
+            status = changed ? changed : status;
+        }
         sqlite_break(s, status, why.sentence);
     }
     if (e) {

@@ -19,6 +19,7 @@ struct faulty_file {
 };
 
 int faults_countdown = -1, faults_kind = SQLITE_IOERR_FSYNC, faults_happened, faults_operations;
+void (*faults_cause)(void);
 
 static sqlite3_file *real_of(sqlite3_file *f)
 {
@@ -32,6 +33,9 @@ static bool fails_now(void)
         return false;
     }
     faults_happened++;
+    if (faults_cause) {
+        faults_cause();
+    }
     return true;
 }
 

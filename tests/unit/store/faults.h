@@ -8,6 +8,7 @@
 extern int faults_countdown; /* writes, syncs and truncations left until one fails; −1: none */
 extern int faults_kind;      /* SQLITE_IOERR_FSYNC: I/O errors, torn writes; SQLITE_FULL: no space */
 extern int faults_happened, faults_operations;
+extern void (*faults_cause)(void); /* called before an operation fails; NULL: nothing */
 
 /* A fault is tried at every third place where it is possible, by `make rounds` at every one. Under the address
  * sanitizer it is tried at every seventh: one takes three times as long there, and only the sanitizer's reports are

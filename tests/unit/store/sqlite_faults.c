@@ -153,6 +153,32 @@ Test(store_faults, every_failing_write_and_sync)
     cr_assert_gt(hits, 150 / faults_step(), "the layer was not asked");
 }
 
+static void replace_database(void)
+{
+    char copy[128];
+    snprintf(copy, sizeof copy, "%s.new", path);
+    faults_copy_file(path, copy);
+    cr_assert_eq(rename(copy, path), 0);
+}
+
+/* An operation that fails because somebody has replaced the file: the sentence names this, not a fault of the disk. */
+Test(store_faults, a_replaced_file_is_named_as_the_cause)
+{
+    struct store *s = NULL;
+    enum store_outcome outcome;
+    faults_install();
+    faults_kind = SQLITE_IOERR_FSYNC;
+    cr_assert_eq(store_sqlite_open_writer(path, &s, &e), PROFD_OK);
+    cr_assert_eq(put_one(s, 1, 100, &outcome), PROFD_OK);
+    faults_cause = replace_database;
+    faults_countdown = 0;
+    cr_assert_eq(put_one(s, 2, 100, &outcome), PROFD_IO);
+    faults_countdown = -1;
+    cr_assert(strstr(e.sentence, "was replaced while profd had it open"), "%s", e.sentence);
+    cr_assert_str_eq(store_get_health(s)->error.sentence, e.sentence);
+    store_close(s);
+}
+
 /* A disk that is full while the database is made: the next start makes it. */
 Test(store_faults, creation_on_a_full_disk)
 {
