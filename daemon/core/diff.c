@@ -164,9 +164,11 @@ static bool is_per_process(enum diff_metric metric)
     return is_of_calls(metric) || metric == DIFF_PROCESS_TIME;
 }
 
+/* Returns whether one side has none of it; if it is uncertain, too few processes of the other side have it. */
 static bool is_one_sided(const struct diff_item *x)
 {
-    return x->verdict == DIFF_ONLY_A || x->verdict == DIFF_ONLY_B;
+    return x->verdict == DIFF_ONLY_A || x->verdict == DIFF_ONLY_B ||
+           (x->verdict == DIFF_UNCERTAIN && (x->ratio[0] > 0) != (x->ratio[1] > 0));
 }
 
 /* The larger of the row's shares in the time of the two sides. */
@@ -176,8 +178,7 @@ static double find_share(const struct diff *d, uint32_t row, bool self)
     for (uint32_t s = 0; s < 2; s++) {
         double seconds = d->sides[s]->seconds[0];
         double time = self ? d->row_self[s][(size_t)row * V] : d->row_total[s][(size_t)row * V];
-        double share = seconds > 0 ? time / seconds : 0;
-        most = share > most ? share : most;
+        most = fmax(most, seconds > 0 ? time / seconds : 0);
     }
     return most;
 }
@@ -307,10 +308,10 @@ static bool make_item(const struct diff_work *w, enum diff_metric metric, uint32
 
     /* The verdict if there is no test. What is there in 12 of 16 groups of one side and in none of the other is not
      * chance: if the sides were alike, that would happen once in 100,000 times. */
-    item->verdict = enough[0] != enough[1] && !is_of_calls(metric) ? DIFF_UNCERTAIN : DIFF_TOO_FEW;
-    for (uint32_t s = 0; s < 2 && is_share(metric) && !is_one_sided(item); s++) {
-        const struct diff_row *r = row < d->match.row_count ? &d->match.rows[row] : NULL;
-        const bool absent = r != NULL && r->count[1 - s] == 0 && !r->idle;
+    const bool alone = is_share(metric) && here[0] != here[1] && least >= DIFF_SAMPLES_LEAST;
+    item->verdict = alone || (enough[0] != enough[1] && !is_of_calls(metric)) ? DIFF_UNCERTAIN : DIFF_TOO_FEW;
+    for (uint32_t s = 0; s < 2 && is_share(metric); s++) {
+        const bool absent = d->match.rows[row].count[1 - s] == 0 && !d->match.rows[row].idle;
         if (absent || (here[s] && !here[1 - s] && enough[s])) {
             item->verdict = s == 0 ? DIFF_ONLY_A : DIFF_ONLY_B;
         }

@@ -147,7 +147,8 @@ enum diff_verdict {
                     in B. calls-per-parent: an arc between functions that both sides have */
     DIFF_ONLY_B,
     DIFF_UNCERTAIN, /* the interval does not hold 0, but q > fdr: among that many tests this may be chance. Or one side
-                       has enough ticks for a test, and the other has fewer although the time of both is enough */
+                       has enough ticks for a test, and the other has fewer although the time of both is enough. Or,
+                       of self and total, one side has none, and the other enough ticks in too few groups */
     DIFF_SAME,      /* the interval holds 0 */
     DIFF_CONSTANT,  /* the same number in every group of both sides */
     DIFF_TOO_FEW,   /* samples, calls or groups for a test */

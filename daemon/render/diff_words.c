@@ -62,9 +62,9 @@ const char *diff_words(const struct render_diff *in, enum diff_metric metric, co
         const struct diff_row *r = &in->diff->match.rows[x->row];
         return ALONE[r->count[!is_new] == 0 ? find_alone(in, r) : ALONE_KINDS][is_new];
     case DIFF_UNCERTAIN:
-        return x->estimated ? arena_format(in->arena, "probably %s", word)
-               : x->few[0]  ? "in too few processes of A"
-                            : "in too few processes of B";
+        return x->estimated                                             ? arena_format(in->arena, "probably %s", word)
+               : x->few[0] && (!x->few[1] || x->ratio[0] > x->ratio[1]) ? "in too few processes of A"
+                                                                        : "in too few processes of B";
     case DIFF_SAME:
         return x->needs == DIFF_NEEDS_NOTHING ? "no change" : "cannot tell yet";
     case DIFF_CONSTANT:

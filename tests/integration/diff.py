@@ -13,7 +13,7 @@ import sys
 
 sys.dont_write_bytecode = True
 from harness import Daemon, Tap, run, until  # noqa: E402
-from shop import NOW, PROCESSES, after_call, build, build_id, fleet, upload  # noqa: E402
+from shop import NOW, PROCESSES, after_call, build, build_id, fleet, send, upload  # noqa: E402
 from wire import Wire, field  # noqa: E402
 
 OLD = """__attribute__((noinline)) int quote(int i) { while (i > 9) n += i /= 7; return n; }
@@ -277,6 +277,7 @@ def same_build(tap):
         left_out(tap, d, exe)
         few(tap, d, exe)
         without_ticks(tap, d, exe)
+        rare(tap, d, exe)
         uneven(tap, d, exe)
         sampled(tap, d, exe)
 
@@ -404,6 +405,22 @@ def without_ticks(tap, d, exe):
     shown = [line.split("  ")[2] for line in lines[:3]]
     tap.point(shown == ["no ticks -> 50%", "no ticks -> 50%", "no ticks -> 200 ms"],
               "a function without ticks takes no known time", text)
+
+
+def rare(tap, d, exe):
+    """A function that few processes of B and none of A have: it stands where the sentence has it, and is not certain."""
+    send(d, [upload(exe, process, {"parse": 20, **({"quiet": 900} if process in (1, 3, 5) else {})}, {},
+                    {"version": ("old", "new")[process % 2]}, NOW) for process in range(2 * PROCESSES)])
+    done = d.ctl("diff", "shop@version=old", "shop@version=new", "--json")
+    diff = json.loads(done.stdout) if done.returncode == 0 else {"sentence": ""}
+    first = diff["sentence"] and table(diff, "self")["rows"][0]
+    tap.point(": 1 function that was not seen in old, quiet, takes " in diff["sentence"]
+              and [first[k] for k in ("function", "verdict", "words", "p")]
+              == ["quiet", "uncertain", "in too few processes of B", None],
+              "what few processes of one side have is uncertain, and first", done.stderr or (diff["sentence"], first))
+    text = d.ctl("diff", "shop@version=old", "shop@version=new", "--metric", "self").stdout
+    row = next(line for line in text.split("\nSelf time")[1].splitlines() if line.startswith("  "))
+    tap.point(row.startswith("  quiet ") and row.endswith("  in too few processes of B"), "and in the text", text)
 
 
 def leads(tap):

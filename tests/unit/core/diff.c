@@ -464,6 +464,15 @@ static void fill_few(struct upload *u, unsigned g)
     upload_bin(u, 0x100 / 4, 3);
 }
 
+/* Main has all time but that of print, which only 5 groups have, and none if it was not seen. */
+static uint64_t seldom;
+static void fill_seldom(struct upload *u, unsigned g)
+{
+    upload_bin(u, 0, 300 + g);
+    upload_bin(u, 0x200 / 4, g < 5 ? seldom : 0);
+    upload_arc(u, 0, 0x1010, 0, 0x1100, 1);
+}
+
 /* 16 times as many of parse, of 40,000. */
 static unsigned rare;
 static void fill_rare(struct upload *u, unsigned g)
@@ -508,6 +517,27 @@ Test(diff, where_nothing_is_tested_nothing_can_be_told)
     cr_assert_eq(d.judgement, DIFF_UNKNOWN);
     cr_assert_eq(d.unknown, 2);
     arena_free(a);
+}
+
+/* The function is in the machine code of both sides, has ticks enough for a test, and too few processes have them. */
+Test(diff, what_few_processes_of_one_side_have_is_uncertain_and_first)
+{
+    for (int side = 0; side < 2; side++) {
+        struct arena *a = arena_new(0);
+        bed_init(&before, A, NAMES, NULL, 3);
+        bed_init(&after, B, NAMES, NULL, 3);
+        seldom = side == 0 ? 500 : 0;
+        bed_run(&before, a, fill_seldom);
+        seldom = side == 1 ? 500 : 0;
+        bed_run(&after, a, fill_seldom);
+        struct diff d = compare(a, (struct diff_request){.judge = true, .judge_metric = DIFF_SELF, .threshold = 0.02});
+        const struct diff_item *x = &d.tables[DIFF_SELF].items[0];
+        cr_assert_str_eq(diff_function(&d, x->row)->name, "print");
+        cr_assert_eq(x->verdict, DIFF_UNCERTAIN);
+        cr_assert(!x->estimated && x->few[0] && x->few[1] && x->needs == DIFF_NEEDS_NOTHING);
+        cr_assert_eq(d.unknown, (unsigned)side, "what is gone has not grown");
+        arena_free(a);
+    }
 }
 
 Test(diff, too_few_groups_are_no_test)
