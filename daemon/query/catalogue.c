@@ -287,6 +287,7 @@ enum profd_status labels_list_values(struct job *job, struct profd_error *e)
 
 struct versions {
     struct list_page list;
+    const char *wanted;           /* a program's path, or the last part of it; NULL: all */
     struct version_row *programs; /* id and name only */
     uint32_t program_count, program_capacity;
     uint32_t program; /* whose uploads are read */
@@ -299,12 +300,13 @@ static bool take_program(void *context, const struct build_row *row)
     struct versions *v = context;
     struct job *job = v->list.job;
     ARENA_BOUNDARY(job->arena, false);
-    if (!row->is_program) {
+    const char *slash = v->wanted && !strchr(v->wanted, '/') ? strrchr(row->name, '/') : NULL;
+    if (!row->is_program || (v->wanted && strcmp(slash ? slash + 1 : row->name, v->wanted) != 0)) {
         return true;
     }
     v->programs = arena_extend(job->arena, v->programs, v->program_count, &v->program_capacity, sizeof *v->programs);
-    v->programs[v->program_count++] =
-        (struct version_row){.build_id = job_copy(job, row->build_id.text), .program = job_copy(job, row->name)};
+    v->programs[v->program_count++] = (struct version_row){
+        .build_id = job_copy(job, row->build_id.text), .program = job_copy(job, row->name), .version = ""};
     return true;
 }
 
@@ -340,18 +342,11 @@ static int compare_versions(const void *left, const void *right)
     return order != 0 ? order : strcmp(a->build_id, b->build_id);
 }
 
-static int compare_programs(const void *left, const void *right)
-{
-    const struct version_row *a = left, *b = right;
-    const int order = strcmp(a->program, b->program);
-    return order != 0 ? order : strcmp(a->build_id, b->build_id);
-}
-
 /* A cursor is the place of a program among all by name, and the number of its rows that were shown already. */
 enum profd_status versions_list(struct job *job, struct profd_error *e)
 {
     const struct query_request *r = job->request;
-    struct versions v = {.program = 0};
+    struct versions v = {.wanted = params_find(job->params, "program")};
     struct options o;
     unsigned long long skip = 0;
     TRY(list_begin(job, RENDER_VERSIONS, sizeof(struct version_row), &v.list, e));
@@ -375,7 +370,7 @@ enum profd_status versions_list(struct job *job, struct profd_error *e)
 
     /* Builds of one name are read together, because their rows are sorted together. */
     if (v.program_count > 0) {
-        qsort(v.programs, v.program_count, sizeof *v.programs, compare_programs);
+        qsort(v.programs, v.program_count, sizeof *v.programs, compare_versions);
     }
     v.list.limit = UINT32_MAX;
     v.program = place < v.program_count ? (uint32_t)place : v.program_count;

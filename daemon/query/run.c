@@ -15,7 +15,7 @@ static const char *const SERIES[] = {"step",   "since", "until",    "match",    
                                      "static", "uid",   "build_id", "dimension", "time",    NULL};
 static const char *const JOINED[] = {"name", "since", "until",  "match",     "label.*", "static", "sort",
                                      "uid",  "limit", "cursor", "dimension", "names",   "watch",  NULL};
-static const char *const VERSIONS[] = {"match", "label.*", "uid", "limit", "cursor", NULL};
+static const char *const VERSIONS[] = {"program", "match", "label.*", "uid", "limit", "cursor", NULL};
 static const char *const SEARCH[] = {"name",   "since", "until", "match",  "label.*",   "scope",
                                      "static", "uid",   "limit", "cursor", "dimension", NULL};
 static const char *const DIFF[] = {"a",         "b",         "since",   "until",   "match",      "label.*",

@@ -4,7 +4,7 @@ import * as api from "./api.js";
 import { el, later, replace, svg } from "./dom.js";
 import * as format from "./format.js";
 import { fleetQuestion } from "./state.js";
-import { ceiling, secondsOf, stepFor, timeOf, versionsAll } from "./timeline.js";
+import { ceiling, secondsOf, stepFor, timeOf, versionsOf } from "./timeline.js";
 
 const HOURS = 24;
 const HOUR = 3600e3;
@@ -53,7 +53,7 @@ export async function dayOf(builds) {
   const hosts = rows.reduce((most, r) => Math.max(most, r.hosts), 0);
   const busy = rows.reduce((n, r) => n + r.seconds.filter((s) => s > 0).length, 0);
   const place = ({ version, first }) => [version, (Date.parse(first) / 1000 - rows[0]?.from) / rows[0]?.step];
-  const known = all ? await (versions ??= versionsAll().then(byBuildId)) : null; // of one label or time: not told apart
+  const known = all ? await (versions ??= versionsOf().then(byBuildId)) : null; // of one label or time: not told apart
   const appeared = builds.flatMap((b) => known?.get(b.build_id) ?? []).map(place);
   const marks = appeared.filter(([, at]) => at > 0 && at < steps);
   const labels = { services: values("service"), versions: values("version") };

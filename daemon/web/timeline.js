@@ -63,16 +63,12 @@ function cutText(values, text) {
   return largest(values, 0) > top ? ` Bars above ${text(top)} are cut.` : "";
 }
 
-/** All versions, and when they appeared; none where they are not known. */
-export const versionsAll = (signal) =>
-  api.rows("api/v1/versions?limit=1000", 20000, signal).then(
-    ({ rows }) => rows,
-    () => [],
-  );
-
-/** Those of the program of that name. */
-export const versionsOf = async (name, signal) =>
-  (await versionsAll(signal)).filter((r) => base(r.program) === base(name));
+/** The versions of a program, or of all, and when they appeared; none where they are not known. */
+export async function versionsOf(program, signal) {
+  if (program === "") return [];
+  const url = `api/v1/versions?${api.query({ program: base(program), limit: "1000" })}`;
+  return (await api.rows(url, 20000, signal).catch(() => ({ rows: [] }))).rows;
+}
 
 /** A mark where each version of a program appeared, above a picture of that time range. versions: rows of the
  *  interface; build: the one that is shown. A version that appeared before has no mark. Of marks whose texts would

@@ -64,6 +64,13 @@ def main():
         got = pages(d, "/api/v1/versions?match=version=%22v1%22&limit=1000")
         tap.point(sum(len(page["rows"]) for page in got) == BUILDS // 3 and len(got) == 2,
                   "a page ends after 2,000 builds, whatever matches", [len(page["rows"]) for page in got])
+        name = rows[len(rows) // 2]["program"]
+        for wanted in (name, name.rpartition("/")[2]):
+            got = json.loads(d.get(f"/api/v1/versions?program={wanted}")[2])
+            tap.point({row["program"] for row in got["rows"]} == {name} and got["next"] is None,
+                      f"the versions of {wanted} alone", got)
+        for wanted in ("nobody", "/" + name.rpartition("/")[2], name + "/"):
+            tap.point(json.loads(d.get(f"/api/v1/versions?program={wanted}")[2])["rows"] == [], f"none of {wanted}")
         for cursor in ("x", "1", "-1-0", "1-", "1-2x", "99999999999999999999-0"):
             status, _, body = d.get(f"/api/v1/versions?cursor={cursor}")
             tap.point(status == 400 and cursor in json.loads(body)["detail"], f"cursor={cursor} is refused", body)
