@@ -97,17 +97,6 @@ static enum profd_status deliver(const struct import_request *r, const struct im
     return r->take(r->context, u, p->process, e);
 }
 
-static enum profd_status callgrind_each(void *context, const char *line, size_t n, uint64_t number,
-                                        struct profd_error *e)
-{
-    return import_callgrind_line(context, line, n, number, e);
-}
-
-static enum profd_status perf_each(void *context, const char *line, size_t n, uint64_t number, struct profd_error *e)
-{
-    return import_perf_line(context, line, n, number, e);
-}
-
 /* A process that cannot be placed does not affect the others; the file is refused only if it is the only one. */
 static enum profd_status take_perf(const struct import_request *r, struct import_input *in, struct arena *a,
                                    struct profd_error *e)
@@ -117,7 +106,7 @@ static enum profd_status take_perf(const struct import_request *r, struct import
     enum profd_status first = PROFD_OK;
     uint32_t taken = 0, count = 0;
     enum profd_status status = import_perf_new(a, r->event, &perf, e);
-    status = status ? status : import_input_each_line(in, perf_each, perf, e);
+    status = status ? status : import_input_each_line(in, import_perf_line, perf, e);
     status = status ? status : import_perf_finish(perf, in->time, &count, e);
     for (uint32_t i = 0; i < count && status == PROFD_OK; i++) {
         struct profd_error problem = {""};
@@ -164,7 +153,7 @@ static enum profd_status take_input(const struct import_request *r, struct impor
     switch (format) {
     case IMPORT_CALLGRIND:
         TRY(import_callgrind_new(a, r->event, &c, e));
-        TRY(import_input_each_line(in, callgrind_each, c, e));
+        TRY(import_input_each_line(in, import_callgrind_line, c, e));
         TRY(import_callgrind_finish(c, &p, e));
         p->end = in->time;
         return deliver(r, p, false, e);

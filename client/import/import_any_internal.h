@@ -227,8 +227,6 @@ struct import_profile {
     bool saturated;          /* a sum reached its end */
     bool whole_stacks;       /* they begin where all stacks of a thread do; else frames say so, or do not */
     bool sampled;            /* an export of profd: its calls were sampled, not counted */
-    bool lossy;              /* the tool that measured reported losses */
-    bool own;                /* an export of profd: reasons says why its counts are not exact, and lossy nothing */
     uint32_t reasons;        /* INEXACT_… bits that an upload may have */
     uint32_t processes;      /* processes that began with this profile; 0: it continues a process */
     char dimension[16], abbreviation;
@@ -247,8 +245,10 @@ const char *import_texts_take(struct set *t, const char *text, size_t n);
 
 /* Initialises an empty profile of "seconds" with rate 1 in the arena. */
 void import_profile_init(struct import_profile *p, struct arena *a);
-/* Sets the dimension, cut to 15 bytes, and its first letter as abbreviation; 'I' for instructions. */
-void import_profile_set_dimension(struct import_profile *p, const char *name, size_t n, uint32_t rate);
+/* Sets the dimension, of at most 15 bytes, and its first letter as abbreviation; 'I' for instructions. */
+void import_profile_set_dimension(struct import_profile *p, const char *name, uint32_t rate);
+/* Sets the dimension of an event that is no time (core/foreign_clock.h). */
+void import_profile_set_event(struct import_profile *p, const char *name, size_t n);
 /* Appends an object; NULL if memory is exhausted. A path that is "???" or "", or begins with '[' or "//", is not a
  * file: outside. */
 struct import_object *import_profile_add_object(struct import_profile *p, const char *path);
@@ -280,11 +280,10 @@ struct import_callgrind;
 enum profd_status import_callgrind_new(struct arena *a, const char *event, struct import_callgrind **out,
                                        struct profd_error *e);
 
-/* Parses one line of n bytes without its end. number is its number from 1, for the sentence. MALFORMED: not of the
- * format, a number above 64 bits, or a cost before "events:" or "fn=". REFUSED: a version other than 1, no such event,
- * or parts with different events. LIMIT, NO_MEMORY. Expected O(n). */
-enum profd_status import_callgrind_line(struct import_callgrind *c, const char *line, size_t n, uint64_t number,
-                                        struct profd_error *e);
+/* Parses one line; its context is the parser. MALFORMED: not of the format, a number above 64 bits, or a cost before
+ * "events:" or "fn=". REFUSED: a version other than 1, no such event, or parts with different events. LIMIT, NO_MEMORY.
+ * Expected O(n). */
+import_line import_callgrind_line;
 
 /* Ends parsing. The profile lives as long as the arena. Functions without an object or a name that only call one other
  * function (slots of a PLT that callgrind did not recognize) are merged with their callers. MALFORMED: there was no
@@ -301,10 +300,9 @@ struct import_perf;
 /* Creates a parser in the arena. event is a name without modifiers; NULL: the event of the first sample. NO_MEMORY. */
 enum profd_status import_perf_new(struct arena *a, const char *event, struct import_perf **out, struct profd_error *e);
 
-/* Parses one line of n bytes without its end; number counts from 1. MALFORMED: neither a sample, a location nor a
- * comment; the sentence quotes the line. LIMIT, NO_MEMORY. Expected O(n). */
-enum profd_status import_perf_line(struct import_perf *f, const char *line, size_t n, uint64_t number,
-                                   struct profd_error *e);
+/* Parses one line; its context is the parser. MALFORMED: neither a sample, a location nor a comment; the sentence
+ * quotes the line. LIMIT, NO_MEMORY. Expected O(n). */
+import_line import_perf_line;
 
 /* Ends parsing: *count processes with samples, in order of first appearance. end is the time of the last sample; the
  * length of the windows before it is that of the time stamps. MALFORMED: no samples. REFUSED: no samples of the event.

@@ -1,6 +1,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "core/foreign_clock.h"
 #include "proto/sum.h"
 #include "import/import_any_internal.h"
 
@@ -335,24 +336,6 @@ static enum profd_status take_name(struct import_callgrind *c, enum callgrind_na
 #define CALLGRIND_PROCESSES "Processes: "
 #define CALLGRIND_TICKS "Ticks a second: "
 
-/* Events that are time, and their ticks per second. */
-static uint32_t time_rate(const struct import_scan *event)
-{
-    static const struct {
-        const char *name;
-        uint32_t rate;
-    } times[] = {{"ns", 1000000000}, {"nsec", 1000000000}, {"nanoseconds", 1000000000},
-                 {"us", 1000000},    {"usec", 1000000},    {"microseconds", 1000000},
-                 {"ms", 1000},       {"msec", 1000},       {"milliseconds", 1000},
-                 {"s", 1},           {"seconds", 1}};
-    for (size_t i = 0; i < sizeof times / sizeof times[0]; i++) {
-        if (import_scan_is(event, times[i].name)) {
-            return times[i].rate;
-        }
-    }
-    return 0;
-}
-
 /* True if no earlier part was of that process, or if memory is exhausted. */
 static bool pid_is_new(struct import_callgrind *c, uint64_t pid)
 {
@@ -397,13 +380,13 @@ static enum profd_status take_events(struct import_callgrind *c, struct import_s
     if (!c->event) {
         return import_profile_exhausted(c->profile.arena, e);
     }
-    uint32_t rate = time_rate(&event);
-    if (rate > 0) {
-        import_profile_set_dimension(&c->profile, c->waiting ? "wall" : "seconds", c->waiting ? 4 : 7, rate);
+    const uint64_t ns = foreign_unit_nanoseconds((struct foreign_text){event.at, import_scan_left(&event)});
+    if (ns > 0) {
+        import_profile_set_dimension(&c->profile, c->waiting ? "wall" : "seconds", (uint32_t)(SECOND / ns));
     } else if (import_scan_is(&event, "Ir")) {
-        import_profile_set_dimension(&c->profile, "instructions", 12, 1);
+        import_profile_set_dimension(&c->profile, "instructions", 1);
     } else {
-        import_profile_set_dimension(&c->profile, event.at, import_scan_left(&event), 1);
+        import_profile_set_event(&c->profile, event.at, import_scan_left(&event));
     }
     return PROFD_OK;
 }
@@ -448,42 +431,46 @@ static enum profd_status take_header(struct import_callgrind *c, const struct im
         }
         return PROFD_OK;
     }
-    if (import_scan_is(key, "part")) {
-        (void)import_scan_number(value, 10, &c->part);
-    } else if (import_scan_is(key, "pid")) {
-        (void)import_scan_number(value, 10, &c->pid);
-    } else if (import_scan_is(key, "thread")) {
-        (void)import_scan_number(value, 10, &c->thread);
-    } else if (import_scan_is(key, "cmd")) {
+    const struct {
+        const char *key;
+        uint64_t *out;
+    } numbers[] = {{"part", &c->part}, {"pid", &c->pid}, {"thread", &c->thread}};
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+        if (import_scan_is(key, numbers[i].key)) {
+            (void)import_scan_number(value, 10, numbers[i].out);
+        }
+    }
+    if (import_scan_is(key, "cmd")) {
         struct import_scan word = import_scan_word(value);
         text = c->profile.program = import_texts_take(&c->texts, word.at, import_scan_left(&word));
     } else if (import_scan_is(key, "event")) { /* exports of profd state the dimension here */
         c->waiting |= memmem(value->at, import_scan_left(value), "elapsed time", 12) != NULL;
-    } else if (import_scan_is(key, "desc") && import_scan_begins(value, "Calls: sampled")) {
+    } else if (!import_scan_is(key, "desc")) {
+        return PROFD_OK;
+    } else if (import_scan_begins(value, "Calls: sampled")) {
         c->profile.sampled = true;
-    } else if (import_scan_is(key, "desc") && import_scan_begins(value, "Calls: counted, but not exact")) {
-        c->profile.lossy = true;
-    } else if (import_scan_is(key, "desc") && import_scan_skip(value, "Not exact: ")) {
+    } else if (import_scan_skip(value, "Not exact: ")) {
         import_profile_set_reasons(&c->profile, value->at, import_scan_left(value));
-    } else if (import_scan_is(key, "desc") && import_scan_skip(value, CALLGRIND_PROCESSES)) {
+    } else if (import_scan_skip(value, CALLGRIND_PROCESSES)) {
         uint64_t n;
         if (import_scan_number(value, 10, &n)) {
             import_profile_set_processes(&c->profile, n);
             c->counted = true;
         }
-    } else if (import_scan_is(key, "desc") && import_scan_skip(value, CALLGRIND_TICKS)) {
+    } else if (import_scan_skip(value, CALLGRIND_TICKS)) {
         uint64_t rate;
         c->part_tick_rate = import_scan_number(value, 10, &rate) && rate <= UINT32_MAX ? (uint32_t)rate : 0;
-    } else if (import_scan_is(key, "desc") && import_scan_skip(value, "Build:")) {
+    } else if (import_scan_skip(value, "Build:")) {
         struct import_scan word = import_scan_word(value);
         text = c->profile.program_id = import_texts_take(&c->texts, word.at, import_scan_left(&word));
     }
     return text ? PROFD_OK : import_profile_exhausted(c->profile.arena, e);
 }
 
-enum profd_status import_callgrind_line(struct import_callgrind *c, const char *line, size_t n, uint64_t number,
+enum profd_status import_callgrind_line(void *context, const char *line, size_t n, uint64_t number,
                                         struct profd_error *e)
 {
+    struct import_callgrind *c = context;
     struct import_scan s = import_scan_of(line, n);
     import_scan_trim(&s);
     if (s.at == s.end || *s.at == '#') {
@@ -514,28 +501,27 @@ enum profd_status import_callgrind_line(struct import_callgrind *c, const char *
                                number);
     }
     const char *ignored;
-    if (import_scan_is(&key, "fn")) {
-        c->function_file = c->file;
-        return take_name(c, CALLGRIND_FUNCTION, &value, number, &c->function, e);
-    }
-    if (import_scan_is(&key, "fl") || import_scan_is(&key, "fi") || import_scan_is(&key, "fe")) {
-        enum profd_status status = take_name(c, CALLGRIND_FILE, &value, number, &ignored, e);
-        if (status == PROFD_OK) {
-            c->file = ignored;
+    const struct {
+        const char *key;
+        enum callgrind_names kind;
+        const char **out;
+    } names[] = {{"fn", CALLGRIND_FUNCTION, &c->function},
+                 {"fl", CALLGRIND_FILE, &c->file},
+                 {"fi", CALLGRIND_FILE, &c->file},
+                 {"fe", CALLGRIND_FILE, &c->file},
+                 {"ob", CALLGRIND_OBJECT, &c->object},
+                 {"cob", CALLGRIND_OBJECT, &c->called_object},
+                 {"cfi", CALLGRIND_FILE, &c->called_file},
+                 {"cfl", CALLGRIND_FILE, &c->called_file},
+                 {"cfn", CALLGRIND_FUNCTION, &c->called_function},
+                 {"jfi", CALLGRIND_FILE, &ignored},
+                 {"jfl", CALLGRIND_FILE, &ignored},
+                 {"jfn", CALLGRIND_FUNCTION, &ignored}};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        if (import_scan_is(&key, names[i].key)) {
+            c->function_file = i == 0 ? c->file : c->function_file;
+            return take_name(c, names[i].kind, &value, number, names[i].out, e);
         }
-        return status;
-    }
-    if (import_scan_is(&key, "ob")) {
-        return take_name(c, CALLGRIND_OBJECT, &value, number, &c->object, e);
-    }
-    if (import_scan_is(&key, "cob")) {
-        return take_name(c, CALLGRIND_OBJECT, &value, number, &c->called_object, e);
-    }
-    if (import_scan_is(&key, "cfi") || import_scan_is(&key, "cfl")) {
-        return take_name(c, CALLGRIND_FILE, &value, number, &c->called_file, e);
-    }
-    if (import_scan_is(&key, "cfn")) {
-        return take_name(c, CALLGRIND_FUNCTION, &value, number, &c->called_function, e);
     }
     if (import_scan_is(&key, "calls")) {
         struct import_scan all = value;
@@ -559,12 +545,6 @@ enum profd_status import_callgrind_line(struct import_callgrind *c, const char *
     if (import_scan_is(&key, "jump") || import_scan_is(&key, "jcnd")) {
         c->pending = CALLGRIND_JUMP;
         return PROFD_OK;
-    }
-    if (import_scan_is(&key, "jfi") || import_scan_is(&key, "jfl")) {
-        return take_name(c, CALLGRIND_FILE, &value, number, &ignored, e);
-    }
-    if (import_scan_is(&key, "jfn")) {
-        return take_name(c, CALLGRIND_FUNCTION, &value, number, &ignored, e);
     }
     return profd_error_set(e, PROFD_MALFORMED, "line %" PRIu64 ": \"%.*s=\" is not a key of callgrind's format", number,
                            import_scan_shown(&key), key.at);

@@ -163,9 +163,9 @@ static enum profd_status take_heading(struct import_perf *f, const struct perf_h
     return perf_place_parse(h->place, &place) ? take_place(f, &place, number, e) : PROFD_OK;
 }
 
-enum profd_status import_perf_line(struct import_perf *f, const char *line, size_t n, uint64_t number,
-                                   struct profd_error *e)
+enum profd_status import_perf_line(void *context, const char *line, size_t n, uint64_t number, struct profd_error *e)
 {
+    struct import_perf *f = context;
     struct import_scan s = import_scan_of(line, n);
     struct perf_heading heading;
     struct perf_place place;
@@ -226,11 +226,11 @@ enum profd_status import_perf_finish(struct import_perf *f, uint64_t end, uint32
         p->profile.end = end;
         struct import_profile *q = &p->profile;
         if (!f->has_period || (!f->is_clock && !f->event[0])) {
-            import_profile_set_dimension(q, "samples", 7, 1);
+            import_profile_set_dimension(q, "samples", 1);
         } else if (!f->is_clock) {
-            import_profile_set_dimension(q, f->event, strlen(f->event), 1);
+            import_profile_set_event(q, f->event, strlen(f->event));
         } else {
-            import_profile_set_dimension(q, "seconds", 7, whole ? (uint32_t)rate : 1000000000u);
+            import_profile_set_dimension(q, "seconds", whole ? (uint32_t)rate : 1000000000u);
         }
         for (uint32_t k = 0; whole && k < q->frame_count; k++) {
             q->frames[k].ticks /= f->period;

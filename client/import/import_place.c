@@ -610,13 +610,12 @@ enum profd_status import_place_profile(struct import_shelf *shelf, const struct 
     }
     enum profd_status status = place_run(&w, shelf, strict, e);
     if (status == PROFD_OK) {
-        profd_upload_set_inexact(w.upload, (p->sampled ? (uint32_t)PROFD_INEXACT_SAMPLED : 0) |
-                                               (w.saturated ? (uint32_t)PROFD_INEXACT_SATURATED : 0) |
-                                               (w.outside ? (uint32_t)PROFD_INEXACT_TICKS_OUTSIDE : 0) | p->reasons |
-                                               (w.ambiguous ? (uint32_t)PROFD_INEXACT_AMBIGUOUS_NAMES : 0) |
-                                               (w.lost || (p->lossy && !p->own)
-                                                    ? (uint32_t)(PROFD_INEXACT_CALLS_LOST | PROFD_INEXACT_TICKS_LOST)
-                                                    : 0));
+        profd_upload_set_inexact(w.upload,
+                                 (p->sampled ? (uint32_t)PROFD_INEXACT_SAMPLED : 0) |
+                                     (w.saturated ? (uint32_t)PROFD_INEXACT_SATURATED : 0) |
+                                     (w.outside ? (uint32_t)PROFD_INEXACT_TICKS_OUTSIDE : 0) | p->reasons |
+                                     (w.ambiguous ? (uint32_t)PROFD_INEXACT_AMBIGUOUS_NAMES : 0) |
+                                     (w.lost ? (uint32_t)(PROFD_INEXACT_CALLS_LOST | PROFD_INEXACT_TICKS_LOST) : 0));
         profd_upload_set_window(w.upload, p->start, p->end);
         profd_upload_set_processes_started(w.upload, p->processes);
         *out = w.upload;

@@ -1,10 +1,12 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "core/foreign_clock.h"
 #include "core/pprof_codec.h"
 #include "import/import_any_internal.h"
 #include "proto/buildid.h"
 #include "proto/counts.h"
+#include "proto/sum.h"
 
 /* What the locations of a mapping are. */
 struct pprof_span {
@@ -22,8 +24,9 @@ struct pprof_parser {
     size_t chain_size;
     /* Columns of a sample's values that are imported; PPROF_TYPES: none. */
     uint32_t ticks, calls;
-    bool own;     /* an export of profd: calls are exact */
-    bool derived; /* its stacks were never observed */
+    uint64_t scale; /* each value of ticks counts as this many */
+    bool own;       /* an export of profd: calls are exact */
+    bool derived;   /* its stacks were never observed */
 };
 
 static struct import_scan scan_text(const struct pprof_parser *p, int64_t number)
@@ -43,20 +46,27 @@ static bool comment_begins(const struct pprof_parser *p, const char *text)
     return false;
 }
 
-/* The dimension of a type that is neither time nor samples: its name. */
-static void choose_other(struct pprof_parser *p, uint32_t column)
+static struct foreign_text foreign_text_at(const struct pprof_parser *p, int64_t number)
 {
-    const Profd__Pprof__ValueType *type = p->from->sample_type[column];
-    const struct import_scan name = scan_text(p, type->type);
-    const uint32_t unit = pprof_unit_rate(p->from, type->unit);
-    p->ticks = column;
-    if (unit > 0 && import_scan_is(&name, "cpu")) {
-        import_profile_set_dimension(&p->profile, "seconds", 7, unit);
-    } else if (import_scan_left(&name) > 0) {
-        import_profile_set_dimension(&p->profile, name.at, import_scan_left(&name), unit > 0 ? unit : 1);
-    } else {
-        import_profile_set_dimension(&p->profile, "samples", 7, 1);
+    const ProtobufCBinaryData s = pprof_text(p->from, number);
+    return (struct foreign_text){(const char *)s.data, s.len};
+}
+
+/* Imports the values of a column. by_period: they are numbers of samples, each standing for a period. */
+static void choose_column(struct pprof_parser *p, uint32_t column, bool by_period)
+{
+    const Profd__Pprof__ValueType *type = p->from->sample_type[column], *of = p->from->period_type;
+    struct foreign_type t = {.type = foreign_text_at(p, type->type), .unit = foreign_text_at(p, type->unit)};
+    struct foreign_clock clock;
+    if (by_period) {
+        t.period_type = foreign_text_at(p, of->type);
+        t.period_unit = foreign_text_at(p, of->unit);
+        t.period = p->from->period;
     }
+    foreign_choose_clock(&t, &clock);
+    p->ticks = column;
+    p->scale = clock.scale;
+    import_profile_set_dimension(&p->profile, clock.dimension, clock.rate);
 }
 
 /* Comments in exports of profd state what the counts are. */
@@ -81,11 +91,11 @@ static void read_comments(struct pprof_parser *p)
 static enum profd_status types_choose(struct pprof_parser *p, const char *event, struct profd_error *e)
 {
     const Profd__Pprof__Profile *from = p->from;
-    const int64_t period = from->period_type ? from->period_type->type : -1;
-    const bool waiting = pprof_text_is(from, period, "wall");
-    const uint32_t samples = pprof_find_type(from, "samples", "count"), rate = pprof_sample_rate(from);
+    const Profd__Pprof__ValueType *of = from->period_type;
+    const bool waiting = of && pprof_text_is(from, of->type, "wall"), cpu = of && pprof_text_is(from, of->type, "cpu");
+    const uint32_t samples = pprof_find_type(from, "samples", "count");
     uint32_t time = pprof_find_type(from, waiting ? "wall" : "cpu", NULL);
-    time = time != PPROF_TYPES && pprof_unit_rate(from, from->sample_type[time]->unit) > 0 ? time : PPROF_TYPES;
+    time = time != PPROF_TYPES && pprof_unit_nanoseconds(from, from->sample_type[time]->unit) > 0 ? time : PPROF_TYPES;
     read_comments(p);
     if (event) {
         const uint32_t column = pprof_find_type(from, event, NULL);
@@ -95,33 +105,36 @@ static enum profd_status types_choose(struct pprof_parser *p, const char *event,
                 e, PROFD_REFUSED, "it has no sample type \"%.60s\"; the first of its %zu is \"%.*s\"", event,
                 from->n_sample_type, import_scan_shown(&first), import_scan_left(&first) > 0 ? first.at : "");
         }
-        choose_other(p, column);
+        choose_column(p, column, false);
         return PROFD_OK;
     }
-    const bool by_clock = samples != PPROF_TYPES && rate > 0 && (waiting || pprof_text_is(from, period, "cpu"));
+    const bool by_clock =
+        samples != PPROF_TYPES && (waiting || cpu) && from->period > 0 && pprof_unit_nanoseconds(from, of->unit) > 0;
     if (by_clock && (time == PPROF_TYPES || p->own || pprof_is_product(from, samples, time))) {
-        p->ticks = samples;
-        import_profile_set_dimension(&p->profile, waiting ? "wall" : "seconds", waiting ? 4 : 7, rate);
+        choose_column(p, samples, true);
     } else if (time != PPROF_TYPES) {
-        choose_other(p, time);
+        choose_column(p, time, false);
     } else {
-        const struct import_scan wanted = scan_text(p, from->default_sample_type);
+        const struct foreign_text wanted = foreign_text_at(p, from->default_sample_type);
         uint32_t column = 0;
-        for (uint32_t i = 0; i < from->n_sample_type && import_scan_left(&wanted) > 0; i++) {
-            const struct import_scan name = scan_text(p, from->sample_type[i]->type);
-            const size_t n = import_scan_left(&name);
-            column = n == import_scan_left(&wanted) && memcmp(name.at, wanted.at, n) == 0 ? i : column;
+        for (uint32_t i = 0; i < from->n_sample_type && wanted.size > 0; i++) {
+            column = foreign_text_equal(foreign_text_at(p, from->sample_type[i]->type), wanted) ? i : column;
         }
-        choose_other(p, column);
+        choose_column(p, column, false);
     }
     return PROFD_OK;
 }
 
 static enum profd_status take_sample(struct pprof_parser *p, const Profd__Pprof__Sample *s, struct profd_error *e)
 {
-    const uint64_t ticks = (uint64_t)s->value[p->ticks], calls = p->own ? (uint64_t)s->value[p->calls] : 0;
+    const uint64_t calls = p->own ? (uint64_t)s->value[p->calls] : 0;
     const size_t n = s->n_location_id;
     bool incomplete = false, good = true;
+    uint64_t ticks;
+    if (__builtin_mul_overflow((uint64_t)s->value[p->ticks], p->scale, &ticks) || ticks > SUM_MAX) {
+        ticks = SUM_MAX;
+        p->profile.saturated = true;
+    }
     if (n > p->chain_size) {
         p->chain_size = 2 * n;
         p->chain = arena_take_array(p->arena, p->chain_size, sizeof *p->chain);

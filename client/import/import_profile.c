@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "core/foreign_clock.h"
 #include "proto/sum.h"
 #include "proto/limits.h"
 #include "proto/message.h"
@@ -9,7 +10,6 @@
 void import_profile_set_reasons(struct import_profile *p, const char *text, size_t n)
 {
     uint32_t bits = message_inexact_parse(text, n);
-    p->own = true;
     p->reasons = (bits & (uint32_t)INEXACT_SENT) |
                  (bits & INEXACT_NOT_READ ? (uint32_t)(INEXACT_CALLS_LOST | INEXACT_TICKS_LOST) : 0);
 }
@@ -38,13 +38,19 @@ void import_profile_init(struct import_profile *p, struct arena *a)
                                  .abbreviation = 's'};
 }
 
-void import_profile_set_dimension(struct import_profile *p, const char *name, size_t n, uint32_t rate)
+void import_profile_set_dimension(struct import_profile *p, const char *name, uint32_t rate)
 {
-    n = n < sizeof p->dimension ? n : sizeof p->dimension - 1;
     memset(p->dimension, 0, sizeof p->dimension);
-    memcpy(p->dimension, name, n);
-    p->abbreviation = strcmp(p->dimension, "instructions") == 0 ? 'I' : p->dimension[0];
+    memcpy(p->dimension, name, strlen(name));
+    p->abbreviation = strcmp(name, "instructions") == 0 ? 'I' : name[0];
     p->rate = rate;
+}
+
+void import_profile_set_event(struct import_profile *p, const char *name, size_t n)
+{
+    char dimension[FOREIGN_DIMENSION_SIZE];
+    foreign_name_dimension((struct foreign_text){name, n}, false, dimension);
+    import_profile_set_dimension(p, dimension, 1);
 }
 
 struct import_object *import_profile_add_object(struct import_profile *p, const char *path)

@@ -4,6 +4,7 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "core/foreign_clock.h"
 #include "core/row_table.h"
 
 #define UNPACK_BLOCK ((size_t)32 << 10)
@@ -213,23 +214,10 @@ bool pprof_text_is(const Profd__Pprof__Profile *p, int64_t number, const char *t
     return s.len == strlen(text) && (s.len == 0 || memcmp(s.data, text, s.len) == 0);
 }
 
-uint32_t pprof_unit_rate(const Profd__Pprof__Profile *p, int64_t unit)
+uint64_t pprof_unit_nanoseconds(const Profd__Pprof__Profile *p, int64_t unit)
 {
-    return pprof_text_is(p, unit, "nanoseconds")    ? 1000000000u
-           : pprof_text_is(p, unit, "microseconds") ? 1000000u
-           : pprof_text_is(p, unit, "milliseconds") ? 1000u
-           : pprof_text_is(p, unit, "seconds")      ? 1u
-                                                    : 0;
-}
-
-uint32_t pprof_sample_rate(const Profd__Pprof__Profile *p)
-{
-    const int64_t unit = p->period_type ? pprof_unit_rate(p, p->period_type->unit) : 0;
-    if (unit == 0 || p->period <= 0 || p->period > unit) {
-        return 0;
-    }
-    const int64_t rate = (unit + p->period / 2) / p->period;
-    return unit / rate == p->period ? (uint32_t)rate : 0;
+    const ProtobufCBinaryData s = pprof_text(p, unit);
+    return foreign_unit_nanoseconds((struct foreign_text){(const char *)s.data, s.len});
 }
 
 uint32_t pprof_find_type(const Profd__Pprof__Profile *p, const char *type, const char *unit)
@@ -245,8 +233,8 @@ uint32_t pprof_find_type(const Profd__Pprof__Profile *p, const char *type, const
 
 bool pprof_is_product(const Profd__Pprof__Profile *p, uint32_t samples, uint32_t product)
 {
-    bool same =
-        p->period_type && pprof_unit_rate(p, p->sample_type[product]->unit) == pprof_unit_rate(p, p->period_type->unit);
+    bool same = p->period_type && pprof_unit_nanoseconds(p, p->sample_type[product]->unit) ==
+                                      pprof_unit_nanoseconds(p, p->period_type->unit);
     for (size_t i = 0; same && i < p->n_sample; i++) {
         int64_t value;
         same = !__builtin_mul_overflow(p->sample[i]->value[samples], p->period, &value) &&

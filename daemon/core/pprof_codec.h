@@ -45,10 +45,8 @@ enum profd_status pprof_read(struct arena *a, const uint8_t *in, size_t n, Profd
 /* Returns the text with this number, or an empty one if there is none. It is not NUL-terminated. */
 ProtobufCBinaryData pprof_text(const Profd__Pprof__Profile *p, int64_t number);
 bool pprof_text_is(const Profd__Pprof__Profile *p, int64_t number, const char *text);
-/* Returns how many of this unit a second has, or 0 if it is not a unit of time. */
-uint32_t pprof_unit_rate(const Profd__Pprof__Profile *p, int64_t unit);
-/* Samples per second, if the period is that of a clock with a whole number of samples per second; otherwise 0. */
-uint32_t pprof_sample_rate(const Profd__Pprof__Profile *p);
+/* Returns the nanoseconds of this unit, or 0 if it is not a unit of time. */
+uint64_t pprof_unit_nanoseconds(const Profd__Pprof__Profile *p, int64_t unit);
 /* The first sample type of that name and unit (NULL: any unit); PPROF_TYPES if there is none. */
 uint32_t pprof_find_type(const Profd__Pprof__Profile *p, const char *type, const char *unit);
 /* True if the value of one type is, in each sample, its number of samples times the period. */

@@ -13,7 +13,6 @@
 #include "core/hashmap.h"
 #include "core/object.h"
 #include "core/row_table.h"
-#include "proto/collector.h"
 #include "proto/counts_tree.h"
 #include "proto/frame.h"
 #include "proto/hex.h"
@@ -33,7 +32,6 @@
 #define MOVED_BYTES (16u << 20)
 #define KNOWN_BYTES (64u << 20)
 #define SERVICE_BYTES 256u
-#define SECOND UINT64_C(1000000000)
 
 /* A name and its symbol's address. */
 struct foreign_name {
@@ -377,73 +375,6 @@ enum profd_status foreign_take_name(struct foreign *f, struct foreign_text type,
     p->row_table.used++;
     *out = (struct foreign_frame){p->types[r.type].build, r.address};
     return PROFD_OK;
-}
-
-/* Returns the nanoseconds of a unit of time, or 0 if it is not one. */
-static uint64_t unit_nanoseconds(struct foreign_text unit)
-{
-    static const struct {
-        const char *name;
-        uint64_t nanoseconds;
-    } units[] = {{"nanoseconds", 1},     {"nanosecond", 1},   {"ns", 1},
-                 {"microseconds", 1000}, {"us", 1000},        {"milliseconds", 1000000},
-                 {"ms", 1000000},        {"seconds", SECOND}, {"s", SECOND}};
-    for (size_t i = 0; i < sizeof units / sizeof *units; i++) {
-        if (foreign_text_is(unit, units[i].name)) {
-            return units[i].nanoseconds;
-        }
-    }
-    return 0;
-}
-
-void foreign_choose_clock(const struct foreign_type *t, struct foreign_clock *out)
-{
-    const uint64_t of_value = unit_nanoseconds(t->unit), of_period = unit_nanoseconds(t->period_unit);
-    const bool samples = foreign_text_is(t->type, "samples") || foreign_text_is(t->type, "sample");
-    const bool cpu = foreign_text_is(t->type, "cpu") || (samples && foreign_text_is(t->period_type, "cpu"));
-    /* the period's type names what samples are of */
-    const struct foreign_text *name = samples && t->period_type.size > 0 ? &t->period_type : &t->type;
-    bool timed = true;
-    *out = (struct foreign_clock){.rate = 1, .scale = 1, .dimension = "seconds", .abbreviation = 's'};
-    if (samples && of_period > 0 && t->period > 0 && (uint64_t)t->period <= SECOND * 3600 / of_period) {
-        const uint64_t period = (uint64_t)t->period * of_period, rate = (SECOND + period / 2) / period,
-                       second = rate * period, error = second > SECOND ? second - SECOND : SECOND - second;
-        const bool whole = rate > 0 && error <= SECOND / 100000; /* a period of 19 Hz is rounded to nanoseconds */
-        out->rate = (uint32_t)(whole ? rate : SECOND);
-        out->scale = whole ? 1 : period;
-    } else if (of_value > 0) { /* of other types than these the nanosecond is the unit */
-        out->rate = cpu || foreign_text_is(*name, "wall") ? (uint32_t)SECOND : 1;
-        out->scale = of_value;
-    } else {
-        timed = false;
-    }
-    if (cpu && !timed) {
-        memcpy(out->dimension, "samples", sizeof "samples");
-    }
-    if (!cpu) {
-        size_t n = name->size < sizeof out->dimension - 1 ? name->size : sizeof out->dimension - 1;
-        memset(out->dimension, 0, sizeof out->dimension);
-        for (size_t i = 0; i < n; i++) {
-            const char c = name->text[i]; /* a colon separates the parts of Pyroscope's types */
-            out->dimension[i] = (char)(c > ' ' && c <= '~' && c != ':' ? c : '_');
-        }
-        if (n < name->size) { /* two long names with the same beginning are two dimensions */
-            uint32_t hash = 2166136261u;
-            for (size_t i = 0; i < name->size; i++) {
-                hash = (hash ^ (uint8_t)name->text[i]) * 16777619u;
-            }
-            (void)snprintf(out->dimension + n - 5, 6, "~%04x", (hash ^ hash >> 16) & 0xffff);
-        }
-        if (n == 0) {
-            memcpy(out->dimension, "samples", sizeof "samples");
-        }
-        /* What a report takes for time, or for the counters of a collector, must be that. */
-        if (strcmp(out->dimension, "seconds") == 0 || collector_is_dimension(out->dimension) ||
-            (!timed && strcmp(out->dimension, "wall") == 0)) {
-            out->dimension[n] = '_';
-        }
-        out->abbreviation = out->dimension[0];
-    }
 }
 
 static uint64_t bin_mix(const struct foreign_bin *b)

@@ -13,6 +13,7 @@
 #include <string.h>
 #include <sys/queue.h>
 
+#include "core/foreign_clock.h"
 #include "ingest/ingest.h"
 #include "proto/status.h"
 
@@ -22,28 +23,6 @@
 #define FOREIGN_NAME_BYTES 1024u            /* limit of a name or file; a longer one is cut */
 #define FOREIGN_TYPES_MOST 32u              /* limit of names builds of a profile */
 #define FOREIGN_MEMORY ((size_t)256 << 20)  /* limit of the memory that one profile takes */
-
-/* A text without a NUL. It need not be UTF-8. */
-struct foreign_text {
-    const char *text;
-    size_t size;
-};
-#define FOREIGN_TEXT(literal) ((struct foreign_text){(literal), sizeof(literal) - 1})
-
-static inline struct foreign_text foreign_text_of(const char *text)
-{
-    return (struct foreign_text){text, strlen(text)};
-}
-
-static inline bool foreign_text_equal(struct foreign_text a, struct foreign_text b)
-{
-    return a.size == b.size && (a.size == 0 || memcmp(a.text, b.text, a.size) == 0);
-}
-
-static inline bool foreign_text_is(struct foreign_text t, const char *other)
-{
-    return foreign_text_equal(t, foreign_text_of(other));
-}
 
 /* Adds the size and the bytes of a text to a digest. */
 struct sha256_ctx;
@@ -118,25 +97,6 @@ struct foreign_frame {
  * used up. O(name) expected. */
 enum profd_status foreign_take_name(struct foreign *f, struct foreign_text type, struct foreign_text name,
                                     struct foreign_text file, struct foreign_frame *out, struct profd_error *e);
-
-/* What a value counts. */
-struct foreign_clock {
-    uint32_t rate;  /* values per second, or per unit of the dimension */
-    uint64_t scale; /* each value counts as this many */
-    char dimension[16];
-    char abbreviation;
-};
-/* A sample type as pprof and OTLP have it.
- *
- * Samples of CPU time with a period become ticks of the dimension "seconds", at the rate of that period. If the period
- * is not a whole fraction of a second, or if the values are CPU time in a unit of time, a tick is a nanosecond.
- * Every other type is a dimension of its own. Values in units of time become nanoseconds. A name of over 15 bytes is
- * shortened to its first 10 bytes and a hash of the name. */
-struct foreign_type {
-    struct foreign_text type, unit, period_type, period_unit;
-    int64_t period; /* 0 or less: unknown */
-};
-void foreign_choose_clock(const struct foreign_type *type, struct foreign_clock *out);
 
 /* Adds a sample: n frames, the innermost first. If there are more than LIMIT_STACK_DEPTH, the outer ones are left out.
  * Nothing is added if n or value is 0. NO_MEMORY, TOO_LARGE or OK. O(n) expected. */

@@ -152,8 +152,8 @@ static enum profd_status choose_columns(const struct push_series *s, const Profd
     for (uint32_t i = 0; of && i < p->n_sample_type; i++) {
         const Profd__Pprof__ValueType *t = p->sample_type[i];
         const struct foreign_text type = pprof_foreign(p, t->type), period = pprof_foreign(p, of->type);
-        time = foreign_text_equal(type, period) && pprof_unit_rate(p, t->unit) > 0 &&
-                       pprof_unit_rate(p, t->unit) == pprof_unit_rate(p, of->unit)
+        time = foreign_text_equal(type, period) && pprof_unit_nanoseconds(p, t->unit) > 0 &&
+                       pprof_unit_nanoseconds(p, t->unit) == pprof_unit_nanoseconds(p, of->unit)
                    ? i
                    : time;
     }

@@ -13,6 +13,7 @@ import time
 
 from harness import LONG, PROFCTL, Daemon, Tap, perf_lock, run, symbols
 from import_bed import PPROF, busy, counted, perf_text, report, write
+from wire import field
 
 PROFILER = next((os.path.join(f, "libprofiler.so.0") for f in ("/usr/lib/x86_64-linux-gnu",
         "/usr/lib/aarch64-linux-gnu")
@@ -141,6 +142,44 @@ def go(tap, folder):
         done = d.ctl("upload", path)
         tap.point(done.returncode == 65 and "newer than the profile" in done.stderr,
                   "a program that was built anew since is not what ran", done)
+
+
+def typed(exe, types, values):
+    """A profile of pprof with one sample, in heavy."""
+    texts = ["", exe, *(word for pair in types for word in pair)]
+    out = b"".join(field(1, field(1, texts.index(t)) + field(2, texts.index(unit))) for t, unit in types)
+    out += field(2, field(1, 1) + b"".join(field(2, v) for v in values))
+    out += field(3, field(1, 1) + field(3, 1 << 40) + field(5, 1))
+    out += field(4, field(1, 1) + field(2, 1) + field(3, symbols(exe)["heavy"][0] + 5))
+    return out + b"".join(field(6, t.encode()) for t in texts)
+
+
+def named_types(tap, folder):
+    """What a report takes for time, or for the counters of a collector, is that: by any way into profd."""
+    exe = busy(folder)
+
+    def totals(d, dimension):
+        found = d.ctl("report", exe, "--json", "--dimension", dimension)
+        return json.loads(found.stdout)["totals"] if found.returncode == 0 else {"seconds": None, "ticks": None}
+
+    cases = (("seconds", "count", "seconds_", 3), ("collector", "count", "collector_", 3),
+             ("wall", "count", "wall_", 3), ("wall", "milliseconds", "wall", 0.003),
+             ("cpu", "microseconds", "seconds", 3e-06), ("delay", "microseconds", "delay", 3000),
+             ("alloc_in_new_tlab_bytes", "bytes", "alloc_in_n~e868", 3))
+    for name, unit, dimension, amount in cases:
+        path = write(folder, "typed.pb", typed(exe, (("samples", "count"), (name, unit)), (1, 3)))
+        with Daemon() as d:
+            done = d.ctl("upload", "--event", name, path)
+            got = totals(d, dimension)
+            tap.point(done.returncode == 0 and got["seconds"] == amount,
+                      f"the sample type {name} in {unit} is {dimension}", (done, got))
+    for event in ("collector", "wall"):
+        text = f"version: 1\nevents: {event}\nob={exe}\nfn=heavy\n1 3\n"
+        with Daemon() as d:
+            done = d.ctl("upload", write(folder, "typed.out", text))
+            got = totals(d, event + "_")
+            tap.point(done.returncode == 0 and got["ticks"] == 3,
+                      f"an event of callgrind with the name {event} is a dimension of its own", (done, got))
 
 
 def after_call(exe, caller, callee):
@@ -297,7 +336,7 @@ with Tap() as tap:
     folder = os.path.realpath(tempfile.mkdtemp(prefix="profd-imports-"))
     os.chmod(folder, 0o755)
     try:
-        for part in (gperftools, go, perf_written, perf_recorded, skipped, unwound):
+        for part in (gperftools, go, named_types, perf_written, perf_recorded, skipped, unwound):
             began = time.monotonic()
             with perf_lock() if part in (perf_recorded, skipped, unwound) else contextlib.nullcontext():
                 part(tap, folder)

@@ -167,7 +167,7 @@ Test(callgrind, times_are_seconds)
         cr_assert_eq(p->rate, times[i].rate);
     }
     cr_assert(
-        is(parsed("version: 1\nevents: a_very_long_event_name\nob=p\nfn=f\n1 10\n")->dimension, "a_very_long_eve"));
+        is(parsed("version: 1\nevents: a_very_long_event_name\nob=p\nfn=f\n1 10\n")->dimension, "a_very_lon~8565"));
 }
 
 Test(callgrind, own_exports_say_what_they_hold)

@@ -156,7 +156,7 @@ Test(place, by_name, .init = begin, .fini = end)
     uint32_t o = object(self, IMPORT_MOVED), one = frame(o, "place_one", NULL, false, 0, 7),
              two = frame(o, "place_two", NULL, false, 0, 5);
     struct arrived a;
-    import_profile_set_dimension(&profile, "instructions", 12, 1);
+    import_profile_set_dimension(&profile, "instructions", 1);
     cr_assert(import_profile_add_pair(&profile, two, one, 2));
     cr_assert(
         import_profile_add_pair(&profile, one, frame(object("[kernel]", IMPORT_MOVED), "k", NULL, false, 0, 9), 4));
@@ -217,7 +217,7 @@ Test(place, stacks, .init = begin, .fini = end)
     cr_assert(import_profile_add_stack(&profile, IDS(one, two), 2, 4));
     cr_assert(import_profile_add_stack(&profile, IDS(one, inside, top), 3, 1));
     cr_assert(import_profile_add_stack(&profile, IDS(inside, two, top), 3, 3));
-    import_profile_set_dimension(&profile, "cycles", 6, 1);
+    import_profile_set_dimension(&profile, "cycles", 1);
     placed(&a);
     cr_assert(a.c.tree_count == 1 && a.c.trees[0].rate == 1 && strcmp(a.c.trees[0].dimension, "cycles") == 0);
     cr_assert(node_is(&a.c, 0, 0, COUNTS_NODE_RETURN, LINK(place_twin) + 6, 0), "a caller is at its return address");
