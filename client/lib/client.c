@@ -8,31 +8,6 @@
 #include "lib/profd_upload.h"
 #include "proto/limits.h"
 
-enum profd_status profd_client_new(const char *name, struct profd_client **out, struct profd_error *e)
-{
-    struct profd_client *c = calloc(1, sizeof *c);
-    if (!c) {
-        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for a connection");
-    }
-    STAILQ_INIT(&c->out);
-    STAILQ_INIT(&c->in);
-    c->in_flight_max = LIMIT_IN_FLIGHT;
-    c->payload_max = LIMIT_FRAME_PAYLOAD;
-    struct message m = {.type = FRAME_HELLO};
-    m.as.hello = (struct message_hello){FRAME_VERSION, FRAME_VERSION, name ? name : "libprofd"};
-    uint8_t *frame;
-    size_t size;
-    uint32_t tag = 0;
-    enum profd_status status = message_encode(&m, 0, 0, &frame, &size, e);
-    status = status ? status : client_queue(c, frame, size, NULL, 0, &tag, true, e);
-    if (status != PROFD_OK) {
-        profd_client_free(c);
-        return status;
-    }
-    *out = c;
-    return PROFD_OK;
-}
-
 static void out_free(struct client_out *o)
 {
     for (size_t i = 0; i < o->fd_count; i++) {
@@ -95,9 +70,12 @@ static uint32_t tag_new(struct profd_client *c)
 }
 
 enum profd_status client_queue(struct profd_client *c, uint8_t *frame, size_t size, const int *fds, size_t fd_count,
-                               uint32_t *tag, bool expect_answer, struct profd_error *e)
+                               uint32_t with, uint32_t *tag, struct profd_error *e)
 {
     enum profd_status status = PROFD_OK;
+    struct frame_header f;
+    (void)frame_decode(frame, &f, NULL); /* our own header: filled in every case */
+    const bool expect_answer = f.type != FRAME_DECLINE;
     struct profd_error dead = {""};
     struct client_out *o = NULL;
     if (c->state >= CLIENT_CLOSED) {
@@ -114,14 +92,10 @@ enum profd_status client_queue(struct profd_client *c, uint8_t *frame, size_t si
     if (status != PROFD_OK) {
         free(o);
         free(frame);
-        for (size_t i = 0; i < fd_count; i++) {
-            close(fds[i]);
-        }
+        executable_close_fds(fds, fd_count);
         return status;
     }
-    struct frame_header f;
-    (void)frame_decode(frame, &f, NULL); /* our own header: filled in every case */
-    f.tag = *tag ? *tag : tag_new(c);
+    f.tag = with ? with : tag_new(c);
     frame_encode(&f, frame);
     *o = (struct client_out){.bytes = frame, .size = size, .fd_count = fd_count};
     for (size_t i = 0; i < fd_count; i++) {
@@ -132,7 +106,45 @@ enum profd_status client_queue(struct profd_client *c, uint8_t *frame, size_t si
     if (expect_answer) {
         c->asked[c->asked_count++] = (struct client_asked){f.tag, f.type};
     }
-    *tag = f.tag;
+    if (tag) {
+        *tag = f.tag;
+    }
+    return PROFD_OK;
+}
+
+/* Encodes and queues with this tag, or a new one if it is 0. Descriptors are taken over in every case. */
+static enum profd_status ask(struct profd_client *c, const struct message *m, const int *fds, size_t fd_count,
+                             uint32_t with, uint32_t *tag, struct profd_error *e)
+{
+    uint8_t *frame = NULL;
+    size_t size = 0;
+    uint16_t flags = (uint16_t)(fd_count << FRAME_FLAG_FDS_SHIFT);
+    enum profd_status status = message_encode(m, flags, 0, &frame, &size, e);
+    if (status != PROFD_OK) {
+        executable_close_fds(fds, fd_count);
+        return status;
+    }
+    return client_queue(c, frame, size, fds, fd_count, with, tag, e);
+}
+
+enum profd_status profd_client_new(const char *name, struct profd_client **out, struct profd_error *e)
+{
+    struct profd_client *c = calloc(1, sizeof *c);
+    if (!c) {
+        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for a connection");
+    }
+    STAILQ_INIT(&c->out);
+    STAILQ_INIT(&c->in);
+    c->in_flight_max = LIMIT_IN_FLIGHT;
+    c->payload_max = LIMIT_FRAME_PAYLOAD;
+    const struct message m = {.type = FRAME_HELLO,
+                              .as.hello = {FRAME_VERSION, FRAME_VERSION, name ? name : "libprofd"}};
+    enum profd_status status = ask(c, &m, NULL, 0, 0, NULL, e);
+    if (status != PROFD_OK) {
+        profd_client_free(c);
+        return status;
+    }
+    *out = c;
     return PROFD_OK;
 }
 
@@ -202,17 +214,9 @@ static bool asked_take(struct profd_client *c, uint32_t tag, unsigned types, boo
     return false;
 }
 
-static enum profd_status not_asked(const struct frame_header *f, struct profd_error *why)
+/* The first answer of a connection, whatever its tag. */
+static enum profd_status take_welcome(struct profd_client *c, const struct message_welcome *w, struct profd_error *why)
 {
-    return profd_error_set(why, PROFD_PROTOCOL, "unexpected %s from the daemon for tag %u", frame_type_name(f->type),
-                           f->tag);
-}
-
-static enum profd_status take_welcome(struct profd_client *c, const struct frame_header *f, const struct message *m,
-                                      struct profd_error *why)
-{
-    (void)f; /* the first answer of a connection, whatever its tag */
-    const struct message_welcome *w = &m->as.welcome;
     if (c->state != CLIENT_GREETING) {
         return profd_error_set(why, PROFD_PROTOCOL, "the daemon sent WELCOME twice");
     }
@@ -235,51 +239,35 @@ static enum profd_status take_welcome(struct profd_client *c, const struct frame
     return PROFD_OK;
 }
 
-static enum profd_status take_ack(struct profd_client *c, const struct frame_header *f, const struct message *m,
-                                  struct profd_error *why)
+/* An answer must be one to a request. */
+static enum profd_status frame_admit(struct profd_client *c, const struct frame_header *f, const struct message *m,
+                                     struct profd_error *why)
 {
-    const unsigned others = 1u << FRAME_HELLO | 1u << FRAME_QUERY | 1u << FRAME_ADMIN; /* WELCOME or REPLY answers */
-    if (!asked_take(c, f->tag, ~others, false)) {
-        return not_asked(f, why);
+    const unsigned replied = 1u << FRAME_QUERY | 1u << FRAME_ADMIN, hello = 1u << FRAME_HELLO;
+    bool asked = true;
+    switch (f->type) {
+    case FRAME_WELCOME:
+        return take_welcome(c, &m->as.welcome, why);
+    case FRAME_ACK:
+        asked = asked_take(c, f->tag, ~(replied | hello), false);
+        if (asked && m->as.ack.run != 0) {
+            c->run = m->as.ack.run;
+            c->refused = m->as.ack.refused;
+        }
+        break;
+    case FRAME_NACK: /* one without a tag is of the connection as a whole */
+        asked = f->tag == 0 || c->state == CLIENT_GREETING || asked_take(c, f->tag, ~hello, false);
+        break;
+    case FRAME_REPLY:
+        asked = asked_take(c, f->tag, replied, !(f->flags & FRAME_FLAG_LAST));
+        break;
+    default: /* WANT_OBJECT is a question of the daemon's own */
+        break;
     }
-    if (m->as.ack.run != 0) {
-        c->run = m->as.ack.run;
-        c->refused = m->as.ack.refused;
-    }
-    return PROFD_OK;
+    return asked ? PROFD_OK
+                 : profd_error_set(why, PROFD_PROTOCOL, "unexpected %s from the daemon for tag %u",
+                                   frame_type_name(f->type), f->tag);
 }
-
-static enum profd_status take_nack(struct profd_client *c, const struct frame_header *f, const struct message *m,
-                                   struct profd_error *why)
-{
-    (void)m;
-    if (f->tag == 0 || c->state == CLIENT_GREETING) {
-        return PROFD_OK; /* of the connection as a whole */
-    }
-    return asked_take(c, f->tag, ~(1u << FRAME_HELLO), false) ? PROFD_OK : not_asked(f, why);
-}
-
-static enum profd_status take_want(struct profd_client *c, const struct frame_header *f, const struct message *m,
-                                   struct profd_error *why)
-{
-    (void)c;
-    (void)f;
-    (void)m;
-    (void)why;
-    return PROFD_OK;
-}
-
-static enum profd_status take_reply(struct profd_client *c, const struct frame_header *f, const struct message *m,
-                                    struct profd_error *why)
-{
-    (void)m;
-    return asked_take(c, f->tag, 1u << FRAME_QUERY | 1u << FRAME_ADMIN, !(f->flags & FRAME_FLAG_LAST))
-               ? PROFD_OK
-               : not_asked(f, why);
-}
-
-typedef enum profd_status (*take_function)(struct profd_client *, const struct frame_header *, const struct message *,
-                                           struct profd_error *);
 
 static enum profd_status frame_open(const struct frame_header *f, const uint8_t *payload, size_t n, struct message *m,
                                     struct profd_error *why)
@@ -297,26 +285,17 @@ static enum profd_status frame_open(const struct frame_header *f, const uint8_t 
     return status;
 }
 
-/* Takes a whole frame; the payload stays the caller's. An answer must be one to a request. */
+/* Takes a whole frame; the payload stays the caller's. */
 static enum profd_status frame_take(struct profd_client *c, const struct frame_header *f, const uint8_t *payload,
                                     size_t n, struct profd_error *e)
 {
-    static const struct {
-        unsigned type;
-        take_function take;
-    } takes[] = {
-        {FRAME_WELCOME, take_welcome},  {FRAME_ACK, take_ack},     {FRAME_NACK, take_nack},
-        {FRAME_WANT_OBJECT, take_want}, {FRAME_REPLY, take_reply},
-    };
     static const uint8_t none[1];
     struct profd_error why = {""};
-    take_function take = NULL;
-    for (size_t i = 0; i < sizeof takes / sizeof takes[0]; i++) {
-        take = takes[i].type == f->type ? takes[i].take : take;
-    }
-    if (!take || (c->state == CLIENT_GREETING && f->type != FRAME_WELCOME && f->type != FRAME_NACK)) {
+    const bool known = f->type == FRAME_WELCOME || f->type == FRAME_ACK || f->type == FRAME_NACK ||
+                       f->type == FRAME_WANT_OBJECT || f->type == FRAME_REPLY;
+    if (!known || (c->state == CLIENT_GREETING && f->type != FRAME_WELCOME && f->type != FRAME_NACK)) {
         profd_error_set(&why, PROFD_PROTOCOL, "the daemon sends %s %s", frame_type_name(f->type),
-                        take ? "before WELCOME" : "to a client");
+                        known ? "before WELCOME" : "to a client");
         return fail(c, PROFD_PROTOCOL, &why, e);
     }
     struct client_in *in = calloc(1, sizeof *in);
@@ -326,7 +305,7 @@ static enum profd_status frame_take(struct profd_client *c, const struct frame_h
     }
     enum profd_status status = frame_open(f, payload ? payload : none, n, &in->message, &why);
     if (status == PROFD_OK) {
-        status = take(c, f, &in->message, &why);
+        status = frame_admit(c, f, &in->message, &why);
         if (status != PROFD_OK) {
             message_done(&in->message);
         }
@@ -462,72 +441,35 @@ bool profd_client_next(struct profd_client *c, struct profd_event *event)
 
 /* What a client says: one function a message. */
 
-/* Encodes and queues; descriptors are taken over in every case. */
-static enum profd_status ask(struct profd_client *c, const struct message *m, const int *fds, size_t fd_count,
-                             uint32_t *tag, bool expect_answer, struct profd_error *e)
-{
-    uint8_t *frame = NULL;
-    size_t size = 0;
-    uint32_t local = tag ? *tag : 0;
-    uint16_t flags = (uint16_t)(fd_count << FRAME_FLAG_FDS_SHIFT);
-    enum profd_status status = message_encode(m, flags, 0, &frame, &size, e);
-    if (status != PROFD_OK) {
-        executable_close_fds(fds, fd_count);
-        return status;
-    }
-    status = client_queue(c, frame, size, fds, fd_count, &local, expect_answer, e);
-    if (status == PROFD_OK && tag) {
-        *tag = local;
-    }
-    return status;
-}
-
 enum profd_status profd_client_send_upload(struct profd_client *c, const struct profd_upload *u,
                                            const struct profd_id *id, uint32_t *tag, struct profd_error *e)
 {
     uint8_t *frame;
     size_t size;
-    uint32_t local = 0;
     TRY(upload_encode(u, id, &frame, &size, e));
-    TRY(client_queue(c, frame, size, NULL, 0, &local, true, e));
-    if (tag) {
-        *tag = local;
-    }
-    return PROFD_OK;
+    return client_queue(c, frame, size, NULL, 0, 0, tag, e);
 }
 
 enum profd_status profd_client_send_query(struct profd_client *c, const char *target, const char *if_none_match,
                                           uint32_t *tag, struct profd_error *e)
 {
     size_t n = strlen(target);
-    uint32_t local = 0;
     if (target[0] != '/' || n > LIMIT_QUERY_BYTES) {
         return profd_error_set(e, PROFD_BAD_QUERY, "a query of %zu bytes: it must begin with / and have at most %u", n,
                                LIMIT_QUERY_BYTES);
     }
-    struct message m = {.type = FRAME_QUERY};
-    m.as.query = (struct message_query){target, if_none_match ? if_none_match : ""};
-    TRY(ask(c, &m, NULL, 0, &local, true, e));
-    if (tag) {
-        *tag = local;
-    }
-    return PROFD_OK;
+    const struct message m = {.type = FRAME_QUERY, .as.query = {target, if_none_match ? if_none_match : ""}};
+    return ask(c, &m, NULL, 0, 0, tag, e);
 }
 
 enum profd_status profd_client_send_admin(struct profd_client *c, const char *verb, const char *const *arguments,
                                           size_t n, uint32_t *tag, struct profd_error *e)
 {
-    struct message m = {.type = FRAME_ADMIN};
-    uint32_t local = 0;
     if (n > LIMIT_ADMIN_ARGUMENTS) {
         return profd_error_set(e, PROFD_USAGE, "%s with %zu arguments, at most %u", verb, n, LIMIT_ADMIN_ARGUMENTS);
     }
-    m.as.admin = (struct message_admin){verb, n, arguments};
-    TRY(ask(c, &m, NULL, 0, &local, true, e));
-    if (tag) {
-        *tag = local;
-    }
-    return PROFD_OK;
+    const struct message m = {.type = FRAME_ADMIN, .as.admin = {verb, n, arguments}};
+    return ask(c, &m, NULL, 0, 0, tag, e);
 }
 
 enum profd_status client_send_files(struct profd_client *c, const struct profd_event *want,
@@ -536,12 +478,7 @@ enum profd_status client_send_files(struct profd_client *c, const struct profd_e
 {
     struct message m = {.type = FRAME_OBJECT, .as.object = *object};
     m.as.object.build_id = want ? want->build_id : "";
-    uint32_t local = want ? want->tag : 0;
-    TRY(ask(c, &m, fds, fd_count, &local, true, e));
-    if (tag) {
-        *tag = local;
-    }
-    return PROFD_OK;
+    return ask(c, &m, fds, fd_count, want ? want->tag : 0, tag, e);
 }
 
 enum profd_status profd_client_send_object(struct profd_client *c, const struct profd_event *want,
@@ -549,27 +486,19 @@ enum profd_status profd_client_send_object(struct profd_client *c, const struct 
 {
     int fds[2];
     size_t fd_count = 0;
-    enum profd_status status = executable_dup_fds(x, fds, &fd_count, e);
-    const struct message_object m = {.name = profd_executable_path(x), .code = executable_wants_code(x)};
-    return status == PROFD_OK ? client_send_files(c, want, &m, fds, fd_count, tag, e) : status;
+    TRY(executable_dup_fds(x, fds, &fd_count, e));
+    const struct message_object m = {.name = x->path, .code = x->code};
+    return client_send_files(c, want, &m, fds, fd_count, tag, e);
 }
 
 enum profd_status profd_client_send_decline(struct profd_client *c, const struct profd_event *want, const char *reason,
                                             struct profd_error *e)
 {
-    struct message m = {.type = FRAME_DECLINE};
-    m.as.decline = (struct message_decline){want->build_id, reason};
-    uint32_t tag = want->tag;
-    return ask(c, &m, NULL, 0, &tag, false, e);
+    const struct message m = {.type = FRAME_DECLINE, .as.decline = {want->build_id, reason}};
+    return ask(c, &m, NULL, 0, want->tag, NULL, e);
 }
 
 enum profd_status profd_client_send_sync(struct profd_client *c, uint32_t *tag, struct profd_error *e)
 {
-    struct message m = {.type = FRAME_SYNC};
-    uint32_t local = 0;
-    TRY(ask(c, &m, NULL, 0, &local, true, e));
-    if (tag) {
-        *tag = local;
-    }
-    return PROFD_OK;
+    return ask(c, &(struct message){.type = FRAME_SYNC}, NULL, 0, 0, tag, e);
 }

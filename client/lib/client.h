@@ -85,10 +85,10 @@ struct profd_client {
     size_t payload_got, payload_capacity;
 };
 
-/* Queues a whole frame. Takes over its block and descriptors, after failure too. If *tag is 0 the frame gets a new tag,
- * otherwise that one. With expect_answer it counts as in flight until it is answered. */
+/* Queues a whole frame. Takes over its block and descriptors, after failure too. It gets the tag `with`, or a new one
+ * if that is 0. tag may be NULL. Unless it is a DECLINE, it counts as in flight until it is answered. */
 enum profd_status client_queue(struct profd_client *c, uint8_t *frame, size_t size, const int *fds, size_t fd_count,
-                               uint32_t *tag, bool expect_answer, struct profd_error *e);
+                               uint32_t with, uint32_t *tag, struct profd_error *e);
 /* Returns the number of bytes that are queued and not sent yet. */
 size_t client_queued(const struct profd_client *c);
 

@@ -209,7 +209,7 @@ static enum profd_status item_send(struct profd_delivery *d, struct delivery_ite
     memcpy(copy, item->frame, item->frame_size);
     item->tag = 0;
     item->attempts++;
-    return client_queue(d->conn->client, copy, item->frame_size, NULL, 0, &item->tag, true, e);
+    return client_queue(d->conn->client, copy, item->frame_size, NULL, 0, 0, &item->tag, e);
 }
 
 static void item_answered(struct profd_delivery *d, const struct profd_event *event)

@@ -17,15 +17,6 @@
 /* Symbols and their names; what a worker may take too (limits.h). */
 #define EXECUTABLE_MEMORY ((size_t)LIMIT_WORKER_MEMORY + 2 * (size_t)LIMIT_NAME_BYTES)
 
-struct profd_executable {
-    char *path;
-    int fd, debug;
-    bool code; /* profd_executable_include_code */
-    struct arena *arena;
-    struct object *object;
-    struct gmon_check **gmon_check; /* in the arena */
-};
-
 /* O_NONBLOCK: a FIFO must not hang us before fstat refuses it. */
 static enum profd_status file_open(const char *path, int *out, struct profd_error *e)
 {
@@ -112,8 +103,7 @@ enum profd_status profd_executable_open(const char *path, struct profd_executabl
         }
         x->arena = arena_new(EXECUTABLE_MEMORY);
         x->gmon_check = x->arena ? ARENA_NEW(x->arena, struct gmon_check *) : NULL;
-        status =
-            x->path && x->gmon_check ? PROFD_OK : profd_error_set(e, PROFD_NO_MEMORY, "no memory to read %s", path);
+        status = x->path && x->gmon_check ? PROFD_OK : profd_no_memory(e);
     }
     if (status == PROFD_OK) {
         const struct elf_read_options options = {.static_arcs = false, .demangle = false, .lines = false};
@@ -169,26 +159,6 @@ void profd_executable_include_code(struct profd_executable *x)
     x->code = true;
 }
 
-bool executable_wants_code(const struct profd_executable *x)
-{
-    return x->code;
-}
-
-const struct object *executable_object(const struct profd_executable *x)
-{
-    return x->object;
-}
-
-struct gmon_check **executable_gmon_check(const struct profd_executable *x)
-{
-    return x->gmon_check;
-}
-
-struct arena *executable_arena(const struct profd_executable *x)
-{
-    return x->arena;
-}
-
 enum profd_status executable_read_object(const struct profd_executable *x, const struct elf_read_options *options,
                                          struct arena *a, struct object **out, struct profd_error *e)
 {
@@ -208,11 +178,6 @@ enum profd_status executable_read_gmon(const struct profd_executable *x, struct 
 {
     enum profd_status status = elf_read_gmon(x->fd, x->debug, a, out, e);
     return status == PROFD_OK ? status : profd_error_wrap(e, status, "%s", x->path);
-}
-
-bool executable_read_bytes(const struct profd_executable *x, uint64_t offset, void *out, size_t n)
-{
-    return offset <= INT64_MAX && pread(x->fd, out, n, (off_t)offset) == (ssize_t)n;
 }
 
 uint64_t executable_time(const struct profd_executable *x)

@@ -132,7 +132,8 @@ static bool is_behind_call(struct gmon_check *k, uint64_t address)
     for (uint32_t i = 0; i < k->load_count; i++) {
         const struct elf_load *l = &k->loads[i];
         if (address >= l->address + BEFORE && address - l->address <= l->size) {
-            if (!executable_read_bytes(k->executable, l->offset + (address - l->address) - BEFORE, before, BEFORE)) {
+            const uint64_t at = l->offset + (address - l->address) - BEFORE;
+            if (at > INT64_MAX || pread(k->executable->fd, before, BEFORE, (off_t)at) != BEFORE) {
                 return false;
             }
             return k->object->machine == EM_AARCH64 ? is_behind_aarch64(k, address, before)
@@ -209,20 +210,13 @@ static enum profd_status gmon_check_callees(struct gmon_check *k, const struct c
 static enum profd_status gmon_check_get(const struct profd_executable *x, struct gmon_check **out,
                                         struct profd_error *e)
 {
-    struct gmon_check **kept = executable_gmon_check(x), *k = *kept;
-    struct arena *a = executable_arena(x);
-    enum profd_status status = PROFD_OK;
-    if (k == NULL) {
-        k = ARENA_NEW(a, struct gmon_check);
-        status = k != NULL ? executable_read_gmon(x, a, &k->gmon, e)
-                           : profd_error_set(e, PROFD_NO_MEMORY, "no memory to check a gmon.out");
-        status = status ? status : executable_read_loads(x, a, &k->loads, &k->load_count, e);
-        if (status != PROFD_OK) {
-            return status;
-        }
+    if (*x->gmon_check == NULL) {
+        struct gmon_check *k = ARENA_NEW(x->arena, struct gmon_check);
+        TRY(k != NULL ? executable_read_gmon(x, x->arena, &k->gmon, e) : profd_no_memory(e));
+        TRY(executable_read_loads(x, x->arena, &k->loads, &k->load_count, e));
         k->executable = x;
-        k->object = executable_object(x);
-        k->arena = a;
+        k->object = x->object;
+        k->arena = x->arena;
         /* The first function or slot of a counter, which nearly every call of one leads to. */
         const struct object *o = k->object;
         for (uint32_t i = 0; i < o->plt_count && k->counter == 0; i++) {
@@ -231,10 +225,10 @@ static enum profd_status gmon_check_get(const struct profd_executable *x, struct
         for (uint32_t i = 0; i < o->symbol_count && k->counter == 0; i++) {
             k->counter = elf_gmon_counts(object_name(o, o->symbols[i].name)) ? o->symbols[i].address : 0;
         }
-        *kept = k;
+        *x->gmon_check = k;
     }
-    *out = k;
-    return status;
+    *out = *x->gmon_check;
+    return PROFD_OK;
 }
 
 /* ---- The upload ---- */
@@ -250,7 +244,7 @@ static enum profd_status counts_check(const struct profd_executable *x, struct c
     size_t size = 0;
     struct gmon_check *k = NULL;
     struct arena *a = arena_new(0);
-    enum profd_status status = a ? bounds_encode(executable_object(x), a, &bytes, &size, e)
+    enum profd_status status = a ? bounds_encode(x->object, a, &bytes, &size, e)
                                  : profd_error_set(e, PROFD_NO_MEMORY, "no memory for the ranges of an executable");
     status = status ? status : gmon_check_get(x, &k, e);
     status = status ? status : gmon_check_executable(k, c, e);
@@ -314,7 +308,7 @@ static enum profd_status gmon_read(const char *path, uint8_t **out, size_t *size
 enum profd_status profd_executable_import(const struct profd_executable *x, const char *gmon_path,
                                           struct profd_upload **out, struct profd_error *e)
 {
-    const struct object *o = executable_object(x);
+    const struct object *o = x->object;
     const struct gmon_format format = {.big_endian = o->big_endian, .pointer_size = o->bits / 8u};
     uint8_t *bytes = NULL;
     size_t size = 0;

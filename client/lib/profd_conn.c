@@ -463,65 +463,55 @@ enum profd_status conn_offer_path(struct profd_conn *c, const char *build_id, co
     return PROFD_OK;
 }
 
-/* Waits for the ACK or NACK of a request, if it was sent; answers to others were not waited for and are dropped. */
-static enum profd_status verdict_wait(struct profd_conn *c, enum profd_status sent, const uint32_t *tag,
-                                      struct profd_error *e)
+/* Waits for the next answer to the request with this tag. Answers to others were not waited for and are dropped. A NACK
+ * becomes the status. */
+static enum profd_status answer_wait(struct profd_conn *c, uint32_t tag, struct profd_event *event,
+                                     struct profd_error *e)
 {
-    for (enum profd_status status = sent;;) {
-        struct profd_event event;
-        status = status ? status : conn_wait(c, &event, e);
-        if (status != PROFD_OK) {
-            return status;
-        }
-        if (event.tag == *tag && event.kind == PROFD_EVENT_ACK) {
-            return profd_conn_flush(c, e); /* executables that were asked for before the ACK */
-        }
-        if (event.tag == *tag && event.kind == PROFD_EVENT_NACK) {
-            return profd_error_set(e, event.status, "%s", event.sentence);
-        }
-    }
+    do {
+        TRY(conn_wait(c, event, e));
+    } while (event->tag != tag);
+    return event->kind == PROFD_EVENT_NACK ? profd_error_set(e, event->status, "%s", event->sentence) : PROFD_OK;
 }
 
 enum profd_status profd_conn_sync(struct profd_conn *c, uint32_t wait_ms, struct profd_error *e)
 {
     uint32_t tag = 0;
     int64_t deadline = conn_clock() + wait_ms;
-    enum profd_status status = unix_only(c, e);
-    status = status ? status : profd_client_send_sync(c->client, &tag, e);
-    while (status == PROFD_OK) {
-        struct profd_event event;
-        bool got = false;
-        status = conn_step(c, deadline, &event, &got, e);
-        if (status == PROFD_OK && !got) {
+    struct profd_event event;
+    bool got = false;
+    TRY(unix_only(c, e));
+    TRY(profd_client_send_sync(c->client, &tag, e));
+    do {
+        TRY(conn_step(c, deadline, &event, &got, e));
+        if (!got) {
             return profd_error_set(e, PROFD_TIMEOUT,
                                    "the daemon at %s did not confirm within %u ms that everything is stored",
                                    c->address.text, wait_ms);
         }
-        bool ours = status == PROFD_OK && event.tag == tag;
-        if (ours && event.kind == PROFD_EVENT_ACK) {
-            return PROFD_OK;
-        }
-        if (ours && event.kind == PROFD_EVENT_NACK) {
-            return profd_error_set(e, event.status, "%s", event.sentence);
-        }
-    }
-    return status;
+    } while (event.tag != tag);
+    return event.kind == PROFD_EVENT_NACK ? profd_error_set(e, event.status, "%s", event.sentence) : PROFD_OK;
 }
 
 enum profd_status profd_conn_upload(struct profd_conn *c, const struct profd_upload *u, const struct profd_id *id,
                                     struct profd_error *e)
 {
+    struct profd_event event;
     uint32_t tag = 0;
     TRY(unix_only(c, e));
-    return verdict_wait(c, profd_client_send_upload(c->client, u, id, &tag, e), &tag, e);
+    TRY(profd_client_send_upload(c->client, u, id, &tag, e));
+    TRY(answer_wait(c, tag, &event, e));
+    return profd_conn_flush(c, e); /* executables that were asked for before the ACK */
 }
 
 enum profd_status profd_conn_send_executable(struct profd_conn *c, const struct profd_executable *x,
                                              struct profd_error *e)
 {
+    struct profd_event event;
     uint32_t tag = 0;
     TRY(unix_only(c, e));
-    return verdict_wait(c, profd_client_send_object(c->client, NULL, x, &tag, e), &tag, e);
+    TRY(profd_client_send_object(c->client, NULL, x, &tag, e));
+    return answer_wait(c, tag, &event, e);
 }
 
 enum profd_status profd_conn_queue_executable(struct profd_conn *c, const struct profd_executable *x,
@@ -536,16 +526,9 @@ static enum profd_status reply_take(struct profd_conn *c, uint32_t tag, profd_si
                                     struct profd_error *e)
 {
     struct profd_answer answer = {.http_status = 0};
-    enum profd_status status = PROFD_OK;
-    while (status == PROFD_OK) {
-        struct profd_event event;
-        status = conn_wait(c, &event, e);
-        if (status != PROFD_OK || event.tag != tag) {
-            continue;
-        }
-        if (event.kind == PROFD_EVENT_NACK) {
-            return profd_error_set(e, event.status, "%s", event.sentence);
-        }
+    struct profd_event event;
+    do {
+        TRY(answer_wait(c, tag, &event, e));
         if (answer.http_status == 0) {
             answer.http_status = event.http_status;
             (void)snprintf(answer.content_type, sizeof answer.content_type, "%s", event.content_type);
@@ -553,25 +536,21 @@ static enum profd_status reply_take(struct profd_conn *c, uint32_t tag, profd_si
         }
         answer.done = event.done;
         answer.total = event.total;
-        status = sink(context, &answer, event.body, event.body_size, e);
-        if (status == PROFD_OK && event.last) {
-            return PROFD_OK;
-        }
-    }
-    return status;
+        TRY(sink(context, &answer, event.body, event.body_size, e));
+    } while (!event.last);
+    return PROFD_OK;
 }
 
 enum profd_status profd_admin(struct profd_conn *c, const char *verb, const char *const *arguments, size_t n,
                               profd_sink sink, void *context, struct profd_error *e)
 {
     uint32_t tag = 0;
-    enum profd_status status = PROFD_OK;
     if (!c->client) {
         return profd_error_set(e, PROFD_USAGE, "%s answers queries only; %s goes to a Unix socket", c->address.text,
                                verb);
     }
-    status = profd_client_send_admin(c->client, verb, arguments, n, &tag, e);
-    return status == PROFD_OK ? reply_take(c, tag, sink, context, e) : status;
+    TRY(profd_client_send_admin(c->client, verb, arguments, n, &tag, e));
+    return reply_take(c, tag, sink, context, e);
 }
 
 /* By the function of the options. */
@@ -603,11 +582,9 @@ enum profd_status profd_put_executable(struct profd_conn *c, const struct profd_
     if (c->client || !c->http) {
         return profd_error_set(e, PROFD_USAGE, "%s takes no PUT: that is for http and https servers", c->address.text);
     }
-    enum profd_status status = executable_dup_fds(x, fds, &count, e);
-    if (status != PROFD_OK) {
-        return status;
-    }
-    const bool code = executable_wants_code(x); /* a debug file has none */
+    enum profd_status status = PROFD_OK;
+    TRY(executable_dup_fds(x, fds, &count, e));
+    const bool code = x->code; /* a debug file has none */
     const int fd = fds[count > 1 && !code && !executable_has_own_names(x) ? 1 : 0];
     (void)snprintf(target, sizeof target, "/api/v1/builds/%s/symbols%s", profd_executable_build_id(x),
                    code ? "?code=1" : "");

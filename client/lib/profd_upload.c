@@ -19,23 +19,17 @@
 #include "proto/message.h"
 #include "proto/whole.h"
 
-_Static_assert((int)PROFD_INEXACT_THREADS_UNKNOWN == INEXACT_THREADS_UNKNOWN, "the wire's bits");
-_Static_assert((int)PROFD_INEXACT_CALLER_BUCKET == INEXACT_CALLER_BUCKET, "the wire's bits");
-_Static_assert((int)PROFD_INEXACT_BINS_16_BIT == INEXACT_BINS_16_BIT, "the wire's bits");
-_Static_assert((int)PROFD_INEXACT_CLOCK == INEXACT_CLOCK, "the wire's bits");
-_Static_assert((int)PROFD_INEXACT_SATURATED == INEXACT_SATURATED, "the wire's bits");
-_Static_assert((int)PROFD_INEXACT_CALLS_LOST == INEXACT_CALLS_LOST, "the wire's bits");
-_Static_assert((int)PROFD_INEXACT_TICKS_LOST == INEXACT_TICKS_LOST, "the wire's bits");
-_Static_assert((int)PROFD_INEXACT_END_NOT_SEEN == INEXACT_END_NOT_SEEN, "the wire's bits");
-_Static_assert((int)PROFD_INEXACT_SAMPLED == INEXACT_SAMPLED, "the wire's bits");
-_Static_assert((int)PROFD_INEXACT_LABEL_LEFT_OUT == INEXACT_LABEL_LEFT_OUT, "the wire's bits");
-_Static_assert((int)PROFD_INEXACT_SHARED_BINS == INEXACT_SHARED_BINS, "the wire's bits");
-_Static_assert((int)PROFD_INEXACT_AMBIGUOUS_NAMES == INEXACT_AMBIGUOUS_NAMES, "the wire's bits");
-_Static_assert((int)PROFD_INEXACT_LEFT_OUT == INEXACT_LEFT_OUT, "the wire's bits");
-_Static_assert((int)PROFD_INEXACT_PAUSED == INEXACT_PAUSED, "the wire's bits");
-_Static_assert((int)PROFD_INEXACT_TICKS_OUTSIDE == INEXACT_TICKS_OUTSIDE, "the wire's bits");
-_Static_assert(PROFD_NOWHERE == COUNTS_NOWHERE, "the wire's value");
-_Static_assert(PROFD_SENDER_SIZE == UPLOAD_SENDER_SIZE, "the wire's size");
+#define SAME(reason) ((int)PROFD_INEXACT_##reason == INEXACT_##reason)
+_Static_assert(SAME(THREADS_UNKNOWN) && SAME(CALLER_BUCKET) && SAME(BINS_16_BIT) && SAME(CLOCK) && SAME(SATURATED) &&
+                   SAME(CALLS_LOST) && SAME(TICKS_LOST) && SAME(END_NOT_SEEN) && SAME(SAMPLED) && SAME(TICKS_OUTSIDE) &&
+                   SAME(PAUSED) && SAME(LABEL_LEFT_OUT) && SAME(SHARED_BINS) && SAME(LEFT_OUT) && SAME(AMBIGUOUS_NAMES),
+               "the wire's bits");
+_Static_assert(PROFD_NOWHERE == COUNTS_NOWHERE && PROFD_SENDER_SIZE == UPLOAD_SENDER_SIZE, "the wire's values");
+
+struct upload_bin {
+    uint32_t index;
+    uint64_t ticks;
+};
 
 struct profd_upload {
     uint64_t start, end;
@@ -43,13 +37,14 @@ struct profd_upload {
     bool claimed; /* uid is claimed */
     bool has_process;
     uint8_t process[LIMIT_PROCESS];
-    uint32_t build_count, label_count;
-    size_t build_capacity, label_capacity, label_bytes;
+    uint32_t build_count, label_count, histogram_count, bin_count, arc_count;
+    size_t build_capacity, label_capacity, histogram_capacity, bin_capacity, arc_capacity, label_bytes;
     struct message_build *builds; /* strings owned */
     struct message_label *labels; /* strings owned */
-    struct counts counts;         /* block is NULL: each array is its own */
-    size_t histogram_capacity, bin_capacity, arc_capacity;
-    struct counts_stacks *stacks; /* NULL: none; they are put into counts when the upload is encoded */
+    struct counts_histogram *histograms;
+    struct upload_bin *bins;
+    struct profd_arc *arcs;
+    struct counts_stacks *stacks; /* NULL: none */
 };
 
 enum profd_status profd_upload_new(struct profd_upload **out, struct profd_error *e)
@@ -78,42 +73,25 @@ void profd_upload_free(struct profd_upload *u)
     }
     free(u->builds);
     free(u->labels);
-    free(u->counts.histograms);
-    free(u->counts.bin_index);
-    free(u->counts.bin_ticks);
-    free(u->counts.from_build);
-    free(u->counts.to_build);
-    free(u->counts.from);
-    free(u->counts.to);
-    free(u->counts.calls);
+    free(u->histograms);
+    free(u->bins);
+    free(u->arcs);
     counts_stacks_free(u->stacks);
     free(u);
 }
 
-/* Ensures capacity for need elements of size bytes in *array; its present capacity is `capacity`. The caller stores the
- * new capacity. */
-static bool array_grow(void *array, size_t capacity, size_t size)
+/* Copies both texts. False, with neither copied, if memory is exhausted. */
+static bool pair_copy(const char *first, const char *second, const char **out_first, const char **out_second)
 {
-    void **place = array;
-    size_t bytes;
-    if (__builtin_mul_overflow(capacity, size, &bytes)) {
+    char *a = strdup(first), *b = strdup(second);
+    if (!a || !b) {
+        free(a);
+        free(b);
         return false;
     }
-    void *grown = realloc(*place, bytes);
-    if (!grown) {
-        return false;
-    }
-    *place = grown;
+    *out_first = a;
+    *out_second = b;
     return true;
-}
-
-static size_t capacity_for(size_t capacity, size_t need)
-{
-    size_t next = capacity ? capacity : 16;
-    while (next < need) {
-        next += next / 2;
-    }
-    return next;
 }
 
 enum profd_status profd_upload_add_build(struct profd_upload *u, const char *build_id, const char *name,
@@ -133,20 +111,13 @@ enum profd_status profd_upload_add_build(struct profd_upload *u, const char *bui
             return profd_error_set(e, PROFD_REFUSED, "build %s is in the upload already", id.text);
         }
     }
-    if (u->build_count == u->build_capacity) {
-        size_t capacity = capacity_for(u->build_capacity, (size_t)u->build_count + 1);
-        if (!array_grow(&u->builds, capacity, sizeof *u->builds)) {
-            return profd_no_memory(e);
-        }
-        u->build_capacity = capacity;
-    }
-    char *id_copy = strdup(id.text), *name_copy = strdup(name);
-    if (!id_copy || !name_copy) {
-        free(id_copy);
-        free(name_copy);
+    if (!LIST_GROW(u->builds, u->build_count, u->build_capacity)) {
         return profd_no_memory(e);
     }
-    u->builds[u->build_count] = (struct message_build){.build_id = id_copy, .name = name_copy};
+    struct message_build *b = &u->builds[u->build_count];
+    if (!pair_copy(id.text, name, &b->build_id, &b->name)) {
+        return profd_no_memory(e);
+    }
     if (index) {
         *index = u->build_count;
     }
@@ -177,20 +148,14 @@ enum profd_status profd_upload_add_label(struct profd_upload *u, const char *nam
                                "label %s exceeds the limits: at most %u labels with %u bytes in total", name,
                                LIMIT_LABELS, LIMIT_LABEL_BYTES);
     }
-    if (u->label_count == u->label_capacity) {
-        size_t capacity = capacity_for(u->label_capacity, (size_t)u->label_count + 1);
-        if (!array_grow(&u->labels, capacity, sizeof *u->labels)) {
-            return profd_no_memory(e);
-        }
-        u->label_capacity = capacity;
-    }
-    char *name_copy = strdup(name), *value_copy = strdup(value);
-    if (!name_copy || !value_copy) {
-        free(name_copy);
-        free(value_copy);
+    if (!LIST_GROW(u->labels, u->label_count, u->label_capacity)) {
         return profd_no_memory(e);
     }
-    u->labels[u->label_count++] = (struct message_label){.name = name_copy, .value = value_copy};
+    struct message_label *l = &u->labels[u->label_count];
+    if (!pair_copy(name, value, &l->name, &l->value)) {
+        return profd_no_memory(e);
+    }
+    u->label_count++;
     u->label_bytes += bytes;
     return PROFD_OK;
 }
@@ -239,45 +204,33 @@ static enum profd_status histogram_add(struct profd_upload *u, const struct prof
                                    h->index[i], h->bins);
         }
     }
-    if (u->counts.histogram_count >= LIMIT_HISTOGRAMS) {
+    if (u->histogram_count >= LIMIT_HISTOGRAMS) {
         return profd_error_set(e, PROFD_REFUSED, "an upload has at most %u histograms", LIMIT_HISTOGRAMS);
     }
-    size_t need = (size_t)u->counts.bin_count + h->used;
+    size_t need = (size_t)u->bin_count + h->used;
     if (need > LIMIT_BINS) {
         return profd_error_set(e, PROFD_REFUSED, "the upload has %zu nonzero bins; the limit is %u", need, LIMIT_BINS);
     }
-    if (need > u->bin_capacity) {
-        size_t capacity = capacity_for(u->bin_capacity, need);
-        if (!array_grow(&u->counts.bin_index, capacity, sizeof(uint32_t)) ||
-            !array_grow(&u->counts.bin_ticks, capacity, sizeof(uint64_t))) {
+    if (!LIST_GROW(u->histograms, u->histogram_count, u->histogram_capacity)) {
+        return profd_no_memory(e);
+    }
+    for (uint32_t i = 0; i < h->used; i++) {
+        if (!LIST_GROW(u->bins, u->bin_count + i, u->bin_capacity)) {
             return profd_no_memory(e);
         }
-        u->bin_capacity = capacity;
+        u->bins[u->bin_count + i] = (struct upload_bin){h->index[i], h->ticks[i]};
     }
-    struct counts *c = &u->counts;
-    if (c->histogram_count == u->histogram_capacity) {
-        size_t capacity = capacity_for(u->histogram_capacity, (size_t)c->histogram_count + 1);
-        if (!array_grow(&c->histograms, capacity, sizeof *c->histograms)) {
-            return profd_no_memory(e);
-        }
-        u->histogram_capacity = capacity;
-    }
-    struct counts_histogram *to = &c->histograms[c->histogram_count];
+    struct counts_histogram *to = &u->histograms[u->histogram_count++];
     *to = (struct counts_histogram){.build = h->build,
                                     .bins = h->bins,
                                     .low = h->low,
                                     .high = h->high,
                                     .rate = h->rate,
                                     .abbreviation = abbreviation,
-                                    .first = c->bin_count,
+                                    .first = u->bin_count,
                                     .used = h->used};
     memcpy(to->dimension, dimension, sizeof to->dimension);
-    if (h->used) {
-        memcpy(c->bin_index + c->bin_count, h->index, h->used * sizeof *h->index);
-        memcpy(c->bin_ticks + c->bin_count, h->ticks, h->used * sizeof *h->ticks);
-    }
-    c->bin_count += h->used;
-    c->histogram_count++;
+    u->bin_count += h->used;
     return PROFD_OK;
 }
 
@@ -286,26 +239,6 @@ enum profd_status profd_upload_add_histogram(struct profd_upload *u, const struc
 {
     static const char dimension[16] = "seconds";
     return histogram_add(u, h, dimension, 's', e);
-}
-
-static enum profd_status arcs_reserve(struct profd_upload *u, size_t more, struct profd_error *e)
-{
-    struct counts *c = &u->counts;
-    size_t need = (size_t)c->arc_count + more;
-    if (need > LIMIT_ARCS) {
-        return profd_error_set(e, PROFD_REFUSED, "the upload has %zu arcs; the limit is %u", need, LIMIT_ARCS);
-    }
-    if (need > u->arc_capacity) {
-        size_t capacity = capacity_for(u->arc_capacity, need);
-        if (!array_grow(&c->from_build, capacity, sizeof(uint32_t)) ||
-            !array_grow(&c->to_build, capacity, sizeof(uint32_t)) ||
-            !array_grow(&c->from, capacity, sizeof(uint64_t)) || !array_grow(&c->to, capacity, sizeof(uint64_t)) ||
-            !array_grow(&c->calls, capacity, sizeof(uint64_t))) {
-            return profd_no_memory(e);
-        }
-        u->arc_capacity = capacity;
-    }
-    return PROFD_OK;
 }
 
 enum profd_status profd_upload_add_arc(struct profd_upload *u, const struct profd_arc *arc, struct profd_error *e)
@@ -319,14 +252,13 @@ enum profd_status profd_upload_add_arc(struct profd_upload *u, const struct prof
                                    ends[i], u->build_count);
         }
     }
-    TRY(arcs_reserve(u, 1, e));
-    struct counts *c = &u->counts;
-    uint32_t i = c->arc_count++;
-    c->from_build[i] = arc->from_build;
-    c->to_build[i] = arc->to_build;
-    c->from[i] = arc->from;
-    c->to[i] = arc->to;
-    c->calls[i] = arc->calls;
+    if (u->arc_count == LIMIT_ARCS) {
+        return profd_error_set(e, PROFD_REFUSED, "the upload has more than %u arcs, the limit", LIMIT_ARCS);
+    }
+    if (!LIST_GROW(u->arcs, u->arc_count, u->arc_capacity)) {
+        return profd_no_memory(e);
+    }
+    u->arcs[u->arc_count++] = *arc;
     return PROFD_OK;
 }
 
@@ -387,7 +319,6 @@ enum profd_status upload_add_counts(struct profd_upload *u, const struct counts 
                                           .ticks = c->bin_ticks + from->first};
         status = histogram_add(u, &h, from->dimension, from->abbreviation, e);
     }
-    status = status ? status : arcs_reserve(u, c->arc_count, e);
     for (uint32_t i = 0; i < c->arc_count && status == PROFD_OK; i++) {
         const struct profd_arc arc = {c->from_build[i], c->to_build[i], c->from[i], c->to[i], c->calls[i]};
         status = profd_upload_add_arc(u, &arc, e);
@@ -410,29 +341,30 @@ enum profd_status upload_add_counts(struct profd_upload *u, const struct counts 
     return status;
 }
 
-/* The counts and, if there are any, the stacks, which the caller ends with counts_done(trees). */
-static enum profd_status counts_with_stacks(const struct profd_upload *u, struct counts *all, struct counts *trees,
-                                            struct profd_error *e)
+/* All counts of the upload, with its stacks. The caller calls counts_done. */
+static enum profd_status counts_of(const struct profd_upload *u, struct counts *out, struct profd_error *e)
 {
-    struct counts_sizes sizes = {0};
-    *all = u->counts;
-    enum profd_status status = u->stacks ? counts_stacks_finish(u->stacks, &sizes, e) : PROFD_OK;
-    if (status != PROFD_OK || sizes.trees == 0) {
-        return status;
+    struct counts_sizes sizes = {.histograms = u->histogram_count, .bins = u->bin_count, .arcs = u->arc_count};
+    TRY(u->stacks ? counts_stacks_finish(u->stacks, &sizes, e) : PROFD_OK);
+    TRY(counts_init_sizes(out, &sizes, e));
+    for (uint32_t i = 0; i < u->histogram_count; i++) {
+        out->histograms[i] = u->histograms[i];
     }
-    status = counts_init_sizes(trees, &sizes, e);
-    if (status == PROFD_OK) {
-        counts_stacks_copy(u->stacks, trees);
-        all->tree_count = trees->tree_count;
-        all->node_count = trees->node_count;
-        all->trees = trees->trees;
-        all->node_depth = trees->node_depth;
-        all->node_kind = trees->node_kind;
-        all->node_build = trees->node_build;
-        all->node_address = trees->node_address;
-        all->node_ticks = trees->node_ticks;
+    for (uint32_t i = 0; i < u->bin_count; i++) {
+        out->bin_index[i] = u->bins[i].index;
+        out->bin_ticks[i] = u->bins[i].ticks;
     }
-    return status;
+    for (uint32_t i = 0; i < u->arc_count; i++) {
+        out->from_build[i] = u->arcs[i].from_build;
+        out->to_build[i] = u->arcs[i].to_build;
+        out->from[i] = u->arcs[i].from;
+        out->to[i] = u->arcs[i].to;
+        out->calls[i] = u->arcs[i].calls;
+    }
+    if (u->stacks) {
+        counts_stacks_copy(u->stacks, out);
+    }
+    return PROFD_OK;
 }
 
 enum profd_status upload_encode(const struct profd_upload *u, const struct profd_id *id, uint8_t **frame, size_t *size,
@@ -445,13 +377,11 @@ enum profd_status upload_encode(const struct profd_upload *u, const struct profd
     identity_host(host);
     uint8_t *counts = NULL;
     size_t counts_size = 0;
-    struct counts all, trees = {0};
-    enum profd_status status = counts_with_stacks(u, &all, &trees, e);
-    status = status ? status : counts_encode(&all, &counts, &counts_size, e);
-    counts_done(&trees);
-    if (status != PROFD_OK) {
-        return status;
-    }
+    struct counts all;
+    TRY(counts_of(u, &all, e));
+    enum profd_status status = counts_encode(&all, &counts, &counts_size, e);
+    counts_done(&all);
+    TRY(status);
     struct message m = {.type = FRAME_UPLOAD};
     m.as.upload = (struct message_upload){.sender = {id->sender, PROFD_SENDER_SIZE},
                                           .sequence = id->sequence,

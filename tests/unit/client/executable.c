@@ -213,14 +213,14 @@ Test(client_executable, debug_files_are_found_and_checked)
         size_t n = 0;
         cr_assert_eq(executable_dup_fds(x, fds, &n, NULL), PROFD_OK);
         cr_assert_eq(n, 2, "with its debug file in %s", places[i]);
-        cr_assert(executable_object(x)->has_etext, "whose symbols are read");
+        cr_assert(x->object->has_etext, "whose symbols are read");
         executable_close_fds(fds, n);
         profd_executable_free(x);
         run("rm %s/prog.debug", places[i]);
     }
     run("gcc -g -O0 -o other other.c && objcopy --only-keep-debug other prog.debug"); /* of another build */
     struct profd_executable *x = exe("bare");
-    cr_assert(!executable_object(x)->has_etext);
+    cr_assert(!x->object->has_etext);
     profd_executable_free(x);
     import_is("bare", "gmon.out", PROFD_OK, "");
     fd = open("prog", O_RDONLY);
