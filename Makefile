@@ -125,6 +125,7 @@ $(B)/gen/embed/%.c: % tests/embed.sh
 EMBED_store := $(filter-out schema/tier.sql,$(wildcard schema/*.sql))
 EMBED_tier := schema/tier.sql
 EMBED_query := schema/openapi.json
+EMBED_profctl := $(addprefix client/profctl/,help_examples.txt completion.bash completion.zsh)
 # Debian's node-dagre-layout, which lays out the call graph in the browser.
 DAGRE ?= /usr/share/nodejs/dagre/dist/dagre.min.js
 $(DAGRE):
@@ -144,7 +145,7 @@ $(B)/gen/embed/daemon/web/app.js.c: $(B)/gen/app.js tests/embed.sh
 	$(FOLDER)
 	$(Q)sh tests/embed.sh $< daemon/web/app.js > $@
 EMBED_web := $(addprefix daemon/web/,index.html style.css icon.svg theme.js app.js dagre.js)
-.SECONDARY: $(patsubst %,$(B)/gen/embed/%.c,$(EMBED_store) $(EMBED_tier) $(EMBED_query) $(EMBED_web)) # they stay; missing objects are made
+.SECONDARY: $(patsubst %,$(B)/gen/embed/%.c,$(EMBED_store) $(EMBED_tier) $(EMBED_query) $(EMBED_web) $(EMBED_profctl)) # they stay; missing objects are made
 
 # PROGRESS=line: one line that changes; PROGRESS=none: nothing.
 SAY_CC = $(if $(V),,$(if $(PROGRESS),$(if $(filter line,$(PROGRESS)),@printf '\r\033[K  CC %s' '$<'),$(info $()  CC $<)))

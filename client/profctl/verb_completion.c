@@ -4,6 +4,8 @@
 
 #include "profctl/profctl.h"
 
+extern const unsigned char embed_client_profctl_completion_bash[], embed_client_profctl_completion_zsh[];
+
 /* What completion scripts offer: the values of options, and names that the daemon knows. */
 
 enum complete_kind { COMPLETE_TEXT, COMPLETE_WORDS, COMPLETE_FILES, COMPLETE_LABELS };
@@ -89,43 +91,28 @@ static void bash_option_values(const struct profctl_verb *v)
     }
 }
 
+/* Prints the script up to the next @@, and returns what is behind it. */
+static const char *script_print(const char *script)
+{
+    const char *mark = strstr(script, "@@");
+    printf("%.*s", (int)(mark ? (size_t)(mark - script) : strlen(script)), script);
+    return mark ? mark + 2 : "";
+}
+
 static void bash_print(const struct profctl_row *verbs, size_t n)
 {
-    printf("# bash completion for profctl: source it, or put it into the directory of bash-completion.\n"
-           "_profctl_builds() { profctl completion builds 2>/dev/null | cut -f 1; }\n"
-           /* '=' ends a word in bash: name=value arrives as three of them */
-           "_profctl_label() {\n"
-           "    local have=\n"
-           "    if [[ $word == = ]]; then have=$before=; word=; elif [[ $before == = ]]; then "
-           "have=${COMP_WORDS[COMP_CWORD-2]}=; fi\n"
-           "    if [[ $have ]]; then\n"
-           "        COMPREPLY=($(compgen -W \"$(profctl completion labels 2>/dev/null | sed -n \"s|^$have||p\")\" -- "
-           "\"$word\"))\n"
-           "    else\n"
-           "        COMPREPLY=($(compgen -S = -W \"$(profctl completion labels 2>/dev/null | cut -d = -f 1 | sort "
-           "-u)\" -- \"$word\"))\n"
-           "        type compopt >/dev/null 2>&1 && compopt -o nospace 2>/dev/null\n"
-           "    fi\n}\n"
-           "_profctl() {\n"
-           "    local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]} verb=${COMP_WORDS[1]} option\n"
-           "    COMPREPLY=()\n"
-           "    option=$before\n"
-           "    if [[ $word == = ]]; then option=${COMP_WORDS[COMP_CWORD-2]}\n"
-           "    elif [[ $before == = ]]; then option=${COMP_WORDS[COMP_CWORD-3]}; fi\n"
-           "    [[ $word == = && $before == --* ]] && { option=$before; word=; }\n"
-           "    [[ $before == = && ${COMP_WORDS[COMP_CWORD-2]} == --* ]] && option=${COMP_WORDS[COMP_CWORD-2]}\n"
-           "    if ((COMP_CWORD == 1)); then\n        COMPREPLY=($(compgen -W '");
+    const struct profctl_option *option;
+    const char *script = script_print((const char *)embed_client_profctl_completion_bash);
     for (size_t i = 0; i < n; i++) {
         printf("%s ", verbs[i].verb->name);
     }
-    printf("help version' -- \"$word\")); return\n    fi\n    case $verb:$option in\n");
+    script = script_print(script);
     for (size_t i = 0; i < n; i++) {
         bash_option_values(verbs[i].verb);
     }
-    printf("    esac\n    case $verb in\n");
+    script = script_print(script);
     for (size_t i = 0; i < n; i++) {
         const struct profctl_verb *v = verbs[i].verb;
-        const struct profctl_option *option;
         printf("        %s) [[ $word == -* ]] && COMPREPLY=($(compgen -W '", v->name);
         for (size_t k = 0; (option = profctl_option_at(v, k)) != NULL; k++) {
             printf("%s--%s", k ? " " : "", option->name);
@@ -133,7 +120,7 @@ static void bash_print(const struct profctl_row *verbs, size_t n)
         printf("' -- \"$word\"))%s ;;\n",
                complete_takes_build(v) ? " || COMPREPLY=($(compgen -W \"$(_profctl_builds)\" -- \"$word\"))" : "");
     }
-    printf("    esac\n}\ncomplete -o default -o nosort -F _profctl profctl\n");
+    (void)script_print(script);
 }
 
 /* Text between single quotes of zsh and fish, where brackets and colons mean something to zsh. */
@@ -153,12 +140,7 @@ static void print_quoted(const char *text, bool zsh)
 static void zsh_print(const struct profctl_row *verbs, size_t n)
 {
     const struct profctl_option *o;
-    printf("#compdef profctl\n"
-           "_profctl_builds() { local -a ids; ids=(${${(f)\"$(profctl completion builds 2>/dev/null)\"}/$'\\t'/:}); "
-           "_describe build ids; _files }\n"
-           "_profctl_labels() { local -a labels; labels=(${(f)\"$(profctl completion labels 2>/dev/null)\"}); compadd "
-           "-a labels }\n"
-           "_profctl() {\n    local -a verbs\n    if ((CURRENT == 2)); then\n");
+    const char *script = script_print((const char *)embed_client_profctl_completion_zsh);
     for (size_t i = 0; i < n; i++) {
         if (i == 0 || verbs[i].group != verbs[i - 1].group) {
             puts("        verbs=(");
@@ -170,7 +152,7 @@ static void zsh_print(const struct profctl_row *verbs, size_t n)
             printf("        ); _describe -t %s '%s' verbs\n", verbs[i].group->name, verbs[i].group->title);
         }
     }
-    printf("        return\n    fi\n    local verb=$words[2]\n    shift words; ((CURRENT--))\n    case $verb in\n");
+    script = script_print(script);
     for (size_t i = 0; i < n; i++) {
         printf("        %s) _arguments -s \\\n", verbs[i].verb->name);
         for (size_t k = 0; (o = profctl_option_at(verbs[i].verb, k)) != NULL; k++) {
@@ -202,7 +184,7 @@ static void zsh_print(const struct profctl_row *verbs, size_t n)
                    ? "_files"
                    : "");
     }
-    printf("    esac\n}\n_profctl \"$@\"\n");
+    (void)script_print(script);
 }
 
 static void fish_print(const struct profctl_row *verbs, size_t n)
