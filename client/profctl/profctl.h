@@ -163,6 +163,8 @@ void profctl_print_help(const struct profctl_verb *verb);
            "times of stacks, or by numbers of calls (default best: measured if 95 % of the ticks have stacks)")
 #define OPTION_PARTIAL OPTION("partial", 0, NULL, "answer from the readable part if a part of the data cannot be read")
 #define OPTION_UID OPTION("uid", 0, "UID", "use only uploads of this user")
+/* Options that select what an answer is about. */
+#define OPTIONS_SELECTION OPTION_SINCE, OPTION_UNTIL, OPTION_LABEL, OPTION_MATCH, OPTION_UID, OPTION_PARTIAL
 #define OPTION_COLOR                                                                                                   \
     OPTION("color", 0, "auto|always|never", "colour the text (default auto: on a terminal, unless NO_COLOR is set)")
 #define OPTION_VERBOSE                                                                                                 \
@@ -631,34 +633,9 @@ bool code_lines_range(const struct code_lines *l, uint64_t address, uint64_t *lo
 /* Returns the first address from this one on, below high, where a line begins; high if none does. O(log lines). */
 uint64_t code_lines_next(struct code_lines *l, uint64_t address, uint64_t high);
 
-/* Exports get the source lines of their addresses, from executables on this machine. */
-
-/* Executables of an export, by the numbers that it gives to builds. */
-struct export_objects {
-    const char *given; /* a file that the user named: it may be one of them */
-    struct export_object {
-        char *path, *build_id; /* NULL: not stated */
-        struct code_lines *lines;
-        bool sought;
-    } * list;
-    size_t count;
-};
-
-void export_objects_done(struct export_objects *o);
-#define EXPORT_OBJECTS_MOST 65536u
-
-/* Writes an export of the daemon to out, with the lines of the objects. body is NUL-terminated. NO_MEMORY; MALFORMED if
- * body is not of the format. */
-enum profd_status export_callgrind_fill(struct export_objects *o, char *body, FILE *out, struct profd_error *e);
-/* Does the same for an export in the format of pprof. */
-enum profd_status export_pprof_fill(struct export_objects *o, const uint8_t *body, size_t size, FILE *out,
-                                    struct profd_error *e);
-
-/* Returns whether lines can be filled in for a format; format may be NULL. */
-bool export_lines_has(const char *format);
-/* Writes an export of the daemon to out, with lines. given is an executable that the user named, or NULL. A build
- * without a file on this machine stays as it is. NO_MEMORY; MALFORMED if the daemon's answer is not of that format. */
-enum profd_status export_lines_fill(const char *format, const char *given, char *body, size_t size, FILE *out,
-                                    struct profd_error *e);
+/* Writes a callgrind.out of the daemon, which is NUL-terminated, to out, with the source lines of its addresses. given
+ * is an executable that the user named, or NULL. A build without a file on this machine stays as it is. NO_MEMORY;
+ * MALFORMED if body is not of the format. */
+enum profd_status export_lines_fill(const char *given, char *body, FILE *out, struct profd_error *e);
 
 #endif

@@ -984,12 +984,7 @@ static const struct profctl_option options[] = {
     {"url", 0, "URL", "the debuginfod server (default: those of DEBUGINFOD_URLS)"},
     {"timeout", 0, "SECONDS", "time for one file, and for all sources together, 1 to 86400 (default 120)"},
     OPTION_FORMAT,
-    OPTION_SINCE,
-    OPTION_UNTIL,
-    OPTION_UID,
-    OPTION_PARTIAL,
-    OPTION_LABEL,
-    OPTION_MATCH,
+    OPTIONS_SELECTION,
     OPTION_SCOPE,
     OPTION_DIMENSION,
 };

@@ -11,14 +11,9 @@ static const struct profctl_option options[] = {
      "how time is divided among callers (default best: the first of these that is possible)"},
     {"limit", 0, "N", "number of callers (default 40; 0: all)"},
     OPTION_FORMAT,
-    OPTION_LABEL,
-    OPTION_MATCH,
     OPTION_SCOPE,
     OPTION_DIMENSION,
-    OPTION_UID,
-    OPTION_PARTIAL,
-    OPTION_SINCE,
-    OPTION_UNTIL,
+    OPTIONS_SELECTION,
 };
 
 /* The output of one or several answers. */

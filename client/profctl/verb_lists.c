@@ -150,14 +150,9 @@ static const struct profctl_option groups_options[] = {
     {"by", 'b', "LABEL", "divide by this label; may be given up to three times"},
     {"step", 0, "1m|5m|10m|15m|30m|1h|2h|3h|4h|6h|8h|12h|1d|7d", "divide by time"},
     OPTION_FORMAT,
-    OPTION_PARTIAL,
-    OPTION_SINCE,
-    OPTION_UNTIL,
-    OPTION_LABEL,
-    OPTION_MATCH,
+    OPTIONS_SELECTION,
     OPTION_SCOPE,
     OPTION_DIMENSION,
-    OPTION_UID,
 };
 
 static void groups_print(struct list_view *l)
@@ -538,8 +533,10 @@ const struct profctl_verb verb_ps = {
 /* ---- never-called ---- */
 
 static const struct profctl_option never_called_options[] = {
-    OPTION_SINCE,  OPTION_UNTIL, OPTION_LABEL, OPTION_MATCH,   {"limit", 0, "N", "number of rows (default all)"},
-    OPTION_FORMAT, OPTION_SCOPE, OPTION_UID,   OPTION_PARTIAL,
+    OPTIONS_SELECTION,
+    {"limit", 0, "N", "number of rows (default all)"},
+    OPTION_FORMAT,
+    OPTION_SCOPE,
 };
 
 static void never_called_print_head(json_t *all)
@@ -636,18 +633,13 @@ const struct profctl_verb verb_never_called = {
 /* ---- functions ---- */
 
 static const struct profctl_option functions_options[] = {
-    OPTION_SINCE,
-    OPTION_UNTIL,
-    OPTION_LABEL,
-    OPTION_MATCH,
+    OPTIONS_SELECTION,
     {"name", 0, "TEXT", "show only functions with TEXT in their names"},
     {"sort", 0, "self|total|calls", "order of the rows (default self)"},
     {"limit", 0, "N", "number of functions, at most 1,000 (default 20)"},
     OPTION_FORMAT,
     OPTION_DIMENSION,
     OPTION_NAMES,
-    OPTION_UID,
-    OPTION_PARTIAL,
 };
 
 static const char *cell_share(json_t *row, const char *field, char out[LIST_CELL])
@@ -756,16 +748,9 @@ const struct profctl_verb verb_functions = {
 /* ---- cycles ---- */
 
 static const struct profctl_option cycles_options[] = {
-    OPTION_SINCE,
-    OPTION_UNTIL,
-    OPTION_LABEL,
-    OPTION_MATCH,
-    {"limit", 0, "N", "number of cycles, and of members and arcs of each (default 20; 0: all)"},
-    OPTION_FORMAT,
-    OPTION_SCOPE,
+    OPTIONS_SELECTION, {"limit", 0, "N", "number of cycles, and of members and arcs of each (default 20; 0: all)"},
+    OPTION_FORMAT,     OPTION_SCOPE,
     OPTION_DIMENSION,
-    OPTION_UID,
-    OPTION_PARTIAL,
 };
 
 /* A line for each function or arc of the list, and how many of all were left out. mark: "~" where calls were sampled.

@@ -76,10 +76,7 @@ static enum profd_status drawing_run(int fd, struct output *out, struct profd_er
 static const struct profctl_option report_options[] = {
     {"format", 'f', &(REPORT_FORMATS(OR_FORMAT) "|" DRAWING_FORMAT)[1], "output format (default text)"},
     {"output", 'o', "FILE", "output file, which appears when it is complete"},
-    OPTION_SINCE,
-    OPTION_UNTIL,
-    OPTION_LABEL,
-    OPTION_MATCH,
+    OPTIONS_SELECTION,
     {"flat", 0, NULL, "print only the flat profile"},
     {"graph", 0, NULL, "print only the call graph"},
     {"not-called", 0, NULL, "print only the instrumented functions without calls and ticks"},
@@ -91,8 +88,6 @@ static const struct profctl_option report_options[] = {
     OPTION_DIMENSION,
     OPTION_TIME,
     {"geometry", 0, "N", "for -f gprof: select one of several histograms"},
-    OPTION_UID,
-    OPTION_PARTIAL,
     OPTION_COLOR,
     OPTION_NAMES,
     OPTION_WIDE,
@@ -190,7 +185,7 @@ static enum profd_status write_with_lines(const struct profctl_call *call, struc
     enum profd_status status = ask_read(conn, target, LIMIT_REPORT_BYTES, &body, &size, NULL, e);
     FILE *out = status == PROFD_OK ? open_memstream(&text, &n) : NULL;
     if (out) {
-        status = export_lines_fill(profctl_value(call, "format"), call->arguments[0], body, size, out, e);
+        status = export_lines_fill(call->arguments[0], body, out, e);
         const bool whole = !ferror(out);
         if (fclose(out) != 0 || !whole) {
             status = profd_no_memory(e);
@@ -219,8 +214,8 @@ static enum profd_status report_run(const struct profctl_call *call, struct prof
     enum profd_status status = profd_conn_open(&o, &conn, e);
     status = status ? status : shown_open(call, s, e);
     if (status == PROFD_OK) {
-        status = export_lines_has(format) ? write_with_lines(call, s, conn, &target, e)
-                                          : ask_run(conn, &target, piece_write, s, e);
+        status = format && strcmp(format, "callgrind") == 0 ? write_with_lines(call, s, conn, &target, e)
+                                                            : ask_run(conn, &target, piece_write, s, e);
         if (status == PROFD_OK && s->picture) {
             status = drawing_run(s->dot, &s->out, e);
         }

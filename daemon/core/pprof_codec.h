@@ -22,11 +22,8 @@
 #define PPROF_COMMENT_PROCESSES "processes: " /* and how many the counts are of */
 #define PPROF_COMMENT_REASONS "not exact: "   /* and the names of the reasons, or "none" */
 
-/* Ends of the comment on addresses. They say which line an address has: the first is the daemon's, the second
- * profctl's. */
+/* The end of the comment on addresses: which line an address has. */
 #define PPROF_LINES_FUNCTION "lines: the first of each function"
-#define PPROF_LINES_DEBUG                                                                                              \
-    "lines: of each address, from debug information, in mappings with line numbers; else the first of each function"
 
 /* Unpacks a protobuf message of any type into the arena, whose limit bounds the memory that a hostile message takes.
  * out points to a pointer to the generated struct, which is set only on OK. MALFORMED: the bytes are not such a

@@ -91,28 +91,18 @@ def test_pprof(tap, d, exe, source, ticks):
     said = {int(m.group(2), 16): int(m.group(1)) for m in
             re.finditer(r"^\s*(\d+)\s+\d+\s+([0-9a-f]+):", text, re.M)}
     tap.point(said == ticks, f"pprof -disasm: {sum(ticks.values())} ticks at the right instructions", f"{said}\n{text}")
-    text = pprof(d, "-sample_index=samples", "-list=^inner$", path)
+    raw = pprof(d, "-raw", "-symbolize=none", path)
+    tap.point(re.search(rf"0x0/0xffffffffffffffff/0x0 {re.escape(exe)} \S+ \[FN\]\s*$", raw, re.M)
+              and "lines: the first of each function" in raw, "the export has functions, and says so", raw[-600:])
+    by_itself = ("-symbolize=local:force", "-sample_index=samples")
+    text = pprof(d, *by_itself, "-list=^inner$", path)
     said = {int(m.group(2)): int(m.group(1)) for m in re.finditer(r"^\s*(\d+)\s+\d+\s+(\d+):", text, re.M)}
     want = {line: n for line, n in by_line(exe, ticks).items() if 2 <= line <= 7}
-    tap.point(want and said == want, f"pprof -list: ticks of an inlined function at its lines {want}",
+    tap.point(want and said == want, f"pprof -symbolize=local:force: ticks of an inlined function at its lines {want}",
               f"{said}\n{text}")
     tap.point("n += i;" in text, "with its source")
-    top = pprof(d, "-sample_index=samples", "-top", path)
-    tap.point(re.search(r"\binner \(inline\)", top), "pprof -top tells inlined functions", top)
-    raw = pprof(d, "-raw", path)
-    tap.point(re.search(rf"0x0/0xffffffffffffffff/0x0 {re.escape(exe)} \S+ \[FN\]\[FL\]\[LN\]\[IN\]", raw)
-              and "from debug information" in raw, "the mapping has functions, files, lines and inlined frames",
-              raw[-600:])
-    bare = os.path.join(d.folder, "bare.pb")
-    with open(bare, "wb") as f:
-        f.write(d.get(f"/api/v1/builds/{d.json('report', exe, '--json')['build_id']}/report?format=pprof")[2])
-    raw = pprof(d, "-raw", "-symbolize=none", bare)
-    tap.point(re.search(r"0x0/0xffffffffffffffff/0x0 \S+ \S+ \[FN\]\s*$", raw, re.M)
-              and "lines: the first of each function" in raw, "the daemon's own export has functions, and says so",
-              raw[-600:])
-    text = pprof(d, "-symbolize=local:force", "-sample_index=samples", "-list=^outer$", bare)
-    said = {int(m.group(2)): int(m.group(1)) for m in re.finditer(r"^\s*(\d+)\s+\d+\s+(\d+):", text, re.M)}
-    tap.point(said == want, "from which pprof -symbolize=local:force finds the same lines", f"{said}\n{text}")
+    top = pprof(d, *by_itself, "-top", path)
+    tap.point(re.search(r"\binner \(inline\)", top), "it tells inlined functions", top)
 
 
 def test_callgrind(tap, d, exe, source, ticks, rate):

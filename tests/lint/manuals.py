@@ -58,9 +58,11 @@ def formats_of(tree):
 
 
 def with_shared(tree, table):
-    """A table with the rows that its words OPTION_… stand for."""
-    shared = {name: "{" + row + "}" for name, row in
-              re.findall(r"#define (OPTION_\w+)\s+OPTION\((.*?)\)\n", tree.text(SHARED).replace("\\\n", " "))}
+    """A table with the rows that its words OPTION_… and OPTIONS_… stand for."""
+    text = tree.text(SHARED).replace("\\\n", " ")
+    for name, words in re.findall(r"#define (OPTIONS_\w+)\s+(OPTION_.*)\n", text):
+        table = table.replace(name, words)
+    shared = {name: "{" + row + "}" for name, row in re.findall(r"#define (OPTION_\w+)\s+OPTION\((.*?)\)\n", text)}
     return re.sub(r"\bOPTION_\w+", lambda m: shared.get(m.group(0), m.group(0)), table)
 
 
