@@ -130,7 +130,7 @@ regression:
 	$(Q)PROFD_BUILD=$(B) /usr/bin/python3 tests/insight/regression.py $(REGRESSION) runs=$(PAIRS)
 
 # make ci-trial SEEDED=40 EQUAL=200: schema/ci/profd-compare.sh on Debian's bzip2 with a regression of 10 %, and on equal trees; how
-# often it reports one. RUNS processes of each, if it is said; a comparison takes half a minute.
+# often it reports one. RUNS processes of each, if it is said; a comparison takes 20 seconds.
 SEEDED ?= 40
 EQUAL ?= 200
 .PHONY: ci-trial

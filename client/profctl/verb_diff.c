@@ -105,7 +105,8 @@ static void print_overlap(const json_t *diff)
 {
     const json_t *a = json_object_get(diff, "a"), *b = json_object_get(diff, "b");
     const char *first = row_raw(a, "first"), *last = row_raw(a, "last");
-    if (!json_is_true(json_object_get(diff, "paired")) || strcmp(row_raw(a, "match"), row_raw(b, "match")) != 0) {
+    if (strcmp(row_raw(a, "build_id"), row_raw(b, "build_id")) != 0 ||
+        strcmp(row_raw(a, "match"), row_raw(b, "match")) != 0) {
         return;
     }
     if (strcmp(first, row_raw(b, "first")) == 0 && strcmp(last, row_raw(b, "last")) == 0) {
@@ -620,6 +621,7 @@ static const struct profctl_option options[] = {
     {"strict", 0, NULL, "with --fail-on: exit with status 3 if nothing can be told"},
     {"plan", 0, NULL, "print how much data is needed to find an increase by 2 %, or by that of --fail-on"},
     {"fdr", 0, "F", "part of the changes that may be chance, between 0 and 1 (default 0.05)"},
+    {"paired", 0, NULL, "compare processes with the same label compare_pair with each other"},
     {"all", 0, NULL, "also print functions without a significant change"},
     {"limit", 0, "N", "rows of each table (default 20; 0: all)"},
     {"format", 'f', "text|json|csv|markdown|junit", "output format (default text); junit needs --fail-on"},
@@ -659,6 +661,7 @@ static enum profd_status make_target(const struct profctl_call *call, size_t for
         }
     }
     ask_target_add(t, "fail_on", profctl_value(call, "fail-on"));
+    ask_target_add(t, "paired", profctl_value(call, "paired") ? "1" : NULL);
     ask_target_add(t, "limit", format == FORMAT_JUNIT ? "0" : limit || format != FORMAT_TEXT ? limit : "20");
     return ask_target_add_given(t, call, "since|until|scope|dimension|uid|metric|fdr", e);
 }

@@ -252,7 +252,7 @@ enum diff_judgement { DIFF_BELOW, DIFF_ABOVE, DIFF_UNKNOWN };
 struct diff_request {
     const struct diff_side *sides[2]; /* before, after */
     const char *programs[2];          /* build-ids */
-    bool paired;                      /* processes may be on both sides: one build */
+    bool paired;                      /* group by group: a process or a pair of them may be on both sides */
     bool sampled[2];                  /* not all calls of the side were counted: its numbers of calls say nothing */
     bool metrics[DIFF_METRIC_COUNT];
     double fdr;        /* in (0, 1) */

@@ -282,8 +282,13 @@ static enum profd_status attach_upload_validate(const struct attach_delivery *d,
     for (size_t i = 0; i < d->build_count; i++) {
         builds[i] = (struct message_build){d->builds[i].id.text, d->builds[i].name};
     }
+    struct message_bytes process = {d->instance, ATTACH_INSTANCE_SIZE};
     for (size_t i = 0; i < d->label_count; i++) {
         labels[i] = (struct message_label){d->labels[i].name, d->labels[i].value};
+        const size_t n = strlen(labels[i].value);
+        if (strcmp(labels[i].name, LABEL_PAIR) == 0 && n <= LIMIT_PROCESS) {
+            process = (struct message_bytes){(const uint8_t *)labels[i].value, n};
+        }
     }
     /* The process's clock is this machine's, read a moment earlier or later: that is no reason to doubt it. */
     const int64_t late = d->received + LIMIT_CLOCK_FUTURE_MINUTES * 60 * SECOND;
@@ -299,7 +304,7 @@ static enum profd_status attach_upload_validate(const struct attach_delivery *d,
                                .inexact = d->inexact,
                                .processes_started = d->first,
                                .host = host,
-                               .process = {d->instance, ATTACH_INSTANCE_SIZE}};
+                               .process = process};
     TRY(validate_upload(d->uid, d->received, &m, in->arena, u, &in->builds, e));
     u->live = true;
     return PROFD_OK;

@@ -18,10 +18,10 @@ static const char *const JOINED[] = {"name", "since", "until",  "match",     "la
 static const char *const VERSIONS[] = {"program", "match", "label.*", "uid", "limit", "cursor", NULL};
 static const char *const SEARCH[] = {"name",   "since", "until", "match",  "label.*",   "scope",
                                      "static", "uid",   "limit", "cursor", "dimension", NULL};
-static const char *const DIFF[] = {"a",         "b",         "since",   "until",   "match",      "label.*",
-                                   "a.since",   "a.until",   "a.match", "b.since", "b.until",    "b.match",
-                                   "a.label.*", "b.label.*", "scope",   "uid",     "metric",     "fdr",
-                                   "dimension", "watch",     "fail_on", "limit",   "confidence", NULL};
+static const char *const DIFF[] = {"a",       "b",          "since",   "until",   "match",     "label.*",   "a.since",
+                                   "a.until", "a.match",    "b.since", "b.until", "b.match",   "a.label.*", "b.label.*",
+                                   "scope",   "uid",        "metric",  "fdr",     "dimension", "watch",     "fail_on",
+                                   "limit",   "confidence", "paired",  NULL};
 static const char *const ADDRESSES[] = {"since", "until",    "match",     "label.*", "scope",
                                         "uid",   "build_id", "dimension", NULL};
 static const char *const CALLERS[] = {"since",    "until",     "match",  "label.*", "scope", "uid",

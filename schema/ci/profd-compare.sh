@@ -43,8 +43,8 @@ until "$profctl" status >/dev/null 2>&1; do
     sleep 0.1
 done
 
-# The versions take turns, so that a machine that becomes slower makes both slower. PWD would move the stack of a
-# process, and with it the speed of some programs, by the length of the tree's name.
+# The versions take turns, and the pairs have labels, so that a machine that becomes slower makes both slower. PWD would
+# move the stack of a process, and with it the speed of some programs, by the length of the tree's name.
 run=0
 while [ $run -lt "${RUNS:-60}" ]; do
     run=$((run + 1))
@@ -55,13 +55,14 @@ while [ $run -lt "${RUNS:-60}" ]; do
         [ $version = old ] || tree=$new
         (
             cd "$tree" && unset PWD OLDPWD
-            exec "$profctl" run --require-daemon --rate "${RATE:-250}" -l version=$version -- "./$program" "$@"
+            exec "$profctl" run --require-daemon --rate "${RATE:-250}" -l version=$version \
+                -l compare_pair=$run -- "./$program" "$@"
         ) </dev/null >/dev/null || fail "the benchmark failed in $tree"
     done
 done
 
 compare() {
-    "$profctl" diff "$name@version=old" "$name@version=new" --fail-on "${FAIL_ON:-time-per-process>2%}" "$@"
+    "$profctl" diff "$name@version=old" "$name@version=new" --paired --fail-on "${FAIL_ON:-time-per-process>2%}" "$@"
 }
 mkdir -p "${REPORT:=.}" || fail "REPORT=$REPORT cannot be made"
 status=0

@@ -4,7 +4,9 @@ the step, in Markdown and JUnit too; equal trees pass it; a tree or benchmark th
 calls are exact, so that no load of the machine matters.
 
 ci.py FOLDER BZIP2-TREE [seeded=N] [equal=N]: make ci-trial. The script compares Debian's bzip2 with one that sorts one
-block of eight twice, and with itself, with its own threshold; prints each answer, and how many were right."""
+block of eight twice, and with itself, with its own threshold; prints each answer, and how many were right. The trees
+are built once, before the first comparison."""
+import json
 import os
 import random
 import re
@@ -17,7 +19,7 @@ import xml.etree.ElementTree as xml
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "integration"))
-from harness import PROFCTL, PROFD, ROOT, Tap, run  # noqa: E402
+from harness import Daemon, PROFCTL, PROFD, ROOT, Tap, run  # noqa: E402
 
 SCRIPT = os.path.join(ROOT, "schema", "ci", "profd-compare.sh")
 SOURCE = """struct Set { int bits; };
@@ -59,7 +61,8 @@ def short(tap, folder):
     with open(os.path.join(folder, "profd-diff.md")) as f:
         text = f.read()
     rows = [line for line in text.splitlines() if line.startswith("| <code>")]
-    tap.point(text.startswith("**") and "\ncalls-per-process by more than 2%: 2 certainly\n" in text
+    tap.point(text.startswith("**") and "compared group by group" in text
+              and "\ncalls-per-process by more than 2%: 2 certainly\n" in text
               and [r.split("|")[2:5] for r in rows] == [[" 40 ", " 50 ", " +25.0% "]] * 2
               and all(r.count("|") == 7 for r in rows) and text.count("```") == 2,
               "Markdown has a row of seven cells for each of them, however they are named", text)
@@ -84,6 +87,25 @@ def short(tap, folder):
     tap.point(done.returncode == 64 and "junit needs --fail-on" in done.stderr, "JUnit without a threshold", done)
 
 
+def pairs(tap, folder):
+    """Processes with one value of compare_pair are in one random group, whatever their version."""
+    with Daemon() as d:
+        for version in ("old", "new"):
+            for pair in (1, 2, 3, 4) * 2:
+                done = d.ctl("run", "--require-daemon", "-l", f"version={version}", "-l", f"compare_pair={pair}", "--",
+                             os.path.join(folder, version, "set"))
+                assert done.returncode == 0, done.stderr
+        for more in (), ("--paired",):
+            done = d.ctl("diff", "set@version=old", "set@version=new", "--json", *more)
+            diff = json.loads(done.stdout)
+            tap.point([diff[s]["processes_started"] for s in "ab"] == [8, 8]
+                      and diff["a"]["groups"] == diff["b"]["groups"] <= 4 and diff["paired"] == bool(more),
+                      f"16 processes in 4 pairs are in at most 4 groups{': paired' if more else ''}", diff)
+        done = d.ctl("diff", "set@version=old", "set@version=new", "--paired")
+        tap.point(", compared group by group" in done.stdout and "is on both" not in done.stdout,
+                  "two builds are compared group by group, and nothing is said to be on both sides", done)
+
+
 def cpu_seconds(tree, words):
     process = subprocess.Popen(["./bzip2", *words], cwd=tree, stdout=subprocess.DEVNULL)
     usage = os.wait4(process.pid, 0)[2]
@@ -102,7 +124,7 @@ def trial(folder, source, wanted):
     text = os.path.join(folder, "text")
     os.makedirs(folder, exist_ok=True)
     with open(text, "w") as f:
-        f.write(write_words(799000))
+        f.write(write_words(1499000))
     for path in trees.values():
         shutil.rmtree(path, ignore_errors=True)
         shutil.copytree(source, path, ignore=shutil.ignore_patterns("*.o", "*.a", "bzip2", "gmon.out"))
@@ -116,7 +138,7 @@ def trial(folder, source, wanted):
         f.write(after)
     for path in trees.values():
         assert run("sh", "-c", BUILD_BZIP2, cwd=path).returncode == 0
-    words = ["-1", "-c", text, text]
+    words = ["-1", "-c", text]
     spent = [[cpu_seconds(trees[n], words) for n in ("old", "new")] for _ in range(100)]
     truth = statistics.mean(b for _, b in spent) / statistics.mean(a for a, _ in spent) - 1
     print(f"bzip2 needs {statistics.mean(a for a, _ in spent):.3f} s of CPU time. With the regression, 100 processes "
@@ -127,7 +149,7 @@ def trial(folder, source, wanted):
                                        ("equal", "without", wanted["equal"], 0, 0.075)):
         alarms = 0
         for i in range(n):
-            done = step(folder, trees["old"], trees[name], "bzip2", *words, BUILD=BUILD_BZIP2)
+            done = step(folder, trees["old"], trees[name], "bzip2", *words, BUILD="true")
             assert done.returncode in (0, 1), done.stderr
             alarms += done.returncode
             with open(os.path.join(folder, "profd-diff.md")) as f:
@@ -143,3 +165,4 @@ if len(sys.argv) > 1:
     sys.exit(not trial(os.path.abspath(sys.argv[1]), sys.argv[2], given))
 with Tap() as tap, tempfile.TemporaryDirectory(prefix="profd-ci-") as folder:
     short(tap, folder)
+    pairs(tap, folder)
