@@ -51,19 +51,6 @@ enum profd_status sqlite_status_of(int extended)
     }
 }
 
-void sqlite_break(struct store *s, enum profd_status status, const char *why)
-{
-    if (!s->writable || s->broken != PROFD_OK || (status != PROFD_IO && status != PROFD_DAMAGED)) {
-        return;
-    }
-    s->broken = status;
-    s->health.failed = true;
-    s->health.damaged = status == PROFD_DAMAGED;
-    s->health.full = false;
-    s->health.changes++;
-    profd_error_set(&s->health.error, status, "%s", why);
-}
-
 enum profd_status sqlite_fail(struct store *s, struct profd_error *e)
 {
     int extended = sqlite3_extended_errcode(s->db), system = sqlite3_system_errno(s->db);
@@ -84,6 +71,11 @@ enum profd_status sqlite_fail(struct store *s, struct profd_error *e)
     } else if (extended == SQLITE_IOERR_DATA) {
         profd_error_set(&why, status, "database %s: page %lld is damaged: it does not have its checksum", s->path,
                         (long long)s->bad_page);
+    } else if (extended == SQLITE_IOERR_SHORT_READ) {
+        profd_error_set(&why, status,
+                        "\"%s\" or its log \"%s-wal\" was truncated: it is shorter than what was written; put it back or "
+                        "restore a backup, then start profd again",
+                        s->path, s->path);
     } else {
         profd_error_set(&why, status, "database %s: %s (SQLite error %d)%s", s->path, sqlite3_errmsg(s->db), extended,
                         status == PROFD_IO ? "; check the disk" : "");

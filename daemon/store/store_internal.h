@@ -232,6 +232,8 @@ bool sqlite_budget_spent(const struct sqlite_budget *b);
 enum profd_status sqlite_watch_begin(struct store *s, struct profd_error *e);
 /* Notes that the log has wal_frames pages now. */
 void sqlite_watch_note_log(struct store *s);
+/* Notes the size of the database after the log was copied into it: it may have become shorter. */
+void sqlite_watch_note_database(struct store *s);
 /* IO if the handle has failed, or one of the files has lost its name or the end of what was committed to it; the handle
  * then never writes again. Takes a few microseconds. */
 enum profd_status sqlite_watch_look(struct store *s, struct profd_error *e);

@@ -1,8 +1,5 @@
-/* Transactions, the files that a writer watches, and the space that its log needs. */
-#include <errno.h>
-#include <limits.h>
+/* Transactions, and the space that the writer's log needs. */
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
@@ -10,128 +7,7 @@
 
 #include "store/store_internal.h"
 
-/* --- Watched files ---
- *
- * SQLite continues with a file that was removed, renamed or truncated: what is committed then is lost, and another
- * process that opens the name is not seen. Therefore the writer checks names and sizes before and after each commit. It
- * only calls stat, because closing a descriptor of the database would drop SQLite's locks.
- *
- * The size of the index of the log is not checked: SQLite maps this file, and the kernel ends a process that reads
- * beyond its end with SIGBUS. */
-
-#define WAL_FRAMES 4096     /* pages of log after which the writer checkpoints: 16 MiB */
-#define WATCHED_DATABASE 0u /* index in store.watched, */
-#define WATCHED_LOG 1u      /* likewise */
-#define LOG_HEADER 32       /* bytes, of the file format of SQLite */
-#define LOG_FRAME_HEADER 24 /* likewise, before each page */
-
-static enum profd_status watch(struct store *s, const char *path, const struct stat *st, struct profd_error *e)
-{
-    struct sqlite_watched *w = &s->watched[s->watched_count];
-    if (s->watched_count == SQLITE_WATCHED) {
-        return profd_error_set(e, PROFD_INTERNAL, "more than %u files are watched", SQLITE_WATCHED);
-    }
-    w->path = strdup(path);
-    TRY(w->path ? PROFD_OK : profd_no_memory(e));
-    w->device = st->st_dev;
-    w->inode = st->st_ino;
-    w->size = 0;
-    s->watched_count++;
-    return PROFD_OK;
-}
-
-/* Notes the size of the database after the log was copied into it: it may have become shorter. */
-static void watch_note_database(struct store *s)
-{
-    struct stat st;
-    if (s->watched_count > WATCHED_DATABASE && stat(s->path, &st) == 0) {
-        s->watched[WATCHED_DATABASE].size = st.st_size;
-    }
-}
-
-enum profd_status sqlite_watch_begin(struct store *s, struct profd_error *e)
-{
-    static const char *const suffixes[] = {"", "-wal", "-shm"};
-    char path[PATH_MAX];
-    struct stat st;
-    int moved = 0;
-    enum profd_status status = PROFD_OK;
-    for (size_t i = 0; !status && i < sizeof suffixes / sizeof *suffixes; i++) {
-        snprintf(path, sizeof path, "%s%s", s->path, suffixes[i]);
-        status = stat(path, &st) == 0
-                     ? watch(s, path, &st, e)
-                     : profd_error_set(e, PROFD_IO, "cannot look at \"%s\": %s", path, strerror(errno));
-    }
-    /* Checks that the file with this name is the one that SQLite has opened. */
-    if (!status && (sqlite3_file_control(s->db, "main", SQLITE_FCNTL_HAS_MOVED, &moved) != SQLITE_OK || moved)) {
-        status = profd_error_set(e, PROFD_IO, "\"%s\" was replaced while it was opened", s->path);
-    }
-    watch_note_database(s);
-    return status;
-}
-
-void sqlite_watch_note_log(struct store *s)
-{
-    s->watched[WATCHED_LOG].size =
-        s->wal_frames > 0 ? LOG_HEADER + s->wal_frames * (LOG_FRAME_HEADER + s->page_size) : 0;
-}
-
-enum profd_status store_sqlite_watch(struct store *s, const char *path, int fd, struct profd_error *e)
-{
-    struct stat st;
-    if (fstat(fd, &st) != 0) {
-        return profd_error_set(e, PROFD_IO, "cannot look at \"%s\": %s", path, strerror(errno));
-    }
-    return watch(s, path, &st, e);
-}
-
-void sqlite_watch_end(struct store *s)
-{
-    while (s->watched_count > 0) {
-        free(s->watched[--s->watched_count].path);
-    }
-}
-
-/* Returns what happened to the file; "" if it is unchanged. */
-static const char *judge(const struct sqlite_watched *w, int *error)
-{
-    struct stat st;
-    *error = stat(w->path, &st) == 0 ? 0 : errno;
-    return *error != 0                                       ? "was removed"
-           : st.st_dev != w->device || st.st_ino != w->inode ? "was replaced"
-           : st.st_size < w->size                            ? "was truncated"
-                                                             : "";
-}
-
-enum profd_status sqlite_watch_look(struct store *s, struct profd_error *e)
-{
-    int error = 0, ignored;
-    size_t at = 0, others = 0;
-    const char *happened = "";
-    while (!s->broken && at < s->watched_count && *(happened = judge(&s->watched[at], &error)) == '\0') {
-        at++;
-    }
-    if (*happened != '\0') {
-        struct profd_error why;
-        profd_error_set(&why, PROFD_IO, "\"%s\" %s while profd had it open%s%s; put it back or restore a backup",
-                        s->watched[at].path, happened, error ? ": " : "", error ? strerror(error) : "");
-        sqlite_break(s, PROFD_IO, why.sentence);
-        for (size_t i = 0; i < s->watched_count; i++) {
-            others += i != at && *judge(&s->watched[i], &ignored) != '\0';
-        }
-        /* If only the name of the log was removed, its commits would be lost with the descriptor: they are copied into
-         * the database now. */
-        if (at == WATCHED_LOG && error == ENOENT && others == 0) {
-            s->saved = sqlite3_wal_checkpoint_v2(s->db, "main", SQLITE_CHECKPOINT_FULL, NULL, NULL) == SQLITE_OK;
-        }
-    }
-    return s->broken ? profd_error_set(e, s->broken, "%s", s->health.error.sentence) : PROFD_OK;
-}
-
-enum profd_status store_look(struct store *s, struct profd_error *e)
-{
-    return sqlite_watch_look(s, e);
-}
+#define WAL_FRAMES 4096 /* pages of log after which the writer checkpoints: 16 MiB */
 
 enum profd_status sqlite_load_state(struct store *s, struct sqlite_state *state, struct profd_error *e)
 {
@@ -215,7 +91,7 @@ enum profd_status sqlite_empty_log(struct store *s, bool truncate, struct profd_
     TRY(sqlite_watch_look(s, e));
     int rc = sqlite3_wal_checkpoint_v2(s->db, "main", truncate ? SQLITE_CHECKPOINT_TRUNCATE : SQLITE_CHECKPOINT_PASSIVE,
                                        NULL, NULL);
-    watch_note_database(s);
+    sqlite_watch_note_database(s);
     if (rc != SQLITE_OK) {
         const enum profd_status status = sqlite_fail(s, e);
         return status == PROFD_FULL || status == PROFD_BUSY ? PROFD_OK : status;
@@ -256,7 +132,7 @@ enum profd_status sqlite_write_end(struct store *s, enum profd_status status, st
     if (sqlite3_wal_checkpoint_v2(s->db, "main", SQLITE_CHECKPOINT_PASSIVE, &log, &done) != SQLITE_OK) {
         (void)sqlite_fail(s, NULL);
     }
-    watch_note_database(s);
+    sqlite_watch_note_database(s);
     s->checkpoint_at = log > done ? s->wal_frames + s->log_frames / 4 : s->log_frames;
     return PROFD_OK;
 }

@@ -408,7 +408,7 @@ def without_ticks(tap, d, exe):
 
 
 def rare(tap, d, exe):
-    """A function that few processes of B and none of A have: it stands where the sentence has it, and is not certain."""
+    """A function that few processes of B and none of A have: it stands where the sentence has it, and is uncertain."""
     send(d, [upload(exe, process, {"parse": 20, **({"quiet": 900} if process in (1, 3, 5) else {})}, {},
                     {"version": ("old", "new")[process % 2]}, NOW) for process in range(2 * PROCESSES)])
     done = d.ctl("diff", "shop@version=old", "shop@version=new", "--json")
