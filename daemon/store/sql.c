@@ -73,8 +73,8 @@ enum profd_status sqlite_fail(struct store *s, struct profd_error *e)
                         (long long)s->bad_page);
     } else if (extended == SQLITE_IOERR_SHORT_READ) {
         profd_error_set(&why, status,
-                        "\"%s\" or its log \"%s-wal\" was truncated: it is shorter than what was written; put it back or "
-                        "restore a backup, then start profd again",
+                        "\"%s\" or its log \"%s-wal\" was truncated: it is shorter than what was written; put it back "
+                        "or restore a backup, then start profd again",
                         s->path, s->path);
     } else {
         profd_error_set(&why, status, "database %s: %s (SQLite error %d)%s", s->path, sqlite3_errmsg(s->db), extended,
