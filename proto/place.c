@@ -155,7 +155,7 @@ void place_parse(const char *path, struct process_place *out)
         above &= n == 2 && memcmp(part, "..", 2) == 0;
         part += n;
     }
-    if (!out->by_root) {
+    if (!out->by_root || !out->container_id[0]) { /* containers of pods have ids */
         out->k8s_pod_uid[0] = '\0';
     }
 }

@@ -9,6 +9,7 @@ import subprocess
 import time
 import uuid
 
+from centre import Relay
 from harness import BUILD, PROFCTL, PROFD, ROOT, Daemon, Tap, private_mounts, readable_copy, record_lock, run, until
 
 WORKLOAD = 4321   # a user here
@@ -59,6 +60,23 @@ int main(void)
 """
 
 
+# Calls a function, tells how often, and waits to be killed.
+SHORT = r"""
+#include <fcntl.h>
+#include <unistd.h>
+static volatile long n;
+__attribute__((noinline)) void leaf(void) { n++; }
+int main(void)
+{
+    for (int i = 0; i < 1000; i++) { leaf(); }
+    int fd = open("/out/truth.1", O_WRONLY | O_CREAT, 0644);
+    return write(fd, "1000", 4) != 4 || pause();
+}
+"""
+WITHOUT = ("setpriv", "--bounding-set=-all", "--inh-caps=-all")
+HIDDEN = ("unshare", "-m", "sh", "-c", 'mount -t proc -o hidepid=2,gid=65533 proc /proc && exec "$@"', "sh", *WITHOUT)
+
+
 def crun(folder, *arguments):
     """crun with a state directory of the test's, in which no other containers of this machine are."""
     return ["crun", "--root", os.path.join(folder, "crun"), "--cgroup-manager=cgroupfs", *arguments]
@@ -78,7 +96,7 @@ class Container:
             os.symlink(f"usr/{link}", os.path.join(self.root, link))
         os.makedirs(self.out)
         os.chown(self.out, user + SUBUIDS * userns, user + SUBUIDS * userns)
-        namespaces = ["pid", "mount", "ipc", "uts", "network"] + ["user"] * userns
+        namespaces = ["pid", "mount", "ipc", "uts", "network", "cgroup"] + ["user"] * userns
         mapped = [{"containerID": 0, "hostID": SUBUIDS, "size": 65536}]
         binds = [("/usr", "/usr", "ro"), (self.out, "/out", "rw"), *mounts]
         config = {
@@ -156,7 +174,7 @@ def in_a_pod(tap, folder, group):
     os.mkdir(links)
     group = f"{group}/kubepods-burstable-pod{pod.replace('-', '_')}.slice/cri-containerd-{{id}}.scope"
     with Daemon("--harvest-interval", "1s", "--containers", links, 
-                wrapper=("setpriv", "--bounding-set=-all", "--inh-caps=-all")) as d:
+                wrapper=WITHOUT) as d:
         false = "f" * 64
         c = counting(folder, group, "pod", WORKLOAD, d.folder,
                      ["PROFD_LABEL_k8s_pod_name=web-0", f"PROFD_LABEL_container_id={false}",
@@ -216,6 +234,64 @@ def record(tap, d, folder, group, links):
                   (said, report, d.ctl("labels").stdout))
     finally:
         c.kill()
+
+
+def relayed(tap, folder, group):
+    """A centre gets the labels of place as a host's daemon found them, with the calls."""
+    pod = str(uuid.uuid4())
+    group = f"{group}/kubepods-pod{pod.replace('-', '_')}.slice/cri-containerd-{{id}}.scope"
+    links = os.path.join(folder, "links")
+    with Daemon("--harvest-interval", "1s", "--containers", links, "--relay", "https://c", wrapper=WITHOUT) as d, \
+            Daemon() as centre:
+        c = counting(folder, group, "relayed", WORKLOAD, d.folder, [f"PROFD_LABEL_k8s_pod_uid={uuid.uuid4()}"])
+        os.symlink("/var/log/pods/nowhere", os.path.join(links, f"web-3_shop_nginx-{c.id}.log"))
+        found = {"container_id": c.id, "k8s_pod_uid": pod, "k8s_pod_name": "web-3", "k8s_namespace_name": "shop",
+                 "k8s_container_name": "nginx"}
+        asked = [word for label in found.items() for word in ("-l", "=".join(label))]
+        relay = Relay(d, centre, "node.example")
+        try:
+            c.start()
+            until(lambda: any(p["calls"] > 1000 for p in d.json("ps", "--json")["rows"]))
+            truth = c.end()
+            until(lambda: not d.json("ps", "--json")["rows"])
+            relay.settle()
+            assert centre.ctl("symbols", c.exe).returncode == 0
+            done = centre.ctl("report", c.exe, "--json", *asked, "-l", "host=node.example")
+            report = json.loads(done.stdout) if done.returncode == 0 else {"functions": [], "provenance": {}}
+            tap.point(truth and calls_of(report, "leaf") == truth
+                      and report["provenance"].get("inexact_reasons") == ["label-left-out"],
+                      "relayed: a centre has the calls under the labels that the host found, and not under those that "
+                      "the process stated", (truth, done, centre.ctl("labels").stdout, c.log()))
+        finally:
+            c.kill()
+
+
+def unexamined(tap, folder, group):
+    """Processes of which the daemon can read nothing: one has ended before its request is read, another is hidden. Both
+    are counted; neither has a place, nor may it state one."""
+    for name, wrapper in (("ended", WITHOUT), ("hidden", HIDDEN)):
+        with Daemon("--harvest-interval", "1s", wrapper=wrapper) as d:
+            c = counting(folder, group + "/cri-containerd-{id}.scope", name, WORKLOAD, d.folder,
+                         ["PROFD_LABEL_k8s_pod_name=web-4", "PROFD_LABEL_service=shop"], SHORT)
+            try:
+                if name == "ended":
+                    d.process.send_signal(signal.SIGSTOP)
+                c.start()
+                until(lambda: c.truth() == ["1000"])
+                if name == "hidden":
+                    until(lambda: any(p["harvested"] for p in d.json("ps", "--json")["rows"]))
+                truth = c.end("KILL")
+                d.process.send_signal(signal.SIGCONT)
+                until(lambda: d.ctl("report", c.exe).returncode == 0 and not d.json("ps", "--json")["rows"])
+                assert d.ctl("symbols", c.exe).returncode == 0  # it was not there to be asked for them
+                report = until(lambda: calls_of(r := d.json("report", c.exe, "--json"), "leaf") == truth and r)
+                labels = {row["name"] for row in d.json("labels", "--json")["rows"]}
+                tap.point(report and truth == ["1000"] and report["provenance"]["inexact_reasons"] == ["label-left-out"]
+                          and labels == {"service", "host"},
+                          f"{name}: its calls are counted, without a place", (report, labels, d.logged(), c.log()))
+            finally:
+                d.process.send_signal(signal.SIGCONT)
+                c.kill()
 
 
 def as_a_sidecar(tap, folder, group):
@@ -289,6 +365,8 @@ def main(tap):
         os.symlink(os.path.join(place.folder, "links"), "/var/log/containers")
         try:
             in_a_pod(tap, place.folder, group)
+            relayed(tap, place.folder, group)
+            unexamined(tap, place.folder, group)
             as_a_sidecar(tap, place.folder, group + "/{id}")
         finally:
             for path, _, _ in os.walk("/sys/fs/cgroup" + group, topdown=False):

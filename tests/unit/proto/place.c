@@ -80,6 +80,7 @@ Test(place, runtimes)
         {"0::/machine.slice/systemd-nspawn@web.service/payload/system.slice/nginx.service\n",
          "container_name=web unit=nginx.service"},
         {"0::/machine.slice/machine-web.scope\n", "container_name=web"},
+        {"0::/kubepods.slice/kubepods-pod" POD_ ".slice/machine-web.scope\n", "container_name=web"}, /* of no kubelet */
         {"0::/lxc.payload.web/init.scope\n", "container_name=web"},
         /* units of systemd */
         {"9:name=systemd:/system.slice/redis.service\n0::/\n", "unit=redis.service"},
