@@ -217,7 +217,7 @@ SUB_LINE = +$(Q)echo "Compiling profd and profctl, a minute or two (V=1 shows th
   if [ -t 1 ]; then progress=line; end='\r\033[K'; else progress=none; end=; fi; \
   $(MAKE) --no-print-directory $(JOBS) PROGRESS=$$progress $(1) && printf "$$end"
 
-.PHONY: deps demo demo-fleet check lint tsan bench bench-fleet fuzz crash fleet soak
+.PHONY: deps demo demo-fleet check check-rest lint tsan bench bench-fleet fuzz crash fleet soak
 deps:
 	$(Q)sh tests/deps.sh build
 demo:
@@ -231,10 +231,14 @@ demo-fleet:
 	$(call SUB_LINE,all)
 	$(Q)PROFD_BUILD=$(B) /usr/bin/python3 tests/demo/fleet.py $(RUNS)
 # Most tests run under the address, undefined-behaviour and thread sanitizers. run.sh compiles for these while the others run.
+# What the tests need is installed while the programs are compiled.
 check:
-	$(Q)sh tests/deps.sh check
-	$(SUB) all $(filter-out $(SANITIZED_ONLY),$(TESTS))
+	$(Q)sh tests/deps.sh check-first
+	$(SUB) -j$$(($$(nproc) + 1)) all check-rest
+	$(SUB) $(filter-out $(SANITIZED_ONLY),$(TESTS))
 	$(Q)bash tests/run.sh $(B)
+check-rest:
+	$(Q)sh tests/deps.sh check
 tsan: $(TSAN_TESTS)
 lint:
 	$(Q)sh tests/deps.sh lint

@@ -1,7 +1,8 @@
 #!/bin/sh
 # Installs the Debian packages that are missing for: build | demo | demo-fleet | check | lint | nspawn | deb | image |
 # image-check, and for check and lint the modules of tests/browser and tests/tier/package-lock.json below build. Prints
-# what to install where it cannot.
+# what to install where it cannot. check-first installs what `make check` compiles all with, and then compiles while
+# check installs the rest.
 set -eu
 build="gcc make pkg-config libc6-dev libevent-dev libsqlite3-dev libjansson-dev libelf-dev libcapstone-dev
 libcurl4-openssl-dev libdebuginfod-dev libdw-dev libprotobuf-c-dev protobuf-c-compiler libzstd-dev
@@ -23,7 +24,7 @@ deb="debhelper dpkg-dev lintian"
 nspawn="$demo debootstrap systemd-container python3 openssl"
 case ${1:-build} in
 build) wanted=$build ;;
-demo) wanted="$build $demo" ;;
+demo | check-first) wanted="$build $demo" ;;
 check) wanted="$build $check $deb" ;;
 lint) wanted="$build $check $lint $deb" ;;
 demo-fleet) wanted="$build $demo python3 openssl nginx-light" ;;
@@ -33,17 +34,17 @@ image) wanted="$build $image" ;;
 image-check) wanted="$build $image $image_check" ;;
 *) echo "deps.sh: unknown set '$1'; the sets are named at the beginning of deps.sh" >&2; exit 64 ;;
 esac
-[ "${1:-}" != check ] || cat >&2 <<'END'
-make check builds profd with all its tests and runs them: about 30 minutes on two cores, longer if packages are missing.
+[ "${1:-}" != check-first ] || cat >&2 <<'END'
+make check builds profd with all its tests and runs them: about 15 minutes on two cores, longer if packages are missing.
 It installs what is missing: Debian packages with apt-get, as root, among them compilers, Chromium, Go, Node.js, npm,
 and servers (Redis, nginx, HAProxy, Prometheus, ClickHouse, ZooKeeper and others, named below); and modules of npm below
 build/browser and, 178 MB to load and 560 MB there, ClickHouse of today as a library below build/tier.
 END
 missing=
 if command -v dpkg-query >/dev/null 2>&1; then
+    there=" $(dpkg-query -W -f='${Package}:${db:Status-Status} ' $wanted 2>/dev/null || true)"
     for package in $wanted; do
-        dpkg-query -W -f='${db:Status-Status}\n' "$package" 2>/dev/null | grep -qx installed ||
-            missing="$missing $package"
+        case $there in *" $package:installed "*) ;; *) missing="$missing $package" ;; esac
     done
 else
     echo "This system has no dpkg. Install the equivalents of these Debian packages, then run make again:" >&2
