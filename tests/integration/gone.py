@@ -3,7 +3,9 @@ nothing."""
 import os
 import re
 import shutil
+import signal
 import socket
+import sqlite3
 import threading
 
 from harness import PROFD, Daemon, Tap, run, until
@@ -51,7 +53,24 @@ def move_directory(d):
 
 
 def cut(name, size):
-    return lambda d: os.truncate(os.path.join(d.state, name), size)
+    """Outside of a transaction that writes, whose next pages would fill the gap unseen."""
+    def act(d):
+        def alone():
+            d.process.send_signal(signal.SIGSTOP)
+            until(lambda: open(f"/proc/{d.process.pid}/stat").read().rpartition(")")[2].split()[0] == "T")
+            db = sqlite3.connect(os.path.join(d.state, "profd.db"), timeout=0, isolation_level=None)
+            try:
+                db.execute("BEGIN IMMEDIATE")
+                os.truncate(os.path.join(d.state, name), size)
+                db.execute("ROLLBACK")
+                return True
+            except sqlite3.OperationalError:  # the daemon has the lock
+                return False
+            finally:
+                db.close()
+                d.process.send_signal(signal.SIGCONT)
+        assert until(alone)
+    return act
 
 
 CASES = (("all of the database", remove("profd.db", "profd.db-wal", "profd.db-shm"), "profd.db", 0),
@@ -68,16 +87,21 @@ CASES = (("all of the database", remove("profd.db", "profd.db-wal", "profd.db-sh
          ("the content of the database (truncated)", cut("profd.db", 0), "profd.db", None))
 
 
-def one(tap, name, act, word, left, idle):
-    """left: uploads that the next start finds; None: that is not asked."""
+def one(tap, name, act, word, left, idle, restarted=False):
+    """left: uploads that the next start finds; None: that is not asked. restarted: nothing is in the log."""
     with Daemon() as d:
         for _ in range(3):
             put(d, sender_number())
+        if restarted:
+            d.stop()
+            d.start()
         act(d)
         if not idle:
             said = put(d, sender_number())
             tap.point(said[0] == "NACK" and word in said[1], f"without {name} no upload is acknowledged", said)
         ready = until(lambda: d.get("/readyz")[0] == 503)
+        if restarted:  # what reads by itself finds nothing in a cache
+            until(lambda: "could not read" in d.logged())
         page = d.get("/readyz")[2].decode()
         tap.point(ready and word in page and "start profd again" in page,
                   f"without {name} an {'idle' if idle else 'active'} daemon is not ready", page)
@@ -196,6 +220,7 @@ def main():
         one(tap, *CASES[4], True)
         one(tap, *CASES[8], True)
         one(tap, *CASES[10], True)
+        one(tap, *CASES[10], True, True)
         index_cut(tap)
         second_daemon(tap)
         while_uploading(tap)
