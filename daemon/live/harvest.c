@@ -14,47 +14,32 @@ static struct live_harvest *store_of(struct writer_job *job)
     return container_of(job, struct live_harvest, job);
 }
 
-static void store_refuse(struct writer_job *const *jobs, size_t n, const struct profd_error *e,
-                         enum profd_status status)
+static void store_run(struct store *store, struct writer_job *const *jobs, size_t n)
 {
-    for (size_t i = 0; i < n; i++) {
-        store_of(jobs[i])->status = status;
-        store_of(jobs[i])->error = *e;
-    }
-}
-
-static void store_run(struct store *store, const struct profd_error *full, struct writer_job *const *jobs, size_t n)
-{
-    struct live_harvest **harvests = malloc(n * sizeof(struct live_harvest *));
     struct store_upload *puts = calloc(n, sizeof *puts);
     enum store_outcome *outcomes = malloc(n * sizeof *outcomes);
     struct profd_error e = {""};
+    enum profd_status status = writer_job_check_space(jobs[0], &e);
 
-    if (full) {
-        store_refuse(jobs, n, full, PROFD_FULL);
-    } else if (harvests && puts && outcomes) {
-        for (size_t i = 0; i < n; i++) {
-            harvests[i] = store_of(jobs[i]);
-            puts[i] = harvests[i]->harvest.put;
-        }
-        const enum profd_status status = store_put_uploads(store, puts, n, outcomes, &e);
-        for (size_t i = 0; i < n; i++) {
-            struct live_harvest *h = harvests[i];
+    if (!status && (!puts || !outcomes)) {
+        status = profd_no_memory(&e);
+    }
+    for (size_t i = 0; i < n && !status; i++) {
+        puts[i] = store_of(jobs[i])->harvest.put;
+    }
+    status = status ? status : store_put_uploads(store, puts, n, outcomes, &e);
+    for (size_t i = 0; i < n; i++) {
+        struct live_harvest *h = store_of(jobs[i]);
 
-            h->status = status;
-            h->outcome = status ? STORE_STALE : outcomes[i];
-            h->error = e;
-            if (!status && outcomes[i] == STORE_OVER_SHARE) {
-                h->status = store_share_refuse(store, puts[i].uid, &h->error);
-            }
+        h->job.status = status;
+        h->outcome = status ? STORE_STALE : outcomes[i];
+        h->job.error = e;
+        if (!status && outcomes[i] == STORE_OVER_SHARE) {
+            h->job.status = store_share_refuse(store, puts[i].uid, &h->job.error);
         }
-    } else {
-        profd_error_set(&e, PROFD_NO_MEMORY, "no memory for a batch of %zu harvests", n);
-        store_refuse(jobs, n, &e, PROFD_NO_MEMORY);
     }
     free(outcomes);
     free(puts);
-    free(harvests);
 }
 
 static void store_done(struct writer_job *job)
@@ -64,15 +49,7 @@ static void store_done(struct writer_job *job)
     h->stored(h->live, h);
 }
 
-static void store_drop(struct writer_job *job)
-{
-    struct live_harvest *h = store_of(job);
-
-    h->status = profd_error_set(&h->error, PROFD_STOPPING, "the daemon is stopping");
-    h->stored(h->live, h);
-}
-
-const struct writer_job_type live_harvest_type = {.run = store_run, .done = store_done, .drop = store_drop};
+const struct writer_job_type live_harvest_type = {.run_all = store_run, .done = store_done};
 
 /* Schedules harvests. Each user's processes form a queue, and the queues are served round robin, so that one user with
  * many processes cannot starve another. At most one harvest of a process is in flight. */
@@ -194,7 +171,7 @@ void harvest_dispatch(struct live *l)
         a->hears = !a->dead && a->conn;
         a->again = false;
         a->read_ms = loop_now();
-        a->harvest.status = PROFD_OK;
+        a->harvest.job.status = PROFD_OK;
         a->harvest.job.type = &live_harvest_type;
         a->harvest.job.item.uid = a->uid;
         a->harvest.live = l;
@@ -312,11 +289,11 @@ static void harvest_read_one(struct live *l, struct live_process *a)
         a->more_filters = harvest_has_new_filters(a);
     }
     if (a->resume) {
-        h->status = harvest_resume(l->store, a, &h->error);
+        h->job.status = harvest_resume(l->store, a, &h->job.error);
     }
-    if (!h->status) {
-        h->status = attach_harvest(a->process, l->builds, writer_objects_generation(l->config.writer), loop_clock(),
-                                   end, &h->harvest, &h->error);
+    if (!h->job.status) {
+        h->job.status = attach_harvest(a->process, l->builds, writer_objects_generation(l->config.writer), loop_clock(),
+                                       end, &h->harvest, &h->job.error);
     }
     clock_gettime(CLOCK_MONOTONIC, &after);
     a->read_us = (uint64_t)((after.tv_sec - before.tv_sec) * 1000000 + (after.tv_nsec - before.tv_nsec) / 1000);
@@ -340,8 +317,8 @@ void harvest_run(void *context, struct work_item *const *items, size_t n)
 static void harvest_refuse(struct live *l, struct live_process *a)
 {
     const struct live_harvest *h = &a->harvest;
-    const struct profd_error why = h->error;
-    const enum profd_status status = h->status;
+    const struct profd_error why = h->job.error;
+    const enum profd_status status = h->job.status;
 
     refusals_add(&l->counts.harvests_refused, status);
     log_write(LOG_LEVEL_WARNING, "live process", "process %u of user %u is no longer read: %s", a->origin.pid, a->uid,
@@ -387,11 +364,11 @@ static void harvest_stored(struct live *l, struct live_harvest *h)
 
     l->in_flight--;
     l->in_flight_bytes -= a->weight;
-    if (h->status) {
+    if (h->job.status) {
         attach_harvest_done(&h->harvest);
         log_write(LOG_LEVEL_WARNING, "counts that wait",
                   "counts of process %u of user %u stay in its memory and are stored later: %s", a->origin.pid, a->uid,
-                  h->error.sentence);
+                  h->job.error.sentence);
         harvest_put_off(l, a);
     } else if (h->outcome == STORE_STALE) {
         attach_harvest_done(&h->harvest);
@@ -440,8 +417,8 @@ static void harvest_was_read_one(struct live *l, struct live_harvest *h)
     l->in_flight_bytes -= a->weight;
     a->filtered = a->filtered || a->more_filters;
     a->weight = h->harvest.put.counts_size + h->harvest.put.snapshot_size;
-    if (attach_get_user(a->process) != a->uid && !harvest_change_user(l, a) && !h->status) {
-        h->status = profd_error_set(&h->error, PROFD_NO_MEMORY, "no memory for a live process");
+    if (attach_get_user(a->process) != a->uid && !harvest_change_user(l, a) && !h->job.status) {
+        h->job.status = profd_error_set(&h->job.error, PROFD_NO_MEMORY, "no memory for a live process");
     }
     if (a->left && !a->conn) { /* checked before the memory was read, so nothing more will be counted */
         loop_watch_free(a->watch);
@@ -449,7 +426,7 @@ static void harvest_was_read_one(struct live *l, struct live_harvest *h)
         a->dead = a->ending = true;
         table_file(l, a);
     }
-    if (!h->status && h->harvest.any) {
+    if (!h->job.status && h->harvest.any) {
         a->stage = LIVE_STORING;
         l->in_flight_bytes += a->weight;
         h->job.item.weight = a->weight;
@@ -457,14 +434,14 @@ static void harvest_was_read_one(struct live *l, struct live_harvest *h)
             return;
         }
         l->in_flight_bytes -= a->weight;
-        h->status = profd_error_set(&h->error, PROFD_BUSY, "the queue of counts to be stored is full");
+        h->job.status = profd_error_set(&h->job.error, PROFD_BUSY, "the queue of counts to be stored is full");
     }
     l->in_flight--;
-    if (!h->status) {
+    if (!h->job.status) {
         harvest_finish(l, a);
-    } else if (profd_status_retry(h->status) || h->status == PROFD_IO) {
+    } else if (profd_status_retry(h->job.status) || h->job.status == PROFD_IO) {
         log_write(LOG_LEVEL_INFO, "live process", "process %u of user %u: %s", a->origin.pid, a->uid,
-                  h->error.sentence);
+                  h->job.error.sentence);
         attach_harvest_done(&h->harvest);
         harvest_put_off(l, a);
     } else {
@@ -484,7 +461,7 @@ void harvest_drop(void *context, struct work_item *item)
 {
     struct live_harvest *h = container_of(item, struct live_harvest, job.item);
 
-    h->status = profd_error_set(&h->error, PROFD_STOPPING, "the daemon is stopping");
+    h->job.status = profd_error_set(&h->job.error, PROFD_STOPPING, "the daemon is stopping");
     h->was_read(context, h);
 }
 

@@ -35,12 +35,10 @@
 
 /* What a live process counted, on its way to the store: all of a batch in one transaction. */
 struct live_harvest {
-    struct writer_job job; /* its item serves the harvesting thread's queue, too */
+    struct writer_job job; /* its item serves the harvesting thread's queue, too; its status is first that of reading */
     struct live *live;
     struct attach_harvest harvest;
-    enum profd_status status; /* of reading, then of the store */
     enum store_outcome outcome;
-    struct profd_error error;
     void (*read)(void *context, struct live_harvest *h);      /* on the harvesting thread */
     void (*was_read)(struct live *l, struct live_harvest *h); /* then, on the loop; or, status STOPPING, instead */
     void (*stored)(struct live *l, struct live_harvest *h);   /* after the writer, on the loop; likewise */

@@ -113,7 +113,7 @@ static bool orphans_is_refused(const struct orphan_search *u, const struct store
 static void orphans_stored(struct live *l, struct live_harvest *h)
 {
     l->in_flight--;
-    if (!h->status && h->outcome <= STORE_RELABELLED) {
+    if (!h->job.status && h->outcome <= STORE_RELABELLED) {
         l->counts.orphaned += !h->harvest.put.marks;
     }
     attach_harvest_done(&h->harvest);
@@ -223,7 +223,7 @@ static void orphans_read(void *context, struct live_harvest *h)
     struct orphan_search *u = container_of(h, struct orphan_search, harvest);
     struct live *l = context;
 
-    h->status = store_each_instance(l->store, orphans_each, u, &h->error);
+    h->job.status = store_each_instance(l->store, orphans_each, u, &h->job.error);
 }
 
 static bool orphans_drop(struct orphan_end *end)
@@ -316,14 +316,14 @@ static void orphans_was_read(struct live *l, struct live_harvest *h)
 
     l->orphans_running = false;
     /* If the store has failed for good, its health has said so. */
-    if (h->status && h->status != PROFD_STOPPING && !writer_check(l->config.writer, NULL)) {
+    if (h->job.status && h->job.status != PROFD_STOPPING && !writer_check(l->config.writer, NULL)) {
         log_write(
             LOG_LEVEL_WARNING, "live process",
             "the search for processes that ended while no daemon read them is not finished: %s; start profd again",
-            h->error.sentence);
+            h->job.error.sentence);
     }
     orphans_enter_all(l, u);
-    if (u->first && !u->more && !h->status) {
+    if (u->first && !u->more && !h->job.status) {
         l->searched = true;
         log_write(LOG_LEVEL_INFO, NULL, "search for the live processes of the previous run finished");
     }

@@ -55,13 +55,12 @@ struct admin_service {
 };
 
 /* The two halves of an operator's request: run on the writer's thread, then done on the loop's thread. One of them sets
- * a->answer to the document of the answer. full is as in writer/writer.h. */
-typedef enum profd_status admin_run(struct admin *a, struct store *store, const struct profd_error *full,
-                                    struct profd_error *e);
+ * a->answer to the document of the answer. */
+typedef enum profd_status admin_run(struct admin *a, struct store *store, struct profd_error *e);
 typedef enum profd_status admin_done(struct admin *a, struct profd_error *e);
 
 struct admin {
-    struct writer_job job; /* all but verify */
+    struct writer_job job; /* all but verify; its status is also that of the tier */
     admin_run *run;        /* admin_submit */
     admin_done *done;
     struct verification check; /* verify */
@@ -75,8 +74,6 @@ struct admin {
     struct admin_request request;
     uint64_t told; /* ms of loop_now: when progress was last reported */
 
-    enum profd_status status;
-    struct profd_error error;
     struct buildid build; /* DELETE: the uploads found, and those already removed */
     uint64_t uploads;
     /* DELETE with a tier: */
@@ -159,13 +156,13 @@ static void admin_send(struct admin_service *s, struct conn *c, uint32_t tag, js
     reply_send(s->config.replies, c, tag, &page);
 }
 
-/* Ends a request with a->status: by a NACK, or by a->answer. */
+/* Ends a request with a->job.status: by a NACK, or by a->answer. */
 static void admin_end(struct admin *a)
 {
     struct conn *c = admin_get_conn(a);
 
-    if (a->status) {
-        admin_refuse(a, a->status, a->error.sentence);
+    if (a->job.status) {
+        admin_refuse(a, a->job.status, a->job.error.sentence);
         return;
     }
     if (c) {
@@ -176,38 +173,29 @@ static void admin_end(struct admin *a)
     admin_free(a);
 }
 
-/* The drop of a job (writer/writer.h): refuses it, because the daemon is stopping. */
-static void admin_drop(struct writer_job *job)
+static enum profd_status work_run(struct writer_job *job, struct store *store, struct profd_error *e)
 {
-    admin_refuse(container_of(job, struct admin, job), PROFD_STOPPING, "the daemon is stopping");
-}
+    struct admin *a = container_of(job, struct admin, job);
 
-static void work_run(struct store *store, const struct profd_error *full, struct writer_job *const *jobs, size_t n)
-{
-    for (size_t i = 0; i < n; i++) {
-        struct admin *a = container_of(jobs[i], struct admin, job);
-
-        /* A deletion that is in the tier is done here, too. */
-        a->status = atomic_load(&a->gone) && !a->tombstones
-                        ? profd_error_set(&a->error, PROFD_STOPPING, "not begun, because " ADMIN_GONE)
-                        : a->run(a, store, full, &a->error);
-    }
+    /* A deletion that is in the tier is done here, too. */
+    return atomic_load(&a->gone) && !a->tombstones
+               ? profd_error_set(e, PROFD_STOPPING, "not begun, because " ADMIN_GONE)
+               : a->run(a, store, e);
 }
 
 static void work_done(struct writer_job *job)
 {
     struct admin *a = container_of(job, struct admin, job);
 
-    if (!a->status) {
-        a->status = a->done(a, &a->error);
+    if (!a->job.status) {
+        a->job.status = a->done(a, &a->job.error);
     }
     admin_end(a);
 }
 
-static const struct writer_job_type work_type = {.run = work_run, .done = work_done, .drop = admin_drop};
+static const struct writer_job_type work_type = {.run = work_run, .done = work_done};
 /* Symbols of a build that is deleted may go with it. */
-static const struct writer_job_type delete_type = {
-    .run = work_run, .done = work_done, .drop = admin_drop, .changes_objects = true};
+static const struct writer_job_type delete_type = {.run = work_run, .done = work_done, .changes_objects = true};
 
 /* Gives the request to the writer. It is answered by a NACK or by a->answer. */
 static enum profd_status admin_submit(struct admin *a, admin_run *run, admin_done *done, struct profd_error *e)
@@ -272,11 +260,6 @@ static void admin_verify_done(struct verification *c)
             admin_verify_put(a);
         }
     }
-}
-
-static void admin_verify_drop(struct verification *c)
-{
-    admin_refuse(admin_of(c), PROFD_STOPPING, "the daemon is stopping");
 }
 
 #define STEP_BYTES (4ull << 20)
@@ -345,24 +328,20 @@ static void admin_backup_put(void *context)
     }
 }
 
-static void admin_backup_run(struct store *store, const struct profd_error *full, struct writer_job *const *jobs,
-                             size_t n)
+static enum profd_status admin_backup_run(struct writer_job *job, struct store *store, struct profd_error *e)
 {
-    for (size_t i = 0; i < n; i++) {
-        struct admin *a = container_of(jobs[i], struct admin, job);
-        const uint64_t began = loop_now();
+    struct admin *a = container_of(job, struct admin, job);
+    const uint64_t began = loop_now();
 
-        if (a->cancelled || atomic_load(&a->gone)) {
-            a->cancelled = true;
-            backup_done(&a->backup);
-        } else if (full) { /* the copy must not use space that was freed for removals */
-            a->status = PROFD_FULL;
-            a->error = *full;
-        } else {
-            a->status = backup_step(&a->backup, store, STEP_BYTES, &a->whole, &a->error);
-        }
-        a->took_ms = loop_now() - began;
+    a->cancelled = a->cancelled || atomic_load(&a->gone);
+    if (a->cancelled) {
+        backup_done(&a->backup);
+        return PROFD_OK;
     }
+    TRY(writer_job_check_space(job, e)); /* the copy must not use space that was freed for removals */
+    const enum profd_status status = backup_step(&a->backup, store, STEP_BYTES, &a->whole, e);
+    a->took_ms = loop_now() - began;
+    return status;
 }
 
 static void admin_backup_step_done(struct writer_job *job)
@@ -371,11 +350,14 @@ static void admin_backup_step_done(struct writer_job *job)
     const struct admin_service *s = a->service;
     struct conn *c = admin_get_conn(a);
 
+    if (job->status == PROFD_STOPPING) {
+        return; /* the writer may still use the connection that makes the copy: admin_service_free frees it */
+    }
     if (a->cancelled) {
         admin_refuse(a, PROFD_STOPPING, s->stopped ? "the daemon is stopping" : "ended, because " ADMIN_GONE);
-    } else if (a->status) {
+    } else if (a->job.status) {
         /* An error of the copy concerns only the copy: the store detects its own errors. */
-        admin_refuse(a, a->status, a->error.sentence);
+        admin_refuse(a, a->job.status, a->job.error.sentence);
     } else if (!c || s->stopped) {
         a->cancelled = true;
         admin_backup_put(a); /* it ends on the thread that made it */
@@ -405,14 +387,7 @@ static void admin_backup_step_done(struct writer_job *job)
     }
 }
 
-/* The writer may still use the connection that makes the copy: admin_end frees it. */
-static void admin_backup_drop(struct writer_job *job)
-{
-    (void)job;
-}
-
-static const struct writer_job_type admin_backup_type = {
-    .run = admin_backup_run, .done = admin_backup_step_done, .drop = admin_backup_drop};
+static const struct writer_job_type admin_backup_type = {.run = admin_backup_run, .done = admin_backup_step_done};
 
 /* ADMIN tier-init, and the tombstones of a delete: on a thread of their own, which waits for ClickHouse. */
 
@@ -498,11 +473,11 @@ static void admin_tier_run(void *context, struct work_item *const *items, size_t
     (void)context;
     (void)n;
     if (a->request.verb == ADMIN_DELETE) {
-        a->status = admin_write_tombstones(a, &limits, &a->error);
+        a->job.status = admin_write_tombstones(a, &limits, &a->job.error);
         return;
     }
-    a->status = tier_init(c->tier, c->tier_ca, &limits, &made, &a->error);
-    if (!a->status) {
+    a->job.status = tier_init(c->tier, c->tier_ca, &limits, &made, &a->job.error);
+    if (!a->job.status) {
         json_t *rows = json_array();
 
         for (unsigned i = 0; i < made.count; i++) {
@@ -514,8 +489,7 @@ static void admin_tier_run(void *context, struct work_item *const *items, size_t
     }
 }
 
-static enum profd_status bury_run(struct admin *a, struct store *store, const struct profd_error *full,
-                                  struct profd_error *e);
+static enum profd_status bury_run(struct admin *a, struct store *store, struct profd_error *e);
 static enum profd_status delete_done(struct admin *a, struct profd_error *e);
 
 static void admin_tier_done(void *context, struct work_item *item)
@@ -523,12 +497,16 @@ static void admin_tier_done(void *context, struct work_item *item)
     struct admin *a = container_of(item, struct admin, item);
 
     (void)context;
-    if (!a->status && a->request.verb == ADMIN_DELETE) {
-        a->status = admin_submit(a, bury_run, delete_done, &a->error);
-        if (!a->status) {
-            return;
+    if (!a->job.status && a->request.verb == ADMIN_DELETE) {
+        struct profd_error e;
+        const enum profd_status status = admin_submit(a, bury_run, delete_done, &e);
+
+        if (!status) {
+            return; /* the writer has it */
         }
-    } else if (!a->status) {
+        a->job.status = status;
+        a->job.error = e;
+    } else if (!a->job.status) {
         log_write(LOG_LEVEL_NOTICE, NULL, "user %u made the tables of the tier, or found them there", a->uid);
     }
     admin_end(a);
@@ -600,8 +578,7 @@ static bool token_is_there(void *context, const struct store_token *t)
     return !wanted->id;
 }
 
-static enum profd_status token_run(struct admin *a, struct store *store, const struct profd_error *full,
-                                   struct profd_error *e)
+static enum profd_status token_run(struct admin *a, struct store *store, struct profd_error *e)
 {
     struct store_token *t = &a->request.token;
 
@@ -614,11 +591,10 @@ static enum profd_status token_run(struct admin *a, struct store *store, const s
     } else {
         TRY(*a->request.given ? store_each_token(store, token_is_there, t, e) : PROFD_OK);
         a->was_there = t->id > 0;
-        if (!a->was_there && full) {
-            *e = *full;
-            return PROFD_FULL;
+        if (!a->was_there) {
+            TRY(writer_job_check_space(&a->job, e));
+            TRY(store_add_token(store, t, e));
         }
-        TRY(a->was_there ? PROFD_OK : store_add_token(store, t, e));
         a->answer = token_describe(t);
         json_object_set_new(a->answer, "added", json_boolean(!a->was_there));
         json_object_set_new(a->answer, "token", t->has_hash ? json_string(a->token) : json_null());
@@ -686,12 +662,9 @@ static enum profd_status admin_begin_token(struct admin *a, struct profd_error *
 #define PROCESSES_MAX (64u << 20) /* bytes of an answer */
 
 /* A full disk does not stop it, because removing frees space. */
-static enum profd_status delete_run(struct admin *a, struct store *store, const struct profd_error *full,
-                                    struct profd_error *e)
+static enum profd_status delete_run(struct admin *a, struct store *store, struct profd_error *e)
 {
     const struct store_scope all = {.all = true};
-
-    (void)full;
     TRY(store_find_build(store, &all, a->request.build, &a->build, e));
     enum profd_status status = store_delete_build(store, &all, a->build.text, &a->uploads, e);
     if (status == PROFD_FULL && space_give_up(a->service->config.space)) {
@@ -710,11 +683,10 @@ static enum profd_status delete_done(struct admin *a, struct profd_error *e)
     return PROFD_OK;
 }
 
-static enum profd_status bury_run(struct admin *a, struct store *store, const struct profd_error *full,
-                                  struct profd_error *e)
+static enum profd_status bury_run(struct admin *a, struct store *store, struct profd_error *e)
 {
     if (!a->tombstones) {
-        return delete_run(a, store, full, e);
+        return delete_run(a, store, e);
     }
     /* If blocks were sealed meanwhile, the mirror covers them, as it does for deletions at other centres. */
     enum profd_status status = store_bury(store, a->tombstones, a->tombstone_count, &a->uploads, e);
@@ -725,10 +697,8 @@ static enum profd_status bury_run(struct admin *a, struct store *store, const st
 }
 
 /* A full disk does not stop it, because it removes more than it writes. */
-static enum profd_status move_run(struct admin *a, struct store *store, const struct profd_error *full,
-                                  struct profd_error *e)
+static enum profd_status move_run(struct admin *a, struct store *store, struct profd_error *e)
 {
-    (void)full;
     return relay_move(a->service->config.relay, store, &a->uploads, e);
 }
 
@@ -801,7 +771,6 @@ static enum profd_status admin_begin(struct admin *a, struct profd_error *e)
         TRY(a->timer ? PROFD_OK : profd_no_memory(e));
         a->check.item.uid = a->uid;
         a->check.done = admin_verify_done;
-        a->check.drop = admin_verify_drop;
         return verifier_put(s->config.verifier, &a->check)
                    ? PROFD_OK
                    : profd_error_set(e, PROFD_BUSY, "the queue of verifications is full");

@@ -127,11 +127,12 @@ static enum profd_status flush_store(struct intake_flush *f, struct intake_parce
     return PROFD_OK;
 }
 
-static void flush_one(struct intake_flush *f, struct store *store, const struct profd_error *full)
+static enum profd_status flush_run(struct writer_job *job, struct store *store, struct profd_error *e)
 {
+    struct intake_flush *f = flush_of(job);
     struct intake_parcel *p;
-    struct profd_error e;
     size_t n = 0;
+    TRY(writer_job_check_space(job, e));
 
     STAILQ_FOREACH(p, &f->parcels, next)
     {
@@ -141,38 +142,24 @@ static void flush_one(struct intake_flush *f, struct store *store, const struct 
     struct store_receipt *receipts = calloc(n, sizeof *receipts);
     struct intake_item **items = calloc(n, sizeof *items);
     const bool memory = list && receipts && items;
-    enum profd_status status = PROFD_OK;
+    enum profd_status status =
+        memory ? flush_store(f, STAILQ_FIRST(&f->parcels), NULL, store, list, receipts, items, e) : profd_no_memory(e);
 
-    if (!memory) {
-        status = profd_error_set(&e, PROFD_NO_MEMORY, "no memory to store %zu uploads", n);
-    } else if (full) {
-        status = PROFD_FULL;
-        e = *full;
-    } else {
-        status = flush_store(f, STAILQ_FIRST(&f->parcels), NULL, store, list, receipts, items, &e);
-    }
     /* A parcel that needs too much memory must not fail those of other hosts. */
-    const bool apart = status == PROFD_NO_MEMORY && memory;
-
-    STAILQ_FOREACH(p, &f->parcels, next)
-    {
-        if (apart && !p->status) {
-            status = flush_store(f, p, STAILQ_NEXT(p, next), store, list, receipts, items, &e);
+    if (status == PROFD_NO_MEMORY && memory) {
+        STAILQ_FOREACH(p, &f->parcels, next)
+        {
+            status = p->status ? PROFD_OK : flush_store(f, p, STAILQ_NEXT(p, next), store, list, receipts, items, e);
+            if (status) {
+                parcel_fail(p, status, e);
+            }
         }
-        if (status) {
-            parcel_fail(p, status, &e);
-        }
+        status = PROFD_OK;
     }
     free(list);
     free(receipts);
     free(items);
-}
-
-static void flush_run(struct store *store, const struct profd_error *full, struct writer_job *const *jobs, size_t n)
-{
-    for (size_t i = 0; i < n; i++) {
-        flush_one(flush_of(jobs[i]), store, full);
-    }
+    return status;
 }
 
 static struct host_counts *find_counts(struct intake *n, const uint8_t host[STORE_HOST_SIZE])
@@ -270,6 +257,9 @@ static void flush_done(struct writer_job *job)
         STAILQ_REMOVE_HEAD(&f->parcels, next);
         bool waits = false;
 
+        if (job->status) {
+            parcel_fail(p, job->status, &job->error);
+        }
         for (size_t i = 0; i < p->count; i++) {
             waits |= item_goes(p, &p->items[i]);
         }
@@ -286,21 +276,7 @@ static void flush_done(struct writer_job *job)
     free(f);
 }
 
-static void flush_drop(struct writer_job *job)
-{
-    struct intake_parcel *p;
-    struct profd_error e;
-    const enum profd_status status = profd_error_set(&e, PROFD_STOPPING, "the daemon is stopping");
-
-    STAILQ_FOREACH(p, &flush_of(job)->parcels, next)
-    {
-        parcel_fail(p, status, &e);
-    }
-    flush_done(job);
-}
-
-static const struct writer_job_type flush_type = {
-    .prepare = flush_prepare, .run = flush_run, .done = flush_done, .drop = flush_drop};
+static const struct writer_job_type flush_type = {.prepare = flush_prepare, .run = flush_run, .done = flush_done};
 
 /* Passes the parcels that wait to the writer. If its queue is full, they wait on. */
 void intake_flush(struct intake *n)

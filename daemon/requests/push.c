@@ -18,7 +18,7 @@
 
 /* A request until it is answered. */
 struct push {
-    struct writer_job job;
+    struct writer_job job; /* its status: of reading; then of the first profile that was not stored */
     struct push_service *service;
     struct http_exchange *exchange;
     struct foreign_request from;
@@ -29,8 +29,6 @@ struct push {
     struct otlp_rejected rejected;
     struct foreign_list profiles;
     size_t count;
-    enum profd_status status; /* of reading; then of the first profile that was not stored */
-    struct profd_error error;
 };
 
 static struct push *push_of(struct writer_job *job)
@@ -54,18 +52,18 @@ static void push_prepare(struct writer_job *job)
     struct push *p = push_of(job);
     struct foreign *f;
 
-    p->status = p->otlp ? otlp_read(&p->from, &p->profiles, &p->rejected, &p->error)
-                        : pyroscope_read(&p->from, &p->profiles, &p->error);
+    p->job.status = p->otlp ? otlp_read(&p->from, &p->profiles, &p->rejected, &p->job.error)
+                            : pyroscope_read(&p->from, &p->profiles, &p->job.error);
     TAILQ_FOREACH(f, &p->profiles, next)
     {
-        if (!p->status) {
+        if (!p->job.status) {
             foreign_check(f, p->service->builds, writer_objects_generation(p->service->writer));
         }
         p->count++;
     }
 }
 
-static void push_run(struct store *store, const struct profd_error *full, struct writer_job *const *jobs, size_t n)
+static void push_run(struct store *store, struct writer_job *const *jobs, size_t n)
 {
     const struct push_service *s = push_of(jobs[0])->service;
     struct foreign *f;
@@ -78,18 +76,18 @@ static void push_run(struct store *store, const struct profd_error *full, struct
     for (size_t i = 0; i < n; i++) {
         struct push *p = push_of(jobs[i]);
 
-        if (!list && !p->status) {
-            p->status = profd_no_memory(&p->error);
+        if (!list && !p->job.status) {
+            p->job.status = profd_no_memory(&p->job.error);
         }
         TAILQ_FOREACH(f, &p->profiles, next)
         {
-            if (!p->status) {
+            if (!p->job.status) {
                 list[at++] = f;
             }
         }
     }
     if (at > 0) {
-        foreign_batch(s->names, store, writer_objects_generation(s->writer), full, list, at);
+        foreign_batch(s->names, store, writer_objects_generation(s->writer), jobs[0]->full, list, at);
     }
     free(list);
 }
@@ -98,18 +96,18 @@ static void push_answer(struct push *p)
 {
     struct page page;
 
-    if (p->status && p->connect) {
+    if (p->job.status && p->connect) {
         page_init(&page, 500, "application/json");
-        page.status = render_connect_problem(p->status, p->error.sentence, &page.body);
+        page.status = render_connect_problem(p->job.status, p->job.error.sentence, &page.body);
     } else if (p->otlp) {
         page_init(&page,
-                  !p->status                      ? 200
-                  : profd_status_retry(p->status) ? 503
-                                                  : profd_status_http(p->status),
+                  !p->job.status                      ? 200
+                  : profd_status_retry(p->job.status) ? 503
+                                                      : profd_status_http(p->job.status),
                   p->json ? "application/json" : "application/x-protobuf");
-        otlp_answer(p->json, p->status, p->error.sentence, &p->rejected, &page.body);
-    } else if (p->status) {
-        page_problem(&page, profd_status_http(p->status), p->status, p->error.sentence);
+        otlp_answer(p->json, p->job.status, p->job.error.sentence, &p->rejected, &page.body);
+    } else if (p->job.status) {
+        page_problem(&page, profd_status_http(p->job.status), p->job.status, p->job.error.sentence);
     } else {
         page_init(&page, 200,
                   p->json      ? "application/json"
@@ -126,13 +124,13 @@ static void push_done(struct writer_job *job)
 {
     struct push *p = push_of(job);
     struct upload_counts *counts = p->service->counts;
-    const bool read = !p->status; /* or nothing was stored */
+    const bool read = !p->job.status; /* or nothing was stored */
     struct foreign *f;
 
     durations_add(&counts->seconds, (double)(loop_now() - p->began) / 1000.0);
     counts->bytes += p->bytes;
     if (!read) {
-        refusals_add(&counts->refused, p->status);
+        refusals_add(&counts->refused, p->job.status);
     }
     while ((f = TAILQ_FIRST(&p->profiles))) {
         const struct ingest_item *item = &f->item;
@@ -143,9 +141,9 @@ static void push_done(struct writer_job *job)
                 if (p->rejected.count++ == 0) {
                     p->rejected.why = item->error;
                 }
-            } else if (!p->status) {
-                p->status = item->status;
-                p->error = item->error;
+            } else if (!p->job.status) {
+                p->job.status = item->status;
+                p->job.error = item->error;
             }
         } else if (read) {
             counts->duplicate += item->duplicate;
@@ -156,27 +154,18 @@ static void push_done(struct writer_job *job)
         TAILQ_REMOVE(&p->profiles, f, next);
         foreign_free(f);
     }
-    if (p->status) {
+    if (p->job.status) {
         log_write(LOG_LEVEL_INFO, "profile refused", "a pushed profile of user %u was refused: %s", p->from.uid,
-                  p->error.sentence);
+                  p->job.error.sentence);
     }
-    if (p->status == PROFD_FULL) {
+    if (p->job.status == PROFD_FULL) {
         p->service->no_space(p->service->context);
     }
     push_answer(p);
     free(p);
 }
 
-static void push_drop(struct writer_job *job)
-{
-    struct push *p = push_of(job);
-
-    p->status = profd_error_set(&p->error, PROFD_STOPPING, "the daemon is stopping");
-    push_done(job);
-}
-
-static const struct writer_job_type push_type = {
-    .prepare = push_prepare, .run = push_run, .done = push_done, .drop = push_drop};
+static const struct writer_job_type push_type = {.prepare = push_prepare, .run_all = push_run, .done = push_done};
 
 static bool path_is(const char *path, size_t n, const char *wanted)
 {
@@ -224,8 +213,8 @@ void push_receive(void *context, struct http_exchange *x, const struct http_requ
     none.json = (none.connect || none.otlp) &&
                 http_type_is(request->content_type, strlen(request->content_type), "application/json");
     if (!p || (request->token && !token)) {
-        none.status = p ? profd_error_set(&none.error, PROFD_UNAUTHORIZED, "the token was removed")
-                        : profd_no_memory(&none.error);
+        none.job.status = p ? profd_error_set(&none.job.error, PROFD_UNAUTHORIZED, "the token was removed")
+                            : profd_no_memory(&none.job.error);
         push_answer(&none);
         free(p);
         return;
@@ -248,12 +237,12 @@ void push_receive(void *context, struct http_exchange *x, const struct http_requ
     p->job.type = &push_type;
     p->job.item.uid = p->from.uid;
     p->job.item.weight = PYROSCOPE_PROFILE_MOST; /* compression hides it */
-    none.status = writer_check(s->writer, &none.error);
-    if (!none.status && !writer_put(s->writer, &p->job)) { /* from here on, p is the writer's */
-        none.status = profd_error_set(&none.error, PROFD_BUSY, "the queue of uploads to be stored is full");
+    none.job.status = writer_check(s->writer, &none.job.error);
+    if (!none.job.status && !writer_put(s->writer, &p->job)) { /* from here on, p is the writer's */
+        none.job.status = profd_error_set(&none.job.error, PROFD_BUSY, "the queue of uploads to be stored is full");
     }
-    if (none.status) {
-        refusals_add(&s->counts->refused, none.status);
+    if (none.job.status) {
+        refusals_add(&s->counts->refused, none.job.status);
         push_answer(&none);
         free(p);
     }

@@ -23,8 +23,6 @@ struct relay_request {
     conn_id conn;
     uint32_t tag;
     uint64_t session_job;
-    enum profd_status status;
-    struct profd_error error;
 
     bool met; /* the centre has answered: the next members are known */
     bool has_centre;
@@ -50,35 +48,27 @@ static struct relay_request *relay_of(struct writer_job *job)
     return container_of(job, struct relay_request, job);
 }
 
-static void relay_object_run(struct store *store, const struct profd_error *full, struct writer_job *const *jobs,
-                             size_t n)
+static enum profd_status relay_object_run(struct writer_job *job, struct store *store, struct profd_error *e)
 {
+    struct relay_object *o = &relay_of(job)->object;
+    const enum profd_status status = store_get_shared_object(store, o->id.text, &o->bytes, &o->size, e);
     struct sha256_ctx digest;
+    uint8_t *bytes;
+    size_t size;
 
-    (void)full;
-    for (size_t i = 0; i < n; i++) {
-        struct relay_request *r = relay_of(jobs[i]);
-        struct relay_object *o = &r->object;
-
-        r->status = store_get_shared_object(store, o->id.text, &o->bytes, &o->size, &r->error);
-        if (r->status == PROFD_NOT_FOUND) {
-            r->status = PROFD_OK;
-        }
-        if (!r->status && o->bytes) {
-            uint8_t *bytes;
-            size_t size;
-
-            /* An object that is too large with its instructions may be offered without them. */
-            if (o->size > LIMIT_PARSED_OBJECT && !object_instructions_remove(o->bytes, o->size, &bytes, &size, NULL)) {
-                free(o->bytes);
-                o->bytes = bytes;
-                o->size = size;
-            }
-            sha256_init(&digest);
-            sha256_update(&digest, o->size, o->bytes);
-            sha256_digest(&digest, sizeof o->hash, o->hash);
-        }
+    if (status || !o->bytes) {
+        return status == PROFD_NOT_FOUND ? PROFD_OK : status;
     }
+    /* An object that is too large with its instructions may be offered without them. */
+    if (o->size > LIMIT_PARSED_OBJECT && !object_instructions_remove(o->bytes, o->size, &bytes, &size, NULL)) {
+        free(o->bytes);
+        o->bytes = bytes;
+        o->size = size;
+    }
+    sha256_init(&digest);
+    sha256_update(&digest, o->size, o->bytes);
+    sha256_digest(&digest, sizeof o->hash, o->hash);
+    return PROFD_OK;
 }
 
 /* Makes the answer with the piece at this offset. */
@@ -140,7 +130,7 @@ static bool relay_take(void *context, const struct store_segment *segment)
     uint8_t *bytes = malloc(segment->size + 1);
 
     if (!bytes) {
-        r->status = profd_error_set(&r->error, PROFD_NO_MEMORY, "no memory for an upload");
+        r->job.status = profd_error_set(&r->job.error, PROFD_NO_MEMORY, "no memory for an upload");
         return false;
     }
     memcpy(bytes, segment->bytes, segment->size);
@@ -150,71 +140,49 @@ static bool relay_take(void *context, const struct store_segment *segment)
 }
 
 /* A full disk does not stop it: sealing folds parts, which frees space. */
-static void relay_fetch_run(struct store *store, const struct profd_error *full, struct writer_job *const *jobs,
-                            size_t n)
+static enum profd_status relay_fetch_run(struct writer_job *job, struct store *store, struct profd_error *e)
 {
-    (void)full;
-    for (size_t i = 0; i < n; i++) {
-        struct relay_request *r = relay_of(jobs[i]);
-        const uint64_t moves = r->moves;
+    struct relay_request *r = relay_of(job);
+    const uint64_t moves = r->moves;
 
-        r->moves = r->service->moves;
-        if (!r->met) { /* the relay cannot send anything, so nothing is sealed */
-            r->status = store_get_relay(store, &r->ledger, &r->error);
-            continue;
-        }
-        if (moves != r->moves) { /* the relay may have asked the old centre */
-            r->status = profd_error_set(&r->error, PROFD_BUSY,
-                                        "this host was moved to another centre: connect to that centre first");
-            continue;
-        }
-        r->status = store_relay_resolve(store, &r->verdict, &r->apart, &r->error);
-        if (!r->status) {
-            r->status = store_relay_meet(store, r->has_centre ? r->centre : NULL, r->incarnation, r->backup, &r->again,
-                                         &r->error);
-        }
-        if (!r->status) {
-            /* Held counts may have been released. All outgoing uploads are counted once in a round. */
-            r->status = r->through ? store_get_relay_head(store, &r->ledger, &r->error)
-                                   : store_get_relay(store, &r->ledger, &r->error);
-        }
-        r->through = r->through ? r->through : r->ledger.newest;
-        if (!r->status) {
-            r->status = store_seal_segments(store, r->through, loop_clock(), &r->sealed, &r->error);
-        }
-        if (!r->status) {
-            const enum profd_status status = store_each_segment(store, r->after, relay_take, r, &r->error);
-
-            r->status = status ? status : r->status;
-        }
+    r->moves = r->service->moves;
+    if (!r->met) { /* the relay cannot send anything, so nothing is sealed */
+        return store_get_relay(store, &r->ledger, e);
     }
+    if (moves != r->moves) { /* the relay may have asked the old centre */
+        return profd_error_set(e, PROFD_BUSY, "this host was moved to another centre: connect to that centre first");
+    }
+    TRY(store_relay_resolve(store, &r->verdict, &r->apart, e));
+    TRY(store_relay_meet(store, r->has_centre ? r->centre : NULL, r->incarnation, r->backup, &r->again, e));
+    /* Held counts may have been released. All outgoing uploads are counted once in a round. */
+    TRY(r->through ? store_get_relay_head(store, &r->ledger, e) : store_get_relay(store, &r->ledger, e));
+    r->through = r->through ? r->through : r->ledger.newest;
+    TRY(store_seal_segments(store, r->through, loop_clock(), &r->sealed, e));
+    TRY(store_each_segment(store, r->after, relay_take, r, e));
+    return job->status; /* of relay_take */
 }
 
 /* Acknowledges all uploads in one transaction. */
-static void relay_acknowledge_run(struct store *store, const struct profd_error *full, struct writer_job *const *jobs,
-                                  size_t n)
+static void relay_acknowledge_run(struct store *store, struct writer_job *const *jobs, size_t n)
 {
     struct store_acknowledgement *list = calloc(n, sizeof *list);
-    struct profd_error e;
-    enum profd_status status = list ? PROFD_OK : profd_error_set(&e, PROFD_NO_MEMORY, "no memory for acknowledgements");
+    struct profd_error e = {""};
+    enum profd_status status = list ? PROFD_OK : profd_no_memory(&e);
 
-    (void)full;
     for (size_t i = 0; i < n && list; i++) {
         list[i] = relay_of(jobs[i])->acknowledgement;
     }
     status = status ? status : store_acknowledge_segments(store, list, n, loop_clock(), &e);
-    for (size_t i = 0; i < n && status; i++) {
-        relay_of(jobs[i])->status = status;
-        relay_of(jobs[i])->error = e;
-    }
-    for (size_t i = 0; i < n && !status; i++) {
+    for (size_t i = 0; i < n; i++) {
         struct relay_request *r = relay_of(jobs[i]);
         struct relay_service *s = r->service;
 
+        jobs[i]->status = status;
+        jobs[i]->error = e;
         /* Two machines have made uploads of the current epoch. */
-        if (list[i].outcome == STORE_SEGMENT_CONFLICT && !memcmp(list[i].epoch, s->epoch, sizeof s->epoch)) {
-            r->status = relay_begin_epoch(store, s->epoch, &r->error);
-            r->renewed = !r->status;
+        if (!status && list[i].outcome == STORE_SEGMENT_CONFLICT && !memcmp(list[i].epoch, s->epoch, sizeof s->epoch)) {
+            jobs[i]->status = relay_begin_epoch(store, s->epoch, &jobs[i]->error);
+            r->renewed = !jobs[i]->status;
         }
     }
     free(list);
@@ -236,8 +204,8 @@ static void relay_answer(struct relay_request *r, const struct message *m)
     struct relay_service *s = r->service;
     struct conn *c = conn_find(s->conns, r->conn);
 
-    if (c && r->status) {
-        sync_nack_job(c, r->tag, r->status, r->error.sentence, 1000);
+    if (c && r->job.status) {
+        sync_nack_job(c, r->tag, r->job.status, r->job.error.sentence, 1000);
     } else if (c) {
         conn_answer(c, m, 0, r->tag);
     }
@@ -254,18 +222,18 @@ static void relay_fetch_done(struct writer_job *job)
     struct message m = {.type = FRAME_SEGMENT};
     struct message_segment *out = &m.as.segment;
 
-    if (!r->status && r->again) {
+    if (!r->job.status && r->again) {
         log_write(LOG_LEVEL_NOTICE, NULL,
                   "the centre was restored from a backup: %" PRIu64 " acknowledged uploads are sent again", r->again);
     }
-    if (!r->status && r->apart) {
+    if (!r->job.status && r->apart) {
         log_write(
             LOG_LEVEL_NOTICE, NULL,
             "this host was restored from a backup, and the centre has a later state: counts of live processes until "
             "the start count on this host only");
     }
     relay_log_renewed(r);
-    r->service->counts.fetched += !r->status && r->found.id;
+    r->service->counts.fetched += !r->job.status && r->found.id;
     out->id = r->found.id;
     out->sequence = r->found.sequence;
     out->segment = (struct message_bytes){r->found.bytes, r->found.size};
@@ -286,7 +254,7 @@ static void relay_acknowledge_done(struct writer_job *job)
     const struct message ack = {.type = FRAME_ACK};
 
     relay_log_renewed(r);
-    if (!r->status && r->acknowledgement.outcome != STORE_SEGMENT_COUNTED) {
+    if (!r->job.status && r->acknowledgement.outcome != STORE_SEGMENT_COUNTED) {
         log_write(LOG_LEVEL_ERROR, NULL, "the centre did not count upload %" PRIu64 ": %s", r->acknowledgement.sequence,
                   r->acknowledgement.outcome == STORE_SEGMENT_CONFLICT
                       ? "another machine with this host's identity sent another upload with this key"
@@ -307,20 +275,10 @@ static void relay_object_done(struct writer_job *job)
     keep_object(s, &fetched, offset);
 }
 
-static void relay_drop(struct writer_job *job)
-{
-    struct relay_request *r = relay_of(job);
-
-    r->status = profd_error_set(&r->error, PROFD_STOPPING, "the daemon is stopping");
-    relay_answer(r, NULL);
-}
-
-static const struct writer_job_type relay_fetch_type = {
-    .run = relay_fetch_run, .done = relay_fetch_done, .drop = relay_drop};
-static const struct writer_job_type relay_acknowledge_type = {
-    .run = relay_acknowledge_run, .done = relay_acknowledge_done, .drop = relay_drop};
-static const struct writer_job_type relay_object_type = {
-    .run = relay_object_run, .done = relay_object_done, .drop = relay_drop};
+static const struct writer_job_type relay_fetch_type = {.run = relay_fetch_run, .done = relay_fetch_done};
+static const struct writer_job_type relay_acknowledge_type = {.run_all = relay_acknowledge_run,
+                                                              .done = relay_acknowledge_done};
+static const struct writer_job_type relay_object_type = {.run = relay_object_run, .done = relay_object_done};
 
 /* Copies bytes that must have this size. */
 static enum profd_status relay_copy(const struct message_bytes *from, const char *what, uint8_t *to, size_t size,

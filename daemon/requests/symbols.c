@@ -190,7 +190,7 @@ static void object_broker_on_timer(void *context)
 
 /* One executable, until it is answered. */
 struct object_request {
-    struct writer_job job; /* its item serves the queue of the object threads, too */
+    struct writer_job job; /* its item serves the queue of the object threads, too; its status is first theirs */
     struct object_service *service;
     conn_id conn;
     uint32_t tag;
@@ -206,9 +206,7 @@ struct object_request {
     char name[256];
     uint8_t *answer;
     size_t answer_size;
-    bool known;               /* another sender's copy was stored meanwhile */
-    enum profd_status status; /* of the worker, then of the store */
-    struct profd_error error;
+    bool known; /* another sender's copy was stored meanwhile */
 };
 
 static struct object_request *object_of(struct work_item *item)
@@ -244,10 +242,10 @@ static void object_answer(struct object_request *o)
     const struct object_put put = o->put;
     struct buildid id;
 
-    if (o->status) {
+    if (o->job.status) {
         s->counts.failed++;
         log_write(LOG_LEVEL_INFO, "executable refused", "%s from user %u: %s", *o->name ? o->name : "an executable",
-                  o->uid, o->error.sentence);
+                  o->uid, o->job.error.sentence);
     } else {
         s->counts.stored++;
         if (o->nosuid) {
@@ -258,10 +256,10 @@ static void object_answer(struct object_request *o)
         }
     }
     if (put.done) {
-        put.done(put.context, o->status, o->error.sentence);
+        put.done(put.context, o->job.status, o->job.error.sentence);
     } else if (c) {
-        if (o->status) {
-            conn_nack(c, o->tag, o->status, o->error.sentence, 1000);
+        if (o->job.status) {
+            conn_nack(c, o->tag, o->job.status, o->job.error.sentence, 1000);
         } else {
             conn_answer(c, &ack, 0, o->tag);
             if (!buildid_parse(o->build_id, strlen(o->build_id), &id, NULL)) {
@@ -311,9 +309,10 @@ static void object_read(struct broker *broker, struct object_request *o)
     size_t size;
 
     if (trusted_file_may_hang(o->executable) || (o->debug >= 0 && trusted_file_may_hang(o->debug))) {
-        o->status = profd_error_set(&o->error, PROFD_REFUSED,
-                                    "executables on a FUSE file system are refused, because its owner could block the "
-                                    "daemon; copy the file elsewhere");
+        o->job.status =
+            profd_error_set(&o->job.error, PROFD_REFUSED,
+                            "executables on a FUSE file system are refused, because its owner could block the "
+                            "daemon; copy the file elsewhere");
         return;
     }
     o->trusted = !o->uid || (!o->put.done && trusted_file_check(o->executable, &o->nosuid) &&
@@ -322,8 +321,8 @@ static void object_read(struct broker *broker, struct object_request *o)
         o->debug = trusted_file_open_debug(o->build_id);
     }
     file.debug = o->debug;
-    o->status = broker_read_object(broker, &file, &o->answer, &o->answer_size, &o->error);
-    if (o->status || o->debug >= 0 || *o->build_id || !object_wants_debug(o, id)) {
+    o->job.status = broker_read_object(broker, &file, &o->answer, &o->answer_size, &o->job.error);
+    if (o->job.status || o->debug >= 0 || *o->build_id || !object_wants_debug(o, id)) {
         return;
     }
     o->debug = trusted_file_open_debug(id);
@@ -366,7 +365,7 @@ static void object_parsed(void *context, struct work_item *item)
     struct object_request *o = object_of(item);
     struct object_service *s = context;
 
-    if (o->status) { /* perhaps because a broker has ended */
+    if (o->job.status) { /* perhaps because a broker has ended */
         for (size_t i = 0; i < LIMIT_WORKERS; i++) {
             object_broker_look(&s->brokers[i]);
         }
@@ -380,51 +379,40 @@ static void object_parsed(void *context, struct work_item *item)
     object_close(o);
     o->job.item.weight = o->answer_size;
     if (!writer_put(o->service->config.writer, &o->job)) {
-        o->status = profd_error_set(&o->error, PROFD_BUSY, "the queue of uploads to be stored is full");
+        o->job.status = profd_error_set(&o->job.error, PROFD_BUSY, "the queue of uploads to be stored is full");
         object_answer(o);
     }
 }
 
-static void object_write(struct store *store, const struct profd_error *full, struct writer_job *const *jobs, size_t n)
+static enum profd_status object_write(struct writer_job *job, struct store *store, struct profd_error *e)
 {
-    for (size_t i = 0; i < n; i++) {
-        struct object_request *o = container_of(jobs[i], struct object_request, job);
-        const bool failed = o->status != PROFD_OK;
-        const struct ingest_object given = {.uid = o->uid,
-                                            .trusted = o->trusted,
-                                            .by_operator = o->put.tenant != 0,
-                                            .wants_names = o->put.done != NULL,
-                                            .received = o->received,
-                                            .build_id = o->build_id,
-                                            .name = o->name,
-                                            .answer = failed ? NULL : o->answer,
-                                            .answer_size = failed ? 0 : o->answer_size,
-                                            .failure = failed ? o->error.sentence : NULL};
-        struct profd_error e = {""};
+    struct object_request *o = container_of(job, struct object_request, job);
+    const enum profd_status failed = job->status;
+    const struct ingest_object given = {.uid = o->uid,
+                                        .trusted = o->trusted,
+                                        .by_operator = o->put.tenant != 0,
+                                        .wants_names = o->put.done != NULL,
+                                        .received = o->received,
+                                        .build_id = o->build_id,
+                                        .name = o->name,
+                                        .answer = failed ? NULL : o->answer,
+                                        .answer_size = failed ? 0 : o->answer_size,
+                                        .failure = failed ? job->error.sentence : NULL};
 
-        if (full) {
-            o->error = failed ? o->error : *full;
-            o->status = failed ? o->status : PROFD_FULL;
-            continue;
-        }
-        /* A failure is recorded for a build only if that build was requested; temporary failures are not recorded. */
-        if (failed && (!*o->build_id || o->put.done || profd_status_retry(o->status))) {
-            continue;
-        }
-        const enum profd_status status = ingest_object_store(store, &given, &e);
-
-        if (status && !failed) {
-            o->status = status;
-            o->error = e;
-        }
+    if (!failed) {
+        TRY(writer_job_check_space(job, e));
+        return ingest_object_store(store, &given, e);
     }
+    /* A failure is recorded for a build only if that build was requested; temporary failures are not recorded. */
+    if (!job->full && *o->build_id && !o->put.done && !profd_status_retry(failed)) {
+        (void)ingest_object_store(store, &given, NULL);
+    }
+    return failed;
 }
 
 static void object_stored(struct writer_job *job)
 {
-    struct object_request *o = container_of(job, struct object_request, job);
-
-    object_answer(o);
+    object_answer(container_of(job, struct object_request, job));
 }
 
 static void object_drop(void *context, struct work_item *item)
@@ -432,17 +420,11 @@ static void object_drop(void *context, struct work_item *item)
     struct object_request *o = object_of(item);
 
     (void)context;
-    o->status = profd_error_set(&o->error, PROFD_STOPPING, "the daemon is stopping");
+    o->job.status = profd_error_set(&o->job.error, PROFD_STOPPING, "the daemon is stopping");
     object_answer(o);
 }
 
-static void object_drop_job(struct writer_job *job)
-{
-    object_drop(NULL, &job->item);
-}
-
-static const struct writer_job_type object_type = {
-    .run = object_write, .done = object_stored, .drop = object_drop_job, .changes_objects = true};
+static const struct writer_job_type object_type = {.run = object_write, .done = object_stored, .changes_objects = true};
 
 static enum profd_status object_new(struct object_service *s, uint32_t uid, const struct message_object *m,
                                     struct object_request **out, struct profd_error *e)
@@ -654,8 +636,6 @@ struct symbols_put {
     struct tokens_host host;         /* that sent the parsed object */
     uint8_t *bytes;                  /* of that */
     size_t size;
-    enum profd_status status;
-    struct profd_error error;
 };
 
 /* Finds the build-id in the path, which matches the route. */
@@ -721,20 +701,17 @@ static struct symbols_put *put_of(struct writer_job *job)
     return container_of(job, struct symbols_put, job);
 }
 
-static void parsed_run(struct store *store, const struct profd_error *full, struct writer_job *const *jobs, size_t n)
+static enum profd_status parsed_run(struct writer_job *job, struct store *store, struct profd_error *e)
 {
-    for (size_t i = 0; i < n; i++) {
-        struct symbols_put *p = put_of(jobs[i]);
-        const struct ingest_object given = {.received = loop_clock(),
-                                            .build_id = p->id.text,
-                                            .name = "a build's functions",
-                                            .answer = p->bytes,
-                                            .answer_size = p->size,
-                                            .host = p->host.identity};
-
-        p->status = full ? profd_error_set(&p->error, PROFD_FULL, "%s", full->sentence)
-                         : ingest_object_store(store, &given, &p->error);
-    }
+    const struct symbols_put *p = put_of(job);
+    const struct ingest_object given = {.received = loop_clock(),
+                                        .build_id = p->id.text,
+                                        .name = "a build's functions",
+                                        .answer = p->bytes,
+                                        .answer_size = p->size,
+                                        .host = p->host.identity};
+    TRY(writer_job_check_space(job, e));
+    return ingest_object_store(store, &given, e);
 }
 
 static void parsed_done(struct writer_job *job)
@@ -742,21 +719,12 @@ static void parsed_done(struct writer_job *job)
     struct symbols_put *p = put_of(job);
     struct centre_counts *counts = intake_get_counts(p->service->intake);
 
-    counts->objects_stored += !p->status;
-    counts->objects_refused += p->status != PROFD_OK;
-    symbols_answer(p, p->status, p->error.sentence);
+    counts->objects_stored += !job->status;
+    counts->objects_refused += job->status != PROFD_OK;
+    symbols_answer(p, job->status, job->error.sentence);
 }
 
-static void parsed_drop(struct writer_job *job)
-{
-    struct symbols_put *p = put_of(job);
-
-    p->status = profd_error_set(&p->error, PROFD_STOPPING, "the daemon is stopping");
-    parsed_done(job);
-}
-
-static const struct writer_job_type parsed_type = {
-    .run = parsed_run, .done = parsed_done, .drop = parsed_drop, .changes_objects = true};
+static const struct writer_job_type parsed_type = {.run = parsed_run, .done = parsed_done, .changes_objects = true};
 
 /* Parses the parameters of the target into a new block, which the caller frees, after an error, too. Only the named one
  * is allowed. */

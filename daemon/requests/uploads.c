@@ -57,16 +57,12 @@ static void upload_prepare(struct writer_job *job)
 
 /* ingest_batch gets refused uploads, too: it frees what they hold, and finds those that are stored already, which are
  * acknowledged even if nothing more can be stored. */
-static void upload_run(struct store *store, const struct profd_error *full, struct writer_job *const *jobs, size_t n)
+static void upload_run(struct store *store, struct writer_job *const *jobs, size_t n)
 {
     struct ingest_item **items = malloc(n * sizeof(struct ingest_item *));
-    enum profd_status refused = full ? PROFD_FULL : PROFD_OK;
     struct profd_error e;
+    const enum profd_status refused = items ? writer_job_check_space(jobs[0], &e) : profd_no_memory(&e);
 
-    if (!items) {
-        refused = profd_error_set(&e, PROFD_NO_MEMORY, "no memory for a batch of %zu uploads", n);
-        full = &e;
-    }
     for (size_t i = 0; i < n; i++) {
         struct ingest_item *item = &upload_of(jobs[i])->item;
 
@@ -75,7 +71,7 @@ static void upload_run(struct store *store, const struct profd_error *full, stru
         }
         if (refused && !item->status) {
             item->status = refused;
-            item->error = *full;
+            item->error = e;
         }
     }
     if (items) {
@@ -90,11 +86,15 @@ static void upload_done(struct writer_job *job)
     struct upload *u = upload_of(job);
     struct process_uploads *s = u->service;
     struct upload_counts *counts = &s->counts;
-    const struct ingest_item *item = &u->item;
+    struct ingest_item *item = &u->item;
     struct conn *c = conn_find(s->conns, u->conn);
     struct message ack = {.type = FRAME_ACK};
 
     durations_add(&counts->seconds, (double)(loop_now() - u->began) / 1000.0);
+    if (job->status) { /* it was not run */
+        item->status = job->status;
+        item->error = job->error;
+    }
     if (item->status) {
         refusals_add(&counts->refused, item->status);
         if (item->status == PROFD_FULL) {
@@ -126,16 +126,8 @@ static void upload_done(struct writer_job *job)
     free(u);
 }
 
-static void upload_drop(struct writer_job *job)
-{
-    struct upload *u = upload_of(job);
-
-    u->item.status = profd_error_set(&u->item.error, PROFD_STOPPING, "the daemon is stopping");
-    upload_done(job);
-}
-
 static const struct writer_job_type upload_type = {
-    .prepare = upload_prepare, .run = upload_run, .done = upload_done, .drop = upload_drop};
+    .prepare = upload_prepare, .run_all = upload_run, .done = upload_done};
 
 enum profd_status upload_receive(void *context, struct conn *c, struct conn_frame *f, struct profd_error *e)
 {
@@ -182,7 +174,7 @@ enum profd_status upload_receive(void *context, struct conn *c, struct conn_fram
 
 /* A request until it is answered. */
 struct posting {
-    struct writer_job job; /* its admission */
+    struct writer_job job; /* its admission; its status: why the host is not admitted */
     struct host_batches *service;
     struct http_exchange *exchange;
     struct message_batch batch;      /* owns the uploads */
@@ -194,8 +186,6 @@ struct posting {
     bool reserved;
     struct buildid send[INTAKE_WANTED]; /* the host shall send symbols of these */
     size_t send_count;
-    enum profd_status status; /* why the host is not admitted */
-    struct profd_error error;
 };
 
 static struct posting *posting_of(struct writer_job *job)
@@ -373,19 +363,14 @@ static enum profd_status check_share(const struct posting *p, struct store *stor
     return use.bytes < use.most ? PROFD_OK : store_share_refuse(store, uid, e);
 }
 
-static void admission_run(struct store *store, const struct profd_error *full, struct writer_job *const *jobs, size_t n)
+static void admission_run(struct store *store, struct writer_job *const *jobs, size_t n)
 {
     struct store_arrival *list = calloc(n, sizeof *list);
     struct store_admission *admissions = calloc(n, sizeof *admissions);
     struct store_centre centre = {.number = 0};
     struct profd_error e;
-    enum profd_status status =
-        list && admissions ? PROFD_OK : profd_error_set(&e, PROFD_NO_MEMORY, "no memory for %zu hosts", n);
+    enum profd_status status = list && admissions ? writer_job_check_space(jobs[0], &e) : profd_no_memory(&e);
 
-    if (!status && full) {
-        status = PROFD_FULL;
-        e = *full;
-    }
     for (size_t i = 0; i < n && !status; i++) {
         list[i] = posting_of(jobs[i])->arrival;
     }
@@ -394,20 +379,20 @@ static void admission_run(struct store *store, const struct profd_error *full, s
     for (size_t i = 0; i < n; i++) {
         struct posting *p = posting_of(jobs[i]);
 
-        p->status = status;
+        p->job.status = status;
         p->parcel.centre = centre;
         if (status) {
-            p->error = e;
+            p->job.error = e;
         } else {
             p->admission = admissions[i];
-            p->status = check_share(p, store, &p->error);
-            if (!p->status && p->batch.offer_count) {
-                p->status = take_offers(p, store, &p->error);
+            p->job.status = check_share(p, store, &p->job.error);
+            if (!p->job.status && p->batch.offer_count) {
+                p->job.status = take_offers(p, store, &p->job.error);
             }
             /* With uploads, the intake finds the wanted builds after their commit. */
-            if (!p->status && !p->parcel.count) {
-                p->status = store_wanted(store, p->arrival.host, p->arrival.now, p->parcel.wanted, INTAKE_WANTED,
-                                         &p->parcel.wanted_count, &p->error);
+            if (!p->job.status && !p->parcel.count) {
+                p->job.status = store_wanted(store, p->arrival.host, p->arrival.now, p->parcel.wanted, INTAKE_WANTED,
+                                             &p->parcel.wanted_count, &p->job.error);
             }
         }
     }
@@ -422,12 +407,12 @@ static void admission_done(struct writer_job *job)
     intake_arrived(p->service->intake, &(struct intake_arrival){.host = p->arrival.host,
                                                                 .name = p->host.name,
                                                                 .tenant = p->arrival.tenant,
-                                                                .status = p->status,
+                                                                .status = p->job.status,
                                                                 .restored = p->admission.restored,
                                                                 .clock = p->batch.clock,
                                                                 .oldest = p->batch.oldest});
-    if (p->status) {
-        posting_refuse(p, profd_status_http(p->status), p->status, p->error.sentence);
+    if (p->job.status) {
+        posting_refuse(p, profd_status_http(p->job.status), p->job.status, p->job.error.sentence);
     } else if (p->parcel.count) {
         intake_put(p->service->intake, &p->parcel);
     } else {
@@ -435,16 +420,7 @@ static void admission_done(struct writer_job *job)
     }
 }
 
-static void admission_drop(struct writer_job *job)
-{
-    struct posting *p = posting_of(job);
-
-    p->status = profd_error_set(&p->error, PROFD_STOPPING, "the daemon is stopping");
-    admission_done(job);
-}
-
-static const struct writer_job_type admission_type = {
-    .run = admission_run, .done = admission_done, .drop = admission_drop};
+static const struct writer_job_type admission_type = {.run_all = admission_run, .done = admission_done};
 
 static enum profd_status read_size(const struct message_bytes *bytes, size_t size, const char *what,
                                    struct profd_error *e)

@@ -213,7 +213,7 @@ static void watcher_rest(struct watcher *w)
 
     w->running = false;
     /* The verifier's owner has already been told of a damaged database, and has said it. */
-    if (status && status != w->failed && status != PROFD_DAMAGED && status != PROFD_IO) {
+    if (status && status != w->failed && status != PROFD_STOPPING && status != PROFD_DAMAGED && status != PROFD_IO) {
         log_write(LOG_LEVEL_WARNING, "watch", "the watched functions were not all looked at: %s",
                   w->look.error.sentence);
     }
@@ -224,25 +224,26 @@ static void watcher_rest(struct watcher *w)
     w->changed = false;
 }
 
-static void watcher_store(struct store *store, const struct profd_error *full, struct writer_job *const *jobs, size_t n)
+static enum profd_status watcher_store(struct writer_job *job, struct store *store, struct profd_error *e)
 {
-    for (size_t i = 0; i < n; i++) {
-        struct watcher *w = container_of(jobs[i], struct watcher, job);
-        const enum profd_status status =
-            full ? PROFD_FULL : store_put_watch_rows(store, w->rows, w->row_count, &w->look.error);
+    const struct watcher *w = container_of(job, struct watcher, job);
 
-        w->look.error = full ? *full : w->look.error;
-        w->look.status = status ? status : w->look.status;
-    }
+    TRY(writer_job_check_space(job, e));
+    return store_put_watch_rows(store, w->rows, w->row_count, e);
 }
 
 static void watcher_stored(struct writer_job *job)
 {
-    watcher_rest(container_of(job, struct watcher, job));
+    struct watcher *w = container_of(job, struct watcher, job);
+
+    if (job->status) {
+        w->look.status = job->status;
+        w->look.error = job->error;
+    }
+    watcher_rest(w);
 }
 
-static const struct writer_job_type watcher_job = {
-    .run = watcher_store, .done = watcher_stored, .drop = watcher_stored};
+static const struct writer_job_type watcher_job = {.run = watcher_store, .done = watcher_stored};
 
 static void watcher_looked(struct verification *look)
 {
@@ -295,8 +296,7 @@ enum profd_status watcher_start(const struct watcher_config *config, struct watc
         w->config = *config;
         w->look = (struct verification){.item = {.uid = UINT32_MAX}, /* not charged to any user's part of the queue */
                                         .run = watcher_look,
-                                        .done = watcher_looked,
-                                        .drop = watcher_looked};
+                                        .done = watcher_looked};
         w->arena = arena_new(ARENA_MOST);
         w->timer = loop_timer_new(config->loop, watcher_begin, w);
     }

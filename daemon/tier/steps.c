@@ -73,36 +73,29 @@ static void steps_read_done(void *context, struct work_item *item)
     steps_advance(context);
 }
 
-static void steps_write(struct store *store, const struct profd_error *full, struct writer_job *const *jobs, size_t n)
+static enum profd_status steps_write(struct writer_job *job, struct store *store, struct profd_error *e)
 {
-    for (size_t i = 0; i < n; i++) {
-        struct steps *s = container_of(jobs[i], struct steps, job);
-        struct steps_lane *l = &s->lanes[0];
-        const uint64_t began = loop_now();
+    struct steps *s = container_of(job, struct steps, job);
+    const uint64_t began = loop_now();
+    enum profd_status status = is_in(s->type->writing_when_full, s->step) ? PROFD_OK : writer_job_check_space(job, e);
 
-        if (full && !is_in(s->type->writing_when_full, s->step)) {
-            l->error = *full;
-            l->status = PROFD_FULL;
-        } else {
-            l->status = s->type->write(s, store, &l->error);
-        }
-        s->took = loop_now() - began;
-    }
+    status = status ? status : s->type->write(s, store, e);
+    s->took = loop_now() - began;
+    return status;
 }
 
 static void steps_write_done(struct writer_job *job)
 {
-    steps_advance(container_of(job, struct steps, job));
-}
+    struct steps *s = container_of(job, struct steps, job);
 
-static void steps_write_drop(struct writer_job *job)
-{
-    container_of(job, struct steps, job)->running = 0;
+    s->lanes[0].status = job->status;
+    s->lanes[0].error = job->error;
+    steps_advance(s);
 }
 
 static void steps_begin(void *context)
 {
-    static const struct writer_job_type job = {.run = steps_write, .done = steps_write_done, .drop = steps_write_drop};
+    static const struct writer_job_type job = {.run = steps_write, .done = steps_write_done};
     struct steps *s = context;
 
     if (s->running || s->stopped) {

@@ -516,16 +516,13 @@ static struct file_check *file_check_of(struct writer_job *job)
     return container_of(job, struct file_check, job);
 }
 
-static void file_check_run(struct store *store, const struct profd_error *full, struct writer_job *const *jobs,
-                           size_t n)
+static enum profd_status file_check_run(struct writer_job *job, struct store *store, struct profd_error *e)
 {
-    (void)full;
-    for (size_t i = 0; i < n; i++) {
-        struct file_check *c = file_check_of(jobs[i]);
+    struct file_check *c = file_check_of(job);
 
-        (void)store_look(store, NULL); /* the store's health says what it found */
-        c->found.count = aside_count_damaged(c->state_dir, c->found.latest);
-    }
+    (void)store_look(store, e); /* the store's health says what it found */
+    c->found.count = aside_count_damaged(c->state_dir, c->found.latest);
+    return PROFD_OK;
 }
 
 static void file_check_done(struct writer_job *job)
@@ -536,13 +533,7 @@ static void file_check_done(struct writer_job *job)
     c->shown = c->found;
 }
 
-static void file_check_drop(struct writer_job *job)
-{
-    file_check_of(job)->running = false;
-}
-
-static const struct writer_job_type file_check_type = {
-    .run = file_check_run, .done = file_check_done, .drop = file_check_drop};
+static const struct writer_job_type file_check_type = {.run = file_check_run, .done = file_check_done};
 
 static void file_check_on_timer(void *context)
 {

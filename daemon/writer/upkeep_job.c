@@ -170,8 +170,7 @@ struct upkeep_job {
     bool changed;          /* the policy, while it was running */
     struct upkeep upkeep;
     double seconds[UPKEEP_TASKS];
-    enum profd_status status, failed; /* whether the latest slice failed, so that a failure is logged once */
-    struct profd_error error;
+    enum profd_status failed;   /* of the slice before, so that a failure is logged once */
     struct upkeep_time trusted; /* the loop's copy of its anchor */
     uint64_t took_us;
     uint64_t hurried;            /* ms of loop_now: when a refused upload last requested a slice */
@@ -199,33 +198,32 @@ static uint64_t upkeep_job_uploads(const struct upkeep_job *u)
     return u->config.get_uploads(u->config.context);
 }
 
-static void upkeep_job_run(struct store *store, const struct profd_error *full, struct writer_job *const *jobs,
-                           size_t n)
+/* Each slice checks whether the disk is full. */
+static enum profd_status upkeep_job_run(struct writer_job *job, struct store *store, struct profd_error *e)
 {
-    (void)full; /* each slice checks it */
-    for (size_t i = 0; i < n; i++) {
-        struct upkeep_job *u = upkeep_job_of(jobs[i]);
-        struct upkeep_time now = upkeep_job_time();
-        const int64_t began = now.steady;
+    struct upkeep_job *u = upkeep_job_of(job);
+    struct upkeep_time now = upkeep_job_time();
+    const int64_t began = now.steady;
+    enum profd_status status;
 
-        do {
-            const enum upkeep_task task = u->upkeep.task;
-            const struct upkeep_time before = upkeep_job_time();
+    do {
+        const enum upkeep_task task = u->upkeep.task;
+        const struct upkeep_time before = upkeep_job_time();
 
-            /* Removals, and rolling up before them, may use the reserve. */
-            u->upkeep.no_space = space_admit(u->config.space, store, &u->error) != PROFD_OK;
-            u->status = upkeep_run(&u->upkeep, store, before, &u->error);
-            if (u->status == PROFD_FULL && space_give_up(u->config.space)) {
-                u->status = upkeep_run(&u->upkeep, store, before, &u->error);
-            }
-            if (u->status == PROFD_IO || u->status == PROFD_DAMAGED) {
-                (void)store_look(store, NULL); /* a reading verb may have met it; this updates the store's health */
-            }
-            now = upkeep_job_time();
-            u->seconds[task] += (double)(now.steady - before.steady) / 1e9;
-        } while (!u->status && now.steady - began < (int64_t)upkeep_budget(&u->upkeep) * 1000000);
-        u->took_us = (uint64_t)(now.steady - began) / 1000;
-    }
+        /* Removals, and rolling up before them, may use the reserve. */
+        u->upkeep.no_space = space_admit(u->config.space, store, e) != PROFD_OK;
+        status = upkeep_run(&u->upkeep, store, before, e);
+        if (status == PROFD_FULL && space_give_up(u->config.space)) {
+            status = upkeep_run(&u->upkeep, store, before, e);
+        }
+        if (status == PROFD_IO || status == PROFD_DAMAGED) {
+            (void)store_look(store, NULL); /* a reading verb may have met it; this updates the store's health */
+        }
+        now = upkeep_job_time();
+        u->seconds[task] += (double)(now.steady - before.steady) / 1e9;
+    } while (!status && now.steady - began < (int64_t)upkeep_budget(&u->upkeep) * 1000000);
+    u->took_us = (uint64_t)(now.steady - began) / 1000;
+    return status;
 }
 
 static void upkeep_job_put(struct upkeep_job *u)
@@ -262,6 +260,9 @@ static void upkeep_job_done(struct writer_job *job)
     const uint64_t uploads = upkeep_job_uploads(u);
 
     u->running = false;
+    if (job->status == PROFD_STOPPING) {
+        return;
+    }
     u->trusted = u->upkeep.anchor;
     for (int i = 0; i < UPKEEP_TASKS; i++) {
         u->counts.seconds[i] = u->seconds[i];
@@ -278,12 +279,12 @@ static void upkeep_job_done(struct writer_job *job)
                   ahead / 86400);
     }
     u->counts.clock_ahead = ahead;
-    if (u->status) {
+    if (job->status) {
         /* If the store has failed for good, its health has said so. */
-        if (u->status != u->failed && !writer_check(u->config.writer, NULL)) {
-            log_write(LOG_LEVEL_WARNING, "upkeep", "upkeep: %s", u->error.sentence);
+        if (job->status != u->failed && !writer_check(u->config.writer, NULL)) {
+            log_write(LOG_LEVEL_WARNING, "upkeep", "upkeep: %s", job->error.sentence);
         }
-        u->failed = u->status;
+        u->failed = job->status;
         u->due = 0;
         loop_timer_set(u->timer, FAILED_MS);
         return;
@@ -302,13 +303,8 @@ static void upkeep_job_done(struct writer_job *job)
     }
 }
 
-static void upkeep_job_drop(struct writer_job *job)
-{
-    upkeep_job_of(job)->running = false;
-}
-
 static const struct writer_job_type upkeep_job_type = {
-    .run = upkeep_job_run, .done = upkeep_job_done, .drop = upkeep_job_drop, .changes_objects = true};
+    .run = upkeep_job_run, .done = upkeep_job_done, .changes_objects = true};
 
 void upkeep_job_set_policy(struct upkeep_job *u, const struct store_policy *policy)
 {

@@ -128,7 +128,8 @@ static void verifier_dropped(void *context, struct work_item *item)
     struct verification *round = verifier_round_of(item);
 
     (void)context;
-    round->drop(round);
+    round->status = profd_error_set(&round->error, PROFD_STOPPING, "the daemon is stopping");
+    round->done(round);
 }
 
 bool verifier_put(struct verifier *v, struct verification *round)
@@ -179,6 +180,9 @@ static void verifier_step_done(struct verification *round)
 
     v->running = false;
     verifier_note(v, round);
+    if (v->stopped) {
+        return;
+    }
     if (round->status) {
         v->counts.mismatches += round->status == PROFD_DAMAGED;
         log_write(LOG_LEVEL_ERROR, "verification", "verification: %s", round->error.sentence);
@@ -199,11 +203,6 @@ static void verifier_step_done(struct verification *round)
         pause = FAILED_MS; /* a small store is verified about every minute */
     }
     loop_timer_set(v->timer, pause);
-}
-
-static void verifier_step_dropped(struct verification *round)
-{
-    verifier_of(round)->running = false;
 }
 
 enum profd_status verifier_start(const struct verifier_config *config, struct verifier **out, struct profd_error *e)
@@ -229,7 +228,7 @@ enum profd_status verifier_start(const struct verifier_config *config, struct ve
         free(v);
         return profd_no_memory(e);
     }
-    v->round = (struct verification){.done = verifier_step_done, .drop = verifier_step_dropped};
+    v->round = (struct verification){.done = verifier_step_done};
     v->round.item.uid = UINT32_MAX; /* not charged to any user's part of the queue */
     verify_init(&v->round.verify, KEPT_A_ROUND);
     enum profd_status status = store_sqlite_open_reader(config->database, &v->store, e);

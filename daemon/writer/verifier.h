@@ -47,8 +47,7 @@ struct verification {
     enum profd_status (*run)(struct verification *v, struct store *store, struct profd_error *e);
     enum profd_status status; /* of the step */
     struct profd_error error;
-    void (*done)(struct verification *v); /* on the loop, after each step */
-    void (*drop)(struct verification *v); /* instead, when it will not be run */
+    void (*done)(struct verification *v); /* on the loop, after each step; or, status STOPPING, instead of it */
 
     /* the verifier's */
     size_t logged;    /* bytes of sentences that were logged */

@@ -35,19 +35,27 @@ static void writer_prepare(void *context, struct work_item *const *items, size_t
     }
 }
 
-/* Runs the jobs of one type. */
-static void writer_run_type(struct writer *w, const struct writer_job_type *type, const struct profd_error *full,
-                            struct work_item *const *items, size_t n)
+/* Runs the first job and the others of its type. */
+static void writer_run_type(struct writer *w, const struct profd_error *full, struct work_item *const *items, size_t n)
 {
-    struct writer_job *jobs[BATCH];
+    const struct writer_job_type *type = writer_job_of(items[0])->type;
+    struct writer_job *jobs[BATCH] = {NULL};
     size_t count = 0;
 
     for (size_t i = 0; i < n; i++) {
-        if (writer_job_of(items[i])->type == type) {
-            jobs[count++] = writer_job_of(items[i]);
+        struct writer_job *job = writer_job_of(items[i]);
+
+        if (job->type == type) {
+            jobs[count++] = job;
+            job->full = full;
         }
     }
-    type->run(w->config.store, full, jobs, count);
+    if (type->run_all) {
+        type->run_all(w->config.store, jobs, count);
+    }
+    for (size_t i = 0; i < count && type->run; i++) {
+        jobs[i]->status = type->run(jobs[i], w->config.store, &jobs[i]->error);
+    }
     if (type->changes_objects) {
         atomic_fetch_add(&w->objects_generation, 1); /* later uploads are checked against the changed objects */
     }
@@ -74,7 +82,7 @@ static void writer_run(void *context, struct work_item *const *items, size_t n)
     for (size_t i = 0; i < n; i++) {
         /* Batches are of few types: the search ends at once for all but the first of each. */
         if (writer_is_first_of_type(items, i)) {
-            writer_run_type(w, writer_job_of(items[i])->type, full ? &e : NULL, items, n);
+            writer_run_type(w, full ? &e : NULL, items + i, n - i);
         }
     }
     health_publish(w->config.health, store_get_health(w->config.store));
@@ -103,7 +111,8 @@ static void writer_drop(void *context, struct work_item *item)
     struct writer_job *job = writer_job_of(item);
 
     (void)context;
-    job->type->drop(job);
+    job->status = profd_error_set(&job->error, PROFD_STOPPING, "the daemon is stopping");
+    job->type->done(job);
 }
 
 enum profd_status writer_new(const struct writer_config *config, struct writer **out, struct profd_error *e)
@@ -168,6 +177,14 @@ enum profd_status writer_submit(struct writer *w, struct writer_job *job, const 
 size_t writer_pending(const struct writer *w)
 {
     return work_pending(w->work);
+}
+
+enum profd_status writer_job_check_space(const struct writer_job *job, struct profd_error *e)
+{
+    if (job->full) {
+        *e = *job->full;
+    }
+    return job->full ? PROFD_FULL : PROFD_OK;
 }
 
 enum profd_status writer_check(const struct writer *w, struct profd_error *e)

@@ -22,13 +22,13 @@ struct writer_job_type {
     /* Called once before run, in the queue's order, never two calls at a time, on a second thread while the writer's
      * thread waits for the disk. May be NULL. */
     void (*prepare)(struct writer_job *job);
-    /* On the writer's thread, with all jobs of this type in the batch, in the queue's order. If full is not NULL, the
-     * disk is full, and only removals may write. The result of a job is stored in the job. */
-    void (*run)(struct store *store, const struct profd_error *full, struct writer_job *const *jobs, size_t n);
-    /* Then on the loop, once for each job, in the order of the batch. The owner of the job may free it. */
+    /* On the writer's thread. What it returns becomes the status of the job, and e is the error of the job. */
+    enum profd_status (*run)(struct writer_job *job, struct store *store, struct profd_error *e);
+    /* Instead of run: all jobs of this type in the batch, in the queue's order. It sets their status and error. */
+    void (*run_all)(struct store *store, struct writer_job *const *jobs, size_t n);
+    /* Then on the loop, once for each job, in the order of the batch; or, with the status STOPPING, for a job that will
+     * not be run, but may have been prepared. The owner of the job may free it. */
     void (*done)(struct writer_job *job);
-    /* Instead of run and done, on the loop: the job will not be run. It may have been prepared. */
-    void (*drop)(struct writer_job *job);
     /* run may change the objects that uploads are checked against. */
     bool changes_objects;
 };
@@ -36,7 +36,13 @@ struct writer_job_type {
 struct writer_job {
     struct work_item item; /* first; the owner sets uid and weight */
     const struct writer_job_type *type;
+    const struct profd_error *full; /* while it is run: not NULL if the disk is full, and only removals may write */
+    enum profd_status status;       /* the result; an owner may set it before */
+    struct profd_error error;
 };
+
+/* While the job is run: FULL if only removals may write. */
+enum profd_status writer_job_check_space(const struct writer_job *job, struct profd_error *e);
 
 /* Not charged to any user's part of the queue. */
 #define WRITER_UID_NONE UINT32_MAX
@@ -57,7 +63,7 @@ enum profd_status writer_new(const struct writer_config *config, struct writer *
 /* Joins the thread when the queue is empty, and calls done for finished jobs that the loop has not seen. Accepts NULL.
  */
 void writer_free(struct writer *w);
-/* Removes the waiting jobs and drops each. */
+/* Removes the waiting jobs: each is done, with the status STOPPING. */
 void writer_drop_waiting(struct writer *w);
 
 /* Never blocks. Returns false if the queue or this user's part of it is full, or if the writer is being freed: answer

@@ -225,12 +225,13 @@ Test(messages, decline)
 
 static int gate[2];
 
-static void hold_run(struct store *store, const struct profd_error *full, struct writer_job *const *jobs, size_t n)
+static enum profd_status hold_run(struct writer_job *job, struct store *store, struct profd_error *e)
 {
     char byte;
 
-    (void)store, (void)full, (void)jobs, (void)n;
+    (void)store, (void)job, (void)e;
     cr_assert_eq(read(gate[0], &byte, 1), 1);
+    return PROFD_OK;
 }
 
 static void hold_done(struct writer_job *job)
@@ -241,7 +242,7 @@ static void hold_done(struct writer_job *job)
 /* The writer is busy until a byte is written to the gate. */
 static void hold_writer(struct writer_job *job)
 {
-    static const struct writer_job_type type = {.run = hold_run, .done = hold_done, .drop = hold_done};
+    static const struct writer_job_type type = {.run = hold_run, .done = hold_done};
 
     cr_assert_eq(pipe(gate), 0);
     *job = (struct writer_job){.type = &type, .item = {.uid = 5, .weight = 1}};

@@ -47,13 +47,13 @@ static void fake_prepare(struct writer_job *job)
     fake_of(job)->prepared++;
 }
 
-static void fake_run(struct store *store, const struct profd_error *full, struct writer_job *const *jobs, size_t n)
+static void fake_run(struct store *store, struct writer_job *const *jobs, size_t n)
 {
     cr_assert_eq(store, bed.store);
-    cr_assert_null(full);
     for (size_t i = 0; i < n; i++) {
         struct fake *f = fake_of(jobs[i]);
 
+        cr_assert_null(jobs[i]->full);
         f->run++;
         f->generation = writer_generation(bed.writer);
         strncat(bed.ran, &f->name, 1);
@@ -63,16 +63,15 @@ static void fake_run(struct store *store, const struct profd_error *full, struct
 
 static void fake_done(struct writer_job *job)
 {
+    if (job->status == PROFD_STOPPING) {
+        fake_of(job)->dropped++;
+        return;
+    }
     fake_of(job)->done++;
     strncat(bed.ended, &fake_of(job)->name, 1);
     if (++bed.done == bed.put) {
         loop_stop(bed.loop);
     }
-}
-
-static void fake_drop(struct writer_job *job)
-{
-    fake_of(job)->dropped++;
 }
 
 static void gate_prepare(struct writer_job *job)
@@ -85,17 +84,25 @@ static void gate_prepare(struct writer_job *job)
 }
 
 /* The database loses its file, and the store finds out. */
-static void lose_run(struct store *store, const struct profd_error *full, struct writer_job *const *jobs, size_t n)
+static void lose_run(struct store *store, struct writer_job *const *jobs, size_t n)
 {
     unlink(bed.path);
     (void)store_look(store, NULL);
-    fake_run(store, full, jobs, n);
+    fake_run(store, jobs, n);
 }
 
-static const struct writer_job_type one = {fake_prepare, fake_run, fake_done, fake_drop, false};
-static const struct writer_job_type other = {NULL, fake_run, fake_done, fake_drop, true};
-static const struct writer_job_type gate = {gate_prepare, fake_run, fake_done, fake_drop, false};
-static const struct writer_job_type lose = {NULL, lose_run, fake_done, fake_drop, false};
+/* One job by itself. */
+static enum profd_status single_run(struct writer_job *job, struct store *store, struct profd_error *e)
+{
+    fake_run(store, &job, 1);
+    return profd_error_set(e, PROFD_REFUSED, "job %c", fake_of(job)->name);
+}
+
+static const struct writer_job_type one = {.prepare = fake_prepare, .run_all = fake_run, .done = fake_done};
+static const struct writer_job_type other = {.run_all = fake_run, .done = fake_done, .changes_objects = true};
+static const struct writer_job_type gate = {.prepare = gate_prepare, .run_all = fake_run, .done = fake_done};
+static const struct writer_job_type lose = {.run_all = lose_run, .done = fake_done};
+static const struct writer_job_type single = {.run = single_run, .done = fake_done};
 
 static void on_failed(void *context, bool damaged)
 {
@@ -173,6 +180,19 @@ Test(writer, jobs_of_one_type_run_together_and_are_done_in_the_queues_order)
         cr_assert_eq(f->dropped, 0);
         cr_assert_eq(f->prepared, f->job.type != &other);
     }
+}
+
+Test(writer, a_job_that_is_run_by_itself_keeps_what_its_run_returned)
+{
+    close_gate();
+    put('a', &single);
+    put('b', &single);
+    atomic_store(&bed.open, true);
+    loop_run(bed.loop);
+    cr_assert_str_eq(bed.ran, "! a b ");
+    cr_assert_eq(bed.jobs[2].job.status, PROFD_REFUSED);
+    cr_assert_str_eq(bed.jobs[1].job.error.sentence, "job a");
+    cr_assert_str_eq(bed.jobs[2].job.error.sentence, "job b");
 }
 
 Test(writer, generations_say_when_something_may_have_changed)

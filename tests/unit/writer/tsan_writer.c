@@ -40,9 +40,8 @@ static void prepare(struct writer_job *job)
     (void)writer_objects_generation(bed.writer);
 }
 
-static void run(struct store *store, const struct profd_error *full, struct writer_job *const *jobs, size_t n)
+static void run(struct store *store, struct writer_job *const *jobs, size_t n)
 {
-    (void)full;
     (void)store_look(store, NULL);
     for (size_t i = 0; i < n; i++) {
         job_of(jobs[i])->run++;
@@ -52,16 +51,10 @@ static void run(struct store *store, const struct profd_error *full, struct writ
 static void done(struct writer_job *job)
 {
     job_of(job)->done++;
-    bed.wrong = bed.wrong || writer_check(bed.writer, NULL);
+    bed.wrong = bed.wrong || job->status || writer_check(bed.writer, NULL);
     if (++bed.done == JOBS) {
         loop_stop(bed.loop);
     }
-}
-
-static void drop(struct writer_job *job)
-{
-    (void)job;
-    bed.wrong = true;
 }
 
 static void failed(void *context, bool damaged)
@@ -90,7 +83,9 @@ static void *read_generations(void *context)
 }
 
 static const struct writer_job_type types[] = {
-    {prepare, run, done, drop, false}, {NULL, run, done, drop, true}, {prepare, run, done, drop, true}};
+    {.prepare = prepare, .run_all = run, .done = done},
+    {.run_all = run, .done = done, .changes_objects = true},
+    {.prepare = prepare, .run_all = run, .done = done, .changes_objects = true}};
 
 int main(void)
 {
