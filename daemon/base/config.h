@@ -4,7 +4,6 @@
 #ifndef PROFD_BASE_CONFIG_H
 #define PROFD_BASE_CONFIG_H
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 

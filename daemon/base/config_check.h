@@ -2,11 +2,7 @@
 #ifndef PROFD_BASE_CONFIG_CHECK_H
 #define PROFD_BASE_CONFIG_CHECK_H
 
-#include <stdbool.h>
-#include <stdint.h>
-
 #include "base/config.h"
-#include "proto/status.h"
 
 /* Parses "90s", "15m", "48h", "30d" or "4w" to nanoseconds, at most 100 years. "0" needs no unit. */
 enum profd_status config_parse_age(const char *key, const char *text, int64_t *ns, struct profd_error *e);

@@ -3,16 +3,13 @@
 #ifndef PROFD_NET_CONN_H
 #define PROFD_NET_CONN_H
 
-#include <stdbool.h>
 #include <stddef.h>
-#include <stdint.h>
 #include <sys/queue.h>
 
 #include "net/peer.h"
 #include "proto/frame.h"
 #include "proto/limits.h"
 #include "proto/message.h"
-#include "proto/status.h"
 
 struct closer;
 struct event_base;

@@ -3,15 +3,10 @@
 #ifndef PROFD_NET_ENDPOINTS_H
 #define PROFD_NET_ENDPOINTS_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #include "net/conn.h"
 #include "net/http.h"
 #include "net/listen.h"
 #include "net/peer.h"
-#include "proto/status.h"
 
 struct endpoints;
 struct loop;

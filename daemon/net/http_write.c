@@ -2,7 +2,6 @@
 #include <string.h>
 #include <time.h>
 
-#include "core/buffer.h"
 #include "net/net_internal.h"
 #include "proto/http_text.h"
 

@@ -5,19 +5,11 @@
 #include <event2/buffer.h>
 #include <event2/event.h>
 #include <event2/event_struct.h>
-#include <stdatomic.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <sys/queue.h>
 #include <sys/time.h>
 
-#include "core/coding.h"
 #include "core/hashmap.h"
 #include "net/conn.h"
 #include "net/http.h"
-#include "proto/limits.h"
-#include "proto/status.h"
 
 #define CONN_SCRATCH (64u << 10)
 #define CONN_FDS_MAX 16 /* descriptors that may wait for their frame */

@@ -5,8 +5,6 @@
 #include <sys/random.h>
 #include <time.h>
 
-#include "base/config.h"
-#include "base/log.h"
 #include "base/notify.h"
 #include "proto/noun.h"
 #include "relay/round.h"

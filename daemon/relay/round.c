@@ -4,16 +4,12 @@
 #include <nettle/sha2.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
-#include "base/log.h"
 #include "proto/deflate.h"
 #include "proto/frame.h"
-#include "proto/limits.h"
 #include "proto/otlp_answer.h"
-#include "proto/segment.h"
 #include "proto/whole.h"
 #include "relay/batch.h"
 #include "relay/https.h"

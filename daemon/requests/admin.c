@@ -4,25 +4,15 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <nettle/sha2.h>
-#include <stdatomic.h>
-#include <stdbool.h>
-#include <stdint.h>
 #include <stdlib.h>
-#include <string.h>
-#include <sys/queue.h>
 #include <sys/random.h>
 #include <unistd.h>
 
 #include "base/log.h"
-#include "core/arena.h"
 #include "core/container.h"
-#include "live/live.h"
 #include "net/loop.h"
-#include "net/work.h"
 #include "proto/attach_memory.h"
-#include "proto/buildid.h"
 #include "proto/hex.h"
-#include "proto/limits.h"
 #include "proto/noun.h"
 #include "query/params.h"
 #include "render/document.h"
@@ -30,14 +20,9 @@
 #include "requests/relay.h"
 #include "requests/requests.h"
 #include "requests/tokens.h"
-#include "store/store.h"
 #include "tier/init.h"
 #include "tier/tombstone.h"
 #include "writer/backup.h"
-#include "writer/health.h"
-#include "writer/upkeep_job.h"
-#include "writer/verifier.h"
-#include "writer/writer.h"
 
 #define ADMIN_PROGRESS_MS 200  /* between two reports of progress */
 #define ANSWER_MAX (64u << 20) /* bytes */

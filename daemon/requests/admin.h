@@ -3,13 +3,7 @@
 #ifndef PROFD_REQUESTS_ADMIN_H
 #define PROFD_REQUESTS_ADMIN_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #include "live/live.h"
-#include "net/conn.h"
-#include "proto/status.h"
 #include "requests/requests.h"
 #include "store/store.h"
 

@@ -1,9 +1,5 @@
 #include "requests/requests.h"
 
-#include <string.h>
-
-#include "live/live.h"
-#include "proto/frame.h"
 #include "requests/admin.h"
 #include "requests/symbols.h"
 #include "requests/queries.h"

@@ -2,12 +2,10 @@
 
 #include <inttypes.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "core/container.h"
 #include "base/log.h"
 #include "net/loop.h"
-#include "writer/writer.h"
 
 #define WAIT_QUIET_MS 50u /* after a pause of this length, the waiting uploads are stored */
 #define WAIT_MOST_MS 10000u

@@ -4,16 +4,7 @@
 #ifndef PROFD_REQUESTS_INTAKE_H
 #define PROFD_REQUESTS_INTAKE_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <sys/queue.h>
-
-#include "core/hashmap.h"
 #include "requests/numbers.h"
-#include "proto/segment.h"
-#include "proto/status.h"
-#include "store/store.h"
 
 #define INTAKE_WANTED 32u
 

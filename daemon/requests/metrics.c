@@ -4,10 +4,8 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/log.h"
-#include "core/arena.h"
 #include "proto/hex.h"
 #include "render/document.h"
 

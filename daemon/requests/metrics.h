@@ -2,12 +2,7 @@
 #ifndef PROFD_REQUESTS_METRICS_H
 #define PROFD_REQUESTS_METRICS_H
 
-#include "core/buffer.h"
-#include "core/hashmap.h"
-#include "proto/status.h"
-#include "query/answer.h"
 #include "requests/numbers.h"
-#include "store/store.h"
 
 /* Appends the metrics of the daemon, of its relay or tier if they are configured, and of a centre. start: when the
  * daemon started, in seconds since the epoch. On the loop's thread. */

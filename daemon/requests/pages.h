@@ -2,13 +2,9 @@
 #ifndef PROFD_REQUESTS_PAGES_H
 #define PROFD_REQUESTS_PAGES_H
 
-#include <stdbool.h>
-
 #include "requests/metrics.h"
 #include "requests/numbers.h"
 #include "requests/requests.h"
-#include "query/answer.h"
-#include "store/store.h"
 
 struct pages;
 

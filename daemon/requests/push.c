@@ -1,7 +1,6 @@
 #include "requests/push.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/log.h"
 #include "core/container.h"
@@ -12,7 +11,6 @@
 #include "render/render.h"
 #include "requests/requests.h"
 #include "requests/tokens.h"
-#include "writer/writer.h"
 
 #define PUSH_RETRY_MS 1000
 

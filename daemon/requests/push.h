@@ -4,11 +4,7 @@
 #ifndef PROFD_REQUESTS_PUSH_H
 #define PROFD_REQUESTS_PUSH_H
 
-#include <stdbool.h>
-
 #include "ingest/foreign.h"
-#include "net/http.h"
-#include "proto/status.h"
 #include "requests/numbers.h"
 
 struct tokens;

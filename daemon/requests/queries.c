@@ -1,22 +1,15 @@
 #include "requests/queries.h"
 
-#include <stdatomic.h>
 #include <stdlib.h>
-#include <sys/queue.h>
-#include <string.h>
 
-#include "core/arena.h"
 #include "core/container.h"
 #include "live/live.h"
 #include "net/loop.h"
-#include "net/work.h"
 #include "requests/metrics.h"
 #include "requests/requests.h"
 #include "requests/tokens.h"
 #include "requests/uploads.h"
-#include "store/store.h"
 #include "tier/fetch.h"
-#include "writer/writer.h"
 
 #define READERS 3 /* one user occupies two of them at most */
 #define QUEUE 1024u

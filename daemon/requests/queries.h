@@ -3,15 +3,7 @@
 #ifndef PROFD_REQUESTS_QUERIES_H
 #define PROFD_REQUESTS_QUERIES_H
 
-#include <stddef.h>
-#include <stdint.h>
-
-#include "core/figures.h"
-#include "net/conn.h"
-#include "net/http.h"
 #include "requests/pages.h"
-#include "proto/status.h"
-#include "query/answer.h"
 #include "requests/requests.h"
 #include "requests/symbols.h"
 

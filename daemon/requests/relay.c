@@ -4,15 +4,12 @@
 #include <nettle/sha2.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/random.h>
 
 #include "base/log.h"
 #include "core/container.h"
-#include "core/object.h"
 #include "net/loop.h"
 #include "requests/requests.h"
-#include "writer/writer.h"
 
 #define NUMBER_MOST (UINT64_C(1) << 62) /* a centre cannot use up the numbers of the database */
 

@@ -3,15 +3,7 @@
 #ifndef PROFD_REQUESTS_RELAY_H
 #define PROFD_REQUESTS_RELAY_H
 
-#include <stdbool.h>
-#include <stdint.h>
-
-#include "net/conn.h"
-#include "proto/buildid.h"
 #include "requests/numbers.h"
-#include "proto/segment.h"
-#include "proto/status.h"
-#include "store/store.h"
 
 struct sync_config;
 struct writer;

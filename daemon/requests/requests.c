@@ -1,7 +1,6 @@
 #include "requests/requests.h"
 
 #include <search.h>
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 

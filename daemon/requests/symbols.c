@@ -1,36 +1,22 @@
 #include "requests/symbols.h"
 
 #include <fcntl.h>
-#include <stdatomic.h>
-#include <stdbool.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <sys/vfs.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/log.h"
-#include "core/arena.h"
 #include "core/container.h"
-#include "core/object.h"
-#include "elf/broker.h"
-#include "ingest/ingest.h"
 #include "net/closer.h"
 #include "net/loop.h"
-#include "proto/buildid.h"
-#include "proto/limits.h"
-#include "proto/status.h"
 #include "query/params.h"
 #include "render/document.h"
 #include "requests/intake.h"
 #include "requests/requests.h"
 #include "requests/tokens.h"
-#include "store/store.h"
-#include "writer/writer.h"
 
 /* Which files may name functions for every user. */
 

@@ -10,14 +10,8 @@
 #ifndef PROFD_REQUESTS_SYMBOLS_H
 #define PROFD_REQUESTS_SYMBOLS_H
 
-#include <stddef.h>
-
 #include "elf/broker.h"
 #include "ingest/ingest.h"
-#include "net/conn.h"
-#include "net/http.h"
-#include "proto/limits.h"
-#include "proto/status.h"
 #include "requests/numbers.h"
 
 struct closer;

@@ -5,7 +5,6 @@
 #include <nettle/memops.h>
 #include <nettle/sha2.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "base/log.h"
 #include "net/loop.h"

@@ -1,19 +1,16 @@
 #include "requests/uploads.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/log.h"
 #include "core/container.h"
 #include "net/loop.h"
 #include "proto/hex.h"
-#include "proto/message.h"
 #include "render/document.h"
 #include "requests/intake.h"
 #include "requests/requests.h"
 #include "requests/symbols.h"
 #include "requests/tokens.h"
-#include "writer/writer.h"
 
 #define BUSY_RETRY_MS 200
 

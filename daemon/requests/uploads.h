@@ -9,15 +9,8 @@
 #ifndef PROFD_REQUESTS_UPLOADS_H
 #define PROFD_REQUESTS_UPLOADS_H
 
-#include <stdbool.h>
-#include <stdint.h>
-
 #include "ingest/ingest.h"
-#include "net/conn.h"
-#include "net/http.h"
-#include "proto/status.h"
 #include "requests/numbers.h"
-#include "store/store.h"
 
 struct intake;
 struct object_service;

@@ -6,11 +6,6 @@
 #ifndef PROFD_STORE_ARRIVALS_H
 #define PROFD_STORE_ARRIVALS_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include "proto/limits.h"
 #include "store/segments.h"
 
 #define STORE_HOST_SIZE 16

@@ -1,7 +1,5 @@
 #include "store/block_keys.h"
 
-#include <string.h>
-
 #include "proto/varint.h"
 
 #define TENANT_BYTES 256u /* of a tenant's name, with its NUL: more than any has */

@@ -8,9 +8,6 @@
 #ifndef PROFD_STORE_BLOCK_KEYS_H
 #define PROFD_STORE_BLOCK_KEYS_H
 
-#include <stddef.h>
-#include <stdint.h>
-
 #include "core/buffer.h"
 #include "store/segments.h"
 

@@ -6,11 +6,6 @@
 #ifndef PROFD_STORE_BLOCKS_H
 #define PROFD_STORE_BLOCKS_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include "proto/status.h"
 #include "store/segments.h"
 
 /* The first bytes of SHA-256 over tenant, program, number of builds, builds, number of labels, and name and value of

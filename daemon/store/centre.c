@@ -1,9 +1,7 @@
 /* A centre: its row, tenants and tokens, the hosts, marked hours, and the digests of arrivals. */
 #include <stdio.h>
-#include <string.h>
 #include <time.h>
 
-#include "proto/message.h"
 #include "store/store_internal.h"
 
 #define RESTORED_HOURS_MOST (366 * 24) /* a clock that was wrong must not fill the database */

@@ -2,11 +2,7 @@
  * of hosts. */
 #include <stdlib.h>
 
-#include "core/rollup.h"
-#include "proto/limits.h"
-#include "proto/message.h"
 #include "proto/sum.h"
-#include "proto/varint.h"
 #include "store/store_internal.h"
 
 enum profd_status folded_decode_hosts(struct arena *a, const uint8_t *in, size_t n, const int64_t **hosts,

@@ -1,7 +1,5 @@
 /* Uploads that a centre receives from hosts (arrivals.h). */
-#include <string.h>
 
-#include "core/shares.h"
 #include "proto/hex.h"
 #include "proto/sum.h"
 #include "store/labels.h"

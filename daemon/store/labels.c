@@ -1,9 +1,7 @@
 /* Labels of series, matchers, and regular expressions over their values. */
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <pcre2.h>
-#include <string.h>
 
-#include "proto/limits.h"
 #include "store/labels.h"
 
 void labels_encode(const struct store_label *labels, size_t n, struct buffer *out)

@@ -2,12 +2,6 @@
 #ifndef PROFD_STORE_LABELS_H
 #define PROFD_STORE_LABELS_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include "core/buffer.h"
-#include "core/rows.h"
 #include "store/store.h"
 
 /* Appends the labels' text. */

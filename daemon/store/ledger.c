@@ -1,9 +1,6 @@
 /* The sums of the ledger and of series. */
-#include <string.h>
 
-#include "proto/message.h"
 #include "proto/sum.h"
-#include "proto/varint.h"
 #include "store/store_internal.h"
 
 enum { COLUMN_RAW_SINCE = 10, COLUMN_SHARES };

@@ -9,10 +9,6 @@
 #ifndef PROFD_STORE_OFFERS_H
 #define PROFD_STORE_OFFERS_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #include "proto/buildid.h"
 #include "store/arrivals.h"
 

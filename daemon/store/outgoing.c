@@ -1,6 +1,5 @@
 /* The outgoing uploads of a host (segments.h). */
 #include <stdlib.h>
-#include <string.h>
 #include <sys/random.h>
 #include <time.h>
 

@@ -1,10 +1,6 @@
 /* Stores uploads and harvests, many in one transaction; live processes; the ids by which each delivery counts once. */
 #include <stdlib.h>
-#include <string.h>
 
-#include "core/rollup.h"
-#include "proto/limits.h"
-#include "proto/message.h"
 #include "proto/sum.h"
 #include "store/labels.h"
 #include "store/sequence.h"

@@ -5,7 +5,6 @@
  * under its number; their user is found when the transaction ends. Symbols count for a user only if no other user has
  * sent them. */
 #define SQLITE_ENABLE_PREUPDATE_HOOK /* declares what the library must have */
-#include <string.h>
 
 #include "store/store_internal.h"
 

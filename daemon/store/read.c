@@ -2,7 +2,6 @@
 #include <nettle/sha2.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "store/labels.h"
 #include "store/store_internal.h"

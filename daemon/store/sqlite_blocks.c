@@ -1,6 +1,5 @@
 /* Sums of past days that the tier keeps: blocks, and what the database keeps of them. */
 #include <stdlib.h>
-#include <string.h>
 
 #include "proto/sum.h"
 #include "store/block_keys.h"

@@ -2,9 +2,7 @@
  * have it is refused, so that no damaged row, index or blob becomes a number of a report. This is a layer between
  * SQLite and its own access to files. The frames of the log have checksums of SQLite. */
 #include <endian.h>
-#include <stddef.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "store/store_internal.h"
 

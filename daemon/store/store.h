@@ -8,16 +8,9 @@
 #ifndef PROFD_STORE_STORE_H
 #define PROFD_STORE_STORE_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #include "core/arena.h"
 #include "core/rows.h"
 #include "core/spread.h"
-#include "proto/buildid.h"
-#include "proto/message.h"
-#include "proto/status.h"
 #include "store/blocks.h"
 #include "store/foreign_blocks.h"
 #include "store/offers.h"

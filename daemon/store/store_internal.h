@@ -5,18 +5,10 @@
 
 #include <limits.h>
 #include <sqlite3.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <sys/types.h>
 
-#include "core/arena.h"
-#include "core/buffer.h"
 #include "core/hashmap.h"
-#include "core/rollup.h"
 #include "core/shares.h"
-#include "core/spread.h"
-#include "proto/limits.h"
 #include "store/store.h"
 
 #define SQLITE_APPLICATION_ID 0x70726664 /* "prfd" */

@@ -8,11 +8,6 @@
 #ifndef PROFD_STORE_TOMBSTONES_H
 #define PROFD_STORE_TOMBSTONES_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include "proto/status.h"
 #include "store/segments.h"
 
 struct store;

@@ -4,12 +4,8 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
-#include "proto/counts_tree.h"
 #include "proto/hex.h"
-#include "proto/limits.h"
-#include "proto/message.h"
 #include "proto/sum.h"
 #include "store/store_internal.h"
 

@@ -7,14 +7,11 @@
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <strings.h>
 #include <sys/random.h>
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
-
-#include "core/buffer.h"
 
 #define URL_MAX (1u << 20)
 #define REPLY_BUFFER (8u << 20)      /* bytes of a reply that a server keeps in memory until the statement has ended */

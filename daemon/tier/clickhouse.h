@@ -6,12 +6,7 @@
 #ifndef PROFD_TIER_CLICKHOUSE_H
 #define PROFD_TIER_CLICKHOUSE_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #include "base/clickhouse_address.h"
-#include "core/buffer.h"
 #include "proto/status.h"
 #include "tier/row_binary.h"
 

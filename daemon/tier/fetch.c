@@ -1,12 +1,8 @@
 #include "tier/fetch.h"
 
 #include <inttypes.h>
-#include <stdatomic.h>
 #include <stdlib.h>
-#include <string.h>
 
-#include "core/arena.h"
-#include "core/buffer.h"
 #include "net/loop.h"
 #include "tier/clickhouse.h"
 #include "tier/row_binary.h"

@@ -3,9 +3,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
-#include "core/buffer.h"
 #include "tier/row_binary.h"
 #include "tier/statement.h"
 

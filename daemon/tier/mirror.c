@@ -3,10 +3,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
-#include "core/arena.h"
-#include "core/buffer.h"
 #include "core/container.h"
 #include "core/hashmap.h"
 #include "base/log.h"

@@ -3,9 +3,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
-#include "core/buffer.h"
 #include "core/container.h"
 #include "base/log.h"
 #include "net/loop.h"

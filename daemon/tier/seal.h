@@ -3,12 +3,6 @@
 #ifndef PROFD_TIER_SEAL_H
 #define PROFD_TIER_SEAL_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include "proto/status.h"
-#include "store/store.h"
 #include "tier/steps.h"
 
 struct sealer;

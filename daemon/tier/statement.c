@@ -3,7 +3,6 @@
 #include <inttypes.h>
 #include <nettle/sha2.h>
 #include <stdio.h>
-#include <string.h>
 #include <time.h>
 
 #include "tier/row_binary.h"

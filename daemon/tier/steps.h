@@ -5,12 +5,8 @@
 #define PROFD_TIER_STEPS_H
 
 #include <stdatomic.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 
 #include "net/work.h"
-#include "proto/status.h"
 #include "tier/clickhouse.h"
 #include "writer/writer.h"
 

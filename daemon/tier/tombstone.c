@@ -1,10 +1,5 @@
 #include "tier/tombstone.h"
 
-#include <string.h>
-
-#include "core/arena.h"
-#include "core/buffer.h"
-#include "proto/buildid.h"
 #include "tier/clickhouse.h"
 #include "tier/row_binary.h"
 #include "tier/statement.h"

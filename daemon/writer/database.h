@@ -2,10 +2,6 @@
 #ifndef PROFD_WRITER_DATABASE_H
 #define PROFD_WRITER_DATABASE_H
 
-#include <stdbool.h>
-#include <stddef.h>
-
-#include "proto/status.h"
 #include "store/store.h"
 #include "writer/aside.h"
 

@@ -1,7 +1,5 @@
 #include "writer/upkeep.h"
 
-#include "proto/limits.h"
-
 #define SECOND INT64_C(1000000000)
 #define DAY (86400 * SECOND)
 #define JUMP (3600 * SECOND)         /* more than any correction of a clock */

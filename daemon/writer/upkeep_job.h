@@ -3,11 +3,7 @@
 #ifndef PROFD_WRITER_UPKEEP_JOB_H
 #define PROFD_WRITER_UPKEEP_JOB_H
 
-#include <stdint.h>
-
 #include "core/figures.h"
-#include "proto/status.h"
-#include "store/store.h"
 #include "writer/upkeep.h"
 
 /* When the daemon ran: the file "runs" in the state directory has a line for each run, with its start and the latest

@@ -1,12 +1,10 @@
 #include "writer/verifier.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/log.h"
 #include "core/container.h"
 #include "net/loop.h"
-#include "store/store.h"
 
 #define SENTENCES_MAX (1u << 20)
 #define ROUND_MS UINT64_C(86400000)
