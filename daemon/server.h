@@ -71,9 +71,9 @@ struct server {
     struct closer *closer;
     struct conn_handler handlers[HANDLERS_COUNT];
     struct conn_group *conns;
+    struct shared shared;
     struct live *live;
     struct pages *pages;
-    struct replies replies;
     struct tokens tokens;
     struct symbols_service symbols;
     struct object_service *objects;
@@ -89,7 +89,6 @@ struct server {
     struct foreign_names *foreign_names;
     struct push_service pushes;
     struct post_route posts[SERVER_POSTS];
-    struct sync_config sync;
     struct endpoints *endpoints;
 
     uint64_t pinged_batches;

@@ -36,7 +36,7 @@ struct store_detail server_get_detail(const struct config *c)
 enum profd_status server_make_watcher(struct server *s, struct profd_error *e)
 {
     const struct watcher_config config = {
-        .loop = s->loop, .writer = s->writer, .verifier = s->verifier, .cache = query_service_get_cache(s->queries)};
+        .shared = &s->shared, .verifier = s->verifier, .cache = query_service_get_cache(s->queries)};
     TRY(watcher_start(&config, &s->watcher, e));
 
     watcher_set(s->watcher, s->config->watch, s->config->watch_interval);

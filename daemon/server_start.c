@@ -402,7 +402,7 @@ static void server_get_numbers(void *context, struct pages_numbers *n)
     live_get_counts(s->live, &n->live);
     memcpy(n->queries, query_service_get_durations(s->queries), sizeof n->queries);
     n->answers = query_service_measure_answers(s->queries);
-    n->answer_bytes = s->replies.bytes;
+    n->answer_bytes = s->shared.reply_bytes;
     conn_group_get_counts(s->conns, &n->conns);
     endpoints_get_http_counts(s->endpoints, &n->http);
     upkeep_job_get_counts(s->upkeep, &n->upkeep);
@@ -427,17 +427,10 @@ static enum profd_status server_make_queries(struct server *s, struct profd_erro
 {
     const struct pages_config pages = {
         .get_numbers = server_get_numbers, .context = s, .start = s->start, .setup = server_get_setup(s->config)};
-    struct query_service_config queries = {.loop = s->loop,
-                                           .conns = s->conns,
-                                           .sync = &s->sync,
-                                           .writer = s->writer,
-                                           .live = s->live,
-                                           .replies = &s->replies,
+    struct query_service_config queries = {.shared = &s->shared,
                                            .symbols = &s->symbols,
                                            .posts = s->posts,
                                            .post_count = SERVER_POSTS,
-                                           .tokens = &s->tokens,
-                                           .database = s->path,
                                            .run = s->run,
                                            .salt = s->salt,
                                            .archive = s->fetcher ? fetcher_get_archive(s->fetcher) : NULL,
@@ -446,8 +439,7 @@ static enum profd_status server_make_queries(struct server *s, struct profd_erro
                                            .context = s};
     enum profd_status status = pages_new(&pages, &s->pages, e);
 
-    s->symbols =
-        (struct symbols_service){.objects = s->objects, .tokens = &s->tokens, .intake = s->intake, .writer = s->writer};
+    s->symbols = (struct symbols_service){.objects = s->objects, .shared = &s->shared, .intake = s->intake};
     const struct post_route posts[SERVER_POSTS] = {{"/api/v1/uploads", batch_judge, batch_receive, &s->batches},
                                                    {PYROSCOPE_INGEST, push_judge, push_receive, &s->pushes},
                                                    {PYROSCOPE_PUSH, push_judge, push_receive, &s->pushes},
@@ -482,62 +474,41 @@ static void server_on_end_token(void *context, uint64_t id)
 
 static enum profd_status server_make_services(struct server *s, struct profd_error *e)
 {
-    const struct object_config objects = {.loop = s->loop,
-                                          .conns = s->conns,
-                                          .sync = &s->sync,
-                                          .closer = s->closer,
-                                          .writer = s->writer,
-                                          .database = s->path,
-                                          .brokers = s->brokers};
-    const struct admin_config admin = {.loop = s->loop,
-                                       .conns = s->conns,
-                                       .sync = &s->sync,
-                                       .writer = s->writer,
+    const struct object_config objects = {.shared = &s->shared, .closer = s->closer, .brokers = s->brokers};
+    const struct admin_config admin = {.shared = &s->shared,
                                        .space = s->space,
                                        .upkeep = s->upkeep,
                                        .verifier = s->verifier,
-                                       .live = s->live,
-                                       .replies = &s->replies,
-                                       .tokens = &s->tokens,
                                        .relay = &s->relay,
                                        .state_dir = s->config->state_dir,
-                                       .database = s->path,
                                        .tier = s->config->tier ? &s->tier : NULL,
                                        .tier_ca = s->config->tier_ca,
                                        .reload = server_on_reload,
                                        .end_token = server_on_end_token,
                                        .context = s};
-    const struct intake_config intake = {.interval = s->config->relay_interval,
-                                         .detail = server_get_detail(s->config),
-                                         .loop = s->loop,
-                                         .writer = s->writer,
-                                         .no_space = server_on_no_space,
-                                         .context = s};
-    s->sync = (struct sync_config){.conns = s->conns, .live = s->live};
+    const struct intake_config intake = {
+        .interval = s->config->relay_interval, .detail = server_get_detail(s->config), .shared = &s->shared};
+
+    s->shared = (struct shared){.loop = s->loop,
+                                .conns = s->conns,
+                                .live = s->live,
+                                .writer = s->writer,
+                                .tokens = &s->tokens,
+                                .database = s->path,
+                                .no_space = server_on_no_space,
+                                .context = s};
     TRY(intake_new(&intake, &s->intake, e));
     TRY(object_service_start(&objects, &s->objects, e));
-    s->uploads = (struct process_uploads){.conns = s->conns,
-                                          .sync = &s->sync,
-                                          .writer = s->writer,
-                                          .builds = s->builds,
-                                          .objects = s->objects,
-                                          .no_space = server_on_no_space,
-                                          .context = s};
+    s->uploads = (struct process_uploads){.shared = &s->shared, .builds = s->builds, .objects = s->objects};
     s->batches.relays = s->relay.active = s->config->relay;
-    s->batches.writer = s->relay.writer = s->writer;
-    s->batches.tokens = &s->tokens;
+    s->batches.shared = s->relay.shared = &s->shared;
     s->batches.intake = s->intake;
     memcpy(s->batches.centre, s->was.name, sizeof s->batches.centre);
-    s->relay.conns = s->conns;
-    s->relay.sync = &s->sync;
     TRY(foreign_names_new(&s->foreign_names, e));
     s->pushes = (struct push_service){.names = s->foreign_names,
                                       .builds = s->builds,
-                                      .tokens = &s->tokens,
-                                      .writer = s->writer,
+                                      .shared = &s->shared,
                                       .relay = &s->config->relay,
-                                      .no_space = server_on_no_space,
-                                      .context = s,
                                       .counts = &s->uploads.counts};
     TRY(admin_service_new(&admin, &s->admin, e));
     return server_make_queries(s, e);
@@ -549,7 +520,7 @@ static enum profd_status server_open_endpoints(struct server *s, struct profd_er
     const struct handlers_services services = {.uploads = &s->uploads,
                                                .objects = s->objects,
                                                .queries = s->queries,
-                                               .sync = &s->sync,
+                                               .shared = &s->shared,
                                                .admin = s->admin,
                                                .live = s->live,
                                                .relay = &s->relay};

@@ -81,7 +81,7 @@ struct admin {
 /* Returns the connection that waits for the answer, or NULL if it is closed. */
 static struct conn *admin_get_conn(const struct admin *a)
 {
-    return conn_find(a->service->config.conns, a->conn);
+    return conn_find(a->service->config.shared->conns, a->conn);
 }
 
 static void admin_free(struct admin *a)
@@ -126,7 +126,7 @@ static void admin_refuse(struct admin *a, enum profd_status status, const char *
               sentence);
     if (c) {
         conn_nack(c, a->tag, status, sentence, 1000);
-        sync_end_job(a->service->config.sync, c, a->session_job);
+        sync_end_job(a->service->config.shared, c, a->session_job);
     }
     admin_free(a);
 }
@@ -138,7 +138,7 @@ static void admin_send(struct admin_service *s, struct conn *c, uint32_t tag, js
     page_init(&page, 200, "application/json; charset=utf-8");
     page.body.limit = ANSWER_MAX;
     document_write(answer, &page.body);
-    reply_send(s->config.replies, c, tag, &page);
+    reply_send(s->config.shared, c, tag, &page);
 }
 
 /* Ends a request with a->job.status: by a NACK, or by a->answer. */
@@ -153,7 +153,7 @@ static void admin_end(struct admin *a)
     if (c) {
         admin_send(a->service, c, a->tag, a->answer);
         a->answer = NULL;
-        sync_end_job(a->service->config.sync, c, a->session_job);
+        sync_end_job(a->service->config.shared, c, a->session_job);
     }
     admin_free(a);
 }
@@ -187,7 +187,7 @@ static enum profd_status admin_submit(struct admin *a, admin_run *run, admin_don
 {
     a->run = run;
     a->done = done;
-    return writer_submit(a->service->config.writer, &a->job,
+    return writer_submit(a->service->config.shared->writer, &a->job,
                          a->request.verb == ADMIN_DELETE ? &delete_type : &work_type, e);
 }
 
@@ -239,7 +239,7 @@ static void admin_verify_done(struct verification *c)
         admin_report(a, c->verify.uploads, c->verify.total);
         /* A permanent reader would prevent the write-ahead log from being reset, so that it would grow with every
          * upload. */
-        if (writer_pending(a->service->config.writer)) {
+        if (writer_pending(a->service->config.shared->writer)) {
             loop_timer_set(a->timer, PAUSE_MS);
         } else {
             admin_verify_put(a);
@@ -308,7 +308,7 @@ static void admin_backup_put(void *context)
 {
     struct admin *a = context;
 
-    if (!writer_put(a->service->config.writer, &a->job)) {
+    if (!writer_put(a->service->config.shared->writer, &a->job)) {
         loop_timer_set(a->timer, QUEUE_FULL_MS);
     }
 }
@@ -349,7 +349,7 @@ static void admin_backup_step_done(struct writer_job *job)
     } else if (!a->whole) {
         admin_report(a, a->backup.done, a->backup.total);
         /* Uploads have three quarters of the writer's time. */
-        if (writer_pending(s->config.writer) && a->took_ms) {
+        if (writer_pending(s->config.shared->writer) && a->took_ms) {
             loop_timer_set(a->timer, 3 * a->took_ms);
         } else {
             admin_backup_put(a);
@@ -367,7 +367,7 @@ static void admin_backup_step_done(struct writer_job *job)
         b->admin = a;
         log_write(LOG_LEVEL_NOTICE, "administration", "backup of user %u: %" PRIu64 " bytes are being sent", a->uid,
                   a->backup.total);
-        sync_end_job(s->config.sync, c, a->session_job);
+        sync_end_job(s->config.shared, c, a->session_job);
         conn_stream(c, &b->source);
     }
 }
@@ -427,7 +427,7 @@ static enum profd_status admin_write_tombstones(struct admin *a, const struct cl
 
     a->arena = arena_new(0);
     TRY(a->arena ? PROFD_OK : profd_no_memory(e));
-    TRY(store_sqlite_open_reader(c->database, &store, e));
+    TRY(store_sqlite_open_reader(c->shared->database, &store, e));
     enum profd_status status = admin_order(a, store, e);
     store_close(store);
     TRY(status);
@@ -597,9 +597,9 @@ static enum profd_status token_done(struct admin *a, struct profd_error *e)
         return PROFD_OK;
     }
     if (a->request.verb == ADMIN_TOKEN_ADD) {
-        TRY(tokens_find(config->tokens, t->id) ? PROFD_OK : tokens_add(config->tokens, t, e));
+        TRY(tokens_find(config->shared->tokens, t->id) ? PROFD_OK : tokens_add(config->shared->tokens, t, e));
     } else {
-        tokens_remove(config->tokens, t->id);
+        tokens_remove(config->shared->tokens, t->id);
         config->end_token(config->context, t->id);
     }
     if (!a->was_there) {
@@ -718,7 +718,7 @@ static enum profd_status admin_check(const struct admin_service *s, const struct
     if (request->verb == ADMIN_RELOAD) {
         return PROFD_OK;
     }
-    if (request->verb != ADMIN_VERIFY && writer_check(s->config.writer, e)) {
+    if (request->verb != ADMIN_VERIFY && writer_check(s->config.shared->writer, e)) {
         return PROFD_IO;
     }
     if (request->verb == ADMIN_BACKUP && space_get_reserve(s->config.space, &reserve) == RESERVE_GIVEN_UP) {
@@ -752,7 +752,7 @@ static enum profd_status admin_begin(struct admin *a, struct profd_error *e)
     case ADMIN_TIER_INIT:
         return admin_begin_tier(a, e);
     case ADMIN_VERIFY:
-        a->timer = loop_timer_new(s->config.loop, admin_verify_put, a);
+        a->timer = loop_timer_new(s->config.shared->loop, admin_verify_put, a);
         TRY(a->timer ? PROFD_OK : profd_no_memory(e));
         a->check.item.uid = a->uid;
         a->check.done = admin_verify_done;
@@ -762,8 +762,8 @@ static enum profd_status admin_begin(struct admin *a, struct profd_error *e)
     default: /* ADMIN_BACKUP */
         TRY(backup_init(&a->backup, s->config.state_dir, ++s->backup_number, e));
         TRY(backup_judge_space(s->config.state_dir, e));
-        a->timer = loop_timer_new(s->config.loop, admin_backup_put, a);
-        return a->timer ? writer_submit(s->config.writer, &a->job, &admin_backup_type, e) : profd_no_memory(e);
+        a->timer = loop_timer_new(s->config.shared->loop, admin_backup_put, a);
+        return a->timer ? writer_submit(s->config.shared->writer, &a->job, &admin_backup_type, e) : profd_no_memory(e);
     }
 }
 
@@ -777,14 +777,14 @@ static enum profd_status admin_control(struct admin_service *s, struct conn *c, 
     struct page page;
     size_t n;
     enum profd_status status =
-        arena ? live_control(s->config.live, peer, &request->processes, loop_clock(), arena, &rows, &n, e)
+        arena ? live_control(s->config.shared->live, peer, &request->processes, loop_clock(), arena, &rows, &n, e)
               : profd_no_memory(e);
 
     if (!status) {
         page_init(&page, 200, "application/json; charset=utf-8");
         page.body.limit = PROCESSES_MAX;
         render_list(RENDER_PROCESSES, rows, n, NULL, &page.body);
-        reply_send(s->config.replies, c, tag, &page);
+        reply_send(s->config.shared, c, tag, &page);
     }
     arena_free(arena);
     return status;
@@ -897,7 +897,7 @@ enum profd_status admin_service_new(const struct admin_config *config, struct ad
     TRY(s ? PROFD_OK : profd_no_memory(e));
     s->config = *config;
     if (config->tier) {
-        status = work_new(config->loop, &tier, &s->tier, e);
+        status = work_new(config->shared->loop, &tier, &s->tier, e);
     }
     if (status) {
         free(s);

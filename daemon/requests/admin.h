@@ -11,13 +11,9 @@
 
 struct admin_service;
 struct clickhouse_address;
-struct loop;
 struct space;
 struct upkeep_job;
 struct verifier;
-struct sync_config;
-struct tokens;
-struct writer;
 
 /* The keys of the configuration that differ: those that were applied, and those that need a restart. Static. */
 struct admin_reload {
@@ -27,19 +23,12 @@ struct admin_reload {
 
 /* All parts outlive the service. */
 struct admin_config {
-    struct loop *loop;
-    struct conn_group *conns;
-    const struct sync_config *sync;
-    struct writer *writer;
+    struct shared *shared;
     struct space *space;
     struct upkeep_job *upkeep;
     struct verifier *verifier;
-    struct live *live;
-    struct replies *replies;
-    struct tokens *tokens;
     struct relay_service *relay;
     const char *state_dir;
-    const char *database;                  /* path */
     const struct clickhouse_address *tier; /* NULL: none is configured */
     const char *tier_ca;                   /* NULL: the system's */
     /* Requests in flight that this removed token was admitted for are to be refused. */

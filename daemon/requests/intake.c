@@ -6,6 +6,7 @@
 #include "core/container.h"
 #include "base/log.h"
 #include "net/loop.h"
+#include "requests/requests.h"
 
 #define WAIT_QUIET_MS 50u /* after a pause of this length, the waiting uploads are stored */
 #define WAIT_MOST_MS 10000u
@@ -231,7 +232,7 @@ static void parcel_end(struct intake *n, struct intake_parcel *p)
         }
     }
     if (p->status == PROFD_FULL) {
-        n->config.no_space(n->config.context);
+        n->config.shared->no_space(n->config.shared->context);
     }
     intake_leave(n, p);
     p->done(p);
@@ -291,7 +292,7 @@ void intake_flush(struct intake *n)
         STAILQ_INIT(&f->parcels);
         STAILQ_CONCAT(&f->parcels, &n->waiting);
     }
-    if (!f || !writer_put(n->config.writer, &f->job)) {
+    if (!f || !writer_put(n->config.shared->writer, &f->job)) {
         if (f) {
             STAILQ_CONCAT(&n->waiting, &f->parcels);
         }
@@ -433,7 +434,7 @@ void intake_arrived(struct intake *n, const struct intake_arrival *a)
     struct host_counts *known = find_counts(n, a->host);
 
     if (a->status == PROFD_FULL) {
-        n->config.no_space(n->config.context);
+        n->config.shared->no_space(n->config.shared->context);
     }
     if (a->status) {
         if (known) {
@@ -474,7 +475,7 @@ enum profd_status intake_new(const struct intake_config *config, struct intake *
         hashmap_init(&n->known, KNOWN_BYTES);
         hashmap_init(&n->shares, 0);
         n->config = *config;
-        n->timer = loop_timer_new(config->loop, intake_on_timer, n);
+        n->timer = loop_timer_new(config->shared->loop, intake_on_timer, n);
     }
     if (!n || !n->timer) {
         free(n);

@@ -9,17 +9,13 @@
 #define INTAKE_WANTED 32u
 
 struct intake;
-struct loop;
-struct writer;
+struct shared;
 
 /* All parts outlive the intake. */
 struct intake_config {
     int64_t interval; /* ns: a host connects at most once in it */
     struct store_detail detail;
-    struct loop *loop;
-    struct writer *writer;
-    void (*no_space)(void *context); /* uploads were refused because the disk is full */
-    void *context;
+    const struct shared *shared;
 };
 
 /* An upload of a host until it is answered. */

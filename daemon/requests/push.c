@@ -55,7 +55,7 @@ static void push_prepare(struct writer_job *job)
     TAILQ_FOREACH(f, &p->profiles, next)
     {
         if (!p->job.status) {
-            foreign_check(f, p->service->builds, writer_objects_generation(p->service->writer));
+            foreign_check(f, p->service->builds, writer_objects_generation(p->service->shared->writer));
         }
         p->count++;
     }
@@ -85,7 +85,7 @@ static void push_run(struct store *store, struct writer_job *const *jobs, size_t
         }
     }
     if (at > 0) {
-        foreign_batch(s->names, store, writer_objects_generation(s->writer), jobs[0]->full, list, at);
+        foreign_batch(s->names, store, writer_objects_generation(s->shared->writer), jobs[0]->full, list, at);
     }
     free(list);
 }
@@ -157,7 +157,7 @@ static void push_done(struct writer_job *job)
                   p->job.error.sentence);
     }
     if (p->job.status == PROFD_FULL) {
-        p->service->no_space(p->service->context);
+        p->service->shared->no_space(p->service->shared->context);
     }
     push_answer(p);
     free(p);
@@ -173,7 +173,7 @@ static bool path_is(const char *path, size_t n, const char *wanted)
 int push_judge(void *context, const struct http_body_head *head, struct profd_error *e)
 {
     const struct push_service *s = context;
-    const struct store_token *t = tokens_find(s->tokens, head->token);
+    const struct store_token *t = tokens_find(s->shared->tokens, head->token);
     const bool push = path_is(head->path, head->n, PYROSCOPE_PUSH), otlp = path_is(head->path, head->n, OTLP_PATH);
     const char *const type = push ? "application/proto" : "application/x-protobuf";
 
@@ -202,7 +202,7 @@ int push_judge(void *context, const struct http_body_head *head, struct profd_er
 void push_receive(void *context, struct http_exchange *x, const struct http_request *request)
 {
     struct push_service *s = context;
-    const struct store_token *token = tokens_find(s->tokens, request->token);
+    const struct store_token *token = tokens_find(s->shared->tokens, request->token);
     const size_t path = strcspn(request->target, "?");
     struct push *p = calloc(1, sizeof *p), none = {.exchange = x};
 
@@ -235,8 +235,8 @@ void push_receive(void *context, struct http_exchange *x, const struct http_requ
     p->job.type = &push_type;
     p->job.item.uid = p->from.uid;
     p->job.item.weight = PYROSCOPE_PROFILE_MOST; /* compression hides it */
-    none.job.status = writer_check(s->writer, &none.job.error);
-    if (!none.job.status && !writer_put(s->writer, &p->job)) { /* from here on, p is the writer's */
+    none.job.status = writer_check(s->shared->writer, &none.job.error);
+    if (!none.job.status && !writer_put(s->shared->writer, &p->job)) { /* from here on, p is the writer's */
         none.job.status = profd_error_set(&none.job.error, PROFD_BUSY, "the queue of uploads to be stored is full");
     }
     if (none.job.status) {

@@ -7,19 +7,15 @@
 #include "ingest/foreign.h"
 #include "requests/numbers.h"
 
-struct tokens;
-struct writer;
+struct shared;
 
 /* The server fills it in. All parts outlive the writer's thread. */
 struct push_service {
     struct foreign_names *names;
     struct build_cache *builds; /* used only where jobs are prepared */
-    const struct tokens *tokens;
-    struct writer *writer;
-    const char *const *relay;        /* *relay: where this daemon sends its uploads, so that it refuses profiles of
-                                        other tools; NULL: nowhere */
-    void (*no_space)(void *context); /* called if a profile was refused because the disk is full */
-    void *context;
+    const struct shared *shared;
+    /* *relay: where this daemon sends its uploads, so that it refuses profiles of other tools; NULL: nowhere */
+    const char *const *relay;
     struct upload_counts *counts; /* of uploads; these profiles are counted among them */
 };
 

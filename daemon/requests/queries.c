@@ -89,7 +89,7 @@ static void query_free(struct query *q)
 /* Returns whether the client has too many unread answers. */
 static bool query_unread(const struct query_service *s, const struct query *q, struct profd_error *e)
 {
-    const struct conn *c = q->conn ? conn_find(s->config.conns, q->conn) : NULL;
+    const struct conn *c = q->conn ? conn_find(s->config.shared->conns, q->conn) : NULL;
 
     return c && conn_judge_answers(c, e);
 }
@@ -110,11 +110,11 @@ static void query_answer(struct query_service *s, struct query *q, struct page *
         durations_add(&s->durations[q->kind], (double)(loop_now() - q->began) / 1000.0);
     }
     if (q->conn) {
-        struct conn *c = conn_find(s->config.conns, q->conn);
+        struct conn *c = conn_find(s->config.shared->conns, q->conn);
 
         if (c) {
-            reply_send(s->config.replies, c, q->tag, page);
-            sync_end_job(s->config.sync, c, q->session_job);
+            reply_send(s->config.shared, c, q->tag, page);
+            sync_end_job(s->config.shared, c, q->session_job);
         } else {
             buffer_done(&page->body);
         }
@@ -158,7 +158,7 @@ static void query_run_all(void *context, struct work_item *const *items, size_t 
                 if (left == 1) {
                     query_answer_done(&q->answer);
                 }
-                q->request.generation = writer_generation(q->service->config.writer);
+                q->request.generation = writer_generation(q->service->config.shared->writer);
                 fetcher_set_cancelled(&q->cancelled);
                 query_run(store, &q->request, &q->answer);
             }
@@ -264,7 +264,7 @@ static void query_done(void *context, struct work_item *item)
     struct query_service *s = context;
     struct page page = {.status = 0};
     struct profd_error failure = q->totals_error;
-    const bool failed = writer_check(s->config.writer, &failure);
+    const bool failed = writer_check(s->config.shared->writer, &failure);
 
     if (q->made) {
         page = q->page;
@@ -322,8 +322,8 @@ static enum profd_status query_take_processes(struct query_service *s, struct qu
 
     q->arena = arena_new(PROCESSES_MAX);
     TRY(q->arena ? PROFD_OK : profd_no_memory(e));
-    status =
-        live_list(s->config.live, &q->request.scope, q->request.now, q->arena, &rows, &q->request.process_count, e);
+    status = live_list(s->config.shared->live, &q->request.scope, q->request.now, q->arena, &rows,
+                       &q->request.process_count, e);
     q->request.processes = status ? NULL : rows;
     return status;
 }
@@ -351,7 +351,7 @@ static void query_route(struct query_service *s, struct query *q)
         page_problem(&page, 503, PROFD_NO_MEMORY, e.sentence);
     } else if (q->source == QUERY_METRICS && pages_begin_hosts(s->config.pages, q->request.now, &q->hosts, &e)) {
         page_problem(&page, 503, PROFD_NO_MEMORY, e.sentence);
-    } else if (s->config.replies->bytes > ANSWERS_MAX || !work_put(s->work, &q->item)) {
+    } else if (s->config.shared->reply_bytes > ANSWERS_MAX || !work_put(s->work, &q->item)) {
         page_problem(&page, 503, PROFD_BUSY, "the queue of queries is full");
     } else {
         return;
@@ -393,7 +393,7 @@ static bool query_find(struct query_service *s, struct query_request *r, struct 
 {
     enum query_kind kind;
 
-    r->generation = writer_generation(s->config.writer);
+    r->generation = writer_generation(s->config.shared->writer);
     if (s->stopped || !query_answers_find(s->answers, r, answer)) {
         return false;
     }
@@ -449,7 +449,7 @@ enum profd_status query_receive(void *context, struct conn *c, struct conn_frame
     }
     request.if_none_match = m.as.query.if_none_match;
     if (!status && !conn_judge_answers(c, NULL) && query_find(s, &request, &answer, &page)) {
-        reply_send(s->config.replies, c, f->header.tag, &page);
+        reply_send(s->config.shared, c, f->header.tag, &page);
         message_done(&m);
         return PROFD_OK;
     }
@@ -489,7 +489,7 @@ static const struct post_route *post_find(const struct query_service *s, const c
 static int judge_question(const struct query_service *s, const struct http_body_head *head, struct profd_error *e)
 {
     static const char *const types[] = {"application/json", "application/proto"};
-    const struct store_token *t = tokens_find(s->config.tokens, head->token);
+    const struct store_token *t = tokens_find(s->config.shared->tokens, head->token);
     bool known = false;
 
     if (t && !(t->rights & STORE_MAY_READ)) {
@@ -565,7 +565,7 @@ void query_receive_http(void *context, struct http_exchange *x, const struct htt
     r.scope = (struct store_scope){.all = request->tcp || request->peer.may_read_all,
                                    .uid = request->tcp ? UINT32_MAX : request->peer.uid};
     if (request->token) { /* it was found just now */
-        const struct store_token *t = tokens_find(s->config.tokens, request->token);
+        const struct store_token *t = tokens_find(s->config.shared->tokens, request->token);
 
         r.scope = (struct store_scope){.all = t->all, .uid = t->uid};
     }
@@ -619,7 +619,7 @@ enum profd_status query_service_start(const struct query_service_config *config,
 
     TRY(s ? PROFD_OK : profd_no_memory(e));
     s->config = *config;
-    s->timer = loop_timer_new(config->loop, query_on_timer, s);
+    s->timer = loop_timer_new(config->shared->loop, query_on_timer, s);
     s->cache_lock = lock_new();
     s->answers_lock = lock_new();
     const struct query_lock cache = {lock_take, lock_give, s->cache_lock};
@@ -631,7 +631,7 @@ enum profd_status query_service_start(const struct query_service_config *config,
         status = profd_no_memory(e);
     }
     for (unsigned i = 0; i < READERS && !status; i++) {
-        status = store_sqlite_open_reader(config->database, &s->stores[i], e);
+        status = store_sqlite_open_reader(config->shared->database, &s->stores[i], e);
         if (!status) {
             store_set_run(s->stores[i], config->run);
             store_set_salt(s->stores[i], config->salt);
@@ -639,7 +639,7 @@ enum profd_status query_service_start(const struct query_service_config *config,
         }
         contexts[i] = s->stores[i];
     }
-    status = status ? status : work_new(config->loop, &work, &s->work, e);
+    status = status ? status : work_new(config->shared->loop, &work, &s->work, e);
     if (status) {
         query_service_free(s);
         return status;

@@ -7,12 +7,7 @@
 #include "requests/requests.h"
 #include "requests/symbols.h"
 
-struct live;
-struct loop;
 struct query_service;
-struct sync_config;
-struct tokens;
-struct writer;
 
 /* Handles POST requests to a path. If the path ends in "/", it handles those to all paths below it. */
 struct post_route {
@@ -26,18 +21,11 @@ struct post_route {
 
 /* All parts outlive the service. */
 struct query_service_config {
-    struct loop *loop;
-    struct conn_group *conns;
-    const struct sync_config *sync;
-    struct writer *writer; /* its generation tells whether an answer is still valid */
-    struct live *live;     /* lists its processes */
+    struct shared *shared; /* the writer's generation tells whether an answer is still valid */
     struct pages *pages;
     const struct symbols_service *symbols; /* takes the bodies of PUT */
     const struct post_route *posts;        /* take the bodies of POST */
     size_t post_count;
-    const struct tokens *tokens; /* as HTTP admits them */
-    struct replies *replies;
-    const char *database;                                /* path of the database, for query_service_start only */
     uint64_t run;                                        /* store_set_run */
     uint64_t salt;                                       /* store_set_salt */
     const struct store_archive *archive;                 /* store_set_archive */

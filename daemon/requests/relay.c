@@ -199,7 +199,7 @@ static void relay_log_renewed(const struct relay_request *r)
 static void relay_answer(struct relay_request *r, const struct message *m)
 {
     struct relay_service *s = r->service;
-    struct conn *c = conn_find(s->conns, r->conn);
+    struct conn *c = conn_find(s->shared->conns, r->conn);
 
     if (c && r->job.status) {
         sync_nack_job(c, r->tag, r->job.status, r->job.error.sentence, 1000);
@@ -207,7 +207,7 @@ static void relay_answer(struct relay_request *r, const struct message *m)
         conn_answer(c, m, 0, r->tag);
     }
     if (c) {
-        sync_end_job(s->sync, c, r->session_job);
+        sync_end_job(s->shared, c, r->session_job);
     }
     free((void *)(uintptr_t)r->found.bytes);
     free(r);
@@ -347,7 +347,7 @@ static enum profd_status relay_receive(struct relay_service *s, struct conn *c, 
     if (!s->active) {
         return profd_error_set(e, PROFD_CONFIG, "nothing is forwarded: relay is not configured");
     }
-    TRY(writer_check(s->writer, e));
+    TRY(writer_check(s->shared->writer, e));
     TRY(body_decode(f, &m, e));
     r = calloc(1, sizeof *r);
     if (!r) {
@@ -383,7 +383,7 @@ static enum profd_status relay_receive(struct relay_service *s, struct conn *c, 
     r->service = s;
     r->conn = conn_get_id(c);
     r->tag = f->header.tag;
-    status = writer_submit(s->writer, &r->job, type, e);
+    status = writer_submit(s->shared->writer, &r->job, type, e);
     if (status) {
         free(r);
         return status;

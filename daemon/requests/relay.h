@@ -5,8 +5,7 @@
 
 #include "requests/numbers.h"
 
-struct sync_config;
-struct writer;
+struct shared;
 
 /* A parsed object that the relay fetches in pieces. */
 struct relay_object {
@@ -19,9 +18,7 @@ struct relay_object {
 /* The server fills it in. All parts outlive the writer's thread. */
 struct relay_service {
     bool active; /* outgoing uploads are made */
-    struct conn_group *conns;
-    const struct sync_config *sync;
-    struct writer *writer;
+    const struct shared *shared;
     uint8_t
         epoch[SEGMENT_EPOCH_SIZE]; /* if active: from relay_begin_epoch; epoch and moves are of the writer's thread */
     uint64_t moves;                /* to another centre, since the start */

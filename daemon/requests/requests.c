@@ -162,13 +162,13 @@ void session_answered(struct session *s, const struct buildid *id)
 /* One that waits for live processes. */
 struct sync_wait {
     struct live_sync sync;
-    const struct sync_config *config;
+    const struct shared *shared;
     conn_id conn;
     uint64_t job; /* of the connection's session */
 };
 
 /* Answers the SYNCs that have no unfinished jobs. */
-static void sync_answer_granted(const struct sync_config *config, struct conn *c)
+static void sync_answer_granted(const struct shared *shared, struct conn *c)
 {
     struct message ack = {.type = FRAME_ACK};
     struct session *session = conn_get_user(c);
@@ -179,16 +179,16 @@ static void sync_answer_granted(const struct sync_config *config, struct conn *c
         if (failed) {
             conn_nack(c, tag, PROFD_IO, "what a live process counted could not be stored", 1000);
         } else {
-            live_tell(config->live, conn_get_peer(c)->uid, &ack.as.ack.run, &ack.as.ack.refused);
+            live_tell(shared->live, conn_get_peer(c)->uid, &ack.as.ack.run, &ack.as.ack.refused);
             conn_answer(c, &ack, 0, tag);
         }
     }
 }
 
-void sync_end_job(const struct sync_config *config, struct conn *c, uint64_t job)
+void sync_end_job(const struct shared *shared, struct conn *c, uint64_t job)
 {
     session_end(conn_get_user(c), job);
-    sync_answer_granted(config, c);
+    sync_answer_granted(shared, c);
 }
 
 void sync_nack_job(struct conn *c, uint32_t tag, enum profd_status status, const char *sentence,
@@ -198,28 +198,28 @@ void sync_nack_job(struct conn *c, uint32_t tag, enum profd_status status, const
 }
 
 /* Fails a job of the session, and refuses the SYNCs that waited for it. */
-static void fail_job(const struct sync_config *config, struct conn *c, uint64_t job)
+static void fail_job(const struct shared *shared, struct conn *c, uint64_t job)
 {
     session_fail(conn_get_user(c), job);
-    sync_answer_granted(config, c);
+    sync_answer_granted(shared, c);
 }
 
 static void sync_granted(struct live_sync *sync, enum profd_status status)
 {
     struct sync_wait *w = container_of(sync, struct sync_wait, sync);
-    struct conn *c = status == PROFD_STOPPING ? NULL : conn_find(w->config->conns, w->conn);
+    struct conn *c = status == PROFD_STOPPING ? NULL : conn_find(w->shared->conns, w->conn);
 
     if (c && status) {
-        fail_job(w->config, c, w->job);
+        fail_job(w->shared, c, w->job);
     } else if (c) {
-        sync_end_job(w->config, c, w->job);
+        sync_end_job(w->shared, c, w->job);
     }
     free(w);
 }
 
 enum profd_status sync_receive(void *context, struct conn *c, struct conn_frame *f, struct profd_error *e)
 {
-    const struct sync_config *config = context;
+    const struct shared *shared = context;
     struct session *session = conn_get_user(c);
     struct profd_error why;
 
@@ -239,15 +239,15 @@ enum profd_status sync_receive(void *context, struct conn *c, struct conn_frame 
         profd_error_set(&why, PROFD_NO_MEMORY, "no memory for a SYNC");
     } else {
         *w = (struct sync_wait){.sync = {.uid = conn_get_peer(c)->uid, .granted = sync_granted},
-                                .config = config,
+                                .shared = shared,
                                 .conn = conn_get_id(c),
                                 .job = job};
-        status = live_sync(config->live, &w->sync, &why);
+        status = live_sync(shared->live, &w->sync, &why);
     }
     if (status) {
         free(w);
         log_write(LOG_LEVEL_WARNING, "sync", "a SYNC of user %u was refused: %s", conn_get_peer(c)->uid, why.sentence);
-        fail_job(config, c, job);
+        fail_job(shared, c, job);
     }
     return PROFD_OK;
 }
@@ -271,7 +271,7 @@ enum profd_status sync_receive_nack(void *context, struct conn *c, struct conn_f
 
 struct reply_source {
     struct conn_source source;
-    struct replies *replies;
+    struct shared *shared;
     uint32_t tag;
     struct page page;
     char etag[80], content_type[96];
@@ -317,7 +317,7 @@ static void reply_source_free(struct conn_source *source)
 {
     struct reply_source *s = container_of(source, struct reply_source, source);
 
-    s->replies->bytes -= s->counted;
+    s->shared->reply_bytes -= s->counted;
     buffer_done(&s->page.body);
     free(s);
 }
@@ -348,7 +348,7 @@ void reply_tell(struct http_exchange *x, struct page *page)
     buffer_done(&page->body);
 }
 
-void reply_send(struct replies *replies, struct conn *c, uint32_t tag, const struct page *page)
+void reply_send(struct shared *shared, struct conn *c, uint32_t tag, const struct page *page)
 {
     struct reply_source *source = page->body.failed ? NULL : calloc(1, sizeof *source);
 
@@ -361,14 +361,14 @@ void reply_send(struct replies *replies, struct conn *c, uint32_t tag, const str
     }
     source->source.make = reply_source_make;
     source->source.free = reply_source_free;
-    source->replies = replies;
+    source->shared = shared;
     source->tag = tag;
     source->page = *page;
     reply_copy_text(source->etag, sizeof source->etag, page->etag);
     reply_copy_text(source->content_type, sizeof source->content_type, page->content_type);
     source->counted = page->body.size;
     source->source.size = sizeof *source + page->body.size;
-    replies->bytes += source->counted;
+    shared->reply_bytes += source->counted;
     conn_stream(c, &source->source);
 }
 

@@ -14,6 +14,24 @@
 #include "proto/message.h"
 #include "proto/status.h"
 
+struct live;
+struct loop;
+struct tokens;
+struct writer;
+
+/* What the services share. It outlives them, the connections and the threads. */
+struct shared {
+    struct loop *loop;
+    struct conn_group *conns;
+    struct live *live;
+    struct writer *writer;
+    struct tokens *tokens;           /* as HTTP admits them */
+    const char *database;            /* path */
+    void (*no_space)(void *context); /* an upload was refused because the disk is full */
+    void *context;
+    uint64_t reply_bytes; /* of answers that readers have not taken yet */
+};
+
 /* A session is the state of a connection: the jobs that a SYNC waits for, and the executables that were asked for. */
 
 struct session;
@@ -48,20 +66,12 @@ void session_answered(struct session *s, const struct buildid *id);
 /* SYNC: acknowledged when every earlier request of its connection has been answered, and when everything that a live
  * process of its user, ended by now, had counted is durable. NACK: a client's complaint, for the log. */
 
-struct live;
-
-/* What acknowledging a SYNC takes; all services share one, which outlives the connections. */
-struct sync_config {
-    struct conn_group *conns;
-    struct live *live;
-};
-
-/* For conn_handler; the context is a struct sync_config. */
+/* For conn_handler; the context is a struct shared. */
 enum profd_status sync_receive(void *context, struct conn *c, struct conn_frame *f, struct profd_error *e);
 enum profd_status sync_receive_nack(void *context, struct conn *c, struct conn_frame *f, struct profd_error *e);
 
 /* Ends a job of the connection's session and acknowledges the SYNCs that waited for it. */
-void sync_end_job(const struct sync_config *config, struct conn *c, uint64_t job);
+void sync_end_job(const struct shared *shared, struct conn *c, uint64_t job);
 /* Answers a job that the writer could not carry out by NACK; end it then. A damaged store becomes IO: what was sent is
  * not its cause, and the sender must keep it. retry_after_ms as in conn_nack. */
 void sync_nack_job(struct conn *c, uint32_t tag, enum profd_status status, const char *sentence,
@@ -86,15 +96,10 @@ void page_init(struct page *page, int status, const char *content_type);
 /* A problem document (RFC 9457). */
 void page_problem(struct page *page, int http_status, enum profd_status code, const char *detail);
 
-/* Bytes of answers that readers have not taken yet; shared by all that reply. Must outlive the connections. */
-struct replies {
-    uint64_t bytes;
-};
-
 /* Answers over HTTP. Frees the page's body. */
 void reply_tell(struct http_exchange *x, struct page *page);
 /* Takes over the body of the page. A body that has failed is answered by a NACK, NO_MEMORY. */
-void reply_send(struct replies *replies, struct conn *c, uint32_t tag, const struct page *page);
+void reply_send(struct shared *shared, struct conn *c, uint32_t tag, const struct page *page);
 
 /* Decodes the body of a frame. Inflates a compressed one to at most LIMIT_FRAME_SMALL bytes. On OK the caller must
  * call message_done. */
@@ -111,7 +116,6 @@ struct live;
 struct object_service;
 struct query_service;
 struct relay_service;
-struct sync_config;
 struct process_uploads;
 
 #define HANDLERS_COUNT 11 /* types that clients send */
@@ -121,7 +125,7 @@ struct handlers_services {
     struct process_uploads *uploads;
     struct object_service *objects;
     struct query_service *queries;
-    struct sync_config *sync;
+    struct shared *shared;
     struct admin_service *admin;
     struct live *live;
     struct relay_service *relay;

@@ -145,7 +145,7 @@ static void object_broker_watch(struct object_broker *b)
 {
     const int handle = broker_get_handle(b->broker);
 
-    b->watch = handle < 0 ? NULL : loop_watch_new(b->service->config.loop, handle, object_broker_on_end, b);
+    b->watch = handle < 0 ? NULL : loop_watch_new(b->service->config.shared->loop, handle, object_broker_on_end, b);
     b->started = loop_now();
 }
 
@@ -223,7 +223,7 @@ static void object_free(struct object_request *o)
 static void object_answer(struct object_request *o)
 {
     struct object_service *s = o->service;
-    struct conn *c = o->put.done ? NULL : conn_find(s->config.conns, o->conn);
+    struct conn *c = o->put.done ? NULL : conn_find(s->config.shared->conns, o->conn);
     const struct message ack = {.type = FRAME_ACK};
     const struct object_put put = o->put;
     struct buildid id;
@@ -252,7 +252,7 @@ static void object_answer(struct object_request *o)
                 session_answered(conn_get_user(c), &id);
             }
         }
-        sync_end_job(s->config.sync, c, o->session_job);
+        sync_end_job(s->config.shared, c, o->session_job);
     }
     object_free(o);
 }
@@ -364,7 +364,7 @@ static void object_parsed(void *context, struct work_item *item)
     }
     object_close(o);
     o->job.item.weight = o->answer_size;
-    if (!writer_put(o->service->config.writer, &o->job)) {
+    if (!writer_put(o->service->config.shared->writer, &o->job)) {
         o->job.status = profd_error_set(&o->job.error, PROFD_BUSY, "the queue of uploads to be stored is full");
         object_answer(o);
     }
@@ -475,7 +475,7 @@ enum profd_status object_receive(void *context, struct conn *c, struct conn_fram
     struct buildid id = {.text = ""};
     struct message m;
     uint32_t uid;
-    TRY(writer_check(s->config.writer, e) ? PROFD_IO : body_decode(f, &m, e));
+    TRY(writer_check(s->config.shared->writer, e) ? PROFD_IO : body_decode(f, &m, e));
     const struct claim claim = {conn_get_peer(c)->uid, conn_get_peer(c)->may_claim, m.as.object.claimed,
                                 m.as.object.uid};
     enum profd_status status = claim_check(&claim, &uid, e);
@@ -500,7 +500,8 @@ enum profd_status object_put(struct object_service *s, const struct object_put *
 {
     const struct message_object m = {.build_id = put->build_id, .name = put->name, .code = put->code};
     struct object_request *o;
-    enum profd_status status = writer_check(s->config.writer, e) ? PROFD_IO : object_new(s, put->tenant, &m, &o, e);
+    enum profd_status status =
+        writer_check(s->config.shared->writer, e) ? PROFD_IO : object_new(s, put->tenant, &m, &o, e);
 
     if (status) {
         close(put->fd);
@@ -554,16 +555,16 @@ enum profd_status object_service_start(const struct object_config *config, struc
         contexts[i] = &s->readers[i];
         s->readers[i].service = b->service = s;
         s->readers[i].broker = b->broker = config->brokers[i];
-        status = store_sqlite_open_reader(config->database, &s->readers[i].store, e);
+        status = store_sqlite_open_reader(config->shared->database, &s->readers[i].store, e);
         if (!status) {
-            b->timer = loop_timer_new(config->loop, object_broker_on_timer, b);
+            b->timer = loop_timer_new(config->shared->loop, object_broker_on_timer, b);
             status = b->timer ? PROFD_OK : profd_no_memory(e);
         }
         if (!status) {
             object_broker_watch(b);
         }
     }
-    status = status ? status : work_new(config->loop, &work, &s->work, e);
+    status = status ? status : work_new(config->shared->loop, &work, &s->work, e);
     if (status) {
         object_service_free(s);
         return status;
@@ -634,7 +635,7 @@ static enum profd_status symbols_find_id(const char *path, size_t n, struct buil
 
 int symbols_judge(const struct symbols_service *s, const struct http_body_head *head, struct profd_error *e)
 {
-    const struct store_token *t = tokens_find(s->tokens, head->token);
+    const struct store_token *t = tokens_find(s->shared->tokens, head->token);
     const bool parsed = head->type_size == sizeof PARSED - 1 && !memcmp(head->type, PARSED, head->type_size);
     const unsigned right = parsed ? STORE_MAY_WRITE : STORE_MAY_ADMIN;
     const uint64_t most = parsed ? LIMIT_PARSED_OBJECT : LIMIT_HTTP_PUT;
@@ -748,12 +749,13 @@ static enum profd_status parsed_put(struct symbols_put *p, const struct http_req
         return profd_error_set(e, PROFD_IO, "the body of %zu bytes cannot be read", p->size);
     }
     p->job.item.weight = p->size;
-    return writer_submit(p->service->writer, &p->job, &parsed_type, e);
+    return writer_submit(p->service->shared->writer, &p->job, &parsed_type, e);
 }
 
 void symbols_receive(const struct symbols_service *s, struct http_exchange *x, const struct http_request *request)
 {
-    const struct store_token *t = tokens_find(s->tokens, request->token); /* else the request had been refused */
+    const struct store_token *t =
+        tokens_find(s->shared->tokens, request->token); /* else the request had been refused */
     struct symbols_put *p = calloc(1, sizeof *p);
     struct object_put put = {.fd = request->body, .name = "a file", .done = symbols_answer, .context = p};
     struct params *target = NULL;

@@ -16,20 +16,13 @@
 
 struct closer;
 struct intake;
-struct loop;
 struct object_service;
-struct sync_config;
-struct tokens;
-struct writer;
+struct shared;
 
 /* All parts outlive the service. */
 struct object_config {
-    struct loop *loop;
-    struct conn_group *conns;
-    const struct sync_config *sync;
-    struct closer *closer; /* closes what senders opened, which may wait */
-    struct writer *writer;
-    const char *database;          /* path of the database, for object_service_start only */
+    const struct shared *shared;
+    struct closer *closer;         /* closes what senders opened, which may wait */
     struct broker *const *brokers; /* LIMIT_WORKERS of them, for object_service_start only */
 };
 
@@ -70,9 +63,8 @@ struct object_counts object_service_get_counts(const struct object_service *s);
 /* All parts outlive the service. */
 struct symbols_service {
     struct object_service *objects;
-    const struct tokens *tokens;
+    const struct shared *shared;
     struct intake *intake; /* counts parsed objects */
-    struct writer *writer;
 };
 
 /* http_judge_body of a PUT. */

@@ -47,7 +47,7 @@ static void upload_prepare(struct writer_job *job)
         item->payload = inflated;
     }
     if (!item->status) {
-        ingest_check(s->builds, writer_objects_generation(s->writer), item);
+        ingest_check(s->builds, writer_objects_generation(s->shared->writer), item);
     }
     free(inflated); /* what is stored are copies */
 }
@@ -72,7 +72,7 @@ static void upload_run(struct store *store, struct writer_job *const *jobs, size
         }
     }
     if (items) {
-        ingest_batch(store, writer_objects_generation(upload_of(jobs[0])->service->writer), items, n);
+        ingest_batch(store, writer_objects_generation(upload_of(jobs[0])->service->shared->writer), items, n);
     }
     free(items);
 }
@@ -84,7 +84,7 @@ static void upload_done(struct writer_job *job)
     struct process_uploads *s = u->service;
     struct upload_counts *counts = &s->counts;
     struct ingest_item *item = &u->item;
-    struct conn *c = conn_find(s->conns, u->conn);
+    struct conn *c = conn_find(s->shared->conns, u->conn);
     struct message ack = {.type = FRAME_ACK};
 
     durations_add(&counts->seconds, (double)(loop_now() - u->began) / 1000.0);
@@ -95,7 +95,7 @@ static void upload_done(struct writer_job *job)
     if (item->status) {
         refusals_add(&counts->refused, item->status);
         if (item->status == PROFD_FULL) {
-            s->no_space(s->context);
+            s->shared->no_space(s->shared->context);
         }
         log_write(LOG_LEVEL_INFO, "upload refused", "an upload of user %u was refused: %s", item->uid,
                   item->error.sentence);
@@ -116,10 +116,10 @@ static void upload_done(struct writer_job *job)
         }
     }
     if (c) {
-        sync_end_job(s->sync, c, u->session_job);
+        sync_end_job(s->shared, c, u->session_job);
     }
     ingest_item_done(&u->item);
-    conn_body_free(s->conns, &u->body);
+    conn_body_free(s->shared->conns, &u->body);
     free(u);
 }
 
@@ -132,7 +132,7 @@ enum profd_status upload_receive(void *context, struct conn *c, struct conn_fram
     struct upload *u;
 
     s->counts.bytes += f->body.size;
-    if (writer_check(s->writer, e)) {
+    if (writer_check(s->shared->writer, e)) {
         refusals_add(&s->counts.refused, PROFD_IO);
         return PROFD_IO;
     }
@@ -152,8 +152,8 @@ enum profd_status upload_receive(void *context, struct conn *c, struct conn_fram
     u->item.may_claim = conn_get_peer(c)->may_claim;
     u->item.received = loop_clock();
     conn_frame_take_body(f, &u->body); /* before the put, because the writer may start immediately */
-    if (!writer_put(s->writer, &u->job)) {
-        conn_body_free(s->conns, &u->body);
+    if (!writer_put(s->shared->writer, &u->job)) {
+        conn_body_free(s->shared->conns, &u->body);
         free(u);
         refusals_add(&s->counts.refused, PROFD_BUSY);
         return profd_error_set(e, PROFD_BUSY, "the queue of uploads to be stored is full");
@@ -490,7 +490,7 @@ int batch_judge(void *context, const struct http_body_head *head, struct profd_e
 {
     struct host_batches *s = context;
     static const char type[] = "application/x-protobuf";
-    const struct store_token *t = tokens_find(s->tokens, head->token);
+    const struct store_token *t = tokens_find(s->shared->tokens, head->token);
 
     if (!t) {
         profd_error_set(e, PROFD_UNAUTHORIZED,
@@ -536,13 +536,13 @@ static enum profd_status posting_begin(struct posting *p, const struct http_requ
                                p->host.name);
     }
     TRY(read_uploads(p, e));
-    return writer_submit(c->writer, &p->job, &admission_type, e);
+    return writer_submit(c->shared->writer, &p->job, &admission_type, e);
 }
 
 void batch_receive(void *context, struct http_exchange *x, const struct http_request *request)
 {
     struct host_batches *s = context;
-    const struct store_token *token = tokens_find(s->tokens, request->token); /* may be removed by now */
+    const struct store_token *token = tokens_find(s->shared->tokens, request->token); /* may be removed by now */
     struct posting *p = calloc(1, sizeof *p);
     struct profd_error e;
     struct page page;

@@ -14,19 +14,13 @@
 
 struct intake;
 struct object_service;
-struct sync_config;
-struct tokens;
-struct writer;
+struct shared;
 
 /* The server fills it in. All parts outlive the writer's thread. */
 struct process_uploads {
-    struct conn_group *conns;
-    const struct sync_config *sync;
-    struct writer *writer;
-    struct build_cache *builds;      /* used where jobs are prepared, by nothing else */
-    struct object_service *objects;  /* asks for the executables that uploads want */
-    void (*no_space)(void *context); /* an upload was refused for want of space */
-    void *context;
+    const struct shared *shared;
+    struct build_cache *builds;     /* used where jobs are prepared, by nothing else */
+    struct object_service *objects; /* asks for the executables that uploads want */
     struct upload_counts counts;
 };
 
@@ -39,9 +33,8 @@ enum profd_status upload_receive(void *context, struct conn *c, struct conn_fram
 struct host_batches {
     uint8_t centre[STORE_CENTRE_SIZE]; /* name */
     bool relays;                       /* this daemon sends to a centre, and refuses batches of others */
+    const struct shared *shared;
     struct intake *intake;
-    const struct tokens *tokens;
-    struct writer *writer;
     uint64_t logged[UPLOADS_LOG_STATUSES]; /* ms of loop_now of the latest line, by HTTP status − 400 */
 };
 

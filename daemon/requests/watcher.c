@@ -13,6 +13,7 @@
 #include "query/answer.h"
 #include "store/store.h"
 #include "writer/verifier.h"
+#include "requests/requests.h"
 #include "writer/writer.h"
 
 #define FIRST_MS 1000
@@ -250,7 +251,7 @@ static void watcher_looked(struct verification *look)
     struct watcher *w = container_of(look, struct watcher, look);
 
     if (w->stopped || look->status == PROFD_NO_MEMORY || !w->row_count ||
-        writer_submit(w->config.writer, &w->job, &watcher_job, NULL)) {
+        writer_submit(w->config.shared->writer, &w->job, &watcher_job, NULL)) {
         watcher_rest(w);
     }
 }
@@ -298,7 +299,7 @@ enum profd_status watcher_start(const struct watcher_config *config, struct watc
                                         .run = watcher_look,
                                         .done = watcher_looked};
         w->arena = arena_new(ARENA_MOST);
-        w->timer = loop_timer_new(config->loop, watcher_begin, w);
+        w->timer = loop_timer_new(config->shared->loop, watcher_begin, w);
     }
     if (!w || !w->arena || !w->timer) {
         watcher_free(w);

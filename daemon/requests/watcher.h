@@ -13,15 +13,13 @@
 
 #include "proto/status.h"
 
-struct loop;
 struct query_cache;
+struct shared;
 struct verifier;
 struct watcher;
-struct writer;
 
 struct watcher_config {
-    struct loop *loop;
-    struct writer *writer;
+    const struct shared *shared;
     struct verifier *verifier;
     struct query_cache *cache;
 };

@@ -161,48 +161,29 @@ static void bed_start_services(void)
                                      .request_objects = bed_request,
                                      .accept_waiting = bed_ignore};
     const struct pages_config pages = {.get_numbers = bed_get_numbers};
-    const struct object_config objects = {.loop = bed.loop,
-                                          .conns = bed.conns,
-                                          .sync = &bed.sync,
-                                          .closer = bed.closer,
-                                          .writer = bed.writer,
-                                          .database = bed.path,
-                                          .brokers = bed.brokers};
-    struct query_service_config queries = {.loop = bed.loop,
-                                           .conns = bed.conns,
-                                           .sync = &bed.sync,
-                                           .writer = bed.writer,
-                                           .replies = &bed.replies,
-                                           .database = bed.path,
-                                           .run = 5};
-    struct admin_config admin = {.loop = bed.loop,
-                                 .conns = bed.conns,
-                                 .sync = &bed.sync,
-                                 .writer = bed.writer,
-                                 .space = bed.space,
-                                 .upkeep = bed.upkeep,
-                                 .verifier = bed.verifier,
-                                 .replies = &bed.replies,
-                                 .state_dir = bed.directory};
+    const struct object_config objects = {.shared = &bed.shared, .closer = bed.closer, .brokers = bed.brokers};
+    struct query_service_config queries = {.shared = &bed.shared, .run = 5};
+    const struct admin_config admin = {.shared = &bed.shared,
+                                       .space = bed.space,
+                                       .upkeep = bed.upkeep,
+                                       .verifier = bed.verifier,
+                                       .state_dir = bed.directory};
+    const struct intake_config intake = {.interval = INT64_C(60000000000), .shared = &bed.shared};
 
-    const struct intake_config intake = {
-        .interval = INT64_C(60000000000), .loop = bed.loop, .writer = bed.writer, .no_space = bed_ignore};
-
-    cr_assert_eq(intake_new(&intake, &bed.intake, NULL), PROFD_OK);
     cr_assert_eq(live_new(&live, &bed.live, NULL), PROFD_OK);
+    bed.shared = (struct shared){.loop = bed.loop,
+                                 .conns = bed.conns,
+                                 .live = bed.live,
+                                 .writer = bed.writer,
+                                 .database = bed.path,
+                                 .no_space = bed_ignore};
+    cr_assert_eq(intake_new(&intake, &bed.intake, NULL), PROFD_OK);
     cr_assert_eq(pages_new(&pages, &bed.pages, NULL), PROFD_OK);
     cr_assert_eq(object_service_start(&objects, &bed.objects, NULL), PROFD_OK);
-    bed.uploads = (struct process_uploads){.conns = bed.conns,
-                                           .sync = &bed.sync,
-                                           .writer = bed.writer,
-                                           .builds = bed.builds,
-                                           .objects = bed.objects,
-                                           .no_space = bed_ignore};
-    queries.live = admin.live = bed.live;
+    bed.uploads = (struct process_uploads){.shared = &bed.shared, .builds = bed.builds, .objects = bed.objects};
     queries.pages = bed.pages;
     cr_assert_eq(query_service_start(&queries, &bed.queries, NULL), PROFD_OK);
     cr_assert_eq(admin_service_new(&admin, &bed.admin, NULL), PROFD_OK);
-    bed.sync = (struct sync_config){.conns = bed.conns, .live = bed.live};
 }
 
 void bed_setup(void)
@@ -219,7 +200,7 @@ void bed_setup(void)
     const struct handlers_services services = {.uploads = &bed.uploads,
                                                .objects = bed.objects,
                                                .queries = bed.queries,
-                                               .sync = &bed.sync,
+                                               .shared = &bed.shared,
                                                .admin = bed.admin,
                                                .live = bed.live};
 

@@ -41,8 +41,7 @@ extern struct requests_bed {
     struct conn_group *conns;
     struct live *live;
     struct pages *pages;
-    struct replies replies;
-    struct sync_config sync;
+    struct shared shared;
     struct broker *brokers[LIMIT_WORKERS];
     struct object_service *objects;
     struct process_uploads uploads;
