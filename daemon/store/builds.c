@@ -268,24 +268,24 @@ enum profd_status store_get_totals(struct store *s, struct store_totals *out, st
     enum profd_status status = sqlite_load_state(s, &state, e);
     status = status ? status : sqlite_first(s, SQL_TOTALS, NULL, 0, &q, &row, e);
     if (!status && row) {
-        t.builds = (uint64_t)sqlite3_column_int64(q, 0);
-        t.builds_without_names = (uint64_t)sqlite3_column_int64(q, 1);
+        t.builds = sqlite_u64(q, 0);
+        t.builds_without_names = sqlite_u64(q, 1);
         t.nameless_since = sqlite3_column_int64(q, 2);
     }
     sqlite_finish(q);
     status = status ? status : sqlite_first(s, SQL_PAGES, NULL, 0, &q, &row, e);
     if (!status && row) {
-        const uint64_t page = (uint64_t)sqlite3_column_int64(q, 1);
-        t.file_bytes = (uint64_t)sqlite3_column_int64(q, 0) * page;
-        t.free_bytes = (uint64_t)sqlite3_column_int64(q, 2) * page;
+        const uint64_t page = sqlite_u64(q, 1);
+        t.file_bytes = sqlite_u64(q, 0) * page;
+        t.free_bytes = sqlite_u64(q, 2) * page;
     }
     sqlite_finish(q);
-    t.uploads = state.uploads;
-    t.ticks = state.ticks;
-    t.calls = state.calls;
-    t.retired_uploads = state.retired_uploads;
-    t.retired_ticks = state.retired_ticks;
-    t.retired_calls = state.retired_calls;
+    t.uploads = state.accepted.uploads;
+    t.ticks = state.accepted.ticks;
+    t.calls = state.accepted.calls;
+    t.retired_uploads = state.retired.uploads;
+    t.retired_ticks = state.retired.ticks;
+    t.retired_calls = state.retired.calls;
     t.raw_uploads = state.raw_uploads;
     t.raw_bytes = state.raw_bytes;
     t.rollups = state.rollups;
@@ -327,7 +327,7 @@ enum profd_status store_each_label(struct store *s, const struct store_scope *sc
         struct store_label ignored;
         size_t n;
         const char *text = (const char *)sqlite_blob(q, 0, &n), *start = text;
-        const uint64_t uploads = (uint64_t)sqlite3_column_int64(q, 1);
+        const uint64_t uploads = sqlite_u64(q, 1);
         for (const char *at = text; !status && labels_next(&at, text + n, &ignored); start = at) {
             const size_t size = (size_t)(at - start);
             uint64_t *sum = hashmap_find(&pairs, start, size);

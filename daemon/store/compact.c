@@ -120,13 +120,13 @@ enum profd_status sqlite_rollup_load(struct store *s, struct arena *a, int64_t s
     }
     *out = (struct folded){.folded = sqlite3_column_int(q, ROLLUP_FOLDED) != 0,
                            .number = sqlite3_column_int64(q, ROLLUP_NUMBER),
-                           .uploads = (uint64_t)sqlite3_column_int64(q, ROLLUP_UPLOADS),
-                           .processes = (uint64_t)sqlite3_column_int64(q, ROLLUP_PROCESSES),
+                           .uploads = sqlite_u64(q, ROLLUP_UPLOADS),
+                           .processes = sqlite_u64(q, ROLLUP_PROCESSES),
                            .first = sqlite3_column_int64(q, ROLLUP_FIRST),
                            .last = sqlite3_column_int64(q, ROLLUP_LAST),
                            .inexact = (uint32_t)sqlite3_column_int64(q, ROLLUP_INEXACT),
-                           .ticks = (uint64_t)sqlite3_column_int64(q, ROLLUP_AFTER + 1),
-                           .calls = (uint64_t)sqlite3_column_int64(q, ROLLUP_AFTER + 2)};
+                           .ticks = sqlite_u64(q, ROLLUP_AFTER + 1),
+                           .calls = sqlite_u64(q, ROLLUP_AFTER + 2)};
     const uint8_t *hosts = sqlite_blob(q, ROLLUP_HOSTS, &hosts_size),
                   *counts = sqlite_blob(q, ROLLUP_COUNTS, &counts_size),
                   *spread = sqlite_blob(q, ROLLUP_AFTER, &spread_size);
@@ -382,9 +382,9 @@ static enum profd_status widen_upload(struct widening *w, int64_t at, bool *row,
                        .start = sqlite3_column_int64(q, START),
                        .end = sqlite3_column_int64(q, START) + sqlite3_column_int64(q, LENGTH),
                        .inexact = (uint32_t)sqlite3_column_int64(q, INEXACT),
-                       .started = (uint64_t)sqlite3_column_int64(q, STARTED),
-                       .group = (uint64_t)sqlite3_column_int64(q, GROUP),
-                       .parts = (uint64_t)sqlite3_column_int64(q, PARTS),
+                       .started = sqlite_u64(q, STARTED),
+                       .group = sqlite_u64(q, GROUP),
+                       .parts = sqlite_u64(q, PARTS),
                        .old_bytes = n};
     enum profd_status status = counts_decode(bytes, n, (uint32_t)w->series.build_count, &m.counts, &why);
     sqlite_finish(q);
@@ -429,18 +429,13 @@ static enum profd_status widen_slice(struct store *s, bool *found, struct store_
     if (!*found) {
         return PROFD_OK;
     }
-    bool known = false;
     const int64_t series = sqlite3_column_int64(q, 0), at = sqlite3_column_int64(q, 1), each = w.wide / w.width;
     w.instance = sqlite3_column_int64(q, 2);
     sqlite_finish(q);
     struct arena *a = arena_new(0);
     w.scratch = arena_new(0);
     enum profd_status status =
-        a && w.scratch ? sqlite_series_identify(s, a, series, &w.series, &known, e) : profd_no_memory(e);
-    if (!status && !known) {
-        status = profd_error_set(e, PROFD_DAMAGED, "database %s: series %lld has slices but no row", s->path,
-                                 (long long)series);
-    }
+        a && w.scratch ? sqlite_series_need(s, a, series, "the slices", &w.series, e) : profd_no_memory(e);
     for (int64_t i = at / each * each; !status && i < at / each * each + each; i++) {
         for (bool row = true; !status && row;) {
             status = widen_upload(&w, i, &row, e);
@@ -579,13 +574,10 @@ struct gathering {
 
 static enum profd_status gathering_begin(struct gathering *g, struct store *s, int64_t series, struct profd_error *e)
 {
-    bool found = false;
     *g = (struct gathering){.s = s, .arena = arena_new(0), .scratch = arena_new(0)};
-    TRY(g->arena && g->scratch ? sqlite_series_identify(s, g->arena, series, &g->series, &found, e)
+    TRY(g->arena && g->scratch ? sqlite_series_need(s, g->arena, series, "the sums", &g->series, e)
                                : profd_no_memory(e));
-    return found ? folding_begin(&g->folding, g->arena, e)
-                 : profd_error_set(e, PROFD_DAMAGED, "database %s: series %lld has sums but no row", s->path,
-                                   (long long)series);
+    return folding_begin(&g->folding, g->arena, e);
 }
 
 static void gathering_end(struct gathering *g)
@@ -669,7 +661,7 @@ static enum profd_status compact_slices(struct store *s, const struct store_poli
         status = sqlite_start(s, SQL_ROLLUP_SIZES,
                               VALUES(INTEGER(SQLITE_LEVEL_SLICE), INTEGER(SQLITE_LEVEL_SLICES - 1)), &q, e);
         while (bytes <= most && sqlite_row(s, q, &status, e)) {
-            bytes += (uint64_t)sqlite3_column_int64(q, 0);
+            bytes += sqlite_u64(q, 0);
         }
         sqlite_finish(q);
         s->intervals_checked = now;
@@ -709,7 +701,7 @@ static enum profd_status take_raw(struct rolling *r, sqlite3_stmt *q, const stru
     bool saturated = false;
     const int64_t number = sqlite3_column_int64(q, 0), host = sqlite3_column_int64(q, 1),
                   start = sqlite3_column_int64(q, 2), end = start + sqlite3_column_int64(q, 3);
-    const uint64_t started = (uint64_t)sqlite3_column_int64(q, 5);
+    const uint64_t started = sqlite_u64(q, 5);
     const uint32_t group = (uint32_t)sqlite3_column_int(q, 6);
     const struct sqlite_slice slice = {series->id, sqlite3_column_int(q, 8), end, sqlite3_column_int64(q, 10), number};
     const uint8_t *bytes = sqlite_blob(q, 7, &n);
@@ -722,7 +714,7 @@ static enum profd_status take_raw(struct rolling *r, sqlite3_stmt *q, const stru
     r->nodes += c.node_count;
     counts_done(&c);
     TRY(status);
-    out->uploads += (uint64_t)sqlite3_column_int64(q, 9);
+    out->uploads += sqlite_u64(q, 9);
     struct random_groups groups = {.unknown = 0};
     groups.of[group & (RANDOM_GROUPS - 1)] = started;
     random_groups_add(&out->groups, &groups);
@@ -808,7 +800,6 @@ enum profd_status sqlite_roll_hour(struct store *s, int64_t series, int64_t hour
     struct rolling r = {.s = s, .arena = arena_new(0)};
     struct sqlite_identity identity;
     const struct sqlite_state before = s->state;
-    bool found;
     *readable = true;
     /* What the transaction has changed before is written first, because only the following may be rolled back. */
     enum profd_status status = r.arena ? sqlite_users_flush(s, e) : profd_no_memory(e);
@@ -817,11 +808,7 @@ enum profd_status sqlite_roll_hour(struct store *s, int64_t series, int64_t hour
         arena_free(r.arena);
         return status;
     }
-    status = sqlite_series_identify(s, r.arena, series, &identity, &found, e);
-    if (!status && !found) {
-        status = profd_error_set(e, PROFD_DAMAGED, "database %s: series %lld has uploads but no row", s->path,
-                                 (long long)series);
-    }
+    status = sqlite_series_need(s, r.arena, series, "the ledger", &identity, e);
     status = status ? status : roll(&r, &identity, hour, budget, e);
     arena_free(r.arena);
     if (!is_unreadable(s, status)) {

@@ -190,7 +190,7 @@ struct addend {
 struct arriving {
     struct store *s;
     struct sqlite_batch batch;
-    struct sqlite_centre centre;
+    struct store_centre centre;
     struct arena *arena;    /* of the parts of addends */
     struct hashmap addends; /* struct addend_key → struct addend */
     bool any, detail;       /* detail: of the tenant of the segment that is put */
@@ -353,15 +353,12 @@ static enum profd_status put_counts(struct arriving *a, const struct store_deliv
     if (!status && !adopted && deleted) { /* it counts as accepted and removed */
         struct sqlite_state *t = &a->s->state;
         struct sqlite_sums gone;
-        bool saturated = false;
         sqlite_sums_init(&gone, 0);
         gone.uploads = amount.uploads;
         gone.ticks = amount.ticks;
         gone.calls = amount.calls;
         (void)sqlite_batch_number(&a->batch);
-        sum_add(&t->uploads, amount.uploads, &saturated);
-        sum_add(&t->ticks, amount.ticks, &saturated);
-        sum_add(&t->calls, amount.calls, &saturated);
+        outgoing_amount_add(&t->accepted, &amount);
         sqlite_retired_add(t, &gone);
         outgoing_amount_add(&a->centre.removed, &amount);
     } else if (!status && !adopted) {
@@ -400,8 +397,8 @@ static enum profd_status put_segment(struct arriving *a, const struct store_deli
     TRY(sqlite_first(s, SQL_EPOCH_FIND, key, 2, &q, &row, e));
     if (row) {
         o.epoch = sqlite3_column_int64(q, 0);
-        o.mark = (uint64_t)sqlite3_column_int64(q, 1);
-        o.mark_number = (uint64_t)sqlite3_column_int64(q, 2);
+        o.mark = sqlite_u64(q, 1);
+        o.mark_number = sqlite_u64(q, 2);
         sqlite_finish(q);
     } else {
         TRY(sqlite_run(s, SQL_EPOCH_ADD, key, 2, e));
@@ -417,7 +414,7 @@ static enum profd_status put_segment(struct arriving *a, const struct store_deli
     if (row) {
         const uint8_t *digest = sqlite_blob(q, 0, &n);
         same = n == sizeof d->digest && memcmp(digest, d->digest, n) == 0;
-        r->number = (uint64_t)sqlite3_column_int64(q, 1);
+        r->number = sqlite_u64(q, 1);
         r->outcome = (enum store_segment_outcome)sqlite3_column_int64(q, 2);
         sqlite_finish(q);
     }

@@ -84,19 +84,19 @@ enum profd_status sqlite_sums_read(struct store *s, sqlite3_stmt *q, size_t buil
     size_t n;
     sqlite_sums_init(out, builds);
     const uint8_t *shares = sqlite_blob(q, COLUMN_SHARES, &n);
-    out->uploads = (uint64_t)sqlite3_column_int64(q, 0);
+    out->uploads = sqlite_u64(q, 0);
     if (out->uploads == 0) {
         return PROFD_OK; /* a series that is being created */
     }
-    out->processes = (uint64_t)sqlite3_column_int64(q, 1);
-    out->ticks = (uint64_t)sqlite3_column_int64(q, 2);
-    out->calls = (uint64_t)sqlite3_column_int64(q, 3);
+    out->processes = sqlite_u64(q, 1);
+    out->ticks = sqlite_u64(q, 2);
+    out->calls = sqlite_u64(q, 3);
     out->first = sqlite3_column_int64(q, 4);
     out->last = sqlite3_column_int64(q, 5);
     out->inexact = (uint32_t)sqlite3_column_int64(q, 6);
-    out->raw_uploads = (uint64_t)sqlite3_column_int64(q, 7);
-    out->raw_bytes = (uint64_t)sqlite3_column_int64(q, 8);
-    out->live_bytes = (uint64_t)sqlite3_column_int64(q, 9);
+    out->raw_uploads = sqlite_u64(q, 7);
+    out->raw_bytes = sqlite_u64(q, 8);
+    out->live_bytes = sqlite_u64(q, 9);
     if (sqlite3_column_type(q, COLUMN_RAW_SINCE) != SQLITE_NULL) {
         out->raw_since = sqlite3_column_int64(q, COLUMN_RAW_SINCE);
     }
@@ -215,4 +215,14 @@ enum profd_status sqlite_series_identify(struct store *s, struct arena *a, int64
                                     .builds = builds};
     sqlite_finish(q);
     return status;
+}
+
+enum profd_status sqlite_series_need(struct store *s, struct arena *a, int64_t series, const char *what,
+                                     struct sqlite_identity *out, struct profd_error *e)
+{
+    bool found = false;
+    TRY(sqlite_series_identify(s, a, series, out, &found, e));
+    return found ? PROFD_OK
+                 : profd_error_set(e, PROFD_DAMAGED, "database %s: series %lld is in %s but has no row", s->path,
+                                   (long long)series, what);
 }

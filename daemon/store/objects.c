@@ -171,7 +171,7 @@ static enum profd_status host_build_limit(struct store *s, const struct host_bui
     if (row) {
         if (sqlite3_column_int64(q, 0) >= STORE_OFFER_MOST) {
             out->verdict = STORE_OFFER_TOO_MANY;
-        } else if (size > STORE_OFFER_BYTES || (uint64_t)sqlite3_column_int64(q, 1) > STORE_OFFER_BYTES - size) {
+        } else if (size > STORE_OFFER_BYTES || sqlite_u64(q, 1) > STORE_OFFER_BYTES - size) {
             out->verdict = STORE_OFFER_TOO_LARGE;
         }
         sqlite_finish(q);

@@ -412,6 +412,7 @@ void store_close(struct store *s)
     hashmap_clear(&s->known);
     buffer_done(&s->key);
     hashmap_clear(&s->owed);
+    hashmap_clear(&s->touched);
     hashmap_clear(&s->tenant_series);
     free(s->bounds);
     free(s->path);
@@ -432,6 +433,7 @@ static struct store *new_handle(const char *path, bool writable)
     hashmap_init(&s->known, SQLITE_CACHE_BYTES);
     buffer_init(&s->key, SQLITE_CACHE_BYTES);
     hashmap_init(&s->owed, 0);
+    hashmap_init(&s->touched, 0);
     hashmap_init(&s->tenant_series, 0);
     s->path = strdup(path);
     if (!s->path) {
@@ -730,7 +732,7 @@ enum profd_status store_sqlite_describe(struct store *s, struct store_sqlite_sta
     out->number = t.number;
     (void)snprintf(out->text, sizeof out->text,
                    "%" PRId64 ",%" PRId64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64,
-                   t.list_epoch, t.version, t.uploads, t.calls, t.retired_uploads, t.raw_bytes, t.rollups,
-                   t.live_bytes);
+                   t.list_epoch, t.version, t.accepted.uploads, t.accepted.calls, t.retired.uploads, t.raw_bytes,
+                   t.rollups, t.live_bytes);
     return PROFD_OK;
 }

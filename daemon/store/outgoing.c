@@ -20,16 +20,11 @@ enum {
 
 /* The row of table relay. known: there is one. */
 struct relay_row {
-    bool known, active;
+    bool known;
+    struct store_relay is; /* what the row has of it. held: 0 when nothing is held */
     uint8_t epoch[SEGMENT_EPOCH_SIZE];
     uint64_t sequence;
-    struct store_amount outside, acknowledged, rejected, withdrawn;
-    bool met;
-    uint8_t incarnation[STORE_INCARNATION_SIZE];
-    bool has_centre;
-    uint8_t centre[STORE_CENTRE_SIZE];
-    uint64_t backup;
-    uint64_t held;                 /* 1 + number of the database before the start; 0: nothing is held */
+    struct store_amount outside;
     int64_t held_since, held_hour; /* ns: of that start; the hour of the last sign of life before it */
     int64_t apart_before;          /* ns: what began before this time counts on this host only */
     int64_t apart_hour;            /* the last hour that is marked for it */
@@ -236,26 +231,26 @@ static enum profd_status relay_load(struct store *s, struct relay_row *out, stru
         return PROFD_OK;
     }
     *out = (struct relay_row){.known = true,
-                              .active = sqlite3_column_int64(q, 0) != 0,
-                              .sequence = (uint64_t)sqlite3_column_int64(q, 2),
+                              .is.active = sqlite3_column_int64(q, 0) != 0,
+                              .sequence = sqlite_u64(q, 2),
                               .outside = sqlite_amount(q, 3),
-                              .acknowledged = sqlite_amount(q, 6),
-                              .rejected = sqlite_amount(q, 9),
-                              .withdrawn = sqlite_amount(q, 12),
-                              .met = sqlite3_column_bytes(q, 15) > 0,
-                              .backup = (uint64_t)sqlite3_column_int64(q, 16),
-                              .held = (uint64_t)sqlite3_column_int64(q, 17),
+                              .is.acknowledged = sqlite_amount(q, 6),
+                              .is.rejected = sqlite_amount(q, 9),
+                              .is.withdrawn = sqlite_amount(q, 12),
+                              .is.met = sqlite3_column_bytes(q, 15) > 0,
+                              .is.backup = sqlite_u64(q, 16),
+                              .is.held = sqlite_u64(q, 17),
                               .held_since = sqlite3_column_int64(q, 18),
                               .held_hour = sqlite3_column_int64(q, 19),
                               .apart_before = sqlite3_column_int64(q, 20),
                               .apart_hour = sqlite3_column_int64(q, 21),
-                              .has_centre = sqlite3_column_bytes(q, 22) > 0};
+                              .is.has_centre = sqlite3_column_bytes(q, 22) > 0};
     enum profd_status status = read_bytes(s, q, 1, "an epoch", out->epoch, sizeof out->epoch, e);
-    if (!status && out->met) {
-        status = read_bytes(s, q, 15, "an incarnation", out->incarnation, sizeof out->incarnation, e);
+    if (!status && out->is.met) {
+        status = read_bytes(s, q, 15, "an incarnation", out->is.incarnation, sizeof out->is.incarnation, e);
     }
-    if (!status && out->has_centre) {
-        status = read_bytes(s, q, 22, "a centre's name", out->centre, sizeof out->centre, e);
+    if (!status && out->is.has_centre) {
+        status = read_bytes(s, q, 22, "a centre's name", out->is.centre, sizeof out->is.centre, e);
     }
     sqlite_finish(q);
     return status;
@@ -265,12 +260,12 @@ static enum profd_status relay_save(struct store *s, const struct relay_row *r, 
 {
     return sqlite_run(
         s, SQL_RELAY_SET,
-        VALUES(INTEGER(r->active), BLOB(r->epoch, sizeof r->epoch), INTEGER(r->sequence), AMOUNT(r->outside),
-               AMOUNT(r->acknowledged), AMOUNT(r->rejected), AMOUNT(r->withdrawn),
-               BLOB(r->met ? r->incarnation : (const uint8_t *)"", r->met ? sizeof r->incarnation : 0),
-               INTEGER(r->backup), INTEGER(r->held), INTEGER(r->held_since), INTEGER(r->held_hour),
+        VALUES(INTEGER(r->is.active), BLOB(r->epoch, sizeof r->epoch), INTEGER(r->sequence), AMOUNT(r->outside),
+               AMOUNT(r->is.acknowledged), AMOUNT(r->is.rejected), AMOUNT(r->is.withdrawn),
+               BLOB(r->is.met ? r->is.incarnation : (const uint8_t *)"", r->is.met ? sizeof r->is.incarnation : 0),
+               INTEGER(r->is.backup), INTEGER(r->is.held), INTEGER(r->held_since), INTEGER(r->held_hour),
                INTEGER(r->apart_before), INTEGER(r->apart_hour),
-               BLOB(r->has_centre ? r->centre : (const uint8_t *)"", r->has_centre ? sizeof r->centre : 0)),
+               BLOB(r->is.has_centre ? r->is.centre : (const uint8_t *)"", r->is.has_centre ? sizeof r->is.centre : 0)),
         e);
 }
 
@@ -292,6 +287,24 @@ static enum profd_status reduce_segment(struct store *s, sqlite3_stmt *q, enum s
     status = status ? status : sqlite_run(s, SQL_SEGMENT_WITHDRAW, VALUES(INTEGER(id), INTEGER(size)), e);
     outgoing_amount_add(gone, &amount);
     return status;
+}
+
+/* The same for every segment that the statement finds, one after another. */
+static enum profd_status reduce_segments(struct store *s, enum sqlite_sql next, const struct sqlite_value *values,
+                                         size_t count, enum segment_kind kind, struct store_amount *gone,
+                                         struct profd_error *e)
+{
+    for (bool found = true; found;) {
+        sqlite3_stmt *q;
+        TRY(sqlite_first(s, next, values, count, &q, &found, e));
+        TRY(found ? reduce_segment(s, q, kind, gone, e) : PROFD_OK);
+    }
+    return PROFD_OK;
+}
+
+static enum profd_status set_state(struct store *s, int64_t id, int state, int64_t now, struct profd_error *e)
+{
+    return sqlite_run(s, SQL_SEGMENT_STATE_SET, VALUES(INTEGER(id), INTEGER(state), INTEGER(now)), e);
 }
 
 /* --- A host that was restored from a backup: what it tells the centre about the time that it has lost, and what it
@@ -348,7 +361,7 @@ static enum profd_status add_marks(struct store *s, int64_t from, int64_t to, in
         status = status ? status : sqlite_run(s, SQL_SEGMENT_BYTES_SET, VALUES(id, BLOB(bytes, size)), e);
         free(bytes);
         TRY(status);
-        TRY(sqlite_run(s, SQL_SEGMENT_STATE_SET, VALUES(id, INTEGER(SEGMENT_CLOSED), INTEGER(now)), e));
+        TRY(set_state(s, id.integer, SEGMENT_CLOSED, now, e));
     }
     return PROFD_OK;
 }
@@ -370,7 +383,7 @@ enum profd_status sqlite_relay_mark_gap(struct store *s, struct profd_error *e)
     struct timespec clock;
     int64_t from = 0, to = 0, now = 0;
     TRY(relay_load(s, &r, e));
-    if (!r.known || !r.active) {
+    if (!r.known || !r.is.active) {
         return PROFD_OK;
     }
     (void)clock_gettime(CLOCK_REALTIME, &clock); /* it cannot fail */
@@ -475,25 +488,21 @@ static enum profd_status add_chunk(struct store *s, const struct store_upload *u
     if (found) {
         id = sqlite3_column_int64(q, 0);
         amount = sqlite_amount(q, 1);
-        weight = (uint64_t)sqlite3_column_int64(q, 4);
-        parts = (uint64_t)sqlite3_column_int64(q, 5);
-        part_bytes = (uint64_t)sqlite3_column_int64(q, 6);
-        stack_ticks = (uint64_t)sqlite3_column_int64(q, 7);
+        weight = sqlite_u64(q, 4);
+        parts = sqlite_u64(q, 5);
+        part_bytes = sqlite_u64(q, 6);
+        stack_ticks = sqlite_u64(q, 7);
         sqlite_finish(q);
     }
     if (found && (weight + c->weight > LIMIT_SEGMENT_ROWS || parts + 1 >= PARTS_MOST)) {
-        TRY(held ? PROFD_OK
-                 : sqlite_run(s, SQL_SEGMENT_STATE_SET,
-                              VALUES(INTEGER(id), INTEGER(SEGMENT_CLOSED), INTEGER(u->received)), e));
+        TRY(held ? PROFD_OK : set_state(s, id, SEGMENT_CLOSED, u->received, e));
         amount = (struct store_amount){0};
         weight = parts = part_bytes = stack_ticks = 0;
         found = false;
     }
     if (!found) {
         TRY(open_segment(s, u, series, &id, e));
-        TRY(!held ? PROFD_OK
-                  : sqlite_run(s, SQL_SEGMENT_STATE_SET,
-                               VALUES(INTEGER(id), INTEGER(SEGMENT_HELD), INTEGER(u->received)), e));
+        TRY(held ? set_state(s, id, SEGMENT_HELD, u->received, e) : PROFD_OK);
     }
     TRY(sqlite_run(s, SQL_SEGMENT_PART_ADD,
                    VALUES(INTEGER(id * PARTS_MOST + (int64_t)parts), INTEGER(u->group), INTEGER(u->start),
@@ -511,19 +520,19 @@ static enum profd_status add_chunk(struct store *s, const struct store_upload *u
 enum profd_status sqlite_segment_add(struct store *s, const struct store_upload *u, int64_t series,
                                      const struct sqlite_sums *one, struct profd_error *e)
 {
-    const struct store_amount amount = {one->uploads, one->ticks, one->calls};
+    const struct store_amount amount = sqlite_sums_amount(one);
     bool held = false;
     if (u->since != 0 && u->since < s->relay_since) {
         struct relay_row r;
         const int64_t hour = u->end / SQLITE_HOUR;
         TRY(relay_load(s, &r, e));
-        held = r.held && u->since < r.held_since;
+        held = r.is.held && u->since < r.held_since;
         if (u->since < r.apart_before) { /* it counts here only: it is withdrawn, and its hour is marked */
             if (hour > r.apart_hour) {
                 TRY(add_marks(s, r.apart_hour + 1, hour, u->end, e));
                 r.apart_hour = hour;
             }
-            outgoing_amount_add(&r.withdrawn, &amount);
+            outgoing_amount_add(&r.is.withdrawn, &amount);
             return relay_save(s, &r, e);
         }
     }
@@ -603,8 +612,8 @@ static enum profd_status fold_segment(struct store *s, int64_t id, bool *readabl
         to->first = start < to->first ? start : to->first;
         to->last = end > to->last ? end : to->last;
         to->ended = end < to->ended ? end : to->ended;
-        sum_add(&to->uploads, (uint64_t)sqlite3_column_int64(q, 4), &stopped);
-        sum_add(&to->processes[group % SEGMENT_GROUPS], (uint64_t)sqlite3_column_int64(q, 5), &stopped);
+        sum_add(&to->uploads, sqlite_u64(q, 4), &stopped);
+        sum_add(&to->processes[group % SEGMENT_GROUPS], sqlite_u64(q, 5), &stopped);
         to->inexact |= (uint32_t)sqlite3_column_int64(q, 3) | (stopped ? (uint32_t)INEXACT_SATURATED : 0);
     }
     sqlite_finish(q);
@@ -633,16 +642,11 @@ static enum profd_status fold_segment(struct store *s, int64_t id, bool *readabl
 enum profd_status sqlite_segment_withdraw(struct store *s, int64_t series, struct profd_error *e)
 {
     struct relay_row r;
-    bool found = true;
     TRY(relay_load(s, &r, e));
     if (!r.known) {
         return PROFD_OK;
     }
-    while (found) {
-        sqlite3_stmt *q;
-        TRY(sqlite_first(s, SQL_SEGMENT_OF_SERIES, VALUES(INTEGER(series)), &q, &found, e));
-        TRY(found ? reduce_segment(s, q, SEGMENT_WITHDRAWN, &r.withdrawn, e) : PROFD_OK);
-    }
+    TRY(reduce_segments(s, SQL_SEGMENT_OF_SERIES, VALUES(INTEGER(series)), SEGMENT_WITHDRAWN, &r.is.withdrawn, e));
     return relay_save(s, &r, e);
 }
 
@@ -660,7 +664,7 @@ static enum profd_status sum_states(struct store *s, struct store_relay *out, st
         const struct store_amount amount = sqlite_amount(q, 1);
         if (state == SEGMENT_ACKNOWLEDGED || state == SEGMENT_REMOVED) {
             out->kept_segments += state == SEGMENT_ACKNOWLEDGED;
-            out->kept_bytes += (uint64_t)sqlite3_column_int64(q, 4);
+            out->kept_bytes += sqlite_u64(q, 4);
             continue;
         }
         const bool sealed = state == SEGMENT_SEALED;
@@ -678,21 +682,21 @@ enum profd_status sqlite_relay_settle(struct store *s, struct profd_error *e)
 {
     struct relay_row r;
     TRY(relay_load(s, &r, e));
-    const bool begins = s->relaying && (!r.active || memcmp(r.epoch, s->relay_epoch, sizeof r.epoch) != 0);
-    const bool ends = !s->relaying && r.active;
-    if (begins && !r.active) {
+    const bool begins = s->relaying && (!r.is.active || memcmp(r.epoch, s->relay_epoch, sizeof r.epoch) != 0);
+    const bool ends = !s->relaying && r.is.active;
+    if (begins && !r.is.active) {
         /* Uploads that were accepted and belong to no segment were accepted while nothing was forwarded. */
         struct store_relay ignored = {.active = false};
         struct store_amount pending = {0};
         TRY(sum_states(s, &ignored, &pending, e));
-        r.outside = (struct store_amount){s->state.uploads, s->state.ticks, s->state.calls};
-        amount_subtract(&r.outside, &r.acknowledged);
-        amount_subtract(&r.outside, &r.withdrawn);
+        r.outside = s->state.accepted;
+        amount_subtract(&r.outside, &r.is.acknowledged);
+        amount_subtract(&r.outside, &r.is.withdrawn);
         amount_subtract(&r.outside, &pending);
     }
-    if (s->relaying && s->relay_unresolved && !r.held) { /* differences that began before the start are held */
+    if (s->relaying && s->relay_unresolved && !r.is.held) { /* differences that began before the start are held */
         int64_t to = 0, now = 0;
-        r.held = (uint64_t)s->state.number + 1;
+        r.is.held = (uint64_t)s->state.number + 1;
         r.held_since = s->relay_since;
         TRY(find_gap(s, &r, &r.held_hour, &to, &now, e));
     }
@@ -700,7 +704,7 @@ enum profd_status sqlite_relay_settle(struct store *s, struct profd_error *e)
         r.sequence = 0;
         memcpy(r.epoch, s->relay_epoch, sizeof r.epoch);
     }
-    r.active = s->relaying;
+    r.is.active = s->relaying;
     TRY(begins || ends ? relay_save(s, &r, e) : PROFD_OK);
     s->relay_settled = true;
     return PROFD_OK;
@@ -727,7 +731,7 @@ enum profd_status store_relay_resolve(struct store *s, const struct store_verdic
     int64_t from = 0, to = 0, now = 0;
     *apart = false;
     TRY(relay_load(s, &r, e));
-    if (!r.held && (!s->relay_unresolved || !verdict->went_back)) {
+    if (!r.is.held && (!s->relay_unresolved || !verdict->went_back)) {
         s->relay_unresolved = false;
         return PROFD_OK;
     }
@@ -738,18 +742,13 @@ enum profd_status store_relay_resolve(struct store *s, const struct store_verdic
         status = sqlite_run(s, SQL_SEGMENT_HELD_RELEASE, NULL, 0, e);
     } else if (!status) {
         status = find_gap(s, &r, &from, &to, &now, e);
-        for (bool found = true; !status && found;) {
-            sqlite3_stmt *q;
-            status = sqlite_first(s, SQL_SEGMENT_HELD_NEXT, NULL, 0, &q, &found, e);
-            if (!status && found) {
-                status = reduce_segment(s, q, SEGMENT_DROPPED, &r.withdrawn, e);
-            }
-        }
+        status =
+            status ? status : reduce_segments(s, SQL_SEGMENT_HELD_NEXT, NULL, 0, SEGMENT_DROPPED, &r.is.withdrawn, e);
         from = r.held_hour < to ? r.held_hour : to;
         status = status ? status : begin_apart(s, &r, r.held_since, from, to, now, e);
     }
     if (!status) {
-        r.held = 0;
+        r.is.held = 0;
         status = relay_save(s, &r, e);
     }
     if (!status && verdict->went_back && (int64_t)verdict->number > s->state.number) {
@@ -774,18 +773,18 @@ enum profd_status store_relay_meet(struct store *s, const uint8_t centre[STORE_C
     if (!r.known) {
         return PROFD_OK;
     }
-    if (centre && r.has_centre && memcmp(r.centre, centre, sizeof r.centre) != 0) {
+    if (centre && r.is.has_centre && memcmp(r.is.centre, centre, sizeof r.is.centre) != 0) {
         return profd_error_set(e, PROFD_REFUSED, "the relay has reached another centre than that of this host");
     }
-    const bool same = r.met && memcmp(r.incarnation, incarnation, sizeof r.incarnation) == 0;
-    if (same && backup <= r.backup && (!centre || r.has_centre)) {
+    const bool same = r.is.met && memcmp(r.is.incarnation, incarnation, sizeof r.is.incarnation) == 0;
+    if (same && backup <= r.is.backup && (!centre || r.is.has_centre)) {
         return PROFD_OK;
     }
     TRY(sqlite_write_begin(s, e));
     enum profd_status status = PROFD_OK;
     /* The centre was restored, and may lack segments that it has acknowledged. They are sealed again; of those that
      * were removed here, only the key. */
-    for (bool found = !same && r.met; !status && found;) {
+    for (bool found = !same && r.is.met; !status && found;) {
         uint8_t epoch[SEGMENT_EPOCH_SIZE], *bytes = NULL;
         sqlite3_stmt *q;
         status = sqlite_first(s, SQL_SEGMENT_KEPT_NEXT, NULL, 0, &q, &found, e);
@@ -805,20 +804,20 @@ enum profd_status store_relay_meet(struct store *s, const uint8_t centre[STORE_C
             status = status ? status : sqlite_run(s, SQL_SEGMENT_BYTES_SET, VALUES(id, BLOB(bytes, size)), e);
             free(bytes);
         } else if (!status) {
-            amount_subtract(&r.acknowledged, &amount);
+            amount_subtract(&r.is.acknowledged, &amount);
             if (rejected) {
-                amount_subtract(&r.rejected, &amount);
+                amount_subtract(&r.is.rejected, &amount);
             }
         }
         status = status ? status : sqlite_run(s, SQL_SEGMENT_AGAIN, VALUES(id, INTEGER(size)), e);
         count++;
     }
-    r.met = true;
-    r.backup = backup;
-    memcpy(r.incarnation, incarnation, sizeof r.incarnation);
+    r.is.met = true;
+    r.is.backup = backup;
+    memcpy(r.is.incarnation, incarnation, sizeof r.is.incarnation);
     if (centre) {
-        r.has_centre = true;
-        memcpy(r.centre, centre, sizeof r.centre);
+        r.is.has_centre = true;
+        memcpy(r.is.centre, centre, sizeof r.is.centre);
     }
     status = status ? status : relay_save(s, &r, e);
     TRY(sqlite_write_end(s, status, e));
@@ -833,23 +832,17 @@ enum profd_status store_relay_move(struct store *s, uint64_t *withdrawn, struct 
     if (!r.known) {
         return profd_error_set(e, PROFD_NOT_FOUND, "this host has never forwarded anything: there is nothing to move");
     }
-    const uint64_t before = r.withdrawn.uploads;
+    const uint64_t before = r.is.withdrawn.uploads;
     TRY(sqlite_write_begin(s, e));
-    enum profd_status status = PROFD_OK;
-    for (bool found = true; !status && found;) {
-        sqlite3_stmt *q;
-        status = sqlite_first(s, SQL_SEGMENT_SEALED_NEXT, NULL, 0, &q, &found, e);
-        if (!status && found) {
-            status = reduce_segment(s, q, SEGMENT_WITHDRAWN, &r.withdrawn, e);
-        }
-    }
+    enum profd_status status =
+        reduce_segments(s, SQL_SEGMENT_SEALED_NEXT, NULL, 0, SEGMENT_WITHDRAWN, &r.is.withdrawn, e);
     status = status ? status : sqlite_run(s, SQL_SEGMENT_KEPT_BYTES_FORGET, NULL, 0, e);
     status = status ? status : sqlite_run(s, SQL_SEGMENT_KEPT_FORGET, NULL, 0, e);
-    r.met = r.has_centre = false;
-    r.backup = 0;
+    r.is.met = r.is.has_centre = false;
+    r.is.backup = 0;
     status = status ? status : relay_save(s, &r, e);
     TRY(sqlite_write_end(s, status, e));
-    *withdrawn = r.withdrawn.uploads - before;
+    *withdrawn = r.is.withdrawn.uploads - before;
     return PROFD_OK;
 }
 
@@ -872,9 +865,7 @@ enum profd_status store_seal_segments(struct store *s, uint64_t through, int64_t
         }
         status = fold_segment(s, id, &readable, e);
         done += readable;
-        const int state = readable ? SEGMENT_SEALED : SEGMENT_UNREADABLE;
-        status = status ? status
-                        : sqlite_run(s, SQL_SEGMENT_STATE_SET, VALUES(INTEGER(id), INTEGER(state), INTEGER(now)), e);
+        status = status ? status : set_state(s, id, readable ? SEGMENT_SEALED : SEGMENT_UNREADABLE, now, e);
     }
     TRY(sqlite_write_end(s, status, e));
     *sealed = done;
@@ -890,8 +881,7 @@ enum profd_status store_each_segment(struct store *s, uint64_t after,
     TRY(sqlite_start(s, SQL_SEGMENT_SEALED, VALUES(INTEGER(after)), &q, e));
     enum profd_status status = PROFD_OK;
     while (goes_on && sqlite_row(s, q, &status, e)) {
-        struct store_segment x = {.id = (uint64_t)sqlite3_column_int64(q, 0),
-                                  .sequence = (uint64_t)sqlite3_column_int64(q, 2)};
+        struct store_segment x = {.id = sqlite_u64(q, 0), .sequence = sqlite_u64(q, 2)};
         x.bytes = sqlite_blob(q, 3, &x.size);
         status = read_bytes(s, q, 1, "an epoch", x.epoch, sizeof x.epoch, e);
         goes_on = !status && each(context, &x);
@@ -914,7 +904,7 @@ enum profd_status store_acknowledge_segments(struct store *s, const struct store
         const struct store_acknowledgement *a = &list[i];
         sqlite3_stmt *q;
         bool found = false;
-        if (!r.met || memcmp(r.incarnation, a->incarnation, sizeof r.incarnation) != 0) {
+        if (!r.is.met || memcmp(r.is.incarnation, a->incarnation, sizeof r.is.incarnation) != 0) {
             continue;
         }
         status = sqlite_first(s, SQL_SEGMENT_BY_KEY, VALUES(BLOB(a->epoch, sizeof a->epoch), INTEGER(a->sequence)), &q,
@@ -925,9 +915,9 @@ enum profd_status store_acknowledge_segments(struct store *s, const struct store
         const int64_t id = sqlite3_column_int64(q, 0);
         const struct store_amount amount = sqlite_amount(q, 1);
         sqlite_finish(q);
-        outgoing_amount_add(&r.acknowledged, &amount);
+        outgoing_amount_add(&r.is.acknowledged, &amount);
         if (a->outcome != STORE_SEGMENT_COUNTED) {
-            outgoing_amount_add(&r.rejected, &amount);
+            outgoing_amount_add(&r.is.rejected, &amount);
         }
         status = sqlite_run(s, SQL_SEGMENT_ACKNOWLEDGE,
                             VALUES(INTEGER(id), INTEGER(now), INTEGER(a->number), INTEGER(a->outcome)), e);
@@ -952,8 +942,8 @@ enum profd_status store_keep_segments(struct store *s, const struct store_policy
         bool readable = true;
         /* Removes a segment that is in a backup of the centre and old enough, or the oldest if all have too many bytes.
          */
-        status = sqlite_find(s, SQL_SEGMENT_KEPT_SAFE, VALUES(INTEGER(r.backup), INTEGER(now - policy->relay_age)), &id,
-                             &more, e);
+        status = sqlite_find(s, SQL_SEGMENT_KEPT_SAFE, VALUES(INTEGER(r.is.backup), INTEGER(now - policy->relay_age)),
+                             &id, &more, e);
         const bool safe = more;
         if (!status && !more) {
             status = sqlite_find(s, SQL_SEGMENT_KEPT_BYTES, NULL, 0, &bytes, &found, e);
@@ -969,10 +959,7 @@ enum profd_status store_keep_segments(struct store *s, const struct store_policy
             status =
                 sqlite_find(s, SQL_SEGMENT_TO_FOLD, VALUES(INTEGER(FOLD_PARTS), INTEGER(FOLD_BYTES)), &id, &more, e);
             status = status || !more ? status : fold_segment(s, id, &readable, e);
-            if (!status && !readable) {
-                status = sqlite_run(s, SQL_SEGMENT_STATE_SET,
-                                    VALUES(INTEGER(id), INTEGER(SEGMENT_UNREADABLE), INTEGER(0)), e);
-            }
+            status = status || readable ? status : set_state(s, id, SEGMENT_UNREADABLE, 0, e);
         }
         rows += more;
     }
@@ -992,32 +979,26 @@ static enum profd_status get_relay(struct store *s, bool head, struct store_rela
     *out = (struct store_relay){.active = false};
     TRY(relay_load(s, &r, e));
     TRY(sqlite_load_state(s, &state, e));
+    if (r.known && !head) {
+        *out = r.is;
+    }
     out->number = (uint64_t)state.number;
-    out->held = r.held ? r.held : s->relay_unresolved ? out->number + 1 : 0;
+    out->held = r.is.held ? r.is.held : s->relay_unresolved ? out->number + 1 : 0;
     if (!r.known || head) {
         return PROFD_OK;
     }
-    out->active = r.active;
-    out->acknowledged = r.acknowledged;
-    out->rejected = r.rejected;
-    out->withdrawn = r.withdrawn;
-    out->has_centre = r.has_centre;
-    memcpy(out->centre, r.centre, sizeof out->centre);
-    out->met = r.met;
-    out->backup = r.backup;
-    memcpy(out->incarnation, r.incarnation, sizeof out->incarnation);
-    enum profd_status status = sum_states(s, out, &pending, e);
-    status = status ? status : sqlite_find(s, SQL_SEGMENT_NEWEST, NULL, 0, &newest, &found, e);
+    TRY(sum_states(s, out, &pending, e));
+    TRY(sqlite_find(s, SQL_SEGMENT_NEWEST, NULL, 0, &newest, &found, e));
     out->newest = (uint64_t)newest;
-    if (!r.active) { /* uploads that were accepted since then are not counted separately */
-        out->accepted = pending;
-        outgoing_amount_add(&out->accepted, &r.acknowledged);
-        outgoing_amount_add(&out->accepted, &r.withdrawn);
-        return status;
+    if (r.is.active) {
+        out->accepted = state.accepted;
+        amount_subtract(&out->accepted, &r.outside);
+        return PROFD_OK;
     }
-    out->accepted = (struct store_amount){state.uploads, state.ticks, state.calls};
-    amount_subtract(&out->accepted, &r.outside);
-    return status;
+    out->accepted = pending; /* uploads that were accepted since then are not counted separately */
+    outgoing_amount_add(&out->accepted, &r.is.acknowledged);
+    outgoing_amount_add(&out->accepted, &r.is.withdrawn);
+    return PROFD_OK;
 }
 
 enum profd_status store_get_relay(struct store *s, struct store_relay *out, struct profd_error *e)

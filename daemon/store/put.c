@@ -231,7 +231,6 @@ enum profd_status sqlite_batch_add(struct sqlite_batch *b, const struct store_up
                                    const struct sqlite_series *series, const struct sqlite_sums *one,
                                    struct profd_error *e)
 {
-    bool saturated = false;
     TRY(b->s->relay_settled ? PROFD_OK : sqlite_relay_settle(b->s, e));
     if (b->s->relaying) {
         TRY(sqlite_segment_add(b->s, u, series->id, one, e));
@@ -245,9 +244,8 @@ enum profd_status sqlite_batch_add(struct sqlite_batch *b, const struct store_up
     TRY(sums ? PROFD_OK : profd_no_memory(e));
     sqlite_sums_add(sums, one);
     struct sqlite_state *t = &b->s->state;
-    sum_add(&t->uploads, one->uploads, &saturated);
-    sum_add(&t->ticks, one->ticks, &saturated);
-    sum_add(&t->calls, one->calls, &saturated);
+    const struct store_amount amount = sqlite_sums_amount(one);
+    outgoing_amount_add(&t->accepted, &amount);
     t->raw_uploads += one->raw_uploads;
     t->raw_bytes += one->raw_bytes; /* modulo 2^64, as in sqlite_sums_add */
     t->live_bytes += one->live_bytes;
@@ -363,7 +361,7 @@ enum profd_status store_get_instance(struct store *s, uint32_t uid, const uint8_
         status = profd_no_memory(e);
     } else {
         memcpy(copy, bytes, n);
-        *generation = (uint64_t)sqlite3_column_int64(q, 0);
+        *generation = sqlite_u64(q, 0);
         *snapshot = copy;
         *size = n;
     }
@@ -381,16 +379,13 @@ static enum profd_status each_found(struct store *s, const uint8_t *name,
              : sqlite_start(s, SQL_INSTANCE_EACH, NULL, 0, &q, e));
     enum profd_status status = PROFD_OK;
     while (sqlite_row(s, q, &status, e)) {
-        size_t n, size;
         struct store_instance i = {.uid = (uint32_t)sqlite3_column_int64(q, 0),
-                                   .generation = (uint64_t)sqlite3_column_int64(q, 2),
+                                   .generation = sqlite_u64(q, 2),
                                    .seen = sqlite3_column_int64(q, 3),
                                    .ended = sqlite3_column_int(q, 5) != 0,
                                    .missing_since = sqlite3_column_int64(q, 6)};
-        const uint8_t *bytes = sqlite_blob(q, 1, &n);
-        i.snapshot = sqlite_blob(q, 4, &size);
-        i.snapshot_size = size;
-        memcpy(i.instance, bytes, n < sizeof i.instance ? n : sizeof i.instance);
+        i.snapshot = sqlite_blob(q, 4, &i.snapshot_size);
+        sqlite_copy(q, 1, i.instance, sizeof i.instance);
         if (!each(context, &i)) {
             sqlite_finish(q);
             break;
@@ -435,7 +430,7 @@ enum profd_status store_get_living(struct store *s, enum store_living_kind kind,
         }
         out->earliest = out->processes == 0 || earliest < out->earliest ? earliest : out->earliest;
         out->latest = latest > out->latest ? latest : out->latest;
-        out->processes += (uint64_t)sqlite3_column_int64(q, 1);
+        out->processes += sqlite_u64(q, 1);
     }
     return status;
 }
@@ -547,7 +542,7 @@ static enum profd_status put_counts(struct sqlite_batch *b, struct store_upload 
                                  .start = sqlite3_column_int64(q, 1),
                                  .end = sqlite3_column_int64(q, 1) + sqlite3_column_int64(q, 2),
                                  .inexact = (uint32_t)sqlite3_column_int64(q, 3),
-                                 .started = (uint64_t)sqlite3_column_int64(q, 4),
+                                 .started = sqlite_u64(q, 4),
                                  .group = (uint32_t)sqlite3_column_int64(q, 5),
                                  .size = n,
                                  .width = sqlite3_column_int(q, 7)};
@@ -597,7 +592,7 @@ static enum profd_status put_harvest(struct sqlite_batch *b, const struct store_
     TRY(sqlite_first(s, SQL_INSTANCE_GET, name, 2, &q, &known, e));
     if (known) {
         i = (struct instance){.id = sqlite3_column_int64(q, 0),
-                              .generation = (uint64_t)sqlite3_column_int64(q, 1),
+                              .generation = sqlite_u64(q, 1),
                               .has_upload = sqlite3_column_type(q, 2) != SQLITE_NULL,
                               .upload = sqlite3_column_int64(q, 2),
                               .series = sqlite3_column_int64(q, 3),
@@ -726,11 +721,9 @@ enum profd_status store_remove_ids(struct store *s, int64_t before, struct profd
                                                    BLOB(from.sender, sizeof from.sender), INTEGER(SENDER_FORGET_SLICE)),
                                             &q, e);
     while (sqlite_row(s, q, &status, e)) {
-        size_t size;
-        const uint8_t *sender = sqlite_blob(q, 2, &size);
         to.host = sqlite3_column_int64(q, 0);
         to.uid = sqlite3_column_int64(q, 1);
-        memcpy(to.sender, sender, size < sizeof to.sender ? size : sizeof to.sender);
+        sqlite_copy(q, 2, to.sender, sizeof to.sender);
         visited++;
     }
     if (!status) {

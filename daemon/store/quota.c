@@ -211,14 +211,14 @@ enum profd_status sqlite_users_list(struct store *s, struct store_totals *t, str
     bool row = false;
     enum profd_status status = PROFD_OK;
     TRY(sqlite_first(s, SQL_USERS_COUNT, NULL, 0, &q, &row, e));
-    t->users = row ? (uint64_t)sqlite3_column_int64(q, 0) : 0;
-    t->user_bytes = row ? (uint64_t)sqlite3_column_int64(q, 1) : 0;
+    t->users = row ? sqlite_u64(q, 0) : 0;
+    t->user_bytes = row ? sqlite_u64(q, 1) : 0;
     sqlite_finish(q);
     TRY(sqlite_start(s, SQL_USERS_LARGEST, VALUES(INTEGER(STORE_LARGEST_USERS)), &q, e));
     t->largest_count = 0;
     while (sqlite_row(s, q, &status, e)) {
-        t->largest[t->largest_count++] = (struct store_user){.uid = (uint32_t)sqlite3_column_int64(q, 0),
-                                                             .bytes = (uint64_t)sqlite3_column_int64(q, 1)};
+        t->largest[t->largest_count++] =
+            (struct store_user){.uid = (uint32_t)sqlite3_column_int64(q, 0), .bytes = sqlite_u64(q, 1)};
     }
     return status;
 }

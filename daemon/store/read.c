@@ -276,17 +276,15 @@ static enum profd_status select_rows(struct row_selection *r, struct profd_error
 
 void sqlite_block_take(sqlite3_stmt *q, int column, struct store_block *out)
 {
-    size_t n;
-    const uint8_t *centre = sqlite_blob(q, column + 1, &n);
-    *out = (struct store_block){.number = (uint64_t)sqlite3_column_int64(q, column + 8),
+    *out = (struct store_block){.number = sqlite_u64(q, column + 8),
                                 .attempt = (uint32_t)sqlite3_column_int64(q, column + 2),
                                 .day = sqlite3_column_int64(q, column + 3),
                                 .state = (enum store_block_state)sqlite3_column_int(q, column + 4),
-                                .sums = (uint64_t)sqlite3_column_int64(q, column + 5),
-                                .bytes = (uint64_t)sqlite3_column_int64(q, column + 6),
+                                .sums = sqlite_u64(q, column + 5),
+                                .bytes = sqlite_u64(q, column + 6),
                                 .sealed = sqlite3_column_int64(q, column + 7),
-                                .row = (uint64_t)sqlite3_column_int64(q, column)};
-    memcpy(out->centre, centre, n < sizeof out->centre ? n : sizeof out->centre);
+                                .row = sqlite_u64(q, column)};
+    sqlite_copy(q, column + 1, out->centre, sizeof out->centre);
 }
 
 static void hash_number(struct sha256_ctx *hash, uint64_t n)
@@ -325,16 +323,9 @@ void sqlite_series_key_make(const struct store_block_sum *sum, uint8_t key[STORE
 enum profd_status sqlite_series_key(struct row_selection *r, const struct series_info *info, const char **name,
                                     uint8_t key[STORE_SERIES_KEY_SIZE], struct profd_error *e)
 {
-    char local[32];
-    sqlite3_stmt *q = NULL;
-    bool tenant = false;
-    if (store_is_tenant(info->uid)) {
-        TRY(sqlite_first(r->s, SQL_TENANT_NAME, VALUES(INTEGER(store_tenant_id(info->uid))), &q, &tenant, e));
-    }
-    snprintf(local, sizeof local, "uid %u", info->uid);
-    const char *text = tenant ? sqlite_text(q, 0) : local;
-    *name = arena_copy(r->arena, text, strlen(text));
-    sqlite_finish(q);
+    char owner[SQLITE_OWNER_SIZE];
+    TRY(sqlite_owner_name(r->s, info->uid, owner, e));
+    *name = arena_copy(r->arena, owner, strlen(owner));
     TRY(*name ? PROFD_OK : profd_no_memory(e));
     const struct store_block_sum sum = {.stub = {.program = info->builds[info->program].id.text},
                                         .tenant = *name,
@@ -407,7 +398,7 @@ static enum profd_status give_upload(struct row_selection *r, const struct row_r
         return PROFD_OK;
     }
     struct store_row row = begin_row(&r->series[ref->series], ref);
-    row.uploads = (uint64_t)sqlite3_column_int64(q, 6);
+    row.uploads = sqlite_u64(q, 6);
     row.width = sqlite3_column_int(q, 7) * SQLITE_MINUTE;
     row.start = start;
     row.end = end;
@@ -447,12 +438,12 @@ static enum profd_status give_sum(struct row_selection *r, const struct row_ref 
     struct store_row row = begin_row(&r->series[ref->series], ref);
     size_t hosts_size;
     row.rolled = true;
-    row.uploads = (uint64_t)sqlite3_column_int64(q, ROLLUP_UPLOADS);
-    row.processes_started = (uint64_t)sqlite3_column_int64(q, ROLLUP_PROCESSES);
+    row.uploads = sqlite_u64(q, ROLLUP_UPLOADS);
+    row.processes_started = sqlite_u64(q, ROLLUP_PROCESSES);
     row.start = sqlite3_column_int64(q, ROLLUP_FIRST);
     row.end = sqlite3_column_int64(q, ROLLUP_LAST);
     row.inexact = (uint32_t)sqlite3_column_int64(q, ROLLUP_INEXACT);
-    row.version = (uint64_t)sqlite3_column_int64(q, ROLLUP_AFTER);
+    row.version = sqlite_u64(q, ROLLUP_AFTER);
     row.width = width_of(sqlite3_column_int(q, ROLLUP_AFTER + 1));
     row.counts = sqlite_blob(q, ROLLUP_COUNTS, &row.counts_size);
     const uint8_t *hosts = sqlite_blob(q, ROLLUP_HOSTS, &hosts_size);
@@ -501,12 +492,12 @@ static enum profd_status take_sealed(struct row_selection *r, const struct row_r
     struct store_stub stub = {.program = info->builds[info->program].id.text,
                               .level = sqlite3_column_int(q, LEVEL),
                               .at = sqlite3_column_int64(q, AT),
-                              .bytes = (uint64_t)sqlite3_column_int64(q, BYTES)};
+                              .bytes = sqlite_u64(q, BYTES)};
     struct fetch_list *list = info->totals ? &r->totals : &r->sums;
     const char *name;
     sqlite_block_take(q, 0, &stub.block);
     if (info->totals) {
-        stub.bytes = TOTAL_BYTES * (uint64_t)sqlite3_column_int64(q, TOTAL_HOSTS);
+        stub.bytes = TOTAL_BYTES * sqlite_u64(q, TOTAL_HOSTS);
     } else if (r->filter->arcs_only) {
         row.counts = sqlite_blob(q, ARCS, &row.counts_size);
     }
@@ -517,8 +508,8 @@ static enum profd_status take_sealed(struct row_selection *r, const struct row_r
     row.rolled = true;
     row.id = (uint64_t)ref->id | SEALED_ID;
     row.version = stub.block.attempt;
-    row.uploads = (uint64_t)sqlite3_column_int64(q, UPLOADS);
-    row.processes_started = (uint64_t)sqlite3_column_int64(q, PROCESSES);
+    row.uploads = sqlite_u64(q, UPLOADS);
+    row.processes_started = sqlite_u64(q, PROCESSES);
     row.start = sqlite3_column_int64(q, FIRST);
     row.end = sqlite3_column_int64(q, LAST);
     row.inexact = (uint32_t)sqlite3_column_int64(q, INEXACT);

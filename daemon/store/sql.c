@@ -208,11 +208,16 @@ const char *sqlite_text(sqlite3_stmt *statement, int column)
     return p ? (const char *)p : "";
 }
 
+void sqlite_copy(sqlite3_stmt *q, int column, uint8_t *out, size_t size)
+{
+    size_t n;
+    const uint8_t *bytes = sqlite_blob(q, column, &n);
+    memcpy(out, bytes, n < size ? n : size);
+}
+
 struct store_amount sqlite_amount(sqlite3_stmt *q, int column)
 {
-    return (struct store_amount){(uint64_t)sqlite3_column_int64(q, column),
-                                 (uint64_t)sqlite3_column_int64(q, column + 1),
-                                 (uint64_t)sqlite3_column_int64(q, column + 2)};
+    return (struct store_amount){sqlite_u64(q, column), sqlite_u64(q, column + 1), sqlite_u64(q, column + 2)};
 }
 
 void sqlite_statements_done(struct store *s)

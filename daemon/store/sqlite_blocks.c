@@ -17,7 +17,7 @@ void store_set_tier(struct store *s, bool tier)
     s->tier = tier;
 }
 
-static enum profd_status find_block(struct store *s, enum sqlite_sql which, uint64_t number, struct store_block *out,
+enum profd_status sqlite_block_find(struct store *s, enum sqlite_sql which, uint64_t number, struct store_block *out,
                                     bool *found, struct profd_error *e)
 {
     sqlite3_stmt *q;
@@ -56,12 +56,12 @@ static enum profd_status begin_block(struct store *s, int64_t before, struct sto
                                      struct profd_error *e)
 {
     int64_t series, day = 0;
-    struct sqlite_centre centre;
+    struct store_centre centre;
     TRY(sqlite_centre_load(s, &centre, e));
     if (centre.restored) {
         return PROFD_OK;
     }
-    TRY(find_block(s, SQL_BLOCK_UNSEALED, 0, b, found, e));
+    TRY(sqlite_block_find(s, SQL_BLOCK_UNSEALED, 0, b, found, e));
     if (*found && b->state == STORE_BLOCK_OPEN) {
         TRY(find_series(s, b->day, 0, &series, found, e));
         TRY(*found ? sqlite_run(s, SQL_BLOCK_ATTEMPT, VALUES(INTEGER(b->day), INTEGER(b->day)), e)
@@ -74,7 +74,7 @@ static enum profd_status begin_block(struct store *s, int64_t before, struct sto
     TRY(find_day(s, before, &day, found, e));
     if (*found) {
         TRY(sqlite_run(s, SQL_BLOCK_ADD, VALUES(INTEGER(day)), e));
-        TRY(find_block(s, SQL_BLOCK_UNSEALED, 0, b, found, e));
+        TRY(sqlite_block_find(s, SQL_BLOCK_UNSEALED, 0, b, found, e));
     }
     return PROFD_OK;
 }
@@ -97,6 +97,15 @@ static enum profd_status lost_attempt(const struct store_block *b, struct profd_
 {
     return profd_error_set(e, PROFD_CONFLICT, "block %llu is not open, or attempt %u of it has ended",
                            (unsigned long long)b->number, b->attempt);
+}
+
+/* CONFLICT unless the block is open in this attempt. */
+static enum profd_status check_attempt(struct store *s, const struct store_block *b, struct profd_error *e)
+{
+    struct store_block now;
+    bool found = false;
+    TRY(sqlite_block_find(s, SQL_BLOCK_GET, b->number, &now, &found, e));
+    return found && now.state == STORE_BLOCK_OPEN && now.attempt == b->attempt ? PROFD_OK : lost_attempt(b, e);
 }
 
 /* A block that is being read. */
@@ -175,11 +184,11 @@ static enum profd_status give_sum(struct block_reading *b, sqlite3_stmt *q, stru
     const uint8_t *hosts = sqlite_blob(q, HOSTS, &hosts_size);
     const int64_t hours = sum->stub.level == SQLITE_LEVEL_HOUR ? 1 : 24, at = sqlite3_column_int64(q, AT);
     sum->stub.at = at;
-    sum->number = (uint64_t)sqlite3_column_int64(q, NUMBER);
-    sum->uploads = (uint64_t)sqlite3_column_int64(q, UPLOADS);
-    sum->processes = (uint64_t)sqlite3_column_int64(q, PROCESSES);
-    sum->ticks = (uint64_t)sqlite3_column_int64(q, TICKS);
-    sum->calls = (uint64_t)sqlite3_column_int64(q, CALLS);
+    sum->number = sqlite_u64(q, NUMBER);
+    sum->uploads = sqlite_u64(q, UPLOADS);
+    sum->processes = sqlite_u64(q, PROCESSES);
+    sum->ticks = sqlite_u64(q, TICKS);
+    sum->calls = sqlite_u64(q, CALLS);
     sum->first = sqlite3_column_int64(q, FIRST);
     sum->last = sqlite3_column_int64(q, LAST);
     sum->inexact = (uint32_t)sqlite3_column_int64(q, INEXACT);
@@ -195,7 +204,7 @@ static enum profd_status give_sum(struct block_reading *b, sqlite3_stmt *q, stru
     const size_t bytes = sum->stub.bytes + sum->bulk.totals_size;
     b->bytes -= bytes < b->bytes ? bytes : b->bytes;
     TRY(sqlite_select_hosts(&b->r, b->arena, hosts, hosts_size, &sum->bulk.hosts, &sum->bulk.host_count, e));
-    if (sum->stub.level == SQLITE_LEVEL_HOUR && sum->uploads != (uint64_t)sqlite3_column_int64(q, OF_HOUR)) {
+    if (sum->stub.level == SQLITE_LEVEL_HOUR && sum->uploads != sqlite_u64(q, OF_HOUR)) {
         TRY(add_shares(b, sum, e));
     }
     return b->each(b->context, sum, e);
@@ -227,12 +236,8 @@ static enum profd_status give_level(struct block_reading *b, const struct store_
 
 static enum profd_status read_block(struct block_reading *b, struct profd_error *e)
 {
-    struct store_block now;
     bool found = false;
-    TRY(find_block(b->r.s, SQL_BLOCK_GET, b->block->number, &now, &found, e));
-    if (!found || now.state != STORE_BLOCK_OPEN || now.attempt != b->block->attempt) {
-        return lost_attempt(b->block, e);
-    }
+    TRY(check_attempt(b->r.s, b->block, e));
     while (b->bytes > 0 && !b->cursor.done) {
         int64_t series = 0;
         TRY(find_series(b->r.s, b->block->day, b->cursor.series, &series, &found, e));
@@ -307,13 +312,7 @@ static enum profd_status add_range(struct block_epoch *k, uint64_t low, uint64_t
         k->ranges[k->count - 1].high = high;
         return PROFD_OK;
     }
-    if (k->count == k->capacity) {
-        const size_t capacity = k->capacity ? 2 * k->capacity : 16;
-        struct block_keys_range *ranges = realloc(k->ranges, capacity * sizeof *ranges);
-        TRY(ranges ? PROFD_OK : profd_no_memory(e));
-        k->ranges = ranges;
-        k->capacity = capacity;
-    }
+    TRY(LIST_GROW(k->ranges, k->count, k->capacity) ? PROFD_OK : profd_no_memory(e));
     k->ranges[k->count++] = (struct block_keys_range){.low = low, .high = high};
     return PROFD_OK;
 }
@@ -328,7 +327,7 @@ static enum profd_status read_arrivals(struct store *s, int64_t epoch, uint64_t 
     k->count = 0;
     TRY(sqlite_start(s, SQL_BLOCK_ARRIVALS, VALUES(INTEGER(epoch), INTEGER(arrivals)), &q, e));
     while (sqlite_row(s, q, &status, e)) {
-        const uint64_t sequence = (uint64_t)sqlite3_column_int64(q, 0);
+        const uint64_t sequence = sqlite_u64(q, 0);
         const bool counted = sqlite3_column_int64(q, 1);
         status = next <= mark ? add_range(k, next, sequence <= mark ? sequence - 1 : mark, e) : PROFD_OK;
         next = sequence + 1;
@@ -352,8 +351,7 @@ static enum profd_status add_epoch(struct store *s, const struct store_block *b,
     }
     *epoch = sqlite3_column_int64(q, 0);
     const uint8_t *key = sqlite_blob(q, 2, &n);
-    enum profd_status status =
-        read_arrivals(s, *epoch, (uint64_t)sqlite3_column_int64(q, 3), sqlite3_column_int64(q, 4), k, e);
+    enum profd_status status = read_arrivals(s, *epoch, sqlite_u64(q, 3), sqlite3_column_int64(q, 4), k, e);
     if (!status && n == SEGMENT_EPOCH_SIZE && k->count > 0) {
         block_keys_add(keys, sqlite_text(q, 1), key, k->ranges, k->count);
     }
@@ -365,7 +363,6 @@ enum profd_status store_block_keys(struct store *s, const struct store_block *bl
                                    struct profd_error *e)
 {
     struct block_epoch k = {.ranges = NULL};
-    struct store_block now;
     int64_t epoch = 0;
     bool found = true;
     enum profd_status status = PROFD_OK;
@@ -377,8 +374,7 @@ enum profd_status store_block_keys(struct store *s, const struct store_block *bl
     }
     free(k.ranges);
     TRY(status);
-    TRY(find_block(s, SQL_BLOCK_GET, block->number, &now, &found, e));
-    return found && now.state == STORE_BLOCK_OPEN && now.attempt == block->attempt ? PROFD_OK : lost_attempt(block, e);
+    return check_attempt(s, block, e);
 }
 
 enum profd_status store_block_written(struct store *s, const struct store_block *block, int64_t now,
@@ -457,7 +453,7 @@ static enum profd_status release(struct store *s, struct store_progress *progres
     struct sqlite_budget budget = sqlite_budget_begin();
     struct store_block b;
     int64_t series = 0;
-    TRY(find_block(s, SQL_BLOCK_UNSEALED, 0, &b, &progress->more, e));
+    TRY(sqlite_block_find(s, SQL_BLOCK_UNSEALED, 0, &b, &progress->more, e));
     if (!progress->more || b.state != STORE_BLOCK_WRITTEN) {
         progress->more = false;
         return PROFD_OK;
@@ -511,13 +507,13 @@ enum profd_status store_get_tier_totals(struct store *s, int64_t before, struct 
     sqlite3_stmt *q;
     bool row = false;
     TRY(sqlite_first(s, SQL_TIER_TOTALS, VALUES(INTEGER(before / SQLITE_DAY)), &q, &row, e));
-    *out = (struct store_tier_totals){.days_sealed = (uint64_t)sqlite3_column_int64(q, 0),
-                                      .days_waiting = (uint64_t)sqlite3_column_int64(q, 1),
-                                      .sums = (uint64_t)sqlite3_column_int64(q, 2),
-                                      .bytes = (uint64_t)sqlite3_column_int64(q, 3),
+    *out = (struct store_tier_totals){.days_sealed = sqlite_u64(q, 0),
+                                      .days_waiting = sqlite_u64(q, 1),
+                                      .sums = sqlite_u64(q, 2),
+                                      .bytes = sqlite_u64(q, 3),
                                       .sealed_to = sqlite3_column_int64(q, 4) * SQLITE_DAY,
-                                      .newest = (uint64_t)sqlite3_column_int64(q, 5),
-                                      .gone = (uint64_t)sqlite3_column_int64(q, 6),
+                                      .newest = sqlite_u64(q, 5),
+                                      .gone = sqlite_u64(q, 6),
                                       .first = sqlite3_column_int64(q, 7)};
     sqlite_finish(q);
     return PROFD_OK;

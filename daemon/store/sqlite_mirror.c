@@ -11,23 +11,11 @@
 
 #define COUNT_MOST (INT64_C(1) << 53) /* uploads of a sum; times and numbers may be larger */
 
-static enum profd_status find_block(struct store *s, uint64_t row, struct store_block *out, bool *found,
-                                    struct profd_error *e)
-{
-    sqlite3_stmt *q;
-    TRY(sqlite_first(s, SQL_BLOCK_GET, VALUES(INTEGER(row)), &q, found, e));
-    if (*found) {
-        sqlite_block_take(q, 0, out);
-        sqlite_finish(q);
-    }
-    return PROFD_OK;
-}
-
 /* CONFLICT unless the block arrives. */
 static enum profd_status find_arriving(struct store *s, uint64_t row, struct store_block *out, struct profd_error *e)
 {
     bool found = false;
-    TRY(find_block(s, row, out, &found, e));
+    TRY(sqlite_block_find(s, SQL_BLOCK_GET, row, out, &found, e));
     return found && out->state == STORE_BLOCK_ARRIVING
                ? PROFD_OK
                : profd_error_set(e, PROFD_CONFLICT, "a block is not arriving, or not any more");
@@ -178,7 +166,7 @@ enum profd_status store_mirror_put(struct store *s, uint64_t row, const struct s
                                    struct profd_error *e)
 {
     struct putting p = {.s = s};
-    struct sqlite_centre centre;
+    struct store_centre centre;
     TRY(sqlite_store_begin(s, e));
     enum profd_status status = find_arriving(s, row, &p.block, e);
     status = status ? status : sqlite_centre_load(s, &centre, e);
@@ -209,8 +197,8 @@ static enum profd_status sum_series(struct store *s, struct arena *a, int64_t id
     return sqlite_series_save(s, id, &sums, e);
 }
 
-/* Computes the sums of all series of a block anew. users: gets those of the series. */
-static enum profd_status sum_block(struct store *s, uint64_t row, struct hashmap *users, struct profd_error *e)
+/* Computes the sums of all series of a block anew. Their users are touched later. */
+static enum profd_status sum_block(struct store *s, uint64_t row, struct profd_error *e)
 {
     struct arena *a = arena_new(0);
     enum profd_status status = a ? PROFD_OK : profd_no_memory(e);
@@ -223,8 +211,8 @@ static enum profd_status sum_block(struct store *s, uint64_t row, struct hashmap
             break;
         }
         status = sum_series(s, a, series, &uid, e);
-        if (!status && !hashmap_find(users, &uid, sizeof uid) &&
-            !hashmap_put(users, &uid, sizeof uid, &uid, sizeof uid)) {
+        if (!status && !hashmap_find(&s->touched, &uid, sizeof uid) &&
+            !hashmap_put(&s->touched, &uid, sizeof uid, &uid, sizeof uid)) {
             status = profd_no_memory(e);
         }
     }
@@ -232,27 +220,27 @@ static enum profd_status sum_block(struct store *s, uint64_t row, struct hashmap
     return status;
 }
 
-/* Answers about these users are new, and those about tenants, which name the centres. */
-static enum profd_status touch(struct store *s, const struct hashmap *users, struct profd_error *e)
+/* Answers about the users of the blocks that changed are new, and those about tenants, which name the centres. */
+static enum profd_status touch(struct store *s, struct profd_error *e)
 {
     size_t position = 0;
     const int64_t number = s->state.list_epoch = ++s->state.number;
-    TRY(sqlite_centre_touch(s, number, STORE_TENANT_LAST, STORE_TENANT, e));
-    for (const uint32_t *uid; (uid = hashmap_next(users, &position, NULL));) {
-        TRY(sqlite_centre_touch(s, number, *uid, *uid, e));
+    enum profd_status status = sqlite_centre_touch(s, number, STORE_TENANT_LAST, STORE_TENANT, e);
+    for (const uint32_t *uid; !status && (uid = hashmap_next(&s->touched, &position, NULL));) {
+        status = sqlite_centre_touch(s, number, *uid, *uid, e);
     }
-    return PROFD_OK;
+    hashmap_clear(&s->touched);
+    return status;
 }
 
-static enum profd_status hide_block(struct store *s, uint64_t row, struct hashmap *users, struct profd_error *e)
+static enum profd_status hide_block(struct store *s, uint64_t row, struct profd_error *e)
 {
     TRY(sqlite_run(s, SQL_MIRROR_STATE,
                    VALUES(INTEGER(row), INTEGER(STORE_BLOCK_MIRRORED), INTEGER(STORE_BLOCK_LEAVING)), e));
-    return sum_block(s, row, users, e);
+    return sum_block(s, row, e);
 }
 
-static enum profd_status show_block(struct store *s, uint64_t row, uint64_t sums, struct hashmap *users,
-                                    struct profd_error *e)
+static enum profd_status show_block(struct store *s, uint64_t row, uint64_t sums, struct profd_error *e)
 {
     struct store_block b;
     int64_t series = 0, before = 0;
@@ -272,22 +260,18 @@ static enum profd_status show_block(struct store *s, uint64_t row, uint64_t sums
     const struct sqlite_value which[] = {BLOB(b.centre, sizeof b.centre), INTEGER(b.number), INTEGER(row)};
     for (found = true; found;) {
         TRY(sqlite_find(s, SQL_MIRROR_BEFORE, which, sizeof which / sizeof which[0], &before, &found, e));
-        TRY(found ? hide_block(s, (uint64_t)before, users, e) : PROFD_OK);
+        TRY(found ? hide_block(s, (uint64_t)before, e) : PROFD_OK);
     }
     TRY(sqlite_run(s, SQL_MIRROR_STATE,
                    VALUES(INTEGER(row), INTEGER(STORE_BLOCK_ARRIVING), INTEGER(STORE_BLOCK_MIRRORED)), e));
-    TRY(sum_block(s, row, users, e));
-    return touch(s, users, e);
+    TRY(sum_block(s, row, e));
+    return touch(s, e);
 }
 
 enum profd_status store_mirror_show(struct store *s, uint64_t row, uint64_t sums, struct profd_error *e)
 {
-    struct hashmap users;
     TRY(sqlite_upkeep_begin(s, e));
-    hashmap_init(&users, 0);
-    const enum profd_status status = show_block(s, row, sums, &users, e);
-    hashmap_clear(&users);
-    return sqlite_upkeep_end(s, status, e);
+    return sqlite_upkeep_end(s, show_block(s, row, sums, e), e);
 }
 
 /* --- Blocks of this centre, after a restore --- */
@@ -310,24 +294,20 @@ static enum profd_status keep_key(void *context, const char *tenant, const uint8
 }
 
 static enum profd_status adopt_block(struct store *s, uint64_t row, uint64_t sums, const uint8_t *keys, size_t n,
-                                     struct hashmap *users, struct profd_error *e)
+                                     struct profd_error *e)
 {
     struct store_block b;
     TRY(find_arriving(s, row, &b, e));
     TRY(sqlite_retire_day(s, b.day, e));
     TRY(block_keys_decode(keys, n, keep_key, &(struct adopting){s, b.day}, e));
-    return show_block(s, row, sums, users, e);
+    return show_block(s, row, sums, e);
 }
 
 enum profd_status store_mirror_adopt(struct store *s, uint64_t row, uint64_t sums, const uint8_t *keys, size_t n,
                                      struct profd_error *e)
 {
-    struct hashmap users;
     TRY(sqlite_upkeep_begin(s, e));
-    hashmap_init(&users, 0);
-    const enum profd_status status = adopt_block(s, row, sums, keys, n, &users, e);
-    hashmap_clear(&users);
-    return sqlite_upkeep_end(s, status, e);
+    return sqlite_upkeep_end(s, adopt_block(s, row, sums, keys, n, e), e);
 }
 
 enum profd_status store_mirror_end(struct store *s, const struct store_block *own, size_t n, struct profd_error *e)
@@ -375,8 +355,8 @@ static bool compare_block(void *context, const struct store_mirror *m)
     return c->count < 2;
 }
 
-static enum profd_status list_blocks(struct store *s, const struct store_mirror *list, size_t n, struct hashmap *users,
-                                     bool *more, struct profd_error *e)
+static enum profd_status list_blocks(struct store *s, const struct store_mirror *list, size_t n, bool *more,
+                                     struct profd_error *e)
 {
     struct comparing c = {.list = list, .n = n};
     uint64_t added = 0;
@@ -391,24 +371,20 @@ static enum profd_status list_blocks(struct store *s, const struct store_mirror 
     }
     TRY(store_each_mirror(s, compare_block, &c, e));
     if (c.count > 0 && c.first.state == STORE_BLOCK_MIRRORED) {
-        TRY(hide_block(s, c.first.row, users, e));
+        TRY(hide_block(s, c.first.row, e));
     } else if (c.count > 0) {
         TRY(sqlite_run(s, SQL_BLOCK_STATE_SET, VALUES(INTEGER(c.first.row), INTEGER(STORE_BLOCK_LEAVING)), e));
     }
     *more = c.count > 1;
-    return added + c.count > 0 ? touch(s, users, e) : PROFD_OK;
+    return added + c.count > 0 ? touch(s, e) : PROFD_OK;
 }
 
 enum profd_status store_mirror_list(struct store *s, const struct store_mirror *list, size_t n, bool *more,
                                     struct profd_error *e)
 {
-    struct hashmap users;
     bool others = false;
     TRY(sqlite_upkeep_begin(s, e));
-    hashmap_init(&users, 0);
-    const enum profd_status status = list_blocks(s, list, n, &users, &others, e);
-    hashmap_clear(&users);
-    TRY(sqlite_upkeep_end(s, status, e));
+    TRY(sqlite_upkeep_end(s, list_blocks(s, list, n, &others, e), e));
     *more = others;
     return PROFD_OK;
 }
@@ -439,17 +415,13 @@ static enum profd_status clean_series(struct store *s, struct arena *a, uint64_t
 /* Hides a block that was adopted and that retention removes. */
 static enum profd_status hide_retired(struct store *s, bool *found, struct profd_error *e)
 {
-    struct hashmap users;
     int64_t row = 0;
     TRY(sqlite_find(s, SQL_ADOPTED_RETIRED, NULL, 0, &row, found, e));
     if (!*found) {
         return PROFD_OK;
     }
-    hashmap_init(&users, 0);
-    enum profd_status status = hide_block(s, (uint64_t)row, &users, e);
-    status = status ? status : touch(s, &users, e);
-    hashmap_clear(&users);
-    return status;
+    TRY(hide_block(s, (uint64_t)row, e));
+    return touch(s, e);
 }
 
 static enum profd_status clean(struct store *s, struct arena *a, struct hashmap *gone, struct store_progress *progress,
@@ -528,14 +500,12 @@ enum profd_status store_each_centre(struct store *s, void (*each)(void *context,
         const bool waits = sqlite3_column_int64(q, 6) > 0;
         struct store_tier_centre c = {
             .sealed_to = (waits ? sqlite3_column_int64(q, 7) : sqlite3_column_int64(q, 2) + 1) * SQLITE_DAY,
-            .days = (uint64_t)sqlite3_column_int64(q, 3),
-            .sums = (uint64_t)sqlite3_column_int64(q, 4),
-            .bytes = (uint64_t)sqlite3_column_int64(q, 5),
-            .waiting = (uint64_t)sqlite3_column_int64(q, 6)};
+            .days = sqlite_u64(q, 3),
+            .sums = sqlite_u64(q, 4),
+            .bytes = sqlite_u64(q, 5),
+            .waiting = sqlite_u64(q, 6)};
         char digits[9];
-        size_t n;
-        const uint8_t *centre = sqlite_blob(q, 0, &n);
-        memcpy(c.centre, centre, n < sizeof c.centre ? n : sizeof c.centre);
+        sqlite_copy(q, 0, c.centre, sizeof c.centre);
         hex_put(digits, c.centre, 4);
         digits[8] = '\0';
         (void)snprintf(c.name, sizeof c.name, sqlite3_column_int(q, 8) > 1 ? "%.*s (%s)" : "%.*s",
@@ -565,7 +535,6 @@ static enum profd_status add_tier_marks(struct store *s, const struct store_tier
 static enum profd_status set_tier_marks(struct store *s, const struct store_tier_mark *list, size_t n,
                                         struct profd_error *e)
 {
-    struct hashmap nobody;
     int64_t count = 0, changes = 0;
     bool found;
     TRY(add_tier_marks(s, list, n, &changes, e));
@@ -575,13 +544,7 @@ static enum profd_status set_tier_marks(struct store *s, const struct store_tier
         TRY(add_tier_marks(s, list, n, &changes, e));
         changes = 1;
     }
-    if (changes == 0) {
-        return PROFD_OK;
-    }
-    hashmap_init(&nobody, 0);
-    const enum profd_status status = touch(s, &nobody, e);
-    hashmap_clear(&nobody);
-    return status;
+    return changes == 0 ? PROFD_OK : touch(s, e);
 }
 
 enum profd_status store_set_tier_marks(struct store *s, const struct store_tier_mark *list, size_t n,
@@ -603,9 +566,7 @@ enum profd_status store_each_untold_mark(struct store *s, int64_t before,
                                     .tenant = sqlite_text(q, 2),
                                     .host = sqlite_text(q, 3),
                                     .reasons = (uint32_t)sqlite3_column_int64(q, 4)};
-        size_t n;
-        const uint8_t *centre = sqlite_blob(q, 0, &n);
-        memcpy(m.centre, centre, n < sizeof m.centre ? n : sizeof m.centre);
+        sqlite_copy(q, 0, m.centre, sizeof m.centre);
         each(context, &m);
     }
     return status;
@@ -638,21 +599,14 @@ static enum profd_status mirror_again(struct store *s, const uint8_t centre[STOR
                                       uint64_t last, struct profd_error *e)
 {
     const struct sqlite_value which[] = {BLOB(centre, STORE_CENTRE_SIZE), INTEGER(after), INTEGER(last)};
-    struct hashmap users;
     int64_t row = 0;
     bool found = true, any = false;
-    enum profd_status status = PROFD_OK;
-    hashmap_init(&users, 0);
-    while (!status && found) {
-        status = sqlite_find(s, SQL_MIRROR_BETWEEN, which, sizeof which / sizeof which[0], &row, &found, e);
-        if (!status && found) {
-            any = true;
-            status = hide_block(s, (uint64_t)row, &users, e);
-        }
+    while (found) {
+        TRY(sqlite_find(s, SQL_MIRROR_BETWEEN, which, sizeof which / sizeof which[0], &row, &found, e));
+        TRY(found ? hide_block(s, (uint64_t)row, e) : PROFD_OK);
+        any |= found;
     }
-    status = status || !any ? status : touch(s, &users, e);
-    hashmap_clear(&users);
-    return status;
+    return any ? touch(s, e) : PROFD_OK;
 }
 
 static enum profd_status bury(struct store *s, struct store_tombstone *t, uint64_t *uploads, struct profd_error *e)
@@ -729,16 +683,9 @@ enum profd_status store_each_owner(struct store *s, const char *build_id,
     enum profd_status status = PROFD_OK;
     TRY(sqlite_start(s, SQL_PROGRAM_OWNERS, VALUES(TEXT(build_id)), &q, e));
     while (sqlite_row(s, q, &status, e)) {
-        const uint32_t uid = (uint32_t)sqlite3_column_int64(q, 0);
-        char local[sizeof "uid 4294967295"];
-        sqlite3_stmt *name = NULL;
-        bool tenant = false;
-        (void)snprintf(local, sizeof local, "uid %u", uid);
-        if (store_is_tenant(uid)) {
-            status = sqlite_first(s, SQL_TENANT_NAME, VALUES(INTEGER(store_tenant_id(uid))), &name, &tenant, e);
-        }
-        status = status ? status : each(context, tenant ? sqlite_text(name, 0) : local, e);
-        sqlite_finish(tenant ? name : NULL);
+        char owner[SQLITE_OWNER_SIZE];
+        status = sqlite_owner_name(s, (uint32_t)sqlite3_column_int64(q, 0), owner, e);
+        status = status ? status : each(context, owner, e);
     }
     return status;
 }

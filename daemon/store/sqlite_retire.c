@@ -49,10 +49,8 @@ enum profd_status sqlite_withdrawal_apply(struct store *s, const struct hashmap 
 
 void sqlite_retired_add(struct sqlite_state *t, const struct sqlite_sums *gone)
 {
-    bool saturated = false;
-    sum_add(&t->retired_uploads, gone->uploads, &saturated);
-    sum_add(&t->retired_ticks, gone->ticks, &saturated);
-    sum_add(&t->retired_calls, gone->calls, &saturated);
+    const struct store_amount amount = sqlite_sums_amount(gone);
+    outgoing_amount_add(&t->retired, &amount);
     t->raw_uploads -= gone->raw_uploads < t->raw_uploads ? gone->raw_uploads : t->raw_uploads;
     t->raw_bytes -= gone->raw_bytes < t->raw_bytes ? gone->raw_bytes : t->raw_bytes;
     t->live_bytes -= gone->live_bytes < t->live_bytes ? gone->live_bytes : t->live_bytes;
@@ -296,11 +294,7 @@ static enum profd_status retire_series(struct retiring *r, struct arena *a, int6
     struct store_progress ignored = {.more = false};
     bool found;
     int64_t from = hour / 24 * 24, to = last * 24 + 23, frozen, block;
-    TRY(sqlite_series_identify(r->s, a, id, &series, &found, e));
-    if (!found) {
-        return profd_error_set(e, PROFD_DAMAGED, "database %s: series %lld is in the ledger but has no row", r->s->path,
-                               (long long)id);
-    }
+    TRY(sqlite_series_need(r->s, a, id, "the ledger", &series, e));
     TRY(sqlite_ledger_sum(r->s, id, from, to, series.build_count, &gone, e));
     int64_t many = hour;
     TRY(sqlite_frozen_day(r->s, &frozen, &block, e));

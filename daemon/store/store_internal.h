@@ -33,9 +33,10 @@ enum sqlite_sql {
 /* The row of table state. */
 struct sqlite_state {
     int64_t number, list_epoch, salt;
-    uint64_t uploads, ticks, calls;
+    struct store_amount accepted;
     int64_t version;
-    uint64_t retired_uploads, retired_ticks, retired_calls, raw_uploads, raw_bytes, rollups;
+    struct store_amount retired;
+    uint64_t raw_uploads, raw_bytes, rollups;
     int64_t retiring;
     uint64_t live_bytes;
 };
@@ -89,6 +90,7 @@ struct store {
     struct hashmap known;        /* uid, build-id → struct known_object */
     struct buffer key;           /* scratch memory for the key of a series */
     struct sqlite_cursor forget; /* the last sender that store_remove_ids visited */
+    struct hashmap touched;      /* uids whose answers change with the mirror (sqlite_mirror.c) */
     struct hashmap owed;         /* bytes of rows that the transaction has changed (quota.c) */
     bool owed_lost;              /* there was no memory for some of them */
 
@@ -163,6 +165,13 @@ enum profd_status sqlite_find(struct store *s, enum sqlite_sql which, const stru
 /* Read a column of the current row. Bytes and texts live until the next step; they are never NULL. */
 const uint8_t *sqlite_blob(sqlite3_stmt *statement, int column, size_t *n);
 const char *sqlite_text(sqlite3_stmt *statement, int column);
+/* A number that is not negative. */
+static inline uint64_t sqlite_u64(sqlite3_stmt *q, int column)
+{
+    return (uint64_t)sqlite3_column_int64(q, column);
+}
+/* Copies bytes that have this size; of fewer, those that are there. */
+void sqlite_copy(sqlite3_stmt *q, int column, uint8_t *out, size_t size);
 /* Reads three columns as an amount. */
 struct store_amount sqlite_amount(sqlite3_stmt *q, int column);
 void sqlite_statements_done(struct store *s);
@@ -280,6 +289,10 @@ struct sqlite_sums {
 #define SQLITE_SUM_COLUMNS 12 /* with which a row of sums begins */
 #define SQLITE_SHARES_BYTES (((size_t)LIMIT_BUILDS * 2 + 1) * 10)
 
+static inline struct store_amount sqlite_sums_amount(const struct sqlite_sums *s)
+{
+    return (struct store_amount){s->uploads, s->ticks, s->calls};
+}
 /* Sets sums without uploads, for this number of builds. */
 void sqlite_sums_init(struct sqlite_sums *s, size_t builds);
 void sqlite_sums_add(struct sqlite_sums *to, const struct sqlite_sums *more);
@@ -328,6 +341,10 @@ struct sqlite_identity {
 };
 enum profd_status sqlite_series_identify(struct store *s, struct arena *a, int64_t series, struct sqlite_identity *out,
                                          bool *found, struct profd_error *e);
+
+/* The same. DAMAGED if there is none; what: that says it exists. */
+enum profd_status sqlite_series_need(struct store *s, struct arena *a, int64_t series, const char *what,
+                                     struct sqlite_identity *out, struct profd_error *e);
 
 /* --- compact.c: rows of table rollup, and slices --- */
 
@@ -571,16 +588,9 @@ enum profd_status sqlite_host_totals_decode(struct store *s, const uint8_t *byte
 
 /* --- centre.c --- */
 
-/* The row of table centre. */
-struct sqlite_centre {
-    uint8_t name[STORE_CENTRE_SIZE], incarnation[STORE_INCARNATION_SIZE];
-    uint64_t number, backup;
-    int64_t last;
-    struct store_amount counted, removed;
-    bool restored; /* from a backup, and no block was adopted since */
-};
-enum profd_status sqlite_centre_load(struct store *s, struct sqlite_centre *out, struct profd_error *e);
-enum profd_status sqlite_centre_save(struct store *s, const struct sqlite_centre *c, struct profd_error *e);
+/* Read and write the row of table centre: the members of *out that are not in it become 0. */
+enum profd_status sqlite_centre_load(struct store *s, struct store_centre *out, struct profd_error *e);
+enum profd_status sqlite_centre_save(struct store *s, const struct store_centre *c, struct profd_error *e);
 /* Counts an upload that a tenant sent itself, without a host's daemon, as of an epoch of zeros. */
 enum profd_status sqlite_centre_add(struct store *s, const struct store_upload *u, struct profd_error *e);
 /* Notes that retention or a deletion has removed something of a series. */
@@ -606,6 +616,9 @@ enum profd_status sqlite_centre_touch(struct store *s, int64_t number, uint32_t 
  * when segments since the last count could have reached the limit. */
 enum profd_status sqlite_host_detail(struct store *s, uint32_t uid, int64_t hour, uint64_t number, size_t segments,
                                      bool *detail, struct profd_error *e);
+/* Writes the name of a tenant, or "uid N" of another user. */
+#define SQLITE_OWNER_SIZE (LIMIT_LABEL_VALUE + 1)
+enum profd_status sqlite_owner_name(struct store *s, uint32_t uid, char out[SQLITE_OWNER_SIZE], struct profd_error *e);
 /* Finds the id of a tenant, and adds it if it is new. LIMIT: there are too many. */
 enum profd_status sqlite_find_tenant(struct store *s, const char *name, int64_t *id, struct profd_error *e);
 
@@ -697,6 +710,9 @@ enum profd_status sqlite_select_hosts(struct row_selection *r, struct arena *a, 
                                       const char *const **hosts, size_t *count, struct profd_error *e);
 /* Reads the columns of a block from this one on. */
 void sqlite_block_take(sqlite3_stmt *q, int column, struct store_block *out);
+/* Reads the block that a statement with a number finds. */
+enum profd_status sqlite_block_find(struct store *s, enum sqlite_sql which, uint64_t number, struct store_block *out,
+                                    bool *found, struct profd_error *e);
 #define SQLITE_BLOCK_COLUMNS 9
 /* Computes the key of a sum's series. */
 void sqlite_series_key_make(const struct store_block_sum *sum, uint8_t key[STORE_SERIES_KEY_SIZE]);

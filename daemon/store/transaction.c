@@ -19,18 +19,14 @@ enum profd_status sqlite_load_state(struct store *s, struct sqlite_state *state,
     *state = (struct sqlite_state){.number = sqlite3_column_int64(q, 0),
                                    .list_epoch = sqlite3_column_int64(q, 1),
                                    .salt = sqlite3_column_int64(q, 2),
-                                   .uploads = (uint64_t)sqlite3_column_int64(q, 3),
-                                   .ticks = (uint64_t)sqlite3_column_int64(q, 4),
-                                   .calls = (uint64_t)sqlite3_column_int64(q, 5),
+                                   .accepted = sqlite_amount(q, 3),
                                    .version = sqlite3_column_int64(q, 6),
-                                   .retired_uploads = (uint64_t)sqlite3_column_int64(q, 7),
-                                   .retired_ticks = (uint64_t)sqlite3_column_int64(q, 8),
-                                   .retired_calls = (uint64_t)sqlite3_column_int64(q, 9),
-                                   .raw_uploads = (uint64_t)sqlite3_column_int64(q, 10),
-                                   .raw_bytes = (uint64_t)sqlite3_column_int64(q, 11),
-                                   .rollups = (uint64_t)sqlite3_column_int64(q, 12),
+                                   .retired = sqlite_amount(q, 7),
+                                   .raw_uploads = sqlite_u64(q, 10),
+                                   .raw_bytes = sqlite_u64(q, 11),
+                                   .rollups = sqlite_u64(q, 12),
                                    .retiring = sqlite3_column_int64(q, 13),
-                                   .live_bytes = (uint64_t)sqlite3_column_int64(q, 14)};
+                                   .live_bytes = sqlite_u64(q, 14)};
     sqlite_finish(q);
     return PROFD_OK;
 }
@@ -39,10 +35,9 @@ enum profd_status sqlite_save_state(struct store *s, struct profd_error *e)
 {
     const struct sqlite_state *t = &s->state;
     return sqlite_run(s, SQL_STATE_SET,
-                      VALUES(INTEGER(t->number), INTEGER(t->list_epoch), INTEGER(t->uploads), INTEGER(t->ticks),
-                             INTEGER(t->calls), INTEGER(t->version), INTEGER(t->retired_uploads),
-                             INTEGER(t->retired_ticks), INTEGER(t->retired_calls), INTEGER(t->raw_uploads),
-                             INTEGER(t->raw_bytes), INTEGER(t->rollups), INTEGER(t->retiring), INTEGER(t->live_bytes)),
+                      VALUES(INTEGER(t->number), INTEGER(t->list_epoch), AMOUNT(t->accepted), INTEGER(t->version),
+                             AMOUNT(t->retired), INTEGER(t->raw_uploads), INTEGER(t->raw_bytes), INTEGER(t->rollups),
+                             INTEGER(t->retiring), INTEGER(t->live_bytes)),
                       e);
 }
 

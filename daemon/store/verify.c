@@ -272,10 +272,10 @@ static void compare_sums(struct verifying *v, const char *where, const char *in_
 static void take_sealed(sqlite3_stmt *q, int column, size_t builds, struct sqlite_sums *out)
 {
     sqlite_sums_init(out, builds);
-    out->uploads = (uint64_t)sqlite3_column_int64(q, column);
-    out->processes = (uint64_t)sqlite3_column_int64(q, column + 1);
-    out->ticks = (uint64_t)sqlite3_column_int64(q, column + 2);
-    out->calls = (uint64_t)sqlite3_column_int64(q, column + 3);
+    out->uploads = sqlite_u64(q, column);
+    out->processes = sqlite_u64(q, column + 1);
+    out->ticks = sqlite_u64(q, column + 2);
+    out->calls = sqlite_u64(q, column + 3);
     out->first = sqlite3_column_int64(q, column + 4);
     out->last = sqlite3_column_int64(q, column + 5);
     out->inexact = (uint32_t)sqlite3_column_int64(q, column + 6);
@@ -355,10 +355,10 @@ static enum profd_status add_raw(struct verifying *v, sqlite3_stmt *q, const str
     const int width = sqlite3_column_int(q, 8);
     const uint8_t *counts = sqlite_blob(q, 7, &n);
     sqlite_sums_init(&one, series->build_count);
-    one.uploads = one.raw_uploads = (uint64_t)sqlite3_column_int64(q, 9);
+    one.uploads = one.raw_uploads = sqlite_u64(q, 9);
     one.raw_bytes = n;
     one.live_bytes = width > 0 ? n : 0;
-    one.processes = (uint64_t)sqlite3_column_int64(q, 5);
+    one.processes = sqlite_u64(q, 5);
     one.first = start;
     one.last = start + sqlite3_column_int64(q, 3);
     one.inexact = (uint32_t)sqlite3_column_int64(q, 4);
@@ -470,7 +470,8 @@ static enum profd_status verify_hour(struct verifying *v, const struct sqlite_id
         sqlite_sums_add(&h.sums, &one);
         v->uploads += one.uploads;
         if (sqlite3_column_int64(q, 7) > 0) {
-            outgoing_amount_add(&h.totals, &(struct store_amount){one.uploads, one.ticks, one.calls});
+            const struct store_amount amount = sqlite_sums_amount(&one);
+            outgoing_amount_add(&h.totals, &amount);
         }
     }
     TRY(status);
@@ -491,7 +492,7 @@ static enum profd_status verify_hour(struct verifying *v, const struct sqlite_id
         tell(v, "%s: the ledger waits for single uploads that it does not have", where);
     }
     TRY(sqlite_first(v->s, SQL_HOST_TOTAL_SUM, VALUES(INTEGER(series->id), INTEGER(hour)), &q, &found, e));
-    const struct store_amount said = {ledger.uploads, ledger.ticks, ledger.calls},
+    const struct store_amount said = sqlite_sums_amount(&ledger),
                               here = found ? sqlite_amount(q, 0) : (struct store_amount){0};
     sqlite_finish(q);
     outgoing_amount_add(&h.totals, &here);
@@ -571,7 +572,7 @@ static enum profd_status verify_totals(struct verifying *v, struct profd_error *
     struct store *s = v->s;
     struct sqlite_state t;
     struct sqlite_sums all, sums;
-    bool found, ignored = false;
+    bool found;
     int64_t doomed = 0, raw = 0, rollups = 0, upload = 0, series = 0;
     enum profd_status status = PROFD_OK;
     sqlite3_stmt *q;
@@ -592,12 +593,11 @@ static enum profd_status verify_totals(struct verifying *v, struct profd_error *
     TRY(sqlite_find(s, SQL_DOOMED_COUNT, NULL, 0, &doomed, &found, e));
     TRY(sqlite_find(s, SQL_RAW_COUNT, NULL, 0, &raw, &found, e));
     TRY(sqlite_find(s, SQL_ROLLUP_COUNT, NULL, 0, &rollups, &found, e));
-    sum_add(&all.uploads, t.retired_uploads, &ignored);
-    sum_add(&all.ticks, t.retired_ticks, &ignored);
-    sum_add(&all.calls, t.retired_calls, &ignored);
-    compare(v, "all", "uploads", accepted, t.uploads, parts, all.uploads);
-    compare(v, "all", "ticks", accepted, t.ticks, parts, all.ticks);
-    compare(v, "all", "calls", accepted, t.calls, parts, all.calls);
+    struct store_amount sum = sqlite_sums_amount(&all);
+    outgoing_amount_add(&sum, &t.retired);
+    compare(v, "all", "uploads", accepted, t.accepted.uploads, parts, sum.uploads);
+    compare(v, "all", "ticks", accepted, t.accepted.ticks, parts, sum.ticks);
+    compare(v, "all", "calls", accepted, t.accepted.calls, parts, sum.calls);
     compare(v, "all", "single uploads", "total", t.raw_uploads, "series", all.raw_uploads);
     compare(v, "all", "bytes of single uploads", "total", t.raw_bytes, "series", all.raw_bytes);
     compare(v, "all", "bytes of live processes", "total", t.live_bytes, "series", all.live_bytes);
@@ -628,8 +628,7 @@ static enum profd_status verify_totals(struct verifying *v, struct profd_error *
     while (sqlite_row(s, q, &status, e)) {
         char where[32];
         snprintf(where, sizeof where, "user %" PRId64, (int64_t)sqlite3_column_int64(q, 0));
-        compare(v, where, "bytes", "list of users", (uint64_t)sqlite3_column_int64(q, 1), "stored rows",
-                (uint64_t)sqlite3_column_int64(q, 2));
+        compare(v, where, "bytes", "list of users", sqlite_u64(q, 1), "stored rows", sqlite_u64(q, 2));
     }
     return status;
 }
@@ -722,7 +721,7 @@ static enum profd_status verify_segments(struct verifying *v, struct profd_error
         status = sqlite_start(v->s, SQL_SEGMENT_PARTS, VALUES(INTEGER(id)), &of_parts, e);
         for (; sqlite_row(v->s, of_parts, &status, e); parts++) {
             struct counts c;
-            struct store_amount part = {.uploads = (uint64_t)sqlite3_column_int64(of_parts, 4)};
+            struct store_amount part = {.uploads = sqlite_u64(of_parts, 4)};
             bytes = sqlite_blob(of_parts, 6, &n);
             if (counts_decode(bytes, n, LIMIT_BUILDS, &c, NULL)) {
                 readable = false;
@@ -740,10 +739,10 @@ static enum profd_status verify_segments(struct verifying *v, struct profd_error
             tell(v, "%s cannot be read, and its counts cannot be sent: %s", where, why.sentence);
             continue;
         }
-        compare(v, where, "parts", "row", (uint64_t)sqlite3_column_int64(q, 5), "parts", parts);
+        compare(v, where, "parts", "row", sqlite_u64(q, 5), "parts", parts);
         compare_amounts(v, where, "row", &row, "bytes", &found);
         if (!is_null(q, 7) && stack_ticks < SUM_MAX) {
-            compare(v, where, "ticks of stacks", "row", (uint64_t)sqlite3_column_int64(q, 7), "bytes", stack_ticks);
+            compare(v, where, "ticks of stacks", "row", sqlite_u64(q, 7), "bytes", stack_ticks);
         }
     }
     TRY(status);
@@ -765,7 +764,7 @@ static enum profd_status verify_segments(struct verifying *v, struct profd_error
 /* Verifies that the marks of arrivals, and the series of tenants with what was removed, are what a centre counted. */
 static enum profd_status verify_arrivals(struct verifying *v, struct profd_error *e)
 {
-    struct sqlite_centre c;
+    struct store_centre c;
     struct store_amount marks = {0};
     int64_t number = 0, aside = 0;
     bool orphan = false, found;
