@@ -305,32 +305,21 @@ bool attach_count_next(const struct attach_image *image, struct attach_cursor *c
 
 static enum profd_status header_check(const struct attach_header *h, uint64_t file_size, struct profd_error *e)
 {
-    if (h->magic != ATTACH_MAGIC) {
-        return profd_error_set(e, PROFD_MALFORMED, "not shared counts: the file begins with %#llx",
-                               (unsigned long long)h->magic);
-    }
-    if (h->layout != ATTACH_LAYOUT) {
-        return profd_error_set(e, PROFD_UNKNOWN_VERSION, "shared counts of layout %u; known is %d", h->layout,
-                               ATTACH_LAYOUT);
-    }
-    if (h->size != file_size || h->size < ATTACH_SIZE_MIN || h->size > ATTACH_SIZE_MAX || h->size % ATTACH_PAGE) {
-        return profd_error_set(e, PROFD_MALFORMED, "shared counts say they have %llu bytes, their file has %llu",
-                               (unsigned long long)h->size, (unsigned long long)file_size);
-    }
-    if (h->used < ATTACH_PAGE || h->used > h->size || h->used % ATTACH_PAGE) {
-        return profd_error_set(e, PROFD_MALFORMED, "shared counts use %llu of %llu bytes", (unsigned long long)h->used,
-                               (unsigned long long)h->size);
-    }
-    if (h->machine != 62 && h->machine != 183) {
-        return profd_error_set(e, PROFD_MALFORMED, "shared counts of machine %u: known are 62 and 183", h->machine);
-    }
-    if (h->mode > ATTACH_MODE_CPU || h->rate > 1000000000u || (h->mode != ATTACH_MODE_OFF && h->rate == 0)) {
-        return profd_error_set(e, PROFD_MALFORMED, "shared counts of mode %u at %u ticks per second", h->mode, h->rate);
-    }
-    if (h->modules > ATTACH_MODULES_MAX) {
-        return profd_error_set(e, PROFD_MALFORMED, "shared counts of %u modules; at most %u are possible", h->modules,
-                               ATTACH_MODULES_MAX);
-    }
+    FAIL_IF(h->magic != ATTACH_MAGIC, e, PROFD_MALFORMED, "not shared counts: the file begins with %#llx",
+            (unsigned long long)h->magic);
+    FAIL_IF(h->layout != ATTACH_LAYOUT, e, PROFD_UNKNOWN_VERSION, "shared counts of layout %u; known is %d", h->layout,
+            ATTACH_LAYOUT);
+    FAIL_IF(h->size != file_size || h->size < ATTACH_SIZE_MIN || h->size > ATTACH_SIZE_MAX || h->size % ATTACH_PAGE, e,
+            PROFD_MALFORMED, "shared counts say they have %llu bytes, their file has %llu", (unsigned long long)h->size,
+            (unsigned long long)file_size);
+    FAIL_IF(h->used < ATTACH_PAGE || h->used > h->size || h->used % ATTACH_PAGE, e, PROFD_MALFORMED,
+            "shared counts use %llu of %llu bytes", (unsigned long long)h->used, (unsigned long long)h->size);
+    FAIL_IF(h->machine != 62 && h->machine != 183, e, PROFD_MALFORMED,
+            "shared counts of machine %u: known are 62 and 183", h->machine);
+    FAIL_IF(h->mode > ATTACH_MODE_CPU || h->rate > 1000000000u || (h->mode != ATTACH_MODE_OFF && h->rate == 0), e,
+            PROFD_MALFORMED, "shared counts of mode %u at %u ticks per second", h->mode, h->rate);
+    FAIL_IF(h->modules > ATTACH_MODULES_MAX, e, PROFD_MALFORMED, "shared counts of %u modules; at most %u are possible",
+            h->modules, ATTACH_MODULES_MAX);
     return PROFD_OK;
 }
 
@@ -338,10 +327,8 @@ enum profd_status attach_measure(const uint8_t *page, size_t n, uint64_t file_si
                                  struct profd_error *e)
 {
     struct attach_header h;
-    if (n < ATTACH_PAGE || file_size < LEAST_FILE) {
-        return profd_error_set(e, PROFD_MALFORMED, "shared counts of %llu bytes: too short for their header",
-                               (unsigned long long)file_size);
-    }
+    FAIL_IF(n < ATTACH_PAGE || file_size < LEAST_FILE, e, PROFD_MALFORMED,
+            "shared counts of %llu bytes: too short for their header", (unsigned long long)file_size);
     memcpy(&h, page, sizeof h);
     TRY(header_check(&h, file_size, e));
     *used = h.used;
@@ -409,9 +396,7 @@ static enum profd_status chunk_take(struct attach_image *image, uint64_t at, con
 enum profd_status attach_parse(const uint8_t *bytes, size_t n, struct attach_image *out, struct profd_error *e)
 {
     struct attach_image image = {.bytes = bytes, .size = n};
-    if (n < ATTACH_PAGE) {
-        return profd_error_set(e, PROFD_MALFORMED, "shared counts of %zu bytes: too short for their header", n);
-    }
+    FAIL_IF(n < ATTACH_PAGE, e, PROFD_MALFORMED, "shared counts of %zu bytes: too short for their header", n);
     memcpy(&image.header, bytes, sizeof image.header);
     TRY(header_check(&image.header, image.header.size, e));
     for (uint64_t at = ATTACH_PAGE; at + ATTACH_PAGE <= n;) {

@@ -9,9 +9,8 @@
 
 enum profd_status buildid_from_note(const uint8_t *bytes, size_t n, struct buildid *id, struct profd_error *e)
 {
-    if (n < 1 || n > BUILDID_BYTES_MAX) {
-        return profd_error_set(e, PROFD_REFUSED, "build-id of %zu bytes: it must have 1 to %d", n, BUILDID_BYTES_MAX);
-    }
+    FAIL_IF(n < 1 || n > BUILDID_BYTES_MAX, e, PROFD_REFUSED, "build-id of %zu bytes: it must have 1 to %d", n,
+            BUILDID_BYTES_MAX);
     memset(id, 0, sizeof *id);
     hex_put(id->text, bytes, n);
     return PROFD_OK;
@@ -42,26 +41,21 @@ enum profd_status buildid_parse(const char *text, size_t n, struct buildid *id, 
 {
     struct buildid folded = {{0}};
     int shown = n > BUILDID_TEXT_SIZE ? BUILDID_TEXT_SIZE : (int)n;
-    if (n < 2 || n >= BUILDID_TEXT_SIZE) {
-        return profd_error_set(e, PROFD_REFUSED, "build-id '%.*s' has %zu characters: it must have 2 to %d", shown,
-                               text, n, BUILDID_TEXT_SIZE - 1);
-    }
+    FAIL_IF(n < 2 || n >= BUILDID_TEXT_SIZE, e, PROFD_REFUSED,
+            "build-id '%.*s' has %zu characters: it must have 2 to %d", shown, text, n, BUILDID_TEXT_SIZE - 1);
     buildid_copy_folded(text, n, folded.text);
     size_t from = 0;
     if (strncmp(folded.text, BUILDID_SHA256, BUILDID_SHA256_SIZE) == 0) {
         from = BUILDID_SHA256_SIZE;
-        if (n - from != BUILDID_SHA256_DIGITS) {
-            return profd_error_set(e, PROFD_REFUSED, "build-id '%.*s' has %zu digits after sha256-: it must have %d",
-                                   shown, text, n - from, BUILDID_SHA256_DIGITS);
-        }
+        FAIL_IF(n - from != BUILDID_SHA256_DIGITS, e, PROFD_REFUSED,
+                "build-id '%.*s' has %zu digits after sha256-: it must have %d", shown, text, n - from,
+                BUILDID_SHA256_DIGITS);
     } else if (n % 2 != 0) {
         return profd_error_set(e, PROFD_REFUSED, "build-id '%.*s' has an odd number of digits, %zu", shown, text, n);
     }
     for (size_t i = from; i < n; i++) {
-        if (!buildid_digit(folded.text[i])) {
-            return profd_error_set(e, PROFD_REFUSED, "build-id '%.*s': character %zu is not a hexadecimal digit", shown,
-                                   text, i + 1);
-        }
+        FAIL_IF(!buildid_digit(folded.text[i]), e, PROFD_REFUSED,
+                "build-id '%.*s': character %zu is not a hexadecimal digit", shown, text, i + 1);
     }
     *id = folded;
     return PROFD_OK;

@@ -46,11 +46,8 @@ enum profd_status counts_check_collector(const struct counts *c, struct profd_er
         if (!collector_is_dimension(c->histograms[i].dimension)) {
             continue;
         }
-        if (found != UINT32_MAX) {
-            return profd_error_set(e, PROFD_MALFORMED,
-                                   "histograms %u and %u are both of dimension " COLLECTOR_DIMENSION ": at most one is",
-                                   found, i);
-        }
+        FAIL_IF(found != UINT32_MAX, e, PROFD_MALFORMED,
+                "histograms %u and %u are both of dimension " COLLECTOR_DIMENSION ": at most one is", found, i);
         found = i;
     }
     return PROFD_OK;
@@ -105,9 +102,7 @@ enum profd_status counts_take_block(struct counts *c, const struct counts_sizes 
                             .sorted = sizes->sorted};
     const size_t size = counts_weigh(sizes);
     char *block = memory != NULL ? memory->take(memory->context, size) : malloc(size);
-    if (block == NULL) {
-        return profd_no_memory(e);
-    }
+    TRY(block != NULL ? PROFD_OK : profd_no_memory(e));
     block_fill(&result, sizes, block);
     result.block = memory != NULL ? NULL : block;
     *c = result;
@@ -151,17 +146,11 @@ void counts_totals(const struct counts *c, uint64_t *ticks, uint64_t *calls)
 
 enum profd_status counts_judge_sizes(uint64_t histograms, uint64_t bins, uint64_t arcs, struct profd_error *e)
 {
-    if (histograms > LIMIT_HISTOGRAMS) {
-        return profd_error_set(e, PROFD_TOO_LARGE, "%llu histograms, at most %u", (unsigned long long)histograms,
-                               LIMIT_HISTOGRAMS);
-    }
-    if (bins > LIMIT_BINS) {
-        return profd_error_set(e, PROFD_TOO_LARGE, "%llu non-zero bins, at most %u", (unsigned long long)bins,
-                               LIMIT_BINS);
-    }
-    if (arcs > LIMIT_ARCS) {
-        return profd_error_set(e, PROFD_TOO_LARGE, "%llu arcs, at most %u", (unsigned long long)arcs, LIMIT_ARCS);
-    }
+    FAIL_IF(histograms > LIMIT_HISTOGRAMS, e, PROFD_TOO_LARGE, "%llu histograms, at most %u",
+            (unsigned long long)histograms, LIMIT_HISTOGRAMS);
+    FAIL_IF(bins > LIMIT_BINS, e, PROFD_TOO_LARGE, "%llu non-zero bins, at most %u", (unsigned long long)bins,
+            LIMIT_BINS);
+    FAIL_IF(arcs > LIMIT_ARCS, e, PROFD_TOO_LARGE, "%llu arcs, at most %u", (unsigned long long)arcs, LIMIT_ARCS);
     return PROFD_OK;
 }
 
@@ -191,27 +180,15 @@ bool counts_dimension_valid(const char dimension[16], char abbreviation)
 
 enum profd_status counts_judge_histogram(const struct counts_histogram *h, uint32_t at, struct profd_error *e)
 {
-    if (h->low >= h->high) {
-        return profd_error_set(e, PROFD_MALFORMED, "histogram %u: low 0x%llx is not below high 0x%llx", at,
-                               (unsigned long long)h->low, (unsigned long long)h->high);
-    }
-    if (h->bins < 1) {
-        return profd_error_set(e, PROFD_MALFORMED, "histogram %u has no bins", at);
-    }
-    if (h->bins > LIMIT_HISTOGRAM_BINS) {
-        return profd_error_set(e, PROFD_TOO_LARGE, "histogram %u of %u bins, at most %u", at, h->bins,
-                               LIMIT_HISTOGRAM_BINS);
-    }
-    if (h->rate < 1 || h->rate > LIMIT_RATE) {
-        return profd_error_set(e, PROFD_MALFORMED, "histogram %u: rate of %u ticks per second; it must be 1 to %u", at,
-                               h->rate, LIMIT_RATE);
-    }
-    if (!counts_dimension_valid(h->dimension, h->abbreviation)) {
-        return profd_error_set(e, PROFD_MALFORMED,
-                               "histogram %u: the dimension must be up to 15 printable ASCII characters", at);
-    }
-    if (h->used > h->bins) {
-        return profd_error_set(e, PROFD_MALFORMED, "histogram %u: %u non-zero bins of %u", at, h->used, h->bins);
-    }
+    FAIL_IF(h->low >= h->high, e, PROFD_MALFORMED, "histogram %u: low 0x%llx is not below high 0x%llx", at,
+            (unsigned long long)h->low, (unsigned long long)h->high);
+    FAIL_IF(h->bins < 1, e, PROFD_MALFORMED, "histogram %u has no bins", at);
+    FAIL_IF(h->bins > LIMIT_HISTOGRAM_BINS, e, PROFD_TOO_LARGE, "histogram %u of %u bins, at most %u", at, h->bins,
+            LIMIT_HISTOGRAM_BINS);
+    FAIL_IF(h->rate < 1 || h->rate > LIMIT_RATE, e, PROFD_MALFORMED,
+            "histogram %u: rate of %u ticks per second; it must be 1 to %u", at, h->rate, LIMIT_RATE);
+    FAIL_IF(!counts_dimension_valid(h->dimension, h->abbreviation), e, PROFD_MALFORMED,
+            "histogram %u: the dimension must be up to 15 printable ASCII characters", at);
+    FAIL_IF(h->used > h->bins, e, PROFD_MALFORMED, "histogram %u: %u non-zero bins of %u", at, h->used, h->bins);
     return collector_is_dimension(h->dimension) ? counts_check_collector_histogram(h, at, e) : PROFD_OK;
 }

@@ -191,9 +191,7 @@ static enum profd_status counts_places_get(struct counts_reader *r, uint32_t bui
     if (!varint_get(&r->at, r->end, &count) || !varint_get(&r->at, r->end, &runs)) {
         return decode_short("the sizes of places", e);
     }
-    if (count > most) {
-        return profd_error_set(e, PROFD_MALFORMED, "%llu places of %u rows", (unsigned long long)count, most);
-    }
+    FAIL_IF(count > most, e, PROFD_MALFORMED, "%llu places of %u rows", (unsigned long long)count, most);
     out->count = (uint32_t)count;
     for (uint64_t run = 0; run < runs; run++) {
         uint64_t length, build, first;
@@ -201,28 +199,20 @@ static enum profd_status counts_places_get(struct counts_reader *r, uint32_t bui
             !varint_get(&r->at, r->end, &first)) {
             return decode_short("runs of builds", e);
         }
-        if (length < 1 || length > out->count - at) {
-            return profd_error_set(e, PROFD_MALFORMED, "a run of %llu places where %u are left",
-                                   (unsigned long long)length, out->count - at);
-        }
+        FAIL_IF(length < 1 || length > out->count - at, e, PROFD_MALFORMED, "a run of %llu places where %u are left",
+                (unsigned long long)length, out->count - at);
         const uint64_t value = build == 0 ? COUNTS_NOWHERE : build - 1;
-        if (build > builds) {
-            return profd_error_set(e, PROFD_MALFORMED, "%s of build %llu: the upload has %u", what,
-                                   (unsigned long long)value, builds);
-        }
-        if (value < least) {
-            return profd_error_set(e, PROFD_MALFORMED, "%s of build %llu comes after one of build %llu", what,
-                                   (unsigned long long)value, (unsigned long long)(least - 1));
-        }
+        FAIL_IF(build > builds, e, PROFD_MALFORMED, "%s of build %llu: the upload has %u", what,
+                (unsigned long long)value, builds);
+        FAIL_IF(value < least, e, PROFD_MALFORMED, "%s of build %llu comes after one of build %llu", what,
+                (unsigned long long)value, (unsigned long long)(least - 1));
         least = value + 1;
         scratch[at] = first; /* at the run's first place */
         for (const uint32_t end = at + (uint32_t)length; at < end; at++) {
             out->build[at] = (uint32_t)value;
         }
     }
-    if (at != out->count) {
-        return profd_error_set(e, PROFD_MALFORMED, "runs of builds hold %u places of %u", at, out->count);
-    }
+    FAIL_IF(at != out->count, e, PROFD_MALFORMED, "runs of builds hold %u places of %u", at, out->count);
     if (!counts_column_get(&r->at, r->end, out->address, out->count)) {
         return decode_short("the addresses of places", e);
     }
@@ -247,18 +237,12 @@ static enum profd_status judge(const struct counts *c, uint64_t *bins, struct pr
     for (uint32_t k = 0; k < c->histogram_count; k++) {
         const struct counts_histogram *h = &c->histograms[k];
         TRY(counts_judge_histogram(h, k, e));
-        if (h->first > c->bin_count || h->used > c->bin_count - h->first) {
-            return profd_error_set(e, PROFD_REFUSED, "histogram %u: bins %u to %u of %u", k, h->first,
-                                   h->first + h->used, c->bin_count);
-        }
+        FAIL_IF(h->first > c->bin_count || h->used > c->bin_count - h->first, e, PROFD_REFUSED,
+                "histogram %u: bins %u to %u of %u", k, h->first, h->first + h->used, c->bin_count);
         for (uint32_t i = h->first; i < h->first + h->used; i++) {
-            if (c->bin_index[i] >= h->bins || (i > h->first && c->bin_index[i] <= c->bin_index[i - 1])) {
-                return profd_error_set(e, PROFD_REFUSED, "histogram %u: bin %u is out of order or not below %u", k,
-                                       c->bin_index[i], h->bins);
-            }
-            if (c->bin_ticks[i] == 0) {
-                return profd_error_set(e, PROFD_REFUSED, "histogram %u: bin %u is zero", k, c->bin_index[i]);
-            }
+            FAIL_IF(c->bin_index[i] >= h->bins || (i > h->first && c->bin_index[i] <= c->bin_index[i - 1]), e,
+                    PROFD_REFUSED, "histogram %u: bin %u is out of order or not below %u", k, c->bin_index[i], h->bins);
+            FAIL_IF(c->bin_ticks[i] == 0, e, PROFD_REFUSED, "histogram %u: bin %u is zero", k, c->bin_index[i]);
         }
         used += h->used;
     }
@@ -268,11 +252,10 @@ static enum profd_status judge(const struct counts *c, uint64_t *bins, struct pr
         TRY(counts_check_collector(c, e));
     }
     for (uint32_t i = 0; i < c->arc_count; i++) { /* so that places have at most that many runs */
-        if ((c->from_build[i] >= LIMIT_BUILDS && c->from_build[i] != COUNTS_NOWHERE) ||
-            (c->to_build[i] >= LIMIT_BUILDS && c->to_build[i] != COUNTS_NOWHERE)) {
-            return profd_error_set(e, PROFD_REFUSED, "arc %u from build %u to build %u: at most %u builds are known", i,
-                                   c->from_build[i], c->to_build[i], LIMIT_BUILDS);
-        }
+        FAIL_IF((c->from_build[i] >= LIMIT_BUILDS && c->from_build[i] != COUNTS_NOWHERE) ||
+                    (c->to_build[i] >= LIMIT_BUILDS && c->to_build[i] != COUNTS_NOWHERE),
+                e, PROFD_REFUSED, "arc %u from build %u to build %u: at most %u builds are known", i, c->from_build[i],
+                c->to_build[i], LIMIT_BUILDS);
     }
     return counts_judge_trees(c->trees, c->tree_count, &nodes, c->node_count, LIMIT_BUILDS, e);
 }
@@ -406,9 +389,7 @@ static enum profd_status pack_section(struct counts_pack *x, unsigned section, c
 {
     size_t size = 0;
     uint8_t *grown = realloc(x->block, x->used + deflate_bound(n));
-    if (grown == NULL) {
-        return profd_no_memory(e);
-    }
+    TRY(grown != NULL ? PROFD_OK : profd_no_memory(e));
     x->block = grown;
     TRY(deflate_pack(raw, n, false, x->block + x->used, deflate_bound(n), &size, e));
     x->used += size;
@@ -432,9 +413,7 @@ static enum profd_status encode(struct counts_encoding *w, struct counts_pack *x
     const size_t raw = (size_t)most(arcs, most(histograms, stacks));
     char *block = malloc(rows * (2 * sizeof *w->items + 2 * sizeof(uint64_t) + sizeof(uint32_t)) + 16 +
                          numbers * sizeof(uint64_t) + raw);
-    if (block == NULL) {
-        return profd_no_memory(e);
-    }
+    TRY(block != NULL ? PROFD_OK : profd_no_memory(e));
     w->block = block;
     w->items = (struct sort_item *)(void *)block;
     w->places.address = (uint64_t *)(w->items + 2 * rows);
@@ -502,21 +481,17 @@ static enum profd_status decode_sizes(const uint64_t n[5], struct counts_head *h
     if (!h->sizes.sorted) {
         TRY(counts_judge_sizes(histograms, bins, arcs, e));
     }
-    if (trees > LIMIT_STACK_TREES || nodes > LIMIT_STACK_NODES) {
-        return profd_error_set(e, PROFD_TOO_LARGE, "stacks of %llu clocks with %llu nodes, at most %u with %u",
-                               (unsigned long long)trees, (unsigned long long)nodes, LIMIT_STACK_TREES,
-                               LIMIT_STACK_NODES);
-    }
-    if (arcs > h->raw[0] || bins > h->raw[1] || histograms > h->raw[1] / COUNTS_HISTOGRAM_MIN || nodes > h->raw[2] ||
-        trees > nodes || (trees == 0 && nodes > 0)) {
-        return profd_error_set(
+    FAIL_IF(trees > LIMIT_STACK_TREES || nodes > LIMIT_STACK_NODES, e, PROFD_TOO_LARGE,
+            "stacks of %llu clocks with %llu nodes, at most %u with %u", (unsigned long long)trees,
+            (unsigned long long)nodes, LIMIT_STACK_TREES, LIMIT_STACK_NODES);
+    FAIL_IF(arcs > h->raw[0] || bins > h->raw[1] || histograms > h->raw[1] / COUNTS_HISTOGRAM_MIN ||
+                nodes > h->raw[2] || trees > nodes || (trees == 0 && nodes > 0),
             e, PROFD_MALFORMED,
             "%llu arcs, %llu histograms with %llu bins and %llu trees with %llu nodes stated in %llu, %llu and %llu "
             "bytes",
             (unsigned long long)arcs, (unsigned long long)histograms, (unsigned long long)bins,
             (unsigned long long)trees, (unsigned long long)nodes, (unsigned long long)h->raw[0],
             (unsigned long long)h->raw[1], (unsigned long long)h->raw[2]);
-    }
     h->sizes.arcs = (uint32_t)arcs;
     h->sizes.histograms = (uint32_t)histograms;
     h->sizes.bins = (uint32_t)bins;
@@ -529,22 +504,16 @@ static enum profd_status decode_head(struct counts_reader *r, struct counts_head
 {
     uint64_t total, n[5], raw = 0, packed = 0;
     const size_t size = (size_t)(r->end - r->at);
-    if (size < 1 || *r->at != COUNTS_FORMAT) {
-        return profd_error_set(e, PROFD_MALFORMED, "counts of %zu bytes in format %u: only %d is known", size,
-                               size < 1 ? 0u : *r->at, COUNTS_FORMAT);
-    }
+    FAIL_IF(size < 1 || *r->at != COUNTS_FORMAT, e, PROFD_MALFORMED,
+            "counts of %zu bytes in format %u: only %d is known", size, size < 1 ? 0u : *r->at, COUNTS_FORMAT);
     r->at++;
     if (!varint_get(&r->at, r->end, &total)) {
         return decode_short("their size", e);
     }
-    if (total > LIMIT_COUNTS_RAW) {
-        return profd_error_set(e, PROFD_TOO_LARGE, "counts of %llu bytes, at most %u", (unsigned long long)total,
-                               LIMIT_COUNTS_RAW);
-    }
-    if (r->at == r->end || *r->at > COUNTS_FLAGS) {
-        return profd_error_set(e, PROFD_MALFORMED, "counts with flags %u: known are %u", r->at == r->end ? 0u : *r->at,
-                               COUNTS_FLAGS);
-    }
+    FAIL_IF(total > LIMIT_COUNTS_RAW, e, PROFD_TOO_LARGE, "counts of %llu bytes, at most %u", (unsigned long long)total,
+            LIMIT_COUNTS_RAW);
+    FAIL_IF(r->at == r->end || *r->at > COUNTS_FLAGS, e, PROFD_MALFORMED, "counts with flags %u: known are %u",
+            r->at == r->end ? 0u : *r->at, COUNTS_FLAGS);
     h->sizes.sorted = *r->at & COUNTS_FLAG_SORTED;
     h->saturated = *r->at++ & COUNTS_FLAG_SATURATED;
     for (unsigned i = 0; i < 5; i++) {
@@ -559,23 +528,18 @@ static enum profd_status decode_head(struct counts_reader *r, struct counts_head
         if (!varint_get(&r->at, r->end, &h->raw[i]) || !varint_get(&r->at, r->end, &h->packed[i])) {
             return decode_short("their sizes", e);
         }
-        if (h->raw[i] > total - raw || h->packed[i] > (size_t)(r->end - r->at)) {
-            return profd_error_set(e, PROFD_MALFORMED, "a section of %llu bytes in %llu, of counts of %llu in %zu",
-                                   (unsigned long long)h->raw[i], (unsigned long long)h->packed[i],
-                                   (unsigned long long)total, (size_t)(r->end - r->at));
-        }
-        if (h->raw[i] > deflate_content_max((size_t)h->packed[i])) {
-            return profd_error_set(e, PROFD_MALFORMED, "a section of %llu bytes stated in %llu",
-                                   (unsigned long long)h->raw[i], (unsigned long long)h->packed[i]);
-        }
+        FAIL_IF(h->raw[i] > total - raw || h->packed[i] > (size_t)(r->end - r->at), e, PROFD_MALFORMED,
+                "a section of %llu bytes in %llu, of counts of %llu in %zu", (unsigned long long)h->raw[i],
+                (unsigned long long)h->packed[i], (unsigned long long)total, (size_t)(r->end - r->at));
+        FAIL_IF(h->raw[i] > deflate_content_max((size_t)h->packed[i]), e, PROFD_MALFORMED,
+                "a section of %llu bytes stated in %llu", (unsigned long long)h->raw[i],
+                (unsigned long long)h->packed[i]);
         raw += h->raw[i];
         packed += h->packed[i];
     }
-    if (raw != total || packed != (size_t)(r->end - r->at)) {
-        return profd_error_set(
-            e, PROFD_MALFORMED, "sections of %llu bytes in %llu, where %llu in %zu are stated or there",
-            (unsigned long long)raw, (unsigned long long)packed, (unsigned long long)total, (size_t)(r->end - r->at));
-    }
+    FAIL_IF(raw != total || packed != (size_t)(r->end - r->at), e, PROFD_MALFORMED,
+            "sections of %llu bytes in %llu, where %llu in %zu are stated or there", (unsigned long long)raw,
+            (unsigned long long)packed, (unsigned long long)total, (size_t)(r->end - r->at));
     return decode_sizes(n, h, e);
 }
 
@@ -625,9 +589,8 @@ static enum profd_status decode_arcs(struct counts_reader *r, uint32_t builds, s
         place += varint_unzigzag(w->scratch[i]);
         w->scratch[i] = place;
     }
-    if (!take_places(&w->places, w->scratch, c->arc_count, c->from_build, from)) {
-        return profd_error_set(e, PROFD_MALFORMED, "the caller of an arc is none of %u places", w->places.count);
-    }
+    FAIL_IF(!take_places(&w->places, w->scratch, c->arc_count, c->from_build, from), e, PROFD_MALFORMED,
+            "the caller of an arc is none of %u places", w->places.count);
     /* The places of the callees replace those of the callers, and sorted arcs keep the numbers of these in commit. */
     if (c->sorted && c->arc_count > 0) {
         memcpy(c->commit, w->scratch, c->arc_count * sizeof *c->commit);
@@ -636,18 +599,15 @@ static enum profd_status decode_arcs(struct counts_reader *r, uint32_t builds, s
     if (!counts_column_get(&r->at, r->end, to, c->arc_count)) {
         return decode_short("the callees of arcs", e);
     }
-    if (!take_places(&w->places, to, c->arc_count, c->to_build, c->to)) {
-        return profd_error_set(e, PROFD_MALFORMED, "the callee of an arc is none of %u places", w->places.count);
-    }
+    FAIL_IF(!take_places(&w->places, to, c->arc_count, c->to_build, c->to), e, PROFD_MALFORMED,
+            "the callee of an arc is none of %u places", w->places.count);
     if (c->sorted) {
         /* commit and to have the numbers of the places, which ascend as the places do. */
         bool ascend = true;
         for (uint32_t i = 1; i < c->arc_count; i++) {
             ascend &= c->commit[i] > c->commit[i - 1] || (c->commit[i] == c->commit[i - 1] && to[i] > to[i - 1]);
         }
-        if (!ascend) {
-            return profd_error_set(e, PROFD_MALFORMED, "arcs of a sum do not ascend");
-        }
+        FAIL_IF(!ascend, e, PROFD_MALFORMED, "arcs of a sum do not ascend");
         /* When each arc arrived first. */
         uint64_t lowest, rank = 0;
         bool bad = false;
@@ -662,17 +622,13 @@ static enum profd_status decode_arcs(struct counts_reader *r, uint32_t builds, s
             bad |= rank > UINT32_MAX;
             c->rank[i] = (uint32_t)rank;
         }
-        if (bad) {
-            return profd_error_set(e, PROFD_MALFORMED, "a commit or rank of an arc is out of range");
-        }
+        FAIL_IF(bad, e, PROFD_MALFORMED, "a commit or rank of an arc is out of range");
     }
     if (!counts_column_get(&r->at, r->end, c->calls, c->arc_count)) {
         return decode_short("the counts of arcs", e);
     }
     for (uint32_t i = 0; c->sorted && i < c->arc_count; i++) {
-        if (c->calls[i] > SUM_MAX) {
-            return profd_error_set(e, PROFD_MALFORMED, "arc %u of a sum has more than 2^63-1 calls", i);
-        }
+        FAIL_IF(c->calls[i] > SUM_MAX, e, PROFD_MALFORMED, "arc %u of a sum has more than 2^63-1 calls", i);
     }
     return PROFD_OK;
 }
@@ -704,9 +660,8 @@ static enum profd_status decode_histogram(struct counts_reader *r, uint32_t at, 
         (sorted && (!varint_get(&r->at, r->end, &h->order.commit) || !varint_get(&r->at, r->end, &rank)))) {
         return decode_short("a histogram", e);
     }
-    if (build > UINT32_MAX || bins > UINT32_MAX || rate > UINT32_MAX || used > UINT32_MAX || rank > UINT32_MAX) {
-        return profd_error_set(e, PROFD_TOO_LARGE, "histogram %u: a number needs more than 32 bits", at);
-    }
+    FAIL_IF(build > UINT32_MAX || bins > UINT32_MAX || rate > UINT32_MAX || used > UINT32_MAX || rank > UINT32_MAX, e,
+            PROFD_TOO_LARGE, "histogram %u: a number needs more than 32 bits", at);
     h->build = (uint32_t)build;
     h->bins = (uint32_t)bins;
     h->high = h->low + span;
@@ -714,12 +669,10 @@ static enum profd_status decode_histogram(struct counts_reader *r, uint32_t at, 
     h->used = (uint32_t)used;
     h->order.rank = (uint32_t)rank;
     TRY(counts_judge_histogram(h, at, e));
-    if (h->build >= builds) {
-        return profd_error_set(e, PROFD_MALFORMED, "histogram %u of build %u: the upload has %u", at, h->build, builds);
-    }
-    if (sorted && at > 0 && counts_compare_geometry(&h[-1].geometry, &h->geometry) >= 0) {
-        return profd_error_set(e, PROFD_MALFORMED, "histogram %u of a sum is out of order", at);
-    }
+    FAIL_IF(h->build >= builds, e, PROFD_MALFORMED, "histogram %u of build %u: the upload has %u", at, h->build,
+            builds);
+    FAIL_IF(sorted && at > 0 && counts_compare_geometry(&h[-1].geometry, &h->geometry) >= 0, e, PROFD_MALFORMED,
+            "histogram %u of a sum is out of order", at);
     return PROFD_OK;
 }
 
@@ -734,10 +687,8 @@ static enum profd_status decode_histograms(struct counts_reader *r, uint32_t bui
         h->first = (uint32_t)first;
         first += h->used;
     }
-    if (first != c->bin_count) {
-        return profd_error_set(e, PROFD_MALFORMED, "histograms have %llu non-zero bins where %u were stated",
-                               (unsigned long long)first, c->bin_count);
-    }
+    FAIL_IF(first != c->bin_count, e, PROFD_MALFORMED, "histograms have %llu non-zero bins where %u were stated",
+            (unsigned long long)first, c->bin_count);
     if (!c->sorted) {
         TRY(counts_check_collector(c, e));
     }
@@ -749,10 +700,8 @@ static enum profd_status decode_histograms(struct counts_reader *r, uint32_t bui
         uint64_t next = 0;
         for (uint32_t i = h->first; i < h->first + h->used; i++) {
             const uint64_t gap = c->bin_ticks[i];
-            if (gap >= h->bins - next) {
-                return profd_error_set(e, PROFD_MALFORMED, "histogram %u: a bin lies beyond the last of %u", k,
-                                       h->bins);
-            }
+            FAIL_IF(gap >= h->bins - next, e, PROFD_MALFORMED, "histogram %u: a bin lies beyond the last of %u", k,
+                    h->bins);
             c->bin_index[i] = (uint32_t)(next + gap);
             next += gap + 1;
         }
@@ -785,10 +734,9 @@ static enum profd_status decode_stacks(struct counts_reader *r, uint32_t builds,
         if (!varint_get(&r->at, r->end, &used)) {
             return decode_short("the clocks of stacks", e);
         }
-        if (rate > UINT32_MAX || used > c->node_count - first) {
-            return profd_error_set(e, PROFD_MALFORMED, "stacks %u: rate %llu, %llu nodes of %u", i,
-                                   (unsigned long long)rate, (unsigned long long)used, c->node_count);
-        }
+        FAIL_IF(rate > UINT32_MAX || used > c->node_count - first, e, PROFD_MALFORMED,
+                "stacks %u: rate %llu, %llu nodes of %u", i, (unsigned long long)rate, (unsigned long long)used,
+                c->node_count);
         t->rate = (uint32_t)rate;
         t->first = (uint32_t)first;
         t->used = (uint32_t)used;
@@ -801,11 +749,9 @@ static enum profd_status decode_stacks(struct counts_reader *r, uint32_t builds,
         const struct counts_tree *t = &c->trees[k];
         uint64_t deepest = 0; /* that is possible */
         for (uint32_t i = t->first; i < t->first + t->used; i++) {
-            if (w->scratch[i] > deepest || deepest - w->scratch[i] >= LIMIT_STACK_DEPTH) {
-                return profd_error_set(
-                    e, PROFD_MALFORMED, "node %u of stacks: %llu levels above depth %llu, at most %u", i,
-                    (unsigned long long)w->scratch[i], (unsigned long long)deepest, LIMIT_STACK_DEPTH - 1);
-            }
+            FAIL_IF(w->scratch[i] > deepest || deepest - w->scratch[i] >= LIMIT_STACK_DEPTH, e, PROFD_MALFORMED,
+                    "node %u of stacks: %llu levels above depth %llu, at most %u", i, (unsigned long long)w->scratch[i],
+                    (unsigned long long)deepest, LIMIT_STACK_DEPTH - 1);
             c->node_depth[i] = (uint8_t)(deepest - w->scratch[i]);
             deepest = deepest - w->scratch[i] + 1;
         }
@@ -823,12 +769,9 @@ static enum profd_status decode_stacks(struct counts_reader *r, uint32_t builds,
         w->scratch[i] /= 2;
         large |= c->node_ticks[i] > SUM_MAX;
     }
-    if (!take_places(&w->places, w->scratch, c->node_count, c->node_build, c->node_address)) {
-        return profd_error_set(e, PROFD_MALFORMED, "the frame of a node is none of %u places", w->places.count);
-    }
-    if (c->sorted && large) {
-        return profd_error_set(e, PROFD_MALFORMED, "a node of a sum has more than 2^63-1 ticks");
-    }
+    FAIL_IF(!take_places(&w->places, w->scratch, c->node_count, c->node_build, c->node_address), e, PROFD_MALFORMED,
+            "the frame of a node is none of %u places", w->places.count);
+    FAIL_IF(c->sorted && large, e, PROFD_MALFORMED, "a node of a sum has more than 2^63-1 ticks");
     struct counts_nodes nodes = COUNTS_NODES(c);
     return counts_judge_trees(c->trees, c->tree_count, &nodes, c->node_count, builds, e);
 }
@@ -855,9 +798,7 @@ static enum profd_status decode_all(const uint8_t *at, const struct counts_head 
         raw = (parts >> i & 1) != 0 && h->raw[i] > raw ? (size_t)h->raw[i] : raw;
     }
     char *block = malloc(rows * (2 * sizeof(uint64_t) + sizeof(uint32_t)) + raw);
-    if (block == NULL) {
-        return profd_no_memory(e);
-    }
+    TRY(block != NULL ? PROFD_OK : profd_no_memory(e));
     w->block = block;
     w->places.address = (uint64_t *)(void *)block;
     w->scratch = w->places.address + rows;
@@ -870,10 +811,7 @@ static enum profd_status decode_all(const uint8_t *at, const struct counts_head 
         TRY(deflate_unpack(at, (size_t)h->packed[i], w->raw, (size_t)h->raw[i], e));
         struct counts_reader r = {w->raw, w->raw + h->raw[i]};
         TRY(sections[i].decode(&r, builds, w, c, e));
-        if (r.at != r.end) {
-            return profd_error_set(e, PROFD_MALFORMED, "%zu bytes follow the %s", (size_t)(r.end - r.at),
-                                   sections[i].what);
-        }
+        FAIL_IF(r.at != r.end, e, PROFD_MALFORMED, "%zu bytes follow the %s", (size_t)(r.end - r.at), sections[i].what);
     }
     return PROFD_OK;
 }
@@ -1093,16 +1031,13 @@ static enum profd_status decode_section(const struct share_rows rows[KINDS], str
     uint64_t *at = masks;
     for (const struct share_rows *x = rows; x < rows + KINDS; at += x++->n) {
         uint64_t all = 0;
-        if (!counts_column_get(&in.at, in.end, at, x->n)) {
-            return profd_error_set(e, PROFD_MALFORMED, "shares end inside their masks");
-        }
+        FAIL_IF(!counts_column_get(&in.at, in.end, at, x->n), e, PROFD_MALFORMED, "shares end inside their masks");
         for (uint32_t i = 0; i < x->n; i++) {
             all |= at[i];
             next.left += row_stored((unsigned)__builtin_popcountll(at[i]), x->numbers[i]);
         }
-        if (all >> COUNTS_GROUPS != 0) {
-            return profd_error_set(e, PROFD_MALFORMED, "shares speak of a group that is not one of %u", COUNTS_GROUPS);
-        }
+        FAIL_IF(all >> COUNTS_GROUPS != 0, e, PROFD_MALFORMED, "shares speak of a group that is not one of %u",
+                COUNTS_GROUPS);
     }
     at = masks;
     for (const struct share_rows *x = rows; x < rows + KINDS; at += x++->n) {
@@ -1120,21 +1055,15 @@ enum profd_status counts_decode_shares(const struct counts *c, const uint8_t *in
     struct counts_reader r = {in, n == 0 ? in : in + n};
     struct counts_shares result = {NULL, NULL, NULL};
     uint64_t size;
-    if (n < 1 || *r.at++ != COUNTS_SHARES_FORMAT || !varint_get(&r.at, r.end, &size)) {
-        return profd_error_set(e, PROFD_MALFORMED, "shares of %zu bytes in format %u: only %d is known", n,
-                               n < 1 ? 0u : in[0], COUNTS_SHARES_FORMAT);
-    }
+    FAIL_IF(n < 1 || *r.at++ != COUNTS_SHARES_FORMAT || !varint_get(&r.at, r.end, &size), e, PROFD_MALFORMED,
+            "shares of %zu bytes in format %u: only %d is known", n, n < 1 ? 0u : in[0], COUNTS_SHARES_FORMAT);
     const size_t packed = (size_t)(r.end - r.at);
     const size_t most = raw_bound(rows_count(c), rows_count(c) * COUNTS_GROUPS);
-    if (size > LIMIT_COUNTS_RAW || size > most || size > deflate_content_max(packed)) {
-        return profd_error_set(e, PROFD_MALFORMED, "shares of %zu rows: %llu bytes stated in %zu", rows_count(c),
-                               (unsigned long long)size, packed);
-    }
+    FAIL_IF(size > LIMIT_COUNTS_RAW || size > most || size > deflate_content_max(packed), e, PROFD_MALFORMED,
+            "shares of %zu rows: %llu bytes stated in %zu", rows_count(c), (unsigned long long)size, packed);
     if (memory != NULL) {
         uint64_t *block = memory->take(memory->context, (rows_count(c) * COUNTS_GROUPS + 1) * sizeof *block);
-        if (block == NULL) {
-            return profd_no_memory(e);
-        }
+        TRY(block != NULL ? PROFD_OK : profd_no_memory(e));
         result.bins = block;
         result.arcs = result.bins + (size_t)c->bin_count * COUNTS_GROUPS;
         result.nodes = result.arcs + (size_t)c->arc_count * COUNTS_GROUPS;

@@ -42,35 +42,21 @@ static enum profd_status judge_node(const struct counts_nodes *n, const struct c
 {
     const struct counts_frame f = counts_node_frame(n, at);
     const unsigned depth = n->depth[at], before = at == t->first ? 0 : n->depth[at - 1] + 1u;
-    if (f.kind > COUNTS_NODE_PC) {
-        return profd_error_set(e, PROFD_MALFORMED, "node %u of stacks: kind %u is not known", at, f.kind);
-    }
-    if (f.build != COUNTS_NOWHERE && f.build >= builds) {
-        return profd_error_set(e, PROFD_MALFORMED, "node %u of stacks of build %u: the upload has %u", at, f.build,
-                               builds);
-    }
-    if (!frame_valid(&f, depth)) {
-        return profd_error_set(e, PROFD_MALFORMED, "node %u of stacks: address 0x%llx of no build at depth %u", at,
-                               (unsigned long long)f.address, depth);
-    }
-    if (depth > before) {
-        return profd_error_set(e, PROFD_MALFORMED, "node %u of stacks: depth %u, at most %u is possible there", at,
-                               depth, before);
-    }
-    if (depth >= LIMIT_STACK_DEPTH) {
-        return profd_error_set(e, PROFD_TOO_LARGE, "node %u of stacks: depth %u, at most %u", at, depth,
-                               LIMIT_STACK_DEPTH - 1);
-    }
-    if (at > t->first && depth == before && n->kind[at - 1] == COUNTS_NODE_PC) {
-        return profd_error_set(e, PROFD_MALFORMED, "node %u of stacks is below a program counter", at);
-    }
-    if (at > t->first && depth < before && counts_compare_nodes(n, path[depth], n, at) >= 0) {
-        return profd_error_set(e, PROFD_MALFORMED, "node %u of stacks is not after its sibling %u", at, path[depth]);
-    }
+    FAIL_IF(f.kind > COUNTS_NODE_PC, e, PROFD_MALFORMED, "node %u of stacks: kind %u is not known", at, f.kind);
+    FAIL_IF(f.build != COUNTS_NOWHERE && f.build >= builds, e, PROFD_MALFORMED,
+            "node %u of stacks of build %u: the upload has %u", at, f.build, builds);
+    FAIL_IF(!frame_valid(&f, depth), e, PROFD_MALFORMED, "node %u of stacks: address 0x%llx of no build at depth %u",
+            at, (unsigned long long)f.address, depth);
+    FAIL_IF(depth > before, e, PROFD_MALFORMED, "node %u of stacks: depth %u, at most %u is possible there", at, depth,
+            before);
+    FAIL_IF(depth >= LIMIT_STACK_DEPTH, e, PROFD_TOO_LARGE, "node %u of stacks: depth %u, at most %u", at, depth,
+            LIMIT_STACK_DEPTH - 1);
+    FAIL_IF(at > t->first && depth == before && n->kind[at - 1] == COUNTS_NODE_PC, e, PROFD_MALFORMED,
+            "node %u of stacks is below a program counter", at);
+    FAIL_IF(at > t->first && depth < before && counts_compare_nodes(n, path[depth], n, at) >= 0, e, PROFD_MALFORMED,
+            "node %u of stacks is not after its sibling %u", at, path[depth]);
     const bool leaf = at + 1 == t->first + t->used || n->depth[at + 1] <= depth;
-    if (leaf && n->ticks[at] == 0) {
-        return profd_error_set(e, PROFD_MALFORMED, "node %u of stacks is a leaf with 0 ticks", at);
-    }
+    FAIL_IF(leaf && n->ticks[at] == 0, e, PROFD_MALFORMED, "node %u of stacks is a leaf with 0 ticks", at);
     return PROFD_OK;
 }
 
@@ -78,34 +64,23 @@ enum profd_status counts_judge_trees(const struct counts_tree *trees, uint32_t t
                                      const struct counts_nodes *nodes, uint32_t node_count, uint32_t builds,
                                      struct profd_error *e)
 {
-    if (tree_count > LIMIT_STACK_TREES) {
-        return profd_error_set(e, PROFD_TOO_LARGE, "stacks of %u clocks, at most %u", tree_count, LIMIT_STACK_TREES);
-    }
-    if (node_count > LIMIT_STACK_NODES) {
-        return profd_error_set(e, PROFD_TOO_LARGE, "%u nodes of stacks, at most %u", node_count, LIMIT_STACK_NODES);
-    }
+    FAIL_IF(tree_count > LIMIT_STACK_TREES, e, PROFD_TOO_LARGE, "stacks of %u clocks, at most %u", tree_count,
+            LIMIT_STACK_TREES);
+    FAIL_IF(node_count > LIMIT_STACK_NODES, e, PROFD_TOO_LARGE, "%u nodes of stacks, at most %u", node_count,
+            LIMIT_STACK_NODES);
     uint32_t first = 0;
     for (uint32_t i = 0; i < tree_count; i++) {
         const struct counts_tree *t = &trees[i];
-        if (t->rate < 1 || t->rate > LIMIT_RATE) {
-            return profd_error_set(e, PROFD_MALFORMED, "stacks %u: rate of %u ticks per second; it must be 1 to %u", i,
-                                   t->rate, LIMIT_RATE);
-        }
-        if (!counts_dimension_valid(t->dimension, t->abbreviation)) {
-            return profd_error_set(e, PROFD_MALFORMED,
-                                   "stacks %u: the dimension must be up to 15 printable ASCII characters", i);
-        }
-        if (collector_is_dimension(t->dimension)) {
-            return profd_error_set(e, PROFD_MALFORMED, "stacks %u of dimension " COLLECTOR_DIMENSION, i);
-        }
-        if (i > 0 && counts_compare_clocks(&trees[i - 1], t) >= 0) {
-            return profd_error_set(e, PROFD_MALFORMED, "stacks %u: rate and dimension are not after those of stacks %u",
-                                   i, i - 1);
-        }
-        if (t->first != first || t->used < 1 || t->used > node_count - first) {
-            return profd_error_set(e, PROFD_MALFORMED, "stacks %u: %u nodes from %u on, of %u", i, t->used, t->first,
-                                   node_count);
-        }
+        FAIL_IF(t->rate < 1 || t->rate > LIMIT_RATE, e, PROFD_MALFORMED,
+                "stacks %u: rate of %u ticks per second; it must be 1 to %u", i, t->rate, LIMIT_RATE);
+        FAIL_IF(!counts_dimension_valid(t->dimension, t->abbreviation), e, PROFD_MALFORMED,
+                "stacks %u: the dimension must be up to 15 printable ASCII characters", i);
+        FAIL_IF(collector_is_dimension(t->dimension), e, PROFD_MALFORMED, "stacks %u of dimension " COLLECTOR_DIMENSION,
+                i);
+        FAIL_IF(i > 0 && counts_compare_clocks(&trees[i - 1], t) >= 0, e, PROFD_MALFORMED,
+                "stacks %u: rate and dimension are not after those of stacks %u", i, i - 1);
+        FAIL_IF(t->first != first || t->used < 1 || t->used > node_count - first, e, PROFD_MALFORMED,
+                "stacks %u: %u nodes from %u on, of %u", i, t->used, t->first, node_count);
         uint32_t path[LIMIT_STACK_DEPTH] = {0};
         for (uint32_t k = first; k < first + t->used; k++) {
             TRY(judge_node(nodes, t, k, path, builds, e));
@@ -113,9 +88,7 @@ enum profd_status counts_judge_trees(const struct counts_tree *trees, uint32_t t
         }
         first += t->used;
     }
-    if (first != node_count) {
-        return profd_error_set(e, PROFD_MALFORMED, "%u nodes of stacks are in no tree", node_count - first);
-    }
+    FAIL_IF(first != node_count, e, PROFD_MALFORMED, "%u nodes of stacks are in no tree", node_count - first);
     return PROFD_OK;
 }
 
@@ -159,19 +132,14 @@ static enum profd_status sort_judge(struct tree_sort *s, uint32_t levels[LIMIT_S
         const struct counts_node *x = &s->in[i];
         unsigned depth = 0;
         if (x->parent != COUNTS_NOWHERE) {
-            if (x->parent >= i) {
-                return profd_error_set(e, PROFD_MALFORMED, "node %u of stacks: parent %u is not before it", i,
-                                       x->parent);
-            }
-            if (s->in[x->parent].frame.kind == COUNTS_NODE_PC) {
-                return profd_error_set(e, PROFD_MALFORMED, "node %u of stacks is below a program counter", i);
-            }
+            FAIL_IF(x->parent >= i, e, PROFD_MALFORMED, "node %u of stacks: parent %u is not before it", i, x->parent);
+            FAIL_IF(s->in[x->parent].frame.kind == COUNTS_NODE_PC, e, PROFD_MALFORMED,
+                    "node %u of stacks is below a program counter", i);
             depth = s->depth[x->parent] + 1u;
         }
-        if (x->frame.kind > COUNTS_NODE_PC || !frame_valid(&x->frame, depth)) {
-            return profd_error_set(e, PROFD_MALFORMED, "node %u of stacks: kind %u, address 0x%llx of no build", i,
-                                   x->frame.kind, (unsigned long long)x->frame.address);
-        }
+        FAIL_IF(x->frame.kind > COUNTS_NODE_PC || !frame_valid(&x->frame, depth), e, PROFD_MALFORMED,
+                "node %u of stacks: kind %u, address 0x%llx of no build", i, x->frame.kind,
+                (unsigned long long)x->frame.address);
         /* Too deep: LIMIT_STACK_DEPTH and not more, whatever is below. */
         s->depth[i] = (uint8_t)(depth < LIMIT_STACK_DEPTH ? depth : LIMIT_STACK_DEPTH);
         if (depth < LIMIT_STACK_DEPTH) {
@@ -246,9 +214,7 @@ enum profd_status counts_tree_sort(const struct counts_node *in, uint32_t n, con
     uint32_t levels[LIMIT_STACK_DEPTH] = {0}, start[LIMIT_STACK_DEPTH], sum = 0;
     const size_t each = sizeof *s.keys + 2 * sizeof(uint64_t) + 5 * sizeof(uint32_t) + 1;
     char *block = malloc((size_t)n * each + 1);
-    if (block == NULL) {
-        return profd_error_set(e, PROFD_NO_MEMORY, "no memory to sort %u nodes of stacks", n);
-    }
+    FAIL_IF(block == NULL, e, PROFD_NO_MEMORY, "no memory to sort %u nodes of stacks", n);
     s.keys = (void *)block;
     s.own = (uint64_t *)(s.keys + n);
     s.within = s.own + n;
@@ -401,9 +367,7 @@ enum profd_status counts_tree_fold(struct counts_tree *trees, uint32_t tree_coun
     }
     struct tree_fold f = {.nodes = nodes};
     f.rest = calloc(1, (size_t)tree_count * sizeof *f.rest + (size_t)n * 4 * sizeof *f.parent);
-    if (f.rest == NULL) {
-        return profd_error_set(e, PROFD_NO_MEMORY, "no memory to fold %u nodes of stacks", n);
-    }
+    FAIL_IF(f.rest == NULL, e, PROFD_NO_MEMORY, "no memory to fold %u nodes of stacks", n);
     f.parent = (uint32_t *)(f.rest + tree_count);
     f.children = f.parent + n;
     f.heap = (struct heap){fold_before, nodes, f.children + n, 0};
@@ -515,9 +479,7 @@ static void stacks_index(struct stacks_clock *t)
 static enum profd_status stacks_take(struct stacks_made *m, uint32_t n, struct profd_error *e)
 {
     uint64_t *block = malloc((size_t)n * (2 * sizeof(uint64_t) + sizeof(uint32_t) + 2) + 1);
-    if (block == NULL) {
-        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for %u nodes of stacks", n);
-    }
+    FAIL_IF(block == NULL, e, PROFD_NO_MEMORY, "no memory for %u nodes of stacks", n);
     *m = (struct stacks_made){.block = block};
     m->nodes.address = block;
     m->nodes.ticks = block + n;
@@ -551,9 +513,8 @@ static enum profd_status stacks_shrink(struct stacks_clock *t, struct profd_erro
     uint32_t path[LIMIT_STACK_DEPTH] = {0};
     TRY(stacks_take(&m, t->count, e));
     enum profd_status status = stacks_sort(t, &m, e);
-    if (status == PROFD_OK) {
-        status = counts_tree_fold(m.trees, m.tree_count, &m.nodes, &m.node_count, LIMIT_STACK_NODES, NULL, e);
-    }
+    status =
+        status ? status : counts_tree_fold(m.trees, m.tree_count, &m.nodes, &m.node_count, LIMIT_STACK_NODES, NULL, e);
     if (status == PROFD_OK) {
         t->count = m.node_count;
         for (uint32_t i = 0; i < m.node_count; i++) {
@@ -578,9 +539,8 @@ static enum profd_status stacks_clock(struct counts_stacks *s, const struct coun
         at++;
     }
     if (at == s->clock_count || counts_compare_clocks(&s->clocks[at].tree, key) != 0) {
-        if (s->clock_count == LIMIT_STACK_TREES) {
-            return profd_error_set(e, PROFD_TOO_LARGE, "stacks of more than %u clocks", LIMIT_STACK_TREES);
-        }
+        FAIL_IF(s->clock_count == LIMIT_STACK_TREES, e, PROFD_TOO_LARGE, "stacks of more than %u clocks",
+                LIMIT_STACK_TREES);
         memmove(&s->clocks[at + 1], &s->clocks[at], (s->clock_count - at) * sizeof s->clocks[0]);
         s->clocks[at] = (struct stacks_clock){.tree = *key};
         s->clock_count++;
@@ -610,14 +570,12 @@ enum profd_status counts_stacks_add(struct counts_stacks *s, uint32_t rate, cons
 {
     for (uint32_t i = 0; i < n; i++) {
         const struct counts_frame *f = &frames[i];
-        if (f->kind != COUNTS_NODE_RETURN && (f->kind != COUNTS_NODE_PC || i + 1 < n)) {
-            return profd_error_set(e, PROFD_MALFORMED, "frame %u of %u of a stack has kind %u", i, n, f->kind);
-        }
-        if (f->build == COUNTS_NOWHERE && f->address != COUNTS_FRAME_OUTSIDE &&
-            (f->address != COUNTS_FRAME_INCOMPLETE || i > 0 || f->kind == COUNTS_NODE_PC)) {
-            return profd_error_set(e, PROFD_MALFORMED, "frame %u of %u of a stack: address 0x%llx of no build", i, n,
-                                   (unsigned long long)f->address);
-        }
+        FAIL_IF(f->kind != COUNTS_NODE_RETURN && (f->kind != COUNTS_NODE_PC || i + 1 < n), e, PROFD_MALFORMED,
+                "frame %u of %u of a stack has kind %u", i, n, f->kind);
+        FAIL_IF(f->build == COUNTS_NOWHERE && f->address != COUNTS_FRAME_OUTSIDE &&
+                    (f->address != COUNTS_FRAME_INCOMPLETE || i > 0 || f->kind == COUNTS_NODE_PC),
+                e, PROFD_MALFORMED, "frame %u of %u of a stack: address 0x%llx of no build", i, n,
+                (unsigned long long)f->address);
     }
     if (n == 0 || ticks == 0) {
         return PROFD_OK;
@@ -635,9 +593,7 @@ enum profd_status counts_stacks_add(struct counts_stacks *s, uint32_t rate, cons
         struct counts_node *nodes = realloc(t->nodes, capacity * sizeof *nodes);
         t->nodes = nodes != NULL ? nodes : t->nodes;
         uint32_t *slots = nodes == NULL ? NULL : malloc(2 * (size_t)capacity * sizeof *slots);
-        if (slots == NULL) {
-            return profd_error_set(e, PROFD_NO_MEMORY, "no memory for %u nodes of stacks", capacity);
-        }
+        FAIL_IF(slots == NULL, e, PROFD_NO_MEMORY, "no memory for %u nodes of stacks", capacity);
         free(t->slots);
         t->slots = slots;
         t->capacity = capacity;
@@ -667,9 +623,8 @@ enum profd_status counts_stacks_finish(struct counts_stacks *s, struct counts_si
     for (uint32_t i = 0; i < s->clock_count && status == PROFD_OK; i++) {
         status = stacks_sort(&s->clocks[i], &m, e);
     }
-    if (status == PROFD_OK) {
-        status = counts_tree_fold(m.trees, m.tree_count, &m.nodes, &m.node_count, LIMIT_STACK_NODES, NULL, e);
-    }
+    status =
+        status ? status : counts_tree_fold(m.trees, m.tree_count, &m.nodes, &m.node_count, LIMIT_STACK_NODES, NULL, e);
     if (status != PROFD_OK) {
         free(m.block);
         return status;

@@ -26,9 +26,7 @@ enum profd_status deflate_pack(const uint8_t *in, size_t n, bool sized, uint8_t 
         c = atomic_exchange(&deflate_packers[i], NULL);
     }
     c = c == NULL ? ZSTD_createCCtx() : c;
-    if (c == NULL) {
-        return profd_error_set(e, PROFD_NO_MEMORY, "no memory to compress %zu bytes", n);
-    }
+    FAIL_IF(c == NULL, e, PROFD_NO_MEMORY, "no memory to compress %zu bytes", n);
     ZSTD_CCtx_reset(c, ZSTD_reset_session_and_parameters);
     ZSTD_CCtx_setParameter(c, ZSTD_c_compressionLevel, 1);
     ZSTD_CCtx_setParameter(c, ZSTD_c_contentSizeFlag, sized ? 1 : 0);
@@ -38,9 +36,7 @@ enum profd_status deflate_pack(const uint8_t *in, size_t n, bool sized, uint8_t 
         c = atomic_exchange(&deflate_packers[i], c);
     }
     ZSTD_freeCCtx(c);
-    if (ZSTD_isError(result)) {
-        return profd_error_set(e, PROFD_INTERNAL, "compressing %zu bytes: %s", n, ZSTD_getErrorName(result));
-    }
+    FAIL_IF(ZSTD_isError(result), e, PROFD_INTERNAL, "compressing %zu bytes: %s", n, ZSTD_getErrorName(result));
     *size = result;
     return PROFD_OK;
 }
@@ -55,21 +51,14 @@ static enum profd_status deflate_judge(const uint8_t *in, size_t n, bool checked
 {
     static const uint8_t magic[4] = {0x28, 0xb5, 0x2f, 0xfd};
     for (size_t i = 0; i < 4; i++) {
-        if (i >= n || in[i] != magic[i]) {
-            return profd_error_set(e, PROFD_MALFORMED,
-                                   "%zu bytes of compressed data do not begin with zstd's magic number", n);
-        }
+        FAIL_IF(i >= n || in[i] != magic[i], e, PROFD_MALFORMED,
+                "%zu bytes of compressed data do not begin with zstd's magic number", n);
     }
-    if (checked && (n < 5 || !(in[4] & DEFLATE_CHECKSUM_FLAG))) {
-        return profd_error_set(e, PROFD_MALFORMED, "compressed data of %zu bytes have no checksum", n);
-    }
+    FAIL_IF(checked && (n < 5 || !(in[4] & DEFLATE_CHECKSUM_FLAG)), e, PROFD_MALFORMED,
+            "compressed data of %zu bytes have no checksum", n);
     size_t frame = ZSTD_findFrameCompressedSize(in, n);
-    if (ZSTD_isError(frame)) {
-        return profd_error_set(e, PROFD_MALFORMED, "compressed data of %zu bytes: %s", n, ZSTD_getErrorName(frame));
-    }
-    if (frame != n) {
-        return profd_error_set(e, PROFD_MALFORMED, "%zu bytes follow the compressed data", n - frame);
-    }
+    FAIL_IF(ZSTD_isError(frame), e, PROFD_MALFORMED, "compressed data of %zu bytes: %s", n, ZSTD_getErrorName(frame));
+    FAIL_IF(frame != n, e, PROFD_MALFORMED, "%zu bytes follow the compressed data", n - frame);
     return PROFD_OK;
 }
 
@@ -77,9 +66,8 @@ enum profd_status deflate_stated_size(const uint8_t *in, size_t n, uint64_t *siz
 {
     TRY(deflate_judge(in, n, true, e));
     unsigned long long stated = ZSTD_getFrameContentSize(in, n);
-    if (stated == ZSTD_CONTENTSIZE_UNKNOWN || stated == ZSTD_CONTENTSIZE_ERROR) {
-        return profd_error_set(e, PROFD_MALFORMED, "compressed data of %zu bytes do not state their content size", n);
-    }
+    FAIL_IF(stated == ZSTD_CONTENTSIZE_UNKNOWN || stated == ZSTD_CONTENTSIZE_ERROR, e, PROFD_MALFORMED,
+            "compressed data of %zu bytes do not state their content size", n);
     *size = stated;
     return PROFD_OK;
 }
@@ -93,19 +81,15 @@ static enum profd_status deflate_inflate(const uint8_t *in, size_t n, uint8_t *o
         d = atomic_exchange(&deflate_unpackers[i], NULL);
     }
     d = d == NULL ? ZSTD_createDCtx() : d;
-    if (d == NULL) {
-        return profd_error_set(e, PROFD_NO_MEMORY, "no memory to inflate %zu bytes", n);
-    }
+    FAIL_IF(d == NULL, e, PROFD_NO_MEMORY, "no memory to inflate %zu bytes", n);
     *size = ZSTD_decompressDCtx(d, out, capacity, in, n);
     for (int i = 0; i < DEFLATE_IDLE && d != NULL; i++) {
         d = atomic_exchange(&deflate_unpackers[i], d);
     }
     ZSTD_freeDCtx(d);
-    if (ZSTD_isError(*size)) {
-        return profd_error_set(
-            e, ZSTD_getErrorCode(*size) == ZSTD_error_dstSize_tooSmall ? PROFD_TOO_LARGE : PROFD_MALFORMED,
+    FAIL_IF(ZSTD_isError(*size), e,
+            ZSTD_getErrorCode(*size) == ZSTD_error_dstSize_tooSmall ? PROFD_TOO_LARGE : PROFD_MALFORMED,
             "compressed data of %zu bytes, at most %zu inflated: %s", n, capacity, ZSTD_getErrorName(*size));
-    }
     return PROFD_OK;
 }
 
@@ -117,10 +101,8 @@ enum profd_status deflate_unpack(const uint8_t *in, size_t n, uint8_t *out, size
     if (status) {
         return status == PROFD_TOO_LARGE ? PROFD_MALFORMED : status;
     }
-    if (result != size) {
-        return profd_error_set(e, PROFD_MALFORMED, "compressed data inflate to %zu bytes where %zu were stated", result,
-                               size);
-    }
+    FAIL_IF(result != size, e, PROFD_MALFORMED, "compressed data inflate to %zu bytes where %zu were stated", result,
+            size);
     return PROFD_OK;
 }
 

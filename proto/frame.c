@@ -49,26 +49,16 @@ enum profd_status frame_decode(const uint8_t in[FRAME_HEADER_SIZE], struct frame
     f->type = in[5];
     f->flags = (uint16_t)(in[6] | in[7] << 8);
     f->tag = frame_get_u32(in + 8);
-    if (f->length > LIMIT_FRAME_PAYLOAD) {
-        return profd_error_set(e, PROFD_TOO_LARGE, "frame of %u bytes: the limit is %u", f->length,
-                               LIMIT_FRAME_PAYLOAD);
-    }
-    if (f->version != FRAME_VERSION) {
-        return profd_error_set(e, PROFD_UNKNOWN_VERSION, "protocol version %u: this program supports version %d",
-                               f->version, FRAME_VERSION);
-    }
-    if (frame_type_name(f->type) == NULL) {
-        return profd_error_set(e, PROFD_UNKNOWN_TYPE, "message type %u is not known in protocol version %u", f->type,
-                               f->version);
-    }
-    if ((f->flags & ~FRAME_FLAGS_KNOWN) != 0) {
-        return profd_error_set(e, PROFD_PROTOCOL, "flags 0x%04x of a %s frame: only 0x%04x are known", f->flags,
-                               frame_type_name(f->type), FRAME_FLAGS_KNOWN);
-    }
-    if (frame_fds(f) > LIMIT_FRAME_FDS) {
-        return profd_error_set(e, PROFD_PROTOCOL, "%u descriptors with a %s frame: the limit is %u", frame_fds(f),
-                               frame_type_name(f->type), LIMIT_FRAME_FDS);
-    }
+    FAIL_IF(f->length > LIMIT_FRAME_PAYLOAD, e, PROFD_TOO_LARGE, "frame of %u bytes: the limit is %u", f->length,
+            LIMIT_FRAME_PAYLOAD);
+    FAIL_IF(f->version != FRAME_VERSION, e, PROFD_UNKNOWN_VERSION,
+            "protocol version %u: this program supports version %d", f->version, FRAME_VERSION);
+    FAIL_IF(frame_type_name(f->type) == NULL, e, PROFD_UNKNOWN_TYPE,
+            "message type %u is not known in protocol version %u", f->type, f->version);
+    FAIL_IF((f->flags & ~FRAME_FLAGS_KNOWN) != 0, e, PROFD_PROTOCOL,
+            "flags 0x%04x of a %s frame: only 0x%04x are known", f->flags, frame_type_name(f->type), FRAME_FLAGS_KNOWN);
+    FAIL_IF(frame_fds(f) > LIMIT_FRAME_FDS, e, PROFD_PROTOCOL, "%u descriptors with a %s frame: the limit is %u",
+            frame_fds(f), frame_type_name(f->type), LIMIT_FRAME_FDS);
     return PROFD_OK;
 }
 
@@ -77,20 +67,14 @@ enum profd_status frame_inflate(const uint8_t *payload, size_t n, size_t limit, 
 {
     uint64_t size;
     TRY(deflate_stated_size(payload, n, &size, e));
-    if (size > limit) {
-        return profd_error_set(e, PROFD_TOO_LARGE, "payload of %llu bytes when decompressed: the limit is %zu",
-                               (unsigned long long)size, limit);
-    }
-    if (size > deflate_content_max(n)) {
-        return profd_error_set(e, PROFD_MALFORMED,
-                               "compressed payload of %zu bytes states a content of %llu, which is impossible", n,
-                               (unsigned long long)size);
-    }
+    FAIL_IF(size > limit, e, PROFD_TOO_LARGE, "payload of %llu bytes when decompressed: the limit is %zu",
+            (unsigned long long)size, limit);
+    FAIL_IF(size > deflate_content_max(n), e, PROFD_MALFORMED,
+            "compressed payload of %zu bytes states a content of %llu, which is impossible", n,
+            (unsigned long long)size);
     uint8_t *block = malloc(size == 0 ? 1 : (size_t)size);
-    if (block == NULL) {
-        return profd_error_set(e, PROFD_NO_MEMORY, "no memory to inflate a payload of %llu bytes",
-                               (unsigned long long)size);
-    }
+    FAIL_IF(block == NULL, e, PROFD_NO_MEMORY, "no memory to inflate a payload of %llu bytes",
+            (unsigned long long)size);
     enum profd_status status = deflate_unpack(payload, n, block, (size_t)size, e);
     if (status != PROFD_OK) {
         free(block);

@@ -66,17 +66,11 @@ static enum profd_status gmon_read_histogram(struct gmon_reader *r, size_t start
     memcpy(h.dimension, dimension, strnlen(dimension, GMON_DIMENSION_SIZE));
     h.abbreviation = dimension[GMON_DIMENSION_SIZE];
     r->at += GMON_DIMENSION_SIZE + 1;
-    if (h.low >= h.high) {
-        return profd_error_set(e, PROFD_MALFORMED,
-                               "gmon.out: histogram at offset %zu: low 0x%llx is not below high 0x%llx", start,
-                               (unsigned long long)h.low, (unsigned long long)h.high);
-    }
-    if (h.bins == 0) {
-        return profd_error_set(e, PROFD_MALFORMED, "gmon.out: histogram at offset %zu has no bins", start);
-    }
-    if (h.rate == 0) {
-        return profd_error_set(e, PROFD_MALFORMED, "gmon.out: histogram at offset %zu: 0 ticks per second", start);
-    }
+    FAIL_IF(h.low >= h.high, e, PROFD_MALFORMED,
+            "gmon.out: histogram at offset %zu: low 0x%llx is not below high 0x%llx", start, (unsigned long long)h.low,
+            (unsigned long long)h.high);
+    FAIL_IF(h.bins == 0, e, PROFD_MALFORMED, "gmon.out: histogram at offset %zu has no bins", start);
+    FAIL_IF(h.rate == 0, e, PROFD_MALFORMED, "gmon.out: histogram at offset %zu: 0 ticks per second", start);
     TRY(gmon_need(r, (uint64_t)h.bins * 2, "histogram", start, e));
     const uint64_t first = done->bins;
     for (uint32_t i = 0; i < h.bins; i++) {
@@ -108,10 +102,8 @@ static enum profd_status gmon_walk(struct gmon_reader r, struct counts *c, struc
     while (r.at < r.size) {
         const size_t start = r.at;
         const uint8_t tag = r.in[r.at++];
-        if (tag > GMON_TAG_BLOCKS) {
-            return profd_error_set(e, PROFD_MALFORMED,
-                                   "gmon.out: record tag %u at offset %zu: only 0, 1 and 2 are known", tag, start);
-        }
+        FAIL_IF(tag > GMON_TAG_BLOCKS, e, PROFD_MALFORMED,
+                "gmon.out: record tag %u at offset %zu: only 0, 1 and 2 are known", tag, start);
         if (tag == GMON_TAG_HISTOGRAM) {
             TRY(gmon_read_histogram(&r, start, c, &done, e));
         } else if (tag == GMON_TAG_ARC) {
@@ -141,40 +133,26 @@ static enum profd_status gmon_walk(struct gmon_reader r, struct counts *c, struc
 enum profd_status gmon_parse(const uint8_t *in, size_t n, const struct gmon_format *format, struct counts *c,
                              struct profd_error *e)
 {
-    if (format->pointer_size != 4 && format->pointer_size != 8) {
-        return profd_error_set(e, PROFD_REFUSED, "pointers of %u bytes: gmon.out has 4 or 8", format->pointer_size);
-    }
-    if (n == 0) {
-        return profd_error_set(e, PROFD_MALFORMED, "gmon.out is empty: its header of %d bytes is missing",
-                               GMON_HEADER_SIZE);
-    }
+    FAIL_IF(format->pointer_size != 4 && format->pointer_size != 8, e, PROFD_REFUSED,
+            "pointers of %u bytes: gmon.out has 4 or 8", format->pointer_size);
+    FAIL_IF(n == 0, e, PROFD_MALFORMED, "gmon.out is empty: its header of %d bytes is missing", GMON_HEADER_SIZE);
     struct gmon_reader r = {.in = in, .size = n, .big_endian = format->big_endian, .pointer = format->pointer_size};
     struct gmon_sizes sizes = {0};
-    if (memcmp(in, GMON_MAGIC, n < GMON_MAGIC_SIZE ? n : GMON_MAGIC_SIZE) != 0) {
-        return profd_error_set(
-            e, PROFD_MALFORMED,
+    FAIL_IF(memcmp(in, GMON_MAGIC, n < GMON_MAGIC_SIZE ? n : GMON_MAGIC_SIZE) != 0, e, PROFD_MALFORMED,
             "not a gmon.out: the magic number 'gmon' is missing at offset 0 (the old BSD format is not read)");
-    }
     TRY(gmon_need(&r, GMON_HEADER_SIZE, "header", 0, e));
     r.at = GMON_MAGIC_SIZE;
     r.version = (uint32_t)gmon_get(&r, 4);
-    if (r.version == 0x1ffff) {
-        return profd_error_set(e, PROFD_MALFORMED,
-                               "gmon.out of version 0x1ffff at offset 4 is a shared library's, for sprof");
-    }
-    if (r.version > GMON_VERSION) {
-        return profd_error_set(e, PROFD_MALFORMED, "gmon.out of version %u at offset 4: only 0 and 1 are read",
-                               r.version);
-    }
+    FAIL_IF(r.version == 0x1ffff, e, PROFD_MALFORMED,
+            "gmon.out of version 0x1ffff at offset 4 is a shared library's, for sprof");
+    FAIL_IF(r.version > GMON_VERSION, e, PROFD_MALFORMED, "gmon.out of version %u at offset 4: only 0 and 1 are read",
+            r.version);
     r.at = GMON_HEADER_SIZE;
-    if (r.at == r.size) {
-        return profd_error_set(e, PROFD_MALFORMED, "gmon.out ends at offset %zu, behind its header: it has no records",
-                               r.at);
-    }
+    FAIL_IF(r.at == r.size, e, PROFD_MALFORMED, "gmon.out ends at offset %zu, behind its header: it has no records",
+            r.at);
     TRY(gmon_walk(r, NULL, &sizes, e));
-    if (sizes.histograms > UINT32_MAX || sizes.bins > UINT32_MAX || sizes.arcs > UINT32_MAX) {
-        return profd_error_set(e, PROFD_TOO_LARGE, "gmon.out of %zu bytes holds more than 2^32 bins or arcs", n);
-    }
+    FAIL_IF(sizes.histograms > UINT32_MAX || sizes.bins > UINT32_MAX || sizes.arcs > UINT32_MAX, e, PROFD_TOO_LARGE,
+            "gmon.out of %zu bytes holds more than 2^32 bins or arcs", n);
     struct counts result;
     TRY(counts_init(&result, (uint32_t)sizes.histograms, (uint32_t)sizes.bins, (uint32_t)sizes.arcs, e));
     enum profd_status status = gmon_walk(r, &result, &sizes, e);
@@ -219,10 +197,8 @@ static uint64_t gmon_histogram_repeats(const struct counts *c, const struct coun
 
 static enum profd_status gmon_judge_address(uint64_t address, const struct gmon_format *f, struct profd_error *e)
 {
-    if (f->pointer_size == 4 && address > UINT32_MAX) {
-        return profd_error_set(e, PROFD_REFUSED, "address 0x%llx does not fit the 4 bytes of a pointer",
-                               (unsigned long long)address);
-    }
+    FAIL_IF(f->pointer_size == 4 && address > UINT32_MAX, e, PROFD_REFUSED,
+            "address 0x%llx does not fit the 4 bytes of a pointer", (unsigned long long)address);
     return PROFD_OK;
 }
 
@@ -243,18 +219,13 @@ static enum profd_status gmon_measure(const struct counts *c, const struct gmon_
     *size = GMON_HEADER_SIZE;
     for (uint32_t i = 0; i < c->histogram_count && fits; i++) {
         const struct counts_histogram *h = &c->histograms[i];
-        if (h->build != 0) {
-            return profd_error_set(e, PROFD_REFUSED, "a histogram of build %u: a gmon.out can contain one build only",
-                                   h->build);
-        }
-        if (h->first > c->bin_count || h->used > c->bin_count - h->first || h->bins == 0) {
-            return profd_error_set(e, PROFD_REFUSED, "a histogram of %u bins, %u of them non-zero, %u in all", h->bins,
-                                   h->used, c->bin_count);
-        }
+        FAIL_IF(h->build != 0, e, PROFD_REFUSED, "a histogram of build %u: a gmon.out can contain one build only",
+                h->build);
+        FAIL_IF(h->first > c->bin_count || h->used > c->bin_count - h->first || h->bins == 0, e, PROFD_REFUSED,
+                "a histogram of %u bins, %u of them non-zero, %u in all", h->bins, h->used, c->bin_count);
         for (uint32_t k = h->first; k < h->first + h->used; k++) {
-            if (c->bin_index[k] >= h->bins) {
-                return profd_error_set(e, PROFD_REFUSED, "bin %u of a histogram of %u", c->bin_index[k], h->bins);
-            }
+            FAIL_IF(c->bin_index[k] >= h->bins, e, PROFD_REFUSED, "bin %u of a histogram of %u", c->bin_index[k],
+                    h->bins);
         }
         TRY(gmon_judge_address(h->low, f, e));
         TRY(gmon_judge_address(h->high, f, e));
@@ -262,11 +233,9 @@ static enum profd_status gmon_measure(const struct counts *c, const struct gmon_
             gmon_grow(size, gmon_histogram_repeats(c, h), 1 + pointers + GMON_HISTOGRAM_TAIL + 2 * (uint64_t)h->bins);
     }
     for (uint32_t i = 0; i < c->arc_count && fits; i++) {
-        if (c->from_build[i] != 0 || c->to_build[i] != 0) {
-            return profd_error_set(e, PROFD_REFUSED,
-                                   "arc 0x%llx to 0x%llx leaves the build: a gmon.out can contain one build only",
-                                   (unsigned long long)c->from[i], (unsigned long long)c->to[i]);
-        }
+        FAIL_IF(c->from_build[i] != 0 || c->to_build[i] != 0, e, PROFD_REFUSED,
+                "arc 0x%llx to 0x%llx leaves the build: a gmon.out can contain one build only",
+                (unsigned long long)c->from[i], (unsigned long long)c->to[i]);
         TRY(gmon_judge_address(c->from[i], f, e));
         TRY(gmon_judge_address(c->to[i], f, e));
         fits = gmon_grow(size, gmon_repeats(c->calls[i], GMON_ARC_MAX), 1 + pointers + GMON_ARC_TAIL);
@@ -290,15 +259,12 @@ static uint64_t gmon_part(uint64_t value, uint64_t repeat, uint64_t most)
 enum profd_status gmon_format_file(const struct counts *c, const struct gmon_format *format, uint8_t **out,
                                    size_t *out_size, struct profd_error *e)
 {
-    if (format->pointer_size != 4 && format->pointer_size != 8) {
-        return profd_error_set(e, PROFD_REFUSED, "pointers of %u bytes: gmon.out has 4 or 8", format->pointer_size);
-    }
+    FAIL_IF(format->pointer_size != 4 && format->pointer_size != 8, e, PROFD_REFUSED,
+            "pointers of %u bytes: gmon.out has 4 or 8", format->pointer_size);
     uint64_t size = 0;
     TRY(gmon_measure(c, format, &size, e));
     uint8_t *block = calloc(1, (size_t)size);
-    if (block == NULL) {
-        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for a gmon.out of %llu bytes", (unsigned long long)size);
-    }
+    FAIL_IF(block == NULL, e, PROFD_NO_MEMORY, "no memory for a gmon.out of %llu bytes", (unsigned long long)size);
     struct gmon_writer w = {block, format->big_endian, format->pointer_size};
     memcpy(w.at, GMON_MAGIC, GMON_MAGIC_SIZE);
     w.at += GMON_MAGIC_SIZE;

@@ -184,9 +184,7 @@ static enum profd_status read_array(const ProtobufCFieldDescriptor *f, const jso
         return refuse(f, "one list", e);
     }
     char *values = calloc(n + 1, size);
-    if (!values) {
-        return profd_no_memory(e);
-    }
+    TRY(values ? PROFD_OK : profd_no_memory(e));
     *(void **)((char *)m + f->offset) = values;
     /* The count grows with the values, so that what is there is freed if one fails. */
     for (size_t i = 0; i < n; i++) {
@@ -225,14 +223,10 @@ static enum profd_status read_field(const ProtobufCFieldDescriptor *f, const jso
 static enum profd_status read_message(const ProtobufCMessageDescriptor *d, const json_t *v, unsigned depth,
                                       ProtobufCMessage **out, struct profd_error *e)
 {
-    if (!json_is_object(v) || depth > DEPTH_MOST) {
-        return profd_error_set(e, PROFD_MALFORMED, "%s is not a JSON object, or lies deeper than %u others",
-                               d->short_name, DEPTH_MOST);
-    }
+    FAIL_IF(!json_is_object(v) || depth > DEPTH_MOST, e, PROFD_MALFORMED,
+            "%s is not a JSON object, or lies deeper than %u others", d->short_name, DEPTH_MOST);
     *out = calloc(1, d->sizeof_message);
-    if (!*out) {
-        return profd_no_memory(e);
-    }
+    TRY(*out ? PROFD_OK : profd_no_memory(e));
     protobuf_c_message_init(d, *out);
     for (unsigned i = 0; i < d->n_fields; i++) {
         char name[NAME_MOST];
@@ -255,14 +249,10 @@ enum profd_status json_message_decode(const ProtobufCMessageDescriptor *d, const
     for (size_t i = 0; i < n; i++) {
         values += text[i] == ',' || text[i] == '[' || text[i] == '{';
     }
-    if (values > most) {
-        return profd_error_set(e, PROFD_TOO_LARGE, "the JSON has about %zu values, at most %zu", values, most);
-    }
+    FAIL_IF(values > most, e, PROFD_TOO_LARGE, "the JSON has about %zu values, at most %zu", values, most);
     json_t *root = n > 0 ? json_loadb(text, n, JSON_REJECT_DUPLICATES, &why) : json_object();
-    if (!root) {
-        return profd_error_set(e, PROFD_MALFORMED, "the body is not JSON: %s (byte %d)", n > 0 ? why.text : "no memory",
-                               n > 0 ? why.position : 0);
-    }
+    FAIL_IF(!root, e, PROFD_MALFORMED, "the body is not JSON: %s (byte %d)", n > 0 ? why.text : "no memory",
+            n > 0 ? why.position : 0);
     const enum profd_status status = read_message(d, root, 0, &m, e);
     json_decref(root);
     if (status) {

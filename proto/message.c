@@ -207,21 +207,15 @@ static char *wire_text(const char *text)
 static enum profd_status wire_fill_lists(const struct message_upload *u, Profd__Wire__Upload *w, void **block,
                                          struct profd_error *e)
 {
-    if (u->build_count > LIMIT_BUILDS) {
-        return profd_error_set(e, PROFD_TOO_LARGE, "%zu builds, at most %u", u->build_count, LIMIT_BUILDS);
-    }
-    if (u->label_count > LIMIT_LABELS) {
-        return profd_error_set(e, PROFD_TOO_LARGE, "%zu labels, at most %u", u->label_count, LIMIT_LABELS);
-    }
+    FAIL_IF(u->build_count > LIMIT_BUILDS, e, PROFD_TOO_LARGE, "%zu builds, at most %u", u->build_count, LIMIT_BUILDS);
+    FAIL_IF(u->label_count > LIMIT_LABELS, e, PROFD_TOO_LARGE, "%zu labels, at most %u", u->label_count, LIMIT_LABELS);
     struct lists {
         Profd__Wire__Build builds[LIMIT_BUILDS];
         Profd__Wire__Build *build_at[LIMIT_BUILDS];
         Profd__Wire__Label labels[LIMIT_LABELS];
         Profd__Wire__Label *label_at[LIMIT_LABELS];
     } *lists = malloc(sizeof *lists);
-    if (lists == NULL) {
-        return profd_error_set(e, PROFD_NO_MEMORY, "no memory to encode an upload");
-    }
+    FAIL_IF(lists == NULL, e, PROFD_NO_MEMORY, "no memory to encode an upload");
     for (size_t i = 0; i < u->build_count; i++) {
         profd__wire__build__init(&lists->builds[i]);
         lists->builds[i].build_id = wire_text(u->builds[i].build_id);
@@ -284,14 +278,10 @@ static enum profd_status wire_pack(const struct message *m, const ProtobufCMessa
                                    uint8_t **out, size_t *out_size, struct profd_error *e)
 {
     size_t payload = wire == NULL ? 0 : protobuf_c_message_get_packed_size(wire);
-    if (payload > LIMIT_FRAME_PAYLOAD) {
-        return profd_error_set(e, PROFD_TOO_LARGE, "%s of %zu bytes: at most %u fit a frame", frame_type_name(m->type),
-                               payload, LIMIT_FRAME_PAYLOAD);
-    }
+    FAIL_IF(payload > LIMIT_FRAME_PAYLOAD, e, PROFD_TOO_LARGE, "%s of %zu bytes: at most %u fit a frame",
+            frame_type_name(m->type), payload, LIMIT_FRAME_PAYLOAD);
     uint8_t *frame = malloc(FRAME_HEADER_SIZE + payload);
-    if (frame == NULL) {
-        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for a frame of %zu bytes", payload);
-    }
+    FAIL_IF(frame == NULL, e, PROFD_NO_MEMORY, "no memory for a frame of %zu bytes", payload);
     if (wire != NULL) {
         protobuf_c_message_pack(wire, frame + FRAME_HEADER_SIZE);
     }
@@ -360,18 +350,14 @@ static enum profd_status message_scan(const ProtobufCMessageDescriptor *d, const
     while (at < end) {
         struct scan_field f;
         const size_t offset = (size_t)(at - in);
-        if (!scan_next(d, &at, end, &f)) {
-            return profd_error_set(e, PROFD_MALFORMED, "%s is not protobuf: bad field at byte %zu", d->short_name,
-                                   offset);
-        }
+        FAIL_IF(!scan_next(d, &at, end, &f), e, PROFD_MALFORMED, "%s is not protobuf: bad field at byte %zu",
+                d->short_name, offset);
         scan->fields++;
         scan->of_number[inner && f.number < MESSAGE_SCAN_NUMBERS ? f.number : 0]++;
-        if (f.known != NULL && f.known->type == PROTOBUF_C_TYPE_STRING && !utf8_valid(f.data, f.size)) {
-            return profd_error_set(e, PROFD_MALFORMED,
-                                   memchr(f.data, 0, f.size) != NULL ? "%s of %s contains a NUL"
-                                                                     : "%s of %s is not UTF-8",
-                                   f.known->name, d->short_name);
-        }
+        FAIL_IF(f.known != NULL && f.known->type == PROTOBUF_C_TYPE_STRING && !utf8_valid(f.data, f.size), e,
+                PROFD_MALFORMED,
+                memchr(f.data, 0, f.size) != NULL ? "%s of %s contains a NUL" : "%s of %s is not UTF-8", f.known->name,
+                d->short_name);
         if (inner && f.known != NULL && f.known->type == PROTOBUF_C_TYPE_MESSAGE) {
             TRY(message_scan(f.known->descriptor, f.data, f.size, false, scan, e));
         }
@@ -500,9 +486,7 @@ static enum profd_status decode_unpack(const ProtobufCMessageDescriptor *d, cons
 {
     ProtobufCAllocator allocator = {decode_take, decode_give, block};
     block->data = malloc(block->capacity);
-    if (block->data == NULL) {
-        return profd_no_memory(e);
-    }
+    TRY(block->data != NULL ? PROFD_OK : profd_no_memory(e));
     *wire = protobuf_c_message_unpack(d, &allocator, n, in);
     return *wire != NULL ? PROFD_OK : decode_misfit(name, n, block, e);
 }
@@ -513,12 +497,8 @@ enum profd_status message_decode(unsigned type, const uint8_t *payload, size_t n
     static const uint8_t nothing[1];
     const ProtobufCMessageDescriptor *d = decode_descriptor(type);
     const char *name = frame_type_name(type);
-    if (name == NULL) {
-        return profd_error_set(e, PROFD_UNKNOWN_TYPE, "message type %u cannot be decoded", type);
-    }
-    if (d == NULL && n != 0) {
-        return profd_error_set(e, PROFD_MALFORMED, "%s with a payload of %zu bytes: it has none", name, n);
-    }
+    FAIL_IF(name == NULL, e, PROFD_UNKNOWN_TYPE, "message type %u cannot be decoded", type);
+    FAIL_IF(d == NULL && n != 0, e, PROFD_MALFORMED, "%s with a payload of %zu bytes: it has none", name, n);
     if (d == NULL) {
         *m = (struct message){.type = type};
         return PROFD_OK;
@@ -527,24 +507,16 @@ enum profd_status message_decode(unsigned type, const uint8_t *payload, size_t n
 
     /* Whatever can be refused is refused before memory is taken. */
     struct message_scan scan = {0};
-    if (n > LIMIT_FRAME_PAYLOAD) {
-        return profd_error_set(e, PROFD_TOO_LARGE, "%s of %zu bytes, at most %u", name, n, LIMIT_FRAME_PAYLOAD);
-    }
+    FAIL_IF(n > LIMIT_FRAME_PAYLOAD, e, PROFD_TOO_LARGE, "%s of %zu bytes, at most %u", name, n, LIMIT_FRAME_PAYLOAD);
     TRY(message_scan(d, payload, n, true, &scan, e));
-    if (type == FRAME_UPLOAD && scan.of_number[6] > LIMIT_BUILDS) {
-        return profd_error_set(e, PROFD_TOO_LARGE, "%zu builds, at most %u", scan.of_number[6], LIMIT_BUILDS);
-    }
-    if (type == FRAME_UPLOAD && scan.of_number[7] > LIMIT_LABELS) {
-        return profd_error_set(e, PROFD_TOO_LARGE, "%zu labels, at most %u", scan.of_number[7], LIMIT_LABELS);
-    }
-    if (type == FRAME_ADMIN && scan.of_number[2] > LIMIT_ADMIN_ARGUMENTS) {
-        return profd_error_set(e, PROFD_TOO_LARGE, "%zu arguments, at most %u", scan.of_number[2],
-                               LIMIT_ADMIN_ARGUMENTS);
-    }
-    if (scan.fields > MESSAGE_FIELDS_MAX) {
-        return profd_error_set(e, PROFD_TOO_LARGE, "%s of %zu fields, at most %d", name, scan.fields,
-                               MESSAGE_FIELDS_MAX);
-    }
+    FAIL_IF(type == FRAME_UPLOAD && scan.of_number[6] > LIMIT_BUILDS, e, PROFD_TOO_LARGE, "%zu builds, at most %u",
+            scan.of_number[6], LIMIT_BUILDS);
+    FAIL_IF(type == FRAME_UPLOAD && scan.of_number[7] > LIMIT_LABELS, e, PROFD_TOO_LARGE, "%zu labels, at most %u",
+            scan.of_number[7], LIMIT_LABELS);
+    FAIL_IF(type == FRAME_ADMIN && scan.of_number[2] > LIMIT_ADMIN_ARGUMENTS, e, PROFD_TOO_LARGE,
+            "%zu arguments, at most %u", scan.of_number[2], LIMIT_ADMIN_ARGUMENTS);
+    FAIL_IF(scan.fields > MESSAGE_FIELDS_MAX, e, PROFD_TOO_LARGE, "%s of %zu fields, at most %d", name, scan.fields,
+            MESSAGE_FIELDS_MAX);
 
     struct decode_block block = {.capacity = DECODE_BASE + n + scan.fields * DECODE_PER_FIELD};
     const ProtobufCMessage *wire;
@@ -565,10 +537,8 @@ enum profd_status message_decode_batch(const uint8_t *in, size_t n, struct messa
     struct message_scan scan = {0};
     in = in == NULL ? nothing : in;
     TRY(message_scan(d, in, n, true, &scan, e));
-    if (scan.fields > MESSAGE_FIELDS_MAX) {
-        return profd_error_set(e, PROFD_TOO_LARGE, "a batch of %zu fields, at most %d: send fewer uploads at once",
-                               scan.fields, MESSAGE_FIELDS_MAX);
-    }
+    FAIL_IF(scan.fields > MESSAGE_FIELDS_MAX, e, PROFD_TOO_LARGE,
+            "a batch of %zu fields, at most %d: send fewer uploads at once", scan.fields, MESSAGE_FIELDS_MAX);
     struct decode_block block = {.capacity = DECODE_BASE + n + scan.fields * DECODE_PER_FIELD};
     const ProtobufCMessage *wire;
     TRY(decode_unpack(d, "the batch", in, n, &block, &wire, e));

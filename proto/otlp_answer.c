@@ -55,9 +55,7 @@ enum profd_status otlp_judge(const char *from, long http_status, const uint8_t *
         return judge_failure(from, http_status, body, n, e);
     }
     Profd__Otlp__Response *r = read_message(&profd__otlp__response__descriptor, body, n);
-    if (!r) {
-        return profd_error_set(e, PROFD_PROTOCOL, "%s answers with %zu bytes that are not OTLP", from, n);
-    }
+    FAIL_IF(!r, e, PROFD_PROTOCOL, "%s answers with %zu bytes that are not OTLP", from, n);
     if (r->partial_success && r->partial_success->rejected_profiles > 0) {
         status = profd_error_set(e, PROFD_REFUSED, "%s rejected %" PRId64 " profiles: %s", from,
                                  r->partial_success->rejected_profiles, r->partial_success->error_message);

@@ -32,36 +32,27 @@ uint32_t process_group_find(const char *host, uint32_t uid, const void *key, siz
 
 static enum profd_status check_key(const struct segment *s, struct profd_error *e)
 {
-    if ((unsigned)s->kind >= SEGMENT_KINDS) {
-        return profd_error_set(e, PROFD_MALFORMED, "an upload of kind %u: there are %u", (unsigned)s->kind,
-                               SEGMENT_KINDS);
-    }
-    if (s->sequence < 1 || s->sequence > UINT32_MAX) {
-        return profd_error_set(e, PROFD_MALFORMED, "an upload with sequence %llu: it must be 1 to 2^32-1",
-                               (unsigned long long)s->sequence);
-    }
+    FAIL_IF((unsigned)s->kind >= SEGMENT_KINDS, e, PROFD_MALFORMED, "an upload of kind %u: there are %u",
+            (unsigned)s->kind, SEGMENT_KINDS);
+    FAIL_IF(s->sequence < 1 || s->sequence > UINT32_MAX, e, PROFD_MALFORMED,
+            "an upload with sequence %llu: it must be 1 to 2^32-1", (unsigned long long)s->sequence);
     return PROFD_OK;
 }
 
 static enum profd_status check_sums(const struct segment *s, struct profd_error *e)
 {
-    if (s->first < 0 || s->ended < 0 || s->ended > s->last || s->ended / SEGMENT_HOUR != s->last / SEGMENT_HOUR) {
-        return profd_error_set(e, PROFD_MALFORMED,
-                               "an upload from %lld to %lld ns that ended first at %lld ns: both ends must be in one "
-                               "hour after 1970, and the first not after the last",
-                               (long long)s->first, (long long)s->last, (long long)s->ended);
-    }
-    if ((s->inexact & ~(uint32_t)INEXACT_SENT) != 0) {
-        return profd_error_set(e, PROFD_MALFORMED, "an upload with reasons 0x%x: known are 0x%x", s->inexact,
-                               (unsigned)INEXACT_SENT);
-    }
+    FAIL_IF(s->first < 0 || s->ended < 0 || s->ended > s->last || s->ended / SEGMENT_HOUR != s->last / SEGMENT_HOUR, e,
+            PROFD_MALFORMED,
+            "an upload from %lld to %lld ns that ended first at %lld ns: both ends must be in one "
+            "hour after 1970, and the first not after the last",
+            (long long)s->first, (long long)s->last, (long long)s->ended);
+    FAIL_IF((s->inexact & ~(uint32_t)INEXACT_SENT) != 0, e, PROFD_MALFORMED,
+            "an upload with reasons 0x%x: known are 0x%x", s->inexact, (unsigned)INEXACT_SENT);
     bool large = s->uploads > SEGMENT_COUNT_MAX;
     for (unsigned g = 0; g < SEGMENT_GROUPS; g++) {
         large |= s->processes[g] > SEGMENT_COUNT_MAX;
     }
-    if (large) {
-        return profd_error_set(e, PROFD_MALFORMED, "a sum of more than 2^63-1 uploads or processes");
-    }
+    FAIL_IF(large, e, PROFD_MALFORMED, "a sum of more than 2^63-1 uploads or processes");
     return s->boot != NULL && strlen(s->boot) > SEGMENT_BOOT_MAX
                ? profd_error_set(e, PROFD_TOO_LARGE, "a boot-id of %zu bytes, at most %u", strlen(s->boot),
                                  SEGMENT_BOOT_MAX)
@@ -77,26 +68,20 @@ static int compare_builds(const void *a, const void *b)
 static enum profd_status check_builds(const struct segment *s, struct profd_error *e)
 {
     const struct message_build *sorted[LIMIT_BUILDS] = {NULL};
-    if (s->build_count < 1 || s->build_count > LIMIT_BUILDS || s->program >= s->build_count) {
-        return profd_error_set(e, PROFD_MALFORMED, "an upload of program %u of %zu builds: there are 1 to %u",
-                               s->program, s->build_count, LIMIT_BUILDS);
-    }
+    FAIL_IF(s->build_count < 1 || s->build_count > LIMIT_BUILDS || s->program >= s->build_count, e, PROFD_MALFORMED,
+            "an upload of program %u of %zu builds: there are 1 to %u", s->program, s->build_count, LIMIT_BUILDS);
     for (size_t i = 0; i < s->build_count; i++) {
         struct buildid id;
         const struct message_build *b = sorted[i] = &s->builds[i];
-        if (buildid_parse(b->build_id, strlen(b->build_id), &id, NULL) || strcmp(id.text, b->build_id) != 0) {
-            return profd_error_set(e, PROFD_MALFORMED, "build %zu of an upload: its build-id is none", i);
-        }
-        if (strlen(b->name) > LIMIT_BUILD_NAME) {
-            return profd_error_set(e, PROFD_TOO_LARGE, "build %zu of an upload: a name of %zu bytes, at most %u", i,
-                                   strlen(b->name), LIMIT_BUILD_NAME);
-        }
+        FAIL_IF(buildid_parse(b->build_id, strlen(b->build_id), &id, NULL) || strcmp(id.text, b->build_id) != 0, e,
+                PROFD_MALFORMED, "build %zu of an upload: its build-id is none", i);
+        FAIL_IF(strlen(b->name) > LIMIT_BUILD_NAME, e, PROFD_TOO_LARGE,
+                "build %zu of an upload: a name of %zu bytes, at most %u", i, strlen(b->name), LIMIT_BUILD_NAME);
     }
     qsort(sorted, s->build_count, sizeof sorted[0], compare_builds);
     for (size_t i = 1; i < s->build_count; i++) {
-        if (strcmp(sorted[i - 1]->build_id, sorted[i]->build_id) == 0) {
-            return profd_error_set(e, PROFD_MALFORMED, "an upload with build %s twice", sorted[i]->build_id);
-        }
+        FAIL_IF(strcmp(sorted[i - 1]->build_id, sorted[i]->build_id) == 0, e, PROFD_MALFORMED,
+                "an upload with build %s twice", sorted[i]->build_id);
     }
     return PROFD_OK;
 }
@@ -121,22 +106,18 @@ static enum profd_status check_counts(const struct segment *s, struct profd_erro
     bool ordered = true;
     for (uint32_t i = 0; i < c->histogram_count; i++) {
         const struct counts_histogram *h = &c->histograms[i];
-        if (collector_is_dimension(h->dimension) && h->build != s->program) {
-            return profd_error_set(e, PROFD_MALFORMED,
-                                   "histogram %u of dimension " COLLECTOR_DIMENSION
-                                   " is of build number %u: it must be of the program, number %u",
-                                   i, h->build, s->program);
-        }
+        FAIL_IF(collector_is_dimension(h->dimension) && h->build != s->program, e, PROFD_MALFORMED,
+                "histogram %u of dimension " COLLECTOR_DIMENSION
+                " is of build number %u: it must be of the program, number %u",
+                i, h->build, s->program);
         ordered &= !c->sorted || (h->order.commit == 0 && h->order.rank < LIMIT_SEGMENT_ROWS);
     }
     for (uint32_t i = 0; i < c->arc_count && c->sorted; i++) {
         ordered &= c->commit[i] == 0 && c->rank[i] < LIMIT_SEGMENT_ROWS;
     }
-    if (!ordered) {
-        return profd_error_set(e, PROFD_MALFORMED,
-                               "rows of a sum that arrived in other uploads than number 0, or in a position from %u on",
-                               LIMIT_SEGMENT_ROWS);
-    }
+    FAIL_IF(!ordered, e, PROFD_MALFORMED,
+            "rows of a sum that arrived in other uploads than number 0, or in a position from %u on",
+            LIMIT_SEGMENT_ROWS);
     return s->shares.size > 0 && !c->sorted
                ? profd_error_set(e, PROFD_MALFORMED, "an upload that has shares, and rows that are not sorted")
                : PROFD_OK;
@@ -204,9 +185,7 @@ static enum profd_status take_labels(const struct message_upload *u, struct segm
 {
     size_t bytes = 0;
     struct message_label *labels = s->block = calloc(u->label_count + 1, sizeof *labels);
-    if (labels == NULL) {
-        return profd_no_memory(e);
-    }
+    TRY(labels != NULL ? PROFD_OK : profd_no_memory(e));
     for (size_t i = 0; i < u->label_count; i++) {
         const struct message_label *l = &u->labels[i];
         bytes += strlen(l->name) + strlen(l->value);
@@ -220,9 +199,8 @@ static enum profd_status take_labels(const struct message_upload *u, struct segm
     }
     qsort(labels, s->label_count, sizeof *labels, compare_labels);
     for (size_t i = 1; i < s->label_count; i++) {
-        if (strcmp(labels[i - 1].name, labels[i].name) == 0) {
-            return profd_error_set(e, PROFD_MALFORMED, "label \"%s\" is given twice", labels[i].name);
-        }
+        FAIL_IF(strcmp(labels[i - 1].name, labels[i].name) == 0, e, PROFD_MALFORMED, "label \"%s\" is given twice",
+                labels[i].name);
     }
     s->labels = labels;
     return PROFD_OK;
@@ -241,10 +219,8 @@ static enum profd_status take_sums(const struct message_upload *u, struct segmen
     s->boot = u->boot;
     s->shares = u->shares;
     if (s->shares.size > 0) {
-        if (u->group_count != 0 && u->group_count != SEGMENT_GROUPS) {
-            return profd_error_set(e, PROFD_MALFORMED, "processes of %zu groups: there are %u", u->group_count,
-                                   SEGMENT_GROUPS);
-        }
+        FAIL_IF(u->group_count != 0 && u->group_count != SEGMENT_GROUPS, e, PROFD_MALFORMED,
+                "processes of %zu groups: there are %u", u->group_count, SEGMENT_GROUPS);
         s->uploads = u->uploads;
         for (size_t g = 0; g < u->group_count; g++) {
             s->processes[g] = u->processes[g];
@@ -253,10 +229,8 @@ static enum profd_status take_sums(const struct message_upload *u, struct segmen
     }
     uint8_t own[UPLOAD_SENDER_SIZE + sizeof u->sequence]; /* an upload without a key is its process's only one */
     struct message_bytes key = u->process;
-    if (key.size > LIMIT_PROCESS) {
-        return profd_error_set(e, PROFD_TOO_LARGE, "the key of a process of %zu bytes, at most %u", key.size,
-                               LIMIT_PROCESS);
-    }
+    FAIL_IF(key.size > LIMIT_PROCESS, e, PROFD_TOO_LARGE, "the key of a process of %zu bytes, at most %u", key.size,
+            LIMIT_PROCESS);
     if (key.size == 0) {
         memcpy(own, s->epoch, sizeof s->epoch);
         memcpy(own + sizeof s->epoch, &u->sequence, sizeof u->sequence);
@@ -272,10 +246,8 @@ static enum profd_status take_counts(const struct message_upload *u, struct segm
 {
     struct counts_sizes sizes;
     uint64_t raw;
-    if (u->counts.size > 0 && u->counts.data[0] > SEGMENT_VERSION) {
-        return profd_error_set(e, PROFD_UNKNOWN_VERSION, "counts of version %u: only %d is known", u->counts.data[0],
-                               SEGMENT_VERSION);
-    }
+    FAIL_IF(u->counts.size > 0 && u->counts.data[0] > SEGMENT_VERSION, e, PROFD_UNKNOWN_VERSION,
+            "counts of version %u: only %d is known", u->counts.data[0], SEGMENT_VERSION);
     TRY(counts_decode_sizes(u->counts.data, u->counts.size, &sizes, &raw, e));
     TRY(check_sizes(&sizes, raw, e));
     TRY(counts_decode(u->counts.data, u->counts.size, (uint32_t)u->build_count, &s->counts, e));
@@ -287,10 +259,8 @@ static enum profd_status take_counts(const struct message_upload *u, struct segm
 static enum profd_status take_all(struct segment *s, const uint8_t *in, size_t n, struct profd_error *e)
 {
     const struct message_upload *u = &s->message.as.upload;
-    if (u->sender.size != SEGMENT_EPOCH_SIZE || u->end > INT64_MAX) {
-        return profd_error_set(e, PROFD_MALFORMED, "an upload of a sender of %zu bytes until %llu ns", u->sender.size,
-                               (unsigned long long)u->end);
-    }
+    FAIL_IF(u->sender.size != SEGMENT_EPOCH_SIZE || u->end > INT64_MAX, e, PROFD_MALFORMED,
+            "an upload of a sender of %zu bytes until %llu ns", u->sender.size, (unsigned long long)u->end);
     memcpy(s->epoch, u->sender.data, sizeof s->epoch);
     s->sequence = u->sequence;
     s->kind = (enum segment_kind)u->kind;
@@ -300,15 +270,11 @@ static enum profd_status take_all(struct segment *s, const uint8_t *in, size_t n
     /* Sums and keys have a checksum over all that is before it. */
     if (s->kind != SEGMENT_COUNTS || u->shares.size > 0 || u->checksum.size > 0) {
         uint8_t digest[SEGMENT_DIGEST_SIZE];
-        if (u->checksum.size != SEGMENT_CHECKSUM_SIZE || n < SEGMENT_CHECKSUM_FIELD) {
-            return profd_error_set(e, PROFD_MALFORMED, "a checksum of %zu bytes, not %u", u->checksum.size,
-                                   SEGMENT_CHECKSUM_SIZE);
-        }
+        FAIL_IF(u->checksum.size != SEGMENT_CHECKSUM_SIZE || n < SEGMENT_CHECKSUM_FIELD, e, PROFD_MALFORMED,
+                "a checksum of %zu bytes, not %u", u->checksum.size, SEGMENT_CHECKSUM_SIZE);
         segment_digest(in, n - SEGMENT_CHECKSUM_FIELD, digest);
-        if (memcmp(digest, in + n - SEGMENT_CHECKSUM_SIZE, SEGMENT_CHECKSUM_SIZE) != 0) {
-            return profd_error_set(e, PROFD_MALFORMED, "the checksum is not that of the %zu bytes before it",
-                                   n - SEGMENT_CHECKSUM_FIELD);
-        }
+        FAIL_IF(memcmp(digest, in + n - SEGMENT_CHECKSUM_SIZE, SEGMENT_CHECKSUM_SIZE) != 0, e, PROFD_MALFORMED,
+                "the checksum is not that of the %zu bytes before it", n - SEGMENT_CHECKSUM_FIELD);
     }
     if (s->kind != SEGMENT_COUNTS) {
         return PROFD_OK;
@@ -324,9 +290,7 @@ enum profd_status segment_decode(const uint8_t *in, size_t n, struct segment *s,
 {
     struct segment result = {.kind = SEGMENT_COUNTS};
     enum profd_status status = message_decode(FRAME_UPLOAD, in, n, &result.message, e);
-    if (!status) {
-        status = take_all(&result, in, n, e);
-    }
+    status = status ? status : take_all(&result, in, n, e);
     if (status) {
         struct segment key = {.sequence = result.sequence};
         memcpy(key.epoch, result.epoch, sizeof key.epoch);

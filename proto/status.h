@@ -76,6 +76,14 @@ enum profd_status profd_no_memory(struct profd_error *e);
         }                                                                                                              \
     } while (0)
 
+/* Returns this status from the function, with its sentence as profd_error_set formats it, if the condition holds. */
+#define FAIL_IF(condition, e, ...)                                                                                     \
+    do {                                                                                                               \
+        if (condition) {                                                                                               \
+            return profd_error_set(e, __VA_ARGS__);                                                                    \
+        }                                                                                                              \
+    } while (0)
+
 /* Columns of the list. An unknown code is described as INTERNAL (text "unknown status"). */
 const char *profd_status_name(enum profd_status status); /* "MALFORMED" */
 const char *profd_status_text(enum profd_status status); /* "malformed data" */

@@ -45,9 +45,7 @@ enum profd_status import_format_detect(const uint8_t *bytes, size_t n, enum impo
     for (size_t i = 0; i < n && i < 4096; i++) {
         text = text && (bytes[i] >= ' ' || bytes[i] == '\n' || bytes[i] == '\t' || bytes[i] == '\r');
     }
-    if (n == 0) {
-        return profd_error_set(e, PROFD_MALFORMED, "it is empty");
-    }
+    FAIL_IF(n == 0, e, PROFD_MALFORMED, "it is empty");
     if (memcmp(bytes, "gmon", n < 4 ? n : 4) == 0) {
         *out = IMPORT_GMON;
     } else if (n >= 8 && (memcmp(bytes, "PERFILE2", 8) == 0 || memcmp(bytes, "2ELIFREP", 8) == 0)) {
@@ -177,9 +175,7 @@ enum profd_status import_any_file(const struct import_request *r, const char *pa
 {
     struct import_input in;
     struct arena *a = arena_new(PARSER_MEMORY);
-    if (!a) {
-        return profd_error_set(e, PROFD_NO_MEMORY, "no memory to read %s", path);
-    }
+    FAIL_IF(!a, e, PROFD_NO_MEMORY, "no memory to read %s", path);
     enum profd_status status = import_input_open(path, &in, e);
     if (status == PROFD_OK) {
         status = take_input(r, &in, a, e);

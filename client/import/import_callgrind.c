@@ -123,12 +123,9 @@ enum profd_status import_callgrind_finish(struct import_callgrind *c, struct imp
                                           struct profd_error *e)
 {
     struct import_profile *p = &c->profile;
-    if (!c->event) {
-        return profd_error_set(e, PROFD_MALFORMED, "no \"events:\" line: not a callgrind.out");
-    }
-    if (c->pending != CALLGRIND_NOTHING) {
-        return profd_error_set(e, PROFD_MALFORMED, "the file ends after \"calls=\"; a cost line must follow");
-    }
+    FAIL_IF(!c->event, e, PROFD_MALFORMED, "no \"events:\" line: not a callgrind.out");
+    FAIL_IF(c->pending != CALLGRIND_NOTHING, e, PROFD_MALFORMED,
+            "the file ends after \"calls=\"; a cost line must follow");
     if (p->object_count == 1 && p->objects[0].path[0] == '\0' &&
         p->program[0] != '\0') { /* no "ob=" at all: the program alone */
         p->objects[0].path = p->program;
@@ -240,10 +237,8 @@ static enum profd_status take_cost_line(struct import_callgrind *c, struct impor
 {
     uint64_t instruction, line = c->line, cost = 0; /* missing costs are 0 */
     enum callgrind_pending pending = c->pending;
-    if (!c->event || !c->function) {
-        return profd_error_set(e, PROFD_MALFORMED, "line %" PRIu64 ": a cost line must follow \"events:\" and \"fn=\"",
-                               number);
-    }
+    FAIL_IF(!c->event || !c->function, e, PROFD_MALFORMED,
+            "line %" PRIu64 ": a cost line must follow \"events:\" and \"fn=\"", number);
     struct import_scan whole = *s;
     bool good = take_place(c, s, &instruction, &line);
     import_scan_blanks(s);
@@ -253,11 +248,8 @@ static enum profd_status take_cost_line(struct import_callgrind *c, struct impor
         cost = good && i == c->column ? value : cost;
         import_scan_blanks(s);
     }
-    if (!good) {
-        return profd_error_set(e, PROFD_MALFORMED,
-                               "line %" PRIu64 ": \"%.*s\" is not a position and its costs, numbers up to 2^64", number,
-                               import_scan_shown(&whole), whole.at);
-    }
+    FAIL_IF(!good, e, PROFD_MALFORMED, "line %" PRIu64 ": \"%.*s\" is not a position and its costs, numbers up to 2^64",
+            number, import_scan_shown(&whole), whole.at);
     c->instruction = instruction;
     c->line = line;
     c->pending = CALLGRIND_NOTHING;
@@ -309,10 +301,8 @@ static enum profd_status take_name(struct import_callgrind *c, enum callgrind_na
                 return import_profile_exhausted(c->profile.arena, e);
             }
             if (s.at == s.end) {
-                if (!id->text) {
-                    return profd_error_set(e, PROFD_MALFORMED, "line %" PRIu64 ": (%" PRIu64 ") was not defined before",
-                                           number, which);
-                }
+                FAIL_IF(!id->text, e, PROFD_MALFORMED, "line %" PRIu64 ": (%" PRIu64 ") was not defined before", number,
+                        which);
                 *out = id->text;
                 return PROFD_OK;
             }
@@ -355,16 +345,11 @@ static enum profd_status take_events(struct import_callgrind *c, struct import_s
             break;
         }
     }
-    if (event.at == event.end) {
-        return profd_error_set(e, PROFD_REFUSED, "line %" PRIu64 ": it has no event %s, only \"%.*s\"", number,
-                               c->wanted ? c->wanted : "at all", import_scan_shown(&all), all.at);
-    }
-    if (c->event && !import_scan_is(&event, c->event)) {
-        return profd_error_set(e, PROFD_REFUSED,
-                               "line %" PRIu64
-                               ": parts with different events, \"%.30s\" and \"%.*s\", cannot be added up",
-                               number, c->event, import_scan_shown(&event), event.at);
-    }
+    FAIL_IF(event.at == event.end, e, PROFD_REFUSED, "line %" PRIu64 ": it has no event %s, only \"%.*s\"", number,
+            c->wanted ? c->wanted : "at all", import_scan_shown(&all), all.at);
+    FAIL_IF(c->event && !import_scan_is(&event, c->event), e, PROFD_REFUSED,
+            "line %" PRIu64 ": parts with different events, \"%.30s\" and \"%.*s\", cannot be added up", number,
+            c->event, import_scan_shown(&event), event.at);
     /* Ends a header. A process is counted at its first part only, not at later parts and other threads. If files of
      * several processes were joined, each process is counted. */
     if (!c->counted) {
@@ -418,17 +403,12 @@ static enum profd_status take_header(struct import_callgrind *c, const struct im
             bool *which = import_scan_is(&position, "instr")  ? &c->instructions
                           : import_scan_is(&position, "line") ? &c->lines
                                                               : NULL;
-            if (!which || *which || (which == &c->instructions && c->lines)) {
-                return profd_error_set(e, PROFD_MALFORMED,
-                                       "line %" PRIu64
-                                       ": positions are \"instr\", \"line\" or \"instr line\", not \"%.*s\"",
-                                       number, import_scan_shown(&all), all.at);
-            }
+            FAIL_IF(!which || *which || (which == &c->instructions && c->lines), e, PROFD_MALFORMED,
+                    "line %" PRIu64 ": positions are \"instr\", \"line\" or \"instr line\", not \"%.*s\"", number,
+                    import_scan_shown(&all), all.at);
             *which = true;
         }
-        if (!c->instructions && !c->lines) {
-            return profd_error_set(e, PROFD_MALFORMED, "line %" PRIu64 ": \"positions:\" is empty", number);
-        }
+        FAIL_IF(!c->instructions && !c->lines, e, PROFD_MALFORMED, "line %" PRIu64 ": \"positions:\" is empty", number);
         return PROFD_OK;
     }
     const struct {
@@ -476,9 +456,7 @@ enum profd_status import_callgrind_line(void *context, const char *line, size_t 
     if (s.at == s.end || *s.at == '#') {
         return PROFD_OK;
     }
-    if (memchr(line, '\0', n)) {
-        return profd_error_set(e, PROFD_MALFORMED, "line %" PRIu64 " contains a NUL", number);
-    }
+    FAIL_IF(memchr(line, '\0', n), e, PROFD_MALFORMED, "line %" PRIu64 " contains a NUL", number);
     if ((*s.at >= '0' && *s.at <= '9') || *s.at == '+' || *s.at == '-' || *s.at == '*') {
         return take_cost_line(c, &s, number, e);
     }
@@ -486,20 +464,16 @@ enum profd_status import_callgrind_line(void *context, const char *line, size_t 
     while (key.end < s.end && *key.end != ':' && *key.end != '=') {
         key.end++;
     }
-    if (key.end == s.end) {
-        return profd_error_set(e, PROFD_MALFORMED,
-                               "line %" PRIu64 ": \"%.*s\" is neither a position, a cost nor \"key: value\"", number,
-                               import_scan_shown(&s), s.at);
-    }
+    FAIL_IF(key.end == s.end, e, PROFD_MALFORMED,
+            "line %" PRIu64 ": \"%.*s\" is neither a position, a cost nor \"key: value\"", number,
+            import_scan_shown(&s), s.at);
     struct import_scan value = {key.end + 1, s.end};
     import_scan_trim(&value);
     if (*key.end == ':') {
         return take_header(c, &key, &value, number, e);
     }
-    if (c->pending != CALLGRIND_NOTHING) {
-        return profd_error_set(e, PROFD_MALFORMED, "line %" PRIu64 ": a cost line must follow \"calls=\" and \"jump=\"",
-                               number);
-    }
+    FAIL_IF(c->pending != CALLGRIND_NOTHING, e, PROFD_MALFORMED,
+            "line %" PRIu64 ": a cost line must follow \"calls=\" and \"jump=\"", number);
     const char *ignored;
     const struct {
         const char *key;
@@ -526,19 +500,14 @@ enum profd_status import_callgrind_line(void *context, const char *line, size_t 
     if (import_scan_is(&key, "calls")) {
         struct import_scan all = value;
         uint64_t target_line = c->line;
-        if (!c->function || !c->called_function) {
-            return profd_error_set(e, PROFD_MALFORMED, "line %" PRIu64 ": \"calls=\" must follow \"fn=\" and \"cfn=\"",
-                                   number);
-        }
-        if (!import_scan_any_number(&value, &c->calls)) {
-            return profd_error_set(e, PROFD_MALFORMED, "line %" PRIu64 ": \"%.*s\" is not a number of calls", number,
-                                   import_scan_shown(&all), all.at);
-        }
+        FAIL_IF(!c->function || !c->called_function, e, PROFD_MALFORMED,
+                "line %" PRIu64 ": \"calls=\" must follow \"fn=\" and \"cfn=\"", number);
+        FAIL_IF(!import_scan_any_number(&value, &c->calls), e, PROFD_MALFORMED,
+                "line %" PRIu64 ": \"%.*s\" is not a number of calls", number, import_scan_shown(&all), all.at);
         c->target = 0;
-        if (!take_place(c, &value, &c->target, &target_line)) {
-            return profd_error_set(e, PROFD_MALFORMED, "line %" PRIu64 ": \"%.*s\" does not state the called position",
-                                   number, import_scan_shown(&all), all.at);
-        }
+        FAIL_IF(!take_place(c, &value, &c->target, &target_line), e, PROFD_MALFORMED,
+                "line %" PRIu64 ": \"%.*s\" does not state the called position", number, import_scan_shown(&all),
+                all.at);
         c->pending = CALLGRIND_CALL;
         return PROFD_OK;
     }

@@ -18,9 +18,7 @@ enum profd_status import_input_open(const char *path, struct import_input *in, s
     enum profd_status status = PROFD_OK;
     *in = (struct import_input){.fd = is_standard ? STDIN_FILENO
                                                   : open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK)};
-    if (in->fd < 0) {
-        return profd_error_set(e, PROFD_NO_INPUT, "cannot open: %s", strerror(errno));
-    }
+    FAIL_IF(in->fd < 0, e, PROFD_NO_INPUT, "cannot open: %s", strerror(errno));
     if (fstat(in->fd, &s) != 0) {
         status = profd_error_set(e, PROFD_IO, "cannot stat: %s", strerror(errno));
     } else if (S_ISREG(s.st_mode)) {
@@ -63,9 +61,7 @@ static enum profd_status input_fill(struct import_input *in, struct profd_error 
             in->ended = n == 0;
             return PROFD_OK;
         }
-        if (errno != EINTR) {
-            return profd_error_set(e, PROFD_IO, "cannot read: %s", strerror(errno));
-        }
+        FAIL_IF(errno != EINTR, e, PROFD_IO, "cannot read: %s", strerror(errno));
     }
 }
 
@@ -114,10 +110,8 @@ enum profd_status import_input_each_line(struct import_input *in, import_line *e
             if (end || in->ended) {
                 break;
             }
-            if (looked >= IMPORT_LINE_MAX || !input_widen(in, IMPORT_LINE_MAX + 1)) {
-                return profd_error_set(e, PROFD_TOO_LARGE, "line %" PRIu64 " has more than %zu bytes", number,
-                                       IMPORT_LINE_MAX);
-            }
+            FAIL_IF(looked >= IMPORT_LINE_MAX || !input_widen(in, IMPORT_LINE_MAX + 1), e, PROFD_TOO_LARGE,
+                    "line %" PRIu64 " has more than %zu bytes", number, IMPORT_LINE_MAX);
             status = input_fill(in, e);
         }
         if (status != PROFD_OK || (!end && looked == 0)) {
@@ -139,14 +133,11 @@ enum profd_status import_input_take_all(struct import_input *in, size_t max, uin
 {
     enum profd_status status = PROFD_OK;
     while (status == PROFD_OK && !in->ended) {
-        if (in->have > max || (in->have == in->capacity && !input_widen(in, max + 1))) {
-            return profd_error_set(e, PROFD_TOO_LARGE, "more than %zu bytes, the limit", max);
-        }
+        FAIL_IF(in->have > max || (in->have == in->capacity && !input_widen(in, max + 1)), e, PROFD_TOO_LARGE,
+                "more than %zu bytes, the limit", max);
         status = input_fill(in, e);
     }
-    if (status != PROFD_OK) {
-        return status;
-    }
+    TRY(status);
     if (in->have >= 2 && in->buffer[0] == 0x1f && in->buffer[1] == 0x8b) {
         return deflate_gunzip(in->buffer, in->have, max, bytes, n, e);
     }

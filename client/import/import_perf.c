@@ -69,11 +69,8 @@ static enum profd_status take_place(struct import_perf *f, const struct perf_pla
         place->address == 0) { /* a part of the next frame, or the end of a chain */
         return PROFD_OK;
     }
-    if (place->object.at == place->object.end) {
-        return profd_error_set(e, PROFD_REFUSED,
-                               "line %" PRIu64 ": a location without a file; add the field dso (perf script -F +dso)",
-                               number);
-    }
+    FAIL_IF(place->object.at == place->object.end, e, PROFD_REFUSED,
+            "line %" PRIu64 ": a location without a file; add the field dso (perf script -F +dso)", number);
     struct import_frame frame = {.has_address = true, .address = place->address, .offset = IMPORT_NO_OFFSET};
     if (place->has_offset) {
         frame.offset = place->offset;
@@ -177,9 +174,7 @@ enum profd_status import_perf_line(void *context, const char *line, size_t n, ui
     if (*s.at == '#' && !indented) {
         return PROFD_OK;
     }
-    if (memchr(line, '\0', n)) {
-        return profd_error_set(e, PROFD_MALFORMED, "line %" PRIu64 " contains a NUL", number);
-    }
+    FAIL_IF(memchr(line, '\0', n), e, PROFD_MALFORMED, "line %" PRIu64 " contains a NUL", number);
     if (!indented && perf_heading_parse(s, &heading)) {
         enum profd_status status = end_sample(f, e);
         return status == PROFD_OK ? take_heading(f, &heading, number, e) : status;
@@ -196,13 +191,10 @@ enum profd_status import_perf_line(void *context, const char *line, size_t n, ui
         (memmem(s.at, import_scan_left(&s), "PERF_RECORD_", 12) && !indented)) {
         return PROFD_OK;
     }
-    if (!f->event) {
-        return profd_error_set(
-            e, PROFD_MALFORMED,
+    FAIL_IF(!f->event, e, PROFD_MALFORMED,
             "not a profile: neither gmon.out, pprof, callgrind.out nor text of perf script (line %" PRIu64
             " is \"%.*s\")",
             number, (int)(import_scan_left(&s) < 60 ? import_scan_left(&s) : 60), s.at);
-    }
     return profd_error_set(e, PROFD_MALFORMED,
                            "line %" PRIu64 ": \"%.*s\" is neither a sample nor a location as printed by perf script",
                            number, import_scan_shown(&s), s.at);

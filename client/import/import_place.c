@@ -119,9 +119,7 @@ static enum profd_status find_biases(struct place *w, struct profd_error *e)
     uint32_t *next =
         ARENA_ARRAY(w->arena, (size_t)p->frame_count + 1, uint32_t); /* next frame of the same object, plus 1 */
     uint32_t *first = ARENA_ARRAY(w->arena, (size_t)p->object_count + 1, uint32_t);
-    if (!votes || !next || !first) {
-        return profd_error_set(e, PROFD_NO_MEMORY, "no memory to place %u frames", p->frame_count);
-    }
+    FAIL_IF(!votes || !next || !first, e, PROFD_NO_MEMORY, "no memory to place %u frames", p->frame_count);
     for (uint32_t i = p->frame_count; i-- > 0;) {
         if (p->frames[i].object != IMPORT_NONE && p->frames[i].has_address) {
             next[i] = first[p->frames[i].object];
@@ -297,9 +295,7 @@ static enum profd_status place_object(struct place *w, struct import_shelf *shel
         return PROFD_OK;
     }
     enum profd_status status = import_shelf_find(shelf, w->profile, &sought, is_program, &k->binary, &why);
-    if (status == PROFD_NO_MEMORY) {
-        return profd_error_set(e, status, "%s", why.sentence);
-    }
+    FAIL_IF(status == PROFD_NO_MEMORY, e, status, "%s", why.sentence);
     if (status == PROFD_OK) {
         const struct profd_executable *x = import_binary_executable(k->binary);
         struct place_span span;
@@ -311,13 +307,10 @@ static enum profd_status place_object(struct place *w, struct import_shelf *shel
         const struct place_span span = {o->low, o->high > o->low ? o->high : o->low + 1};
         return add_build(w, sought.build_id, o->path, &span, &k->build, e);
     }
-    if (is_program || strict) {
-        return profd_error_set(
-            e, status, "%s: %s",
+    FAIL_IF(is_program || strict, e, status, "%s: %s",
             is_program ? "the file of the program is required; name it with -e EXE or --root DIR"
                        : "mapping without a build-id: its file is required; name its directory with --root DIR",
             why.sentence);
-    }
     struct profd_error said;
     (void)profd_error_set(&said, status, "%s: its counts are stored as outside", why.sentence);
     if (w->notes->say) {
@@ -366,9 +359,7 @@ static enum profd_status place_calls(struct place *w, struct profd_error *e)
                                       .from = from_outside ? 0 : from->at + inside,
                                       .to = to_outside ? 0 : to->entry,
                                       .calls = pair->calls};
-        if (!add_arc(&arcs, w->arena, &arc, &w->saturated)) {
-            return profd_no_memory(e);
-        }
+        TRY(add_arc(&arcs, w->arena, &arc, &w->saturated) ? PROFD_OK : profd_no_memory(e));
     }
     enum profd_status status = PROFD_OK;
     for (uint32_t i = 0; i < arcs.table.used && status == PROFD_OK; i++) {
@@ -394,15 +385,11 @@ static enum profd_status add_histogram(struct place *w, const uint32_t *order, u
     uint64_t last = w->frames[order[end - 1]].at;
     uint32_t *index = ARENA_ARRAY(w->arena, end - first, uint32_t);
     uint64_t *ticks = ARENA_ARRAY(w->arena, end - first, uint64_t);
-    if (!index || !ticks) {
-        return profd_no_memory(e);
-    }
+    TRY(index && ticks ? PROFD_OK : profd_no_memory(e));
     span.low = w->frames[order[first]].at < span.low ? w->frames[order[first]].at : span.low;
     span.high = last >= span.high ? last + 1 : span.high;
-    if (span.high - span.low > UINT32_MAX || span.high < span.low) {
-        return profd_error_set(e, PROFD_REFUSED, "the code of build %.12s spans more than 4 GiB",
-                               profd_upload_build_id(w->upload, build));
-    }
+    FAIL_IF(span.high - span.low > UINT32_MAX || span.high < span.low, e, PROFD_REFUSED,
+            "the code of build %.12s spans more than 4 GiB", profd_upload_build_id(w->upload, build));
     for (uint32_t i = first; i < end; i++) {
         uint32_t bin = (uint32_t)(w->frames[order[i]].at - span.low);
         if (used == 0 || index[used - 1] != bin) {
@@ -430,9 +417,7 @@ static enum profd_status place_ticks(struct place *w, struct profd_error *e)
     const struct import_profile *p = w->profile;
     uint32_t *order = ARENA_ARRAY(w->arena, (size_t)p->frame_count * 2 + 1, uint32_t), n = 0;
     bool ignored = false;
-    if (!order) {
-        return profd_no_memory(e);
-    }
+    TRY(order ? PROFD_OK : profd_no_memory(e));
     for (uint32_t i = 0; i < p->frame_count; i++) {
         sum_add(&w->notes->ticks, p->frames[i].ticks, &ignored);
         if (w->frames[i].build == PROFD_NOWHERE) {
@@ -565,14 +550,10 @@ static enum profd_status place_run(struct place *w, struct import_shelf *shelf, 
     w->objects = ARENA_ARRAY(w->arena, (size_t)p->object_count + 1, struct place_object);
     w->frames = ARENA_ARRAY(w->arena, (size_t)p->frame_count + 1, struct place_frame);
     w->spans = ARENA_ARRAY(w->arena, LIMIT_BUILDS, struct place_span);
-    if (!w->objects || !w->frames || !w->spans) {
-        return profd_no_memory(e);
-    }
+    TRY(w->objects && w->frames && w->spans ? PROFD_OK : profd_no_memory(e));
     TRY(profd_upload_new(&w->upload, e));
-    if (program == IMPORT_NONE) {
-        return profd_error_set(e, PROFD_REFUSED,
-                               "no tick or call is in a known build: all are in the kernel or in generated code");
-    }
+    FAIL_IF(program == IMPORT_NONE, e, PROFD_REFUSED,
+            "no tick or call is in a known build: all are in the kernel or in generated code");
     for (uint32_t i = 0; i < p->frame_count; i++) {
         if (p->frames[i].object != IMPORT_NONE) {
             w->objects[p->frames[i].object].used = true;
@@ -589,13 +570,10 @@ static enum profd_status place_run(struct place *w, struct import_shelf *shelf, 
     /* A file that has only names which every program has is not the file that ran. */
     const struct place_object *k = &w->objects[program];
     const bool certain = p->objects[program].build_id || p->program_id; /* the file has it, or there is none */
-    if (k->frames > 0 && (certain ? k->placed == 0 : k->placed < k->frames - k->frames / 2)) {
-        return profd_error_set(
-            e, PROFD_WRONG_BUILD,
+    FAIL_IF(k->frames > 0 && (certain ? k->placed == 0 : k->placed < k->frames - k->frames / 2), e, PROFD_WRONG_BUILD,
             "only %u of the %u functions and locations of %s are in %s, so it is not the file that ran", k->placed,
             k->frames, basename(p->objects[program].path),
             k->binary ? profd_executable_path(import_binary_executable(k->binary)) : "that file");
-    }
     TRY(place_ticks(w, e));
     TRY(place_calls(w, e));
     return place_stacks(w, e);
@@ -605,9 +583,7 @@ enum profd_status import_place_profile(struct import_shelf *shelf, const struct 
                                        struct import_notes *notes, struct profd_upload **out, struct profd_error *e)
 {
     struct place w = {.profile = p, .notes = notes, .arena = arena_new(0), .saturated = p->saturated};
-    if (!w.arena) {
-        return profd_no_memory(e);
-    }
+    TRY(w.arena ? PROFD_OK : profd_no_memory(e));
     enum profd_status status = place_run(&w, shelf, strict, e);
     if (status == PROFD_OK) {
         profd_upload_set_inexact(w.upload,

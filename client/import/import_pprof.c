@@ -165,9 +165,8 @@ static enum profd_status add_object(struct pprof_parser *p, const Profd__Pprof__
 {
     const struct import_scan name = scan_text(p, m->filename), id_text = scan_text(p, m->build_id);
     struct buildid id;
-    if (import_scan_left(&name) > 0 && memchr(name.at, '\0', import_scan_left(&name))) {
-        return profd_error_set(e, PROFD_MALFORMED, "the file name of mapping %" PRIu64 " contains a NUL", m->id);
-    }
+    FAIL_IF(import_scan_left(&name) > 0 && memchr(name.at, '\0', import_scan_left(&name)), e, PROFD_MALFORMED,
+            "the file name of mapping %" PRIu64 " contains a NUL", m->id);
     const char *path = import_texts_take(&p->texts, name.at, import_scan_left(&name)), *build_id = NULL;
     if (import_scan_left(&id_text) > 0 &&
         buildid_parse(id_text.at, import_scan_left(&id_text), &id, NULL) == PROFD_OK) {
@@ -241,12 +240,10 @@ static enum profd_status places_make(struct pprof_parser *p, struct profd_error 
             return import_profile_exhausted(p->arena, e);
         }
     }
-    if (mapped == 0) {
-        return profd_error_set(e, PROFD_REFUSED,
-                               "none of its %zu locations has an address%s: samples are stored by build and address, "
-                               "which cannot be determined from names alone (generated or already symbolized code)",
-                               from->n_location, addresses > 0 ? " in a mapping" : "");
-    }
+    FAIL_IF(mapped == 0, e, PROFD_REFUSED,
+            "none of its %zu locations has an address%s: samples are stored by build and address, "
+            "which cannot be determined from names alone (generated or already symbolized code)",
+            from->n_location, addresses > 0 ? " in a mapping" : "");
     /* By convention the first mapping is the program's, unless it is no file, or is a library while others are not. */
     struct import_profile *q = &p->profile;
     if (q->object_count > 0 && !q->objects[0].outside && !strstr(q->objects[0].path, ".so")) {

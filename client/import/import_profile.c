@@ -127,10 +127,7 @@ bool import_profile_add_stack(struct import_profile *p, const uint32_t *frames, 
 
 enum profd_status import_profile_exhausted(const struct arena *a, struct profd_error *e)
 {
-    if (arena_hit_limit(a)) {
-        return profd_error_set(e, PROFD_LIMIT,
-                               "more than %zu MiB of names, locations and calls, the limit for one file",
-                               arena_used(a) >> 20);
-    }
+    FAIL_IF(arena_hit_limit(a), e, PROFD_LIMIT,
+            "more than %zu MiB of names, locations and calls, the limit for one file", arena_used(a) >> 20);
     return profd_error_set(e, PROFD_NO_MEMORY, "no memory for what the file holds");
 }

@@ -47,9 +47,7 @@ static enum profd_status names_make(struct arena *a, const struct object *o, str
     size_t most = 2 * (size_t)o->symbol_count + 1;
     struct binary_name *list = ARENA_ARRAY(a, most, struct binary_name);
     uint32_t *order = ARENA_ARRAY(a, most * 2, uint32_t), n = 0;
-    if (!list || !order) {
-        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for the names of %u symbols", o->symbol_count);
-    }
+    FAIL_IF(!list || !order, e, PROFD_NO_MEMORY, "no memory for the names of %u symbols", o->symbol_count);
     for (uint32_t i = 0; i < o->symbol_count; i++) {
         const struct object_symbol *s = &o->symbols[i];
         if (!symtab_is_function(o, s)) {
@@ -308,9 +306,8 @@ static enum profd_status shelf_open(struct import_shelf *s, const char *path, co
             return PROFD_OK;
         }
     }
-    if (!LIST_GROW(s->list, s->count, s->capacity)) {
-        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for %zu executables", s->count + 1);
-    }
+    FAIL_IF(!LIST_GROW(s->list, s->count, s->capacity), e, PROFD_NO_MEMORY, "no memory for %zu executables",
+            s->count + 1);
     struct import_binary *binary;
     TRY(import_binary_open(path, &binary, e));
     char *copy = strdup(path);
@@ -380,20 +377,14 @@ enum profd_status import_shelf_find(struct import_shelf *s, const struct import_
     }
     const int n = snprintf(path, sizeof path, "%s%s%s", s->root ? s->root : "",
                            s->root && s->root[0] && o->path[0] != '/' ? "/" : "", o->path);
-    if (n < 0 || (size_t)n >= sizeof path) {
-        return profd_error_set(e, PROFD_NO_INPUT, "the path of an object has %d bytes; the limit is %d", n,
-                               PATH_MAX - 1);
-    }
+    FAIL_IF(n < 0 || (size_t)n >= sizeof path, e, PROFD_NO_INPUT, "the path of an object has %d bytes; the limit is %d",
+            n, PATH_MAX - 1);
     TRY(shelf_open(s, path, &b, e));
-    if (o->build_id && !has_id(b, o->build_id)) {
-        return profd_error_set(e, PROFD_WRONG_BUILD, "%s is now build %.12s; the profile is of build %.12s", path,
-                               profd_executable_build_id(import_binary_executable(b)), o->build_id);
-    }
-    if (!o->build_id && p->end > 0 && executable_time(import_binary_executable(b)) > p->end) {
-        return profd_error_set(e, PROFD_WRONG_BUILD,
-                               "%s is newer than the profile, so it is not the file that ran; name that file with -e",
-                               path);
-    }
+    FAIL_IF(o->build_id && !has_id(b, o->build_id), e, PROFD_WRONG_BUILD,
+            "%s is now build %.12s; the profile is of build %.12s", path,
+            profd_executable_build_id(import_binary_executable(b)), o->build_id);
+    FAIL_IF(!o->build_id && p->end > 0 && executable_time(import_binary_executable(b)) > p->end, e, PROFD_WRONG_BUILD,
+            "%s is newer than the profile, so it is not the file that ran; name that file with -e", path);
     *out = b;
     return PROFD_OK;
 }

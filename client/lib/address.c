@@ -20,13 +20,9 @@ static enum profd_status unix_parse(const char *path, struct address *out, struc
 {
     struct address a = {.http = false};
     size_t n = strlen(path);
-    if (n == 0) {
-        return profd_error_set(e, PROFD_USAGE, "the path of the socket is empty");
-    }
-    if (n >= sizeof a.socket.sun_path) {
-        return profd_error_set(e, PROFD_USAGE, "the path of the socket has %zu bytes; the limit is %zu: %s", n,
-                               sizeof a.socket.sun_path - 1, path);
-    }
+    FAIL_IF(n == 0, e, PROFD_USAGE, "the path of the socket is empty");
+    FAIL_IF(n >= sizeof a.socket.sun_path, e, PROFD_USAGE, "the path of the socket has %zu bytes; the limit is %zu: %s",
+            n, sizeof a.socket.sun_path - 1, path);
     a.socket.sun_family = AF_UNIX;
     memcpy(a.socket.sun_path, path, n + 1);
     a.size = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + n + 1);
@@ -45,14 +41,12 @@ static enum profd_status http_parse(const char *text, struct address *out, struc
     if (colon && colon[1] >= '0' && colon[1] <= '9') {
         port = strtoul(colon + 1, &end, 10);
     }
-    if (port == 0 || port > 65535 || (*end != '\0' && strcmp(end, "/") != 0)) {
-        return profd_error_set(e, PROFD_USAGE, "\"%s\" is not http://127.0.0.1:PORT", text);
-    }
+    FAIL_IF(port == 0 || port > 65535 || (*end != '\0' && strcmp(end, "/") != 0), e, PROFD_USAGE,
+            "\"%s\" is not http://127.0.0.1:PORT", text);
     size_t n = (size_t)(colon - host);
-    if (!(n == 5 && memcmp(host, "[::1]", 5) == 0) &&
-        !(n == 9 && (memcmp(host, "127.0.0.1", 9) == 0 || memcmp(host, "localhost", 9) == 0))) {
-        return profd_error_set(e, PROFD_USAGE, "\"%s\": profd's HTTP is on 127.0.0.1, localhost or [::1] only", text);
-    }
+    FAIL_IF(!(n == 5 && memcmp(host, "[::1]", 5) == 0) &&
+                !(n == 9 && (memcmp(host, "127.0.0.1", 9) == 0 || memcmp(host, "localhost", 9) == 0)),
+            e, PROFD_USAGE, "\"%s\": profd's HTTP is on 127.0.0.1, localhost or [::1] only", text);
     (void)snprintf(a.text, sizeof a.text, "http://%.*s:%lu", (int)n, host, port);
     *out = a;
     return PROFD_OK;
@@ -73,9 +67,8 @@ static enum profd_status https_parse(const char *text, struct address *out, stru
         fine = digits > 0 && digits <= 5 && strtoul(host + n + 1, NULL, 10) - 1 < 65535;
         n += 1 + digits;
     }
-    if (!fine || (host[n] != '\0' && strcmp(host + n, "/") != 0) || n + sizeof "https://" > sizeof a.text) {
-        return profd_error_set(e, PROFD_USAGE, "\"%s\" is not https://HOST or https://HOST:PORT", text);
-    }
+    FAIL_IF(!fine || (host[n] != '\0' && strcmp(host + n, "/") != 0) || n + sizeof "https://" > sizeof a.text, e,
+            PROFD_USAGE, "\"%s\" is not https://HOST or https://HOST:PORT", text);
     (void)snprintf(a.text, sizeof a.text, "https://%.*s", (int)n, host);
     *out = a;
     return PROFD_OK;
@@ -92,10 +85,8 @@ enum profd_status address_parse(const char *text, struct address *out, struct pr
     if (strncmp(text, "https://", 8) == 0) {
         return https_parse(text, out, e);
     }
-    if (strstr(text, "://")) {
-        return profd_error_set(e, PROFD_USAGE,
-                               "\"%s\" is neither unix:/PATH nor http://127.0.0.1:PORT nor https://HOST", text);
-    }
+    FAIL_IF(strstr(text, "://"), e, PROFD_USAGE,
+            "\"%s\" is neither unix:/PATH nor http://127.0.0.1:PORT nor https://HOST", text);
     return unix_parse(text, out, e);
 }
 
@@ -130,13 +121,10 @@ enum profd_status address_default(struct address *out, struct profd_error *e)
     if (lstat(shared, &st) != 0) {
         return unix_parse(RUNTIME_SYSTEM_SOCKET, out, e);
     }
-    if (!runtime_is_private(st.st_mode, st.st_uid, geteuid())) {
-        return profd_error_set(
-            e, PROFD_UNTRUSTED,
+    FAIL_IF(!runtime_is_private(st.st_mode, st.st_uid, geteuid()), e, PROFD_UNTRUSTED,
             "%s is not a directory of uid %u with mode 0700, so the socket in it is not used; remove "
             "it, or name the socket with --socket or PROFD_SOCKET",
             shared, (unsigned)geteuid());
-    }
     return unix_parse(socket_is_there(shared, RUNTIME_SHARED_SOCKET, path) ? path : RUNTIME_SYSTEM_SOCKET, out, e);
 }
 
@@ -144,21 +132,18 @@ enum profd_status address_check_peer(int fd, const struct address *a, struct pro
 {
     struct ucred peer;
     socklen_t size = sizeof peer;
-    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0) {
-        return profd_error_set(e, PROFD_UNTRUSTED, "cannot determine the user of the daemon at %s: %s", a->text,
-                               strerror(errno));
-    }
+    FAIL_IF(getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0, e, PROFD_UNTRUSTED,
+            "cannot determine the user of the daemon at %s: %s", a->text, strerror(errno));
     if (peer.uid == 0) {
         return PROFD_OK;
     }
     char overflow[16], map[4096];
-    if (peer.uid == uidmap_unproven(overflow, whole_read_text(UIDMAP_OVERFLOW_PATH, overflow, sizeof overflow), map,
-                                    whole_read_text(UIDMAP_PATH, map, sizeof map))) {
-        return profd_error_set(e, PROFD_UNTRUSTED,
-                               "%s: the daemon's user is not mapped in this user namespace (overflow uid %u); only "
-                               "daemons of root, profd and this user are accepted",
-                               a->text, (unsigned)peer.uid);
-    }
+    FAIL_IF(peer.uid == uidmap_unproven(overflow, whole_read_text(UIDMAP_OVERFLOW_PATH, overflow, sizeof overflow), map,
+                                        whole_read_text(UIDMAP_PATH, map, sizeof map)),
+            e, PROFD_UNTRUSTED,
+            "%s: the daemon's user is not mapped in this user namespace (overflow uid %u); only "
+            "daemons of root, profd and this user are accepted",
+            a->text, (unsigned)peer.uid);
     const char *more = secure_getenv("PROFD_DAEMON_UID");
     char number[24];
     (void)snprintf(number, sizeof number, "%u", (unsigned)peer.uid);

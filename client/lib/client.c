@@ -130,9 +130,7 @@ static enum profd_status ask(struct profd_client *c, const struct message *m, co
 enum profd_status profd_client_new(const char *name, struct profd_client **out, struct profd_error *e)
 {
     struct profd_client *c = calloc(1, sizeof *c);
-    if (!c) {
-        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for a connection");
-    }
+    FAIL_IF(!c, e, PROFD_NO_MEMORY, "no memory for a connection");
     STAILQ_INIT(&c->out);
     STAILQ_INIT(&c->in);
     c->in_flight_max = LIMIT_IN_FLIGHT;
@@ -454,10 +452,8 @@ enum profd_status profd_client_send_query(struct profd_client *c, const char *ta
                                           uint32_t *tag, struct profd_error *e)
 {
     size_t n = strlen(target);
-    if (target[0] != '/' || n > LIMIT_QUERY_BYTES) {
-        return profd_error_set(e, PROFD_BAD_QUERY, "a query of %zu bytes: it must begin with / and have at most %u", n,
-                               LIMIT_QUERY_BYTES);
-    }
+    FAIL_IF(target[0] != '/' || n > LIMIT_QUERY_BYTES, e, PROFD_BAD_QUERY,
+            "a query of %zu bytes: it must begin with / and have at most %u", n, LIMIT_QUERY_BYTES);
     const struct message m = {.type = FRAME_QUERY, .as.query = {target, if_none_match ? if_none_match : ""}};
     return ask(c, &m, NULL, 0, 0, tag, e);
 }
@@ -465,9 +461,8 @@ enum profd_status profd_client_send_query(struct profd_client *c, const char *ta
 enum profd_status profd_client_send_admin(struct profd_client *c, const char *verb, const char *const *arguments,
                                           size_t n, uint32_t *tag, struct profd_error *e)
 {
-    if (n > LIMIT_ADMIN_ARGUMENTS) {
-        return profd_error_set(e, PROFD_USAGE, "%s with %zu arguments, at most %u", verb, n, LIMIT_ADMIN_ARGUMENTS);
-    }
+    FAIL_IF(n > LIMIT_ADMIN_ARGUMENTS, e, PROFD_USAGE, "%s with %zu arguments, at most %u", verb, n,
+            LIMIT_ADMIN_ARGUMENTS);
     const struct message m = {.type = FRAME_ADMIN, .as.admin = {verb, n, arguments}};
     return ask(c, &m, NULL, 0, 0, tag, e);
 }

@@ -41,9 +41,7 @@ static enum profd_status senders_take(struct senders *s, uint32_t uid, struct pr
         }
     }
     struct sender *grown = realloc(s->list, (s->count + 1) * sizeof *grown);
-    if (!grown) {
-        return profd_no_memory(e);
-    }
+    TRY(grown ? PROFD_OK : profd_no_memory(e));
     s->list = grown;
     s->list[s->count].uid = uid;
     enum profd_status status = profd_id_make(&s->list[s->count].id, e);
@@ -203,9 +201,7 @@ static void conn_lose(struct profd_delivery *d, const struct profd_error *why)
 static enum profd_status item_send(struct profd_delivery *d, struct delivery_item *item, struct profd_error *e)
 {
     uint8_t *copy = malloc(item->frame_size);
-    if (!copy) {
-        return profd_error_set(e, PROFD_NO_MEMORY, "no memory to send an upload");
-    }
+    FAIL_IF(!copy, e, PROFD_NO_MEMORY, "no memory to send an upload");
     memcpy(copy, item->frame, item->frame_size);
     item->tag = 0;
     item->attempts++;
@@ -464,9 +460,7 @@ enum profd_status profd_delivery_offer(struct profd_delivery *d, const struct pr
                                        struct profd_error *e)
 {
     const struct profd_executable **grown = realloc(d->executables, (d->executable_count + 1) * sizeof *grown);
-    if (!grown) {
-        return profd_no_memory(e);
-    }
+    TRY(grown ? PROFD_OK : profd_no_memory(e));
     d->executables = grown;
     d->executables[d->executable_count++] = x;
     return d->conn ? profd_conn_offer(d->conn, x, e) : PROFD_OK;
@@ -489,17 +483,12 @@ enum profd_status profd_delivery_upload(struct profd_delivery *d, const struct p
     }
     struct profd_id *id = &d->id;
     uint32_t uid;
-    enum profd_status status = upload_get_claim(u, &uid) ? senders_take(&d->senders, uid, &id, e) : PROFD_OK;
-    if (status != PROFD_OK) {
-        return status;
-    }
+    TRY(upload_get_claim(u, &uid) ? senders_take(&d->senders, uid, &id, e) : PROFD_OK);
     struct delivery_item *item = item_new(name, objects, n);
-    if (!item) {
-        return profd_no_memory(e);
-    }
+    TRY(item ? PROFD_OK : profd_no_memory(e));
     item->id = *id;
     item->id.sequence++;
-    status = upload_encode(u, &item->id, &item->frame, &item->frame_size, e);
+    enum profd_status status = upload_encode(u, &item->id, &item->frame, &item->frame_size, e);
     if (status == PROFD_OK && item->frame_size - FRAME_HEADER_SIZE > LIMIT_FRAME_PAYLOAD) {
         status = profd_error_set(e, PROFD_TOO_LARGE, "an upload of %zu bytes; the limit is %u", item->frame_size,
                                  LIMIT_FRAME_PAYLOAD);

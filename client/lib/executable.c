@@ -22,9 +22,7 @@ static enum profd_status file_open(const char *path, int *out, struct profd_erro
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
     struct stat s;
-    if (fd < 0) {
-        return profd_error_set(e, PROFD_NO_INPUT, "cannot open %s: %s", path, strerror(errno));
-    }
+    FAIL_IF(fd < 0, e, PROFD_NO_INPUT, "cannot open %s: %s", path, strerror(errno));
     enum profd_status status = PROFD_OK;
     if (fstat(fd, &s) != 0) {
         status = profd_error_set(e, PROFD_IO, "cannot stat %s: %s", path, strerror(errno));
@@ -90,9 +88,7 @@ bool executable_has_own_names(const struct profd_executable *x)
 enum profd_status profd_executable_open(const char *path, struct profd_executable **out, struct profd_error *e)
 {
     struct profd_executable *x = calloc(1, sizeof *x);
-    if (!x) {
-        return profd_error_set(e, PROFD_NO_MEMORY, "no memory to read %s", path);
-    }
+    FAIL_IF(!x, e, PROFD_NO_MEMORY, "no memory to read %s", path);
     x->fd = x->debug = -1;
     enum profd_status status = file_open(path, &x->fd, e);
     if (status == PROFD_OK) {
@@ -193,19 +189,14 @@ enum profd_status profd_executable_read_id(const char *path, char *id, size_t si
 {
     int fd;
     struct buildid found;
-    enum profd_status status = file_open(path, &fd, e);
-    if (status != PROFD_OK) {
-        return status;
-    }
-    status = elf_read_id(fd, LIMIT_OBJECT_BYTES, &found, e);
+    TRY(file_open(path, &fd, e));
+    enum profd_status status = elf_read_id(fd, LIMIT_OBJECT_BYTES, &found, e);
     close(fd);
     if (status != PROFD_OK) {
         return profd_error_wrap(e, status, "%s", path);
     }
     size_t n = strlen(found.text) + 1;
-    if (n > size) {
-        return profd_error_set(e, PROFD_USAGE, "a build-id of %zu bytes does not fit into %zu", n, size);
-    }
+    FAIL_IF(n > size, e, PROFD_USAGE, "a build-id of %zu bytes does not fit into %zu", n, size);
     memcpy(id, found.text, n);
     return PROFD_OK;
 }

@@ -43,25 +43,20 @@ static enum profd_status gmon_check_executable(const struct gmon_check *k, const
 {
     const struct elf_gmon *g = &k->gmon;
     const char *id = profd_executable_build_id(k->executable), *path = profd_executable_path(k->executable);
-    if (g->knows && !g->linked) {
-        return profd_error_set(e, PROFD_WRONG_BUILD,
-                               "build %s (\"%s\") is not linked with -pg, so it writes no gmon.out: not the executable "
-                               "that was profiled",
-                               id, path);
-    }
+    FAIL_IF(g->knows && !g->linked, e, PROFD_WRONG_BUILD,
+            "build %s (\"%s\") is not linked with -pg, so it writes no gmon.out: not the executable "
+            "that was profiled",
+            id, path);
     for (uint32_t i = 0; g->stripped && g->end_count > 0 && i < c->histogram_count; i++) {
         const struct counts_histogram *h = &c->histograms[i];
         bool ends = false;
         for (uint32_t n = 0; n < g->end_count; n++) {
             ends |= h->high == ((g->ends[n] + 3) & ~UINT64_C(3));
         }
-        if (!ends || h->low != (g->low & ~UINT64_C(3))) {
-            return profd_error_set(e, PROFD_WRONG_BUILD,
-                                   "the histogram spans 0x%" PRIx64 "-0x%" PRIx64
-                                   ", but build %s (\"%s\") begins at 0x%" PRIx64
-                                   " and has code that ends elsewhere: not the executable that was profiled",
-                                   c->histograms[i].low, c->histograms[i].high, id, path, g->low);
-        }
+        FAIL_IF(!ends || h->low != (g->low & ~UINT64_C(3)), e, PROFD_WRONG_BUILD,
+                "the histogram spans 0x%" PRIx64 "-0x%" PRIx64 ", but build %s (\"%s\") begins at 0x%" PRIx64
+                " and has code that ends elsewhere: not the executable that was profiled",
+                c->histograms[i].low, c->histograms[i].high, id, path, g->low);
     }
     return PROFD_OK;
 }
@@ -153,9 +148,8 @@ static enum profd_status check_callee(struct gmon_check *k, uint64_t address, st
 {
     const uint32_t before = k->callee_table.used;
     uint32_t at;
-    if (!TABLE_TAKE_NUMBER(&k->callee_table, k->arena, k->callees, address, &at)) {
-        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for the callees of a gmon.out");
-    }
+    FAIL_IF(!TABLE_TAKE_NUMBER(&k->callee_table, k->arena, k->callees, address, &at), e, PROFD_NO_MEMORY,
+            "no memory for the callees of a gmon.out");
     if (at < before) {
         return PROFD_OK;
     }
@@ -163,9 +157,7 @@ static enum profd_status check_callee(struct gmon_check *k, uint64_t address, st
         const struct object *o = k->object;
         if (k->starts == NULL) {
             k->starts = ARENA_ARRAY(k->arena, (size_t)o->symbol_count + 1, uint64_t);
-            if (k->starts == NULL) {
-                return profd_error_set(e, PROFD_NO_MEMORY, "no memory for %u addresses of functions", o->symbol_count);
-            }
+            FAIL_IF(k->starts == NULL, e, PROFD_NO_MEMORY, "no memory for %u addresses of functions", o->symbol_count);
             for (uint32_t i = 0; i < o->symbol_count; i++) {
                 if (symtab_is_function(o, &o->symbols[i])) {
                     k->starts[k->start_count++] = o->symbols[i].address;
@@ -173,14 +165,12 @@ static enum profd_status check_callee(struct gmon_check *k, uint64_t address, st
             }
             qsort(k->starts, k->start_count, sizeof *k->starts, compare_addresses);
         }
-        if (bsearch(&address, k->starts, k->start_count, sizeof *k->starts, compare_addresses) == NULL) {
-            return profd_error_set(
-                e, PROFD_WRONG_BUILD,
+        FAIL_IF(bsearch(&address, k->starts, k->start_count, sizeof *k->starts, compare_addresses) == NULL, e,
+                PROFD_WRONG_BUILD,
                 "the callee of an arc at 0x%" PRIx64
                 " is neither the start of a function nor behind a call of mcount in build %s (\"%s\"): not "
                 "the executable that was profiled",
                 address, profd_executable_build_id(k->executable), profd_executable_path(k->executable));
-        }
     }
     return PROFD_OK;
 }

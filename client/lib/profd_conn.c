@@ -36,31 +36,24 @@ static enum profd_status dial(const struct address *a, int64_t deadline, int fd,
         int64_t left = deadline - conn_clock();
         left = left < 1 ? 1 : left;
         const struct timeval limit = {.tv_sec = (time_t)(left / 1000), .tv_usec = (suseconds_t)(left % 1000) * 1000};
-        if (setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit) != 0) {
-            return profd_error_set(e, PROFD_IO, "cannot set the time limit of a socket: %s", strerror(errno));
-        }
+        FAIL_IF(setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit) != 0, e, PROFD_IO,
+                "cannot set the time limit of a socket: %s", strerror(errno));
         if (connect(fd, (const struct sockaddr *)&a->socket, a->size) == 0) {
             break;
         }
         if (errno != EAGAIN && errno != EINTR) {
-            if (errno == EACCES || errno == EPERM) {
-                return profd_error_set(e, PROFD_FORBIDDEN, "no permission to connect to %s: %s", a->text,
-                                       strerror(errno));
-            }
+            FAIL_IF(errno == EACCES || errno == EPERM, e, PROFD_FORBIDDEN, "no permission to connect to %s: %s",
+                    a->text, strerror(errno));
             return profd_error_set(e, PROFD_UNAVAILABLE,
                                    "no daemon at %s (%s); start one with `profd`, or give its socket with --socket or "
                                    "PROFD_SOCKET",
                                    a->text, strerror(errno));
         }
-        if (conn_clock() >= deadline) {
-            return profd_error_set(e, PROFD_TIMEOUT,
-                                   "the daemon at %s is busy: it accepted no connection in time; try again later",
-                                   a->text);
-        }
+        FAIL_IF(conn_clock() >= deadline, e, PROFD_TIMEOUT,
+                "the daemon at %s is busy: it accepted no connection in time; try again later", a->text);
     }
-    if (fcntl(fd, F_SETFL, O_NONBLOCK) != 0) {
-        return profd_error_set(e, PROFD_IO, "cannot make the socket nonblocking: %s", strerror(errno));
-    }
+    FAIL_IF(fcntl(fd, F_SETFL, O_NONBLOCK) != 0, e, PROFD_IO, "cannot make the socket nonblocking: %s",
+            strerror(errno));
     return address_check_peer(fd, a, e);
 }
 
@@ -73,25 +66,19 @@ static enum profd_status token_read(struct profd_conn *c, const char *path, stru
     if (fd >= 0) {
         close(fd);
     }
-    if (st.st_mode & (S_IROTH | S_IWOTH)) {
-        return profd_error_set(e, PROFD_CONFIG, "every user may read or write the token in %s (mode %03o): chmod o= %s",
-                               path, (unsigned)(st.st_mode & 0777), path);
-    }
-    if (n < 0) {
-        return profd_error_set(e, PROFD_NO_INPUT, "cannot read the token in %s: %s", path, strerror(why));
-    }
-    if ((size_t)n == sizeof c->token) {
-        return profd_error_set(e, PROFD_CONFIG, "the token in %s has more than %zu bytes", path, sizeof c->token - 1);
-    }
+    FAIL_IF(st.st_mode & (S_IROTH | S_IWOTH), e, PROFD_CONFIG,
+            "every user may read or write the token in %s (mode %03o): chmod o= %s", path,
+            (unsigned)(st.st_mode & 0777), path);
+    FAIL_IF(n < 0, e, PROFD_NO_INPUT, "cannot read the token in %s: %s", path, strerror(why));
+    FAIL_IF((size_t)n == sizeof c->token, e, PROFD_CONFIG, "the token in %s has more than %zu bytes", path,
+            sizeof c->token - 1);
     while (n > 0 && (c->token[n - 1] == '\n' || c->token[n - 1] == '\r' || c->token[n - 1] == ' ')) {
         n--;
     }
     c->token[n] = '\0';
     for (ssize_t i = 0; i < n; i++) {
-        if (c->token[i] <= ' ' || c->token[i] > '~') {
-            return profd_error_set(e, PROFD_CONFIG, "the token in %s contains a byte that is not printable ASCII",
-                                   path);
-        }
+        FAIL_IF(c->token[i] <= ' ' || c->token[i] > '~', e, PROFD_CONFIG,
+                "the token in %s contains a byte that is not printable ASCII", path);
     }
     return n > 0 ? PROFD_OK : profd_error_set(e, PROFD_CONFIG, "%s contains no token", path);
 }
@@ -118,9 +105,7 @@ static enum profd_status unix_open(struct profd_conn *c, const char *name, struc
 enum profd_status profd_conn_open(const struct profd_options *o, struct profd_conn **out, struct profd_error *e)
 {
     struct profd_conn *c = calloc(1, sizeof *c);
-    if (!c) {
-        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for a connection");
-    }
+    FAIL_IF(!c, e, PROFD_NO_MEMORY, "no memory for a connection");
     c->fd = -1;
     c->connect_ms = o && o->connect_ms ? o->connect_ms : CONNECT_MS;
     c->answer_ms = o && o->answer_ms ? o->answer_ms : ANSWER_MS;
@@ -361,9 +346,7 @@ enum profd_status conn_step(struct profd_conn *c, int64_t deadline, struct profd
                 *got = true;
                 return PROFD_OK;
             }
-            if (status != PROFD_OK) {
-                return status;
-            }
+            TRY(status);
         }
         TRY(bytes_out(c, e));
         const void *bytes;
@@ -393,10 +376,8 @@ enum profd_status conn_wait(struct profd_conn *c, struct profd_event *event, str
         if (status != PROFD_OK || got) {
             return status;
         }
-        if (conn_clock() >= c->progress + c->answer_ms) {
-            return profd_error_set(e, PROFD_TIMEOUT, "the daemon at %s did not answer within %u ms", c->address.text,
-                                   c->answer_ms);
-        }
+        FAIL_IF(conn_clock() >= c->progress + c->answer_ms, e, PROFD_TIMEOUT,
+                "the daemon at %s did not answer within %u ms", c->address.text, c->answer_ms);
     }
 }
 
@@ -415,9 +396,7 @@ enum profd_status profd_conn_flush(struct profd_conn *c, struct profd_error *e)
         struct profd_event event;
         bool got = false;
         TRY(conn_step(c, conn_clock() + 5, &event, &got, e));
-        if (conn_clock() > deadline) {
-            return profd_error_set(e, PROFD_TIMEOUT, "the daemon at %s reads no more data", c->address.text);
-        }
+        FAIL_IF(conn_clock() > deadline, e, PROFD_TIMEOUT, "the daemon at %s reads no more data", c->address.text);
     }
     return PROFD_OK;
 }
@@ -434,9 +413,7 @@ static struct conn_offer *offer_new(struct profd_conn *c)
 enum profd_status profd_conn_offer(struct profd_conn *c, const struct profd_executable *x, struct profd_error *e)
 {
     struct conn_offer *o = offer_new(c);
-    if (!o) {
-        return profd_error_set(e, PROFD_NO_MEMORY, "no memory to offer %s", profd_executable_path(x));
-    }
+    FAIL_IF(!o, e, PROFD_NO_MEMORY, "no memory to offer %s", profd_executable_path(x));
     o->executable = x;
     c->offer_count++;
     return PROFD_OK;
@@ -484,11 +461,8 @@ enum profd_status profd_conn_sync(struct profd_conn *c, uint32_t wait_ms, struct
     TRY(profd_client_send_sync(c->client, &tag, e));
     do {
         TRY(conn_step(c, deadline, &event, &got, e));
-        if (!got) {
-            return profd_error_set(e, PROFD_TIMEOUT,
-                                   "the daemon at %s did not confirm within %u ms that everything is stored",
-                                   c->address.text, wait_ms);
-        }
+        FAIL_IF(!got, e, PROFD_TIMEOUT, "the daemon at %s did not confirm within %u ms that everything is stored",
+                c->address.text, wait_ms);
     } while (event.tag != tag);
     return event.kind == PROFD_EVENT_NACK ? profd_error_set(e, event.status, "%s", event.sentence) : PROFD_OK;
 }
@@ -545,10 +519,7 @@ enum profd_status profd_admin(struct profd_conn *c, const char *verb, const char
                               profd_sink sink, void *context, struct profd_error *e)
 {
     uint32_t tag = 0;
-    if (!c->client) {
-        return profd_error_set(e, PROFD_USAGE, "%s answers queries only; %s goes to a Unix socket", c->address.text,
-                               verb);
-    }
+    FAIL_IF(!c->client, e, PROFD_USAGE, "%s answers queries only; %s goes to a Unix socket", c->address.text, verb);
     TRY(profd_client_send_admin(c->client, verb, arguments, n, &tag, e));
     return reply_take(c, tag, sink, context, e);
 }
@@ -559,9 +530,8 @@ static enum profd_status http_call(struct profd_conn *c, const char *target, con
 {
     char url[LIMIT_QUERY_BYTES + sizeof c->address.text];
     const int n = snprintf(url, sizeof url, "%s%s", c->address.text, target);
-    if (n < 0 || (size_t)n >= sizeof url || strpbrk(target, " \r\n") != NULL) {
-        return profd_error_set(e, PROFD_BAD_QUERY, "a query is at most %u bytes without spaces", LIMIT_QUERY_BYTES);
-    }
+    FAIL_IF(n < 0 || (size_t)n >= sizeof url || strpbrk(target, " \r\n") != NULL, e, PROFD_BAD_QUERY,
+            "a query is at most %u bytes without spaces", LIMIT_QUERY_BYTES);
     const struct profd_http_request r = {.url = url,
                                          .token = c->token,
                                          .if_none_match = if_none_match,
@@ -579,9 +549,8 @@ enum profd_status profd_put_executable(struct profd_conn *c, const struct profd_
     int fds[2];
     size_t count = 0;
     struct stat st;
-    if (c->client || !c->http) {
-        return profd_error_set(e, PROFD_USAGE, "%s takes no PUT: that is for http and https servers", c->address.text);
-    }
+    FAIL_IF(c->client || !c->http, e, PROFD_USAGE, "%s takes no PUT: that is for http and https servers",
+            c->address.text);
     enum profd_status status = PROFD_OK;
     TRY(executable_dup_fds(x, fds, &count, e));
     const bool code = x->code; /* a debug file has none */

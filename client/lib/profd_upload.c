@@ -50,9 +50,7 @@ struct profd_upload {
 enum profd_status profd_upload_new(struct profd_upload **out, struct profd_error *e)
 {
     struct profd_upload *u = calloc(1, sizeof *u);
-    if (!u) {
-        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for an upload");
-    }
+    FAIL_IF(!u, e, PROFD_NO_MEMORY, "no memory for an upload");
     u->processes_started = 1;
     *out = u;
     return PROFD_OK;
@@ -99,25 +97,16 @@ enum profd_status profd_upload_add_build(struct profd_upload *u, const char *bui
 {
     struct buildid id;
     TRY(buildid_parse(build_id, strlen(build_id), &id, e));
-    if (strlen(name) > LIMIT_BUILD_NAME) {
-        return profd_error_set(e, PROFD_REFUSED, "the name of build %s has %zu bytes; the limit is %u", id.text,
-                               strlen(name), LIMIT_BUILD_NAME);
-    }
-    if (u->build_count >= LIMIT_BUILDS) {
-        return profd_error_set(e, PROFD_REFUSED, "an upload may have at most %u builds", LIMIT_BUILDS);
-    }
+    FAIL_IF(strlen(name) > LIMIT_BUILD_NAME, e, PROFD_REFUSED, "the name of build %s has %zu bytes; the limit is %u",
+            id.text, strlen(name), LIMIT_BUILD_NAME);
+    FAIL_IF(u->build_count >= LIMIT_BUILDS, e, PROFD_REFUSED, "an upload may have at most %u builds", LIMIT_BUILDS);
     for (uint32_t i = 0; i < u->build_count; i++) {
-        if (strcmp(u->builds[i].build_id, id.text) == 0) {
-            return profd_error_set(e, PROFD_REFUSED, "build %s is in the upload already", id.text);
-        }
+        FAIL_IF(strcmp(u->builds[i].build_id, id.text) == 0, e, PROFD_REFUSED, "build %s is in the upload already",
+                id.text);
     }
-    if (!LIST_GROW(u->builds, u->build_count, u->build_capacity)) {
-        return profd_no_memory(e);
-    }
+    TRY(LIST_GROW(u->builds, u->build_count, u->build_capacity) ? PROFD_OK : profd_no_memory(e));
     struct message_build *b = &u->builds[u->build_count];
-    if (!pair_copy(id.text, name, &b->build_id, &b->name)) {
-        return profd_no_memory(e);
-    }
+    TRY(pair_copy(id.text, name, &b->build_id, &b->name) ? PROFD_OK : profd_no_memory(e));
     if (index) {
         *index = u->build_count;
     }
@@ -139,22 +128,14 @@ enum profd_status profd_upload_add_label(struct profd_upload *u, const char *nam
                                          struct profd_error *e)
 {
     TRY(label_check(name, value, e));
-    if (profd_upload_has_label(u, name)) {
-        return profd_error_set(e, PROFD_REFUSED, "label %s is given twice", name);
-    }
+    FAIL_IF(profd_upload_has_label(u, name), e, PROFD_REFUSED, "label %s is given twice", name);
     size_t bytes = strlen(name) + strlen(value);
-    if (u->label_count >= LIMIT_LABELS || u->label_bytes + bytes > LIMIT_LABEL_BYTES) {
-        return profd_error_set(e, PROFD_REFUSED,
-                               "label %s exceeds the limits: at most %u labels with %u bytes in total", name,
-                               LIMIT_LABELS, LIMIT_LABEL_BYTES);
-    }
-    if (!LIST_GROW(u->labels, u->label_count, u->label_capacity)) {
-        return profd_no_memory(e);
-    }
+    FAIL_IF(u->label_count >= LIMIT_LABELS || u->label_bytes + bytes > LIMIT_LABEL_BYTES, e, PROFD_REFUSED,
+            "label %s exceeds the limits: at most %u labels with %u bytes in total", name, LIMIT_LABELS,
+            LIMIT_LABEL_BYTES);
+    TRY(LIST_GROW(u->labels, u->label_count, u->label_capacity) ? PROFD_OK : profd_no_memory(e));
     struct message_label *l = &u->labels[u->label_count];
-    if (!pair_copy(name, value, &l->name, &l->value)) {
-        return profd_no_memory(e);
-    }
+    TRY(pair_copy(name, value, &l->name, &l->value) ? PROFD_OK : profd_no_memory(e));
     u->label_count++;
     u->label_bytes += bytes;
     return PROFD_OK;
@@ -179,45 +160,27 @@ void profd_upload_set_processes_started(struct profd_upload *u, uint32_t n)
 static enum profd_status histogram_add(struct profd_upload *u, const struct profd_histogram *h,
                                        const char dimension[16], char abbreviation, struct profd_error *e)
 {
-    if (h->build >= u->build_count) {
-        return profd_error_set(e, PROFD_REFUSED,
-                               "a histogram names build %" PRIu32
-                               "; builds are numbered from 0, and the upload has %" PRIu32,
-                               h->build, u->build_count);
-    }
-    if (h->low >= h->high || h->bins == 0 || h->bins > LIMIT_HISTOGRAM_BINS) {
-        return profd_error_set(e, PROFD_REFUSED,
-                               "a histogram has %" PRIu32 " bins over 0x%" PRIx64 "–0x%" PRIx64
-                               "; it needs 1 to %u and a low end below the high one",
-                               h->bins, h->low, h->high, LIMIT_HISTOGRAM_BINS);
-    }
-    if (h->rate == 0 || h->rate > LIMIT_RATE) {
-        return profd_error_set(e, PROFD_REFUSED,
-                               "a histogram's rate is %" PRIu32 " ticks per second; it must be 1 to %u", h->rate,
-                               LIMIT_RATE);
-    }
+    FAIL_IF(h->build >= u->build_count, e, PROFD_REFUSED,
+            "a histogram names build %" PRIu32 "; builds are numbered from 0, and the upload has %" PRIu32, h->build,
+            u->build_count);
+    FAIL_IF(h->low >= h->high || h->bins == 0 || h->bins > LIMIT_HISTOGRAM_BINS, e, PROFD_REFUSED,
+            "a histogram has %" PRIu32 " bins over 0x%" PRIx64 "–0x%" PRIx64
+            "; it needs 1 to %u and a low end below the high one",
+            h->bins, h->low, h->high, LIMIT_HISTOGRAM_BINS);
+    FAIL_IF(h->rate == 0 || h->rate > LIMIT_RATE, e, PROFD_REFUSED,
+            "a histogram's rate is %" PRIu32 " ticks per second; it must be 1 to %u", h->rate, LIMIT_RATE);
     for (uint32_t i = 0; i < h->used; i++) {
-        if (h->index[i] >= h->bins || h->ticks[i] == 0 || (i && h->index[i] <= h->index[i - 1])) {
-            return profd_error_set(e, PROFD_REFUSED,
-                                   "bin %" PRIu32 " of a histogram: indexes must ascend and be below %" PRIu32
-                                   ", and ticks must not be 0",
-                                   h->index[i], h->bins);
-        }
+        FAIL_IF(h->index[i] >= h->bins || h->ticks[i] == 0 || (i && h->index[i] <= h->index[i - 1]), e, PROFD_REFUSED,
+                "bin %" PRIu32 " of a histogram: indexes must ascend and be below %" PRIu32 ", and ticks must not be 0",
+                h->index[i], h->bins);
     }
-    if (u->histogram_count >= LIMIT_HISTOGRAMS) {
-        return profd_error_set(e, PROFD_REFUSED, "an upload has at most %u histograms", LIMIT_HISTOGRAMS);
-    }
+    FAIL_IF(u->histogram_count >= LIMIT_HISTOGRAMS, e, PROFD_REFUSED, "an upload has at most %u histograms",
+            LIMIT_HISTOGRAMS);
     size_t need = (size_t)u->bin_count + h->used;
-    if (need > LIMIT_BINS) {
-        return profd_error_set(e, PROFD_REFUSED, "the upload has %zu nonzero bins; the limit is %u", need, LIMIT_BINS);
-    }
-    if (!LIST_GROW(u->histograms, u->histogram_count, u->histogram_capacity)) {
-        return profd_no_memory(e);
-    }
+    FAIL_IF(need > LIMIT_BINS, e, PROFD_REFUSED, "the upload has %zu nonzero bins; the limit is %u", need, LIMIT_BINS);
+    TRY(LIST_GROW(u->histograms, u->histogram_count, u->histogram_capacity) ? PROFD_OK : profd_no_memory(e));
     for (uint32_t i = 0; i < h->used; i++) {
-        if (!LIST_GROW(u->bins, u->bin_count + i, u->bin_capacity)) {
-            return profd_no_memory(e);
-        }
+        TRY(LIST_GROW(u->bins, u->bin_count + i, u->bin_capacity) ? PROFD_OK : profd_no_memory(e));
         u->bins[u->bin_count + i] = (struct upload_bin){h->index[i], h->ticks[i]};
     }
     struct counts_histogram *to = &u->histograms[u->histogram_count++];
@@ -245,19 +208,12 @@ enum profd_status profd_upload_add_arc(struct profd_upload *u, const struct prof
 {
     const uint32_t ends[2] = {arc->from_build, arc->to_build};
     for (size_t i = 0; i < 2; i++) {
-        if (ends[i] != PROFD_NOWHERE && ends[i] >= u->build_count) {
-            return profd_error_set(e, PROFD_REFUSED,
-                                   "an arc names build %" PRIu32
-                                   "; builds are numbered from 0, and the upload has %" PRIu32,
-                                   ends[i], u->build_count);
-        }
+        FAIL_IF(ends[i] != PROFD_NOWHERE && ends[i] >= u->build_count, e, PROFD_REFUSED,
+                "an arc names build %" PRIu32 "; builds are numbered from 0, and the upload has %" PRIu32, ends[i],
+                u->build_count);
     }
-    if (u->arc_count == LIMIT_ARCS) {
-        return profd_error_set(e, PROFD_REFUSED, "the upload has more than %u arcs, the limit", LIMIT_ARCS);
-    }
-    if (!LIST_GROW(u->arcs, u->arc_count, u->arc_capacity)) {
-        return profd_no_memory(e);
-    }
+    FAIL_IF(u->arc_count == LIMIT_ARCS, e, PROFD_REFUSED, "the upload has more than %u arcs, the limit", LIMIT_ARCS);
+    TRY(LIST_GROW(u->arcs, u->arc_count, u->arc_capacity) ? PROFD_OK : profd_no_memory(e));
     u->arcs[u->arc_count++] = *arc;
     return PROFD_OK;
 }
@@ -271,22 +227,15 @@ enum profd_status upload_add_stack(struct profd_upload *u, const char *dimension
                                    const struct profd_stack *stack, struct profd_error *e)
 {
     struct counts_frame frames[LIMIT_STACK_DEPTH + 1];
-    if (stack->frames == 0 || stack->ticks == 0) {
-        return profd_error_set(e, PROFD_REFUSED,
-                               "a stack has %" PRIu32 " frames and %" PRIu64 " ticks; it needs at least one of both",
-                               stack->frames, stack->ticks);
-    }
-    if (stack->rate == 0 || stack->rate > LIMIT_RATE) {
-        return profd_error_set(e, PROFD_REFUSED, "a stack's rate is %" PRIu32 " ticks per second; it must be 1 to %u",
-                               stack->rate, LIMIT_RATE);
-    }
+    FAIL_IF(stack->frames == 0 || stack->ticks == 0, e, PROFD_REFUSED,
+            "a stack has %" PRIu32 " frames and %" PRIu64 " ticks; it needs at least one of both", stack->frames,
+            stack->ticks);
+    FAIL_IF(stack->rate == 0 || stack->rate > LIMIT_RATE, e, PROFD_REFUSED,
+            "a stack's rate is %" PRIu32 " ticks per second; it must be 1 to %u", stack->rate, LIMIT_RATE);
     for (uint32_t i = 0; i < stack->frames; i++) {
-        if (stack->build[i] != PROFD_NOWHERE && stack->build[i] >= u->build_count) {
-            return profd_error_set(e, PROFD_REFUSED,
-                                   "a stack names build %" PRIu32
-                                   "; builds are numbered from 0, and the upload has %" PRIu32,
-                                   stack->build[i], u->build_count);
-        }
+        FAIL_IF(stack->build[i] != PROFD_NOWHERE && stack->build[i] >= u->build_count, e, PROFD_REFUSED,
+                "a stack names build %" PRIu32 "; builds are numbered from 0, and the upload has %" PRIu32,
+                stack->build[i], u->build_count);
     }
     if (u->stacks == NULL && (u->stacks = counts_stacks_new()) == NULL) {
         return profd_no_memory(e);
@@ -370,9 +319,7 @@ static enum profd_status counts_of(const struct profd_upload *u, struct counts *
 enum profd_status upload_encode(const struct profd_upload *u, const struct profd_id *id, uint8_t **frame, size_t *size,
                                 struct profd_error *e)
 {
-    if (u->build_count == 0) {
-        return profd_error_set(e, PROFD_REFUSED, "the upload names no build");
-    }
+    FAIL_IF(u->build_count == 0, e, PROFD_REFUSED, "the upload names no build");
     char host[IDENTITY_HOST_SIZE];
     identity_host(host);
     uint8_t *counts = NULL;
@@ -461,9 +408,8 @@ enum profd_status profd_id_make(struct profd_id *id, struct profd_error *e)
     for (unsigned i = 0; i < 6; i++) {
         made.sender[i] = (uint8_t)(ms >> (40 - 8 * i));
     }
-    if (getrandom(made.sender + 6, 6, 0) != 6) {
-        return profd_error_set(e, PROFD_IO, "no random numbers from the kernel: %s", strerror(errno));
-    }
+    FAIL_IF(getrandom(made.sender + 6, 6, 0) != 6, e, PROFD_IO, "no random numbers from the kernel: %s",
+            strerror(errno));
     *id = made;
     return PROFD_OK;
 }

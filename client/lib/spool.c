@@ -97,9 +97,7 @@ static DIR *directory_start(const struct spool *s)
 enum profd_status spool_open(bool create, uint64_t now, struct spool **out, struct profd_error *e)
 {
     struct spool *s = calloc(1, sizeof *s);
-    if (!s) {
-        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for the spool");
-    }
+    FAIL_IF(!s, e, PROFD_NO_MEMORY, "no memory for the spool");
     enum profd_status status = profd_spool_directory(s->path, sizeof s->path, e);
     s->fd = -1;
     if (status == PROFD_OK) {
@@ -175,9 +173,7 @@ enum profd_status spool_list(struct spool *s, struct spool_entry **out, size_t *
     struct spool_entry *entries = NULL;
     size_t count = 0, capacity = 0;
     DIR *d = directory_start(s);
-    if (!d) {
-        return profd_error_set(e, PROFD_IO, "cannot list the spool %s: %s", s->path, strerror(errno));
-    }
+    FAIL_IF(!d, e, PROFD_IO, "cannot list the spool %s: %s", s->path, strerror(errno));
     for (struct dirent *entry; (entry = readdir(d)) != NULL;) {
         struct stat st;
         if (!name_valid(entry->d_name) || fstatat(s->fd, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) != 0 ||
@@ -218,9 +214,7 @@ enum profd_status profd_spool_list(void (*each)(void *context, const struct prof
     if (status == PROFD_NOT_FOUND) {
         return PROFD_OK;
     }
-    if (status != PROFD_OK) {
-        return status;
-    }
+    TRY(status);
     status = spool_list(s, &entries, &n, e);
     for (size_t i = 0; i < n; i++) {
         const struct profd_spool_entry entry = {entries[i].name, entries[i].size, entries[i].time};
@@ -253,19 +247,15 @@ enum profd_status spool_add(struct spool *s, const struct profd_id *id, const st
         free(entries);
         s->counted = true;
     }
-    if (s->used + size > LIMIT_SPOOL_BYTES) {
-        return profd_error_set(e, PROFD_FULL,
-                               "the spool %s holds %" PRIu64 " bytes; %" PRIu64 " more would exceed its %u", s->path,
-                               s->used, size, LIMIT_SPOOL_BYTES);
-    }
+    FAIL_IF(s->used + size > LIMIT_SPOOL_BYTES, e, PROFD_FULL,
+            "the spool %s holds %" PRIu64 " bytes; %" PRIu64 " more would exceed its %u", s->path, s->used, size,
+            LIMIT_SPOOL_BYTES);
     char sender[2 * PROFD_SENDER_SIZE + 1];
     hex_put(sender, id->sender, PROFD_SENDER_SIZE);
     (void)snprintf(name, sizeof name, "%s-%08" PRIx32 ".upload", sender, id->sequence);
     (void)snprintf(part, sizeof part, ".new-%ld-%s", (long)getpid(), name);
     int fd = openat(s->fd, part, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
-    if (fd < 0) {
-        return profd_error_set(e, PROFD_CANT_CREATE, "cannot write to the spool %s: %s", s->path, strerror(errno));
-    }
+    FAIL_IF(fd < 0, e, PROFD_CANT_CREATE, "cannot write to the spool %s: %s", s->path, strerror(errno));
     bool good = whole_write(fd, MAGIC, strlen(MAGIC));
     for (size_t i = 0; i < object_count && good; i++) {
         if (strpbrk(objects[i].path, "\r\n") == NULL) {

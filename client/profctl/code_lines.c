@@ -84,9 +84,7 @@ enum profd_status code_lines_open(const char *path, const char *build_id, struct
                                   struct profd_error *e)
 {
     struct code_lines *l = calloc(1, sizeof *l);
-    if (!l) {
-        return profd_no_memory(e);
-    }
+    TRY(l ? PROFD_OK : profd_no_memory(e));
     read_file(l, path);
     if (!l->dwarf && !l->failed && strlen(build_id) > 2) {
         char debug[256];

@@ -99,9 +99,7 @@ static enum profd_status release(struct costs *f, const char *file, struct profd
         if (number >= f->file_count && number < UINT32_MAX) {
             const size_t more = number + number / 2 + 64;
             char **files = reallocarray(f->files, more, sizeof *files);
-            if (!files) {
-                return profd_no_memory(e);
-            }
+            TRY(files ? PROFD_OK : profd_no_memory(e));
             memset(files + f->file_count, 0, (more - f->file_count) * sizeof *files);
             f->files = files;
             f->file_count = more;
@@ -111,9 +109,7 @@ static enum profd_status release(struct costs *f, const char *file, struct profd
         }
         free(f->files[number]);
         f->files[number] = strdup(name);
-        if (!f->files[number]) {
-            return profd_no_memory(e);
-        }
+        TRY(f->files[number] ? PROFD_OK : profd_no_memory(e));
         fprintf(f->out, "%.*s%s\n", (int)(text - f->held_file), f->held_file, name);
     } else {
         fprintf(f->out, "%s\n", f->held_file);

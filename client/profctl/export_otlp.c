@@ -65,14 +65,11 @@ enum profd_status export_otlp(const struct profctl_call *call, const char *url, 
     struct profd_conn *conn = NULL;
     uint8_t *body = NULL;
     for (size_t i = 0; i < COUNT(others); i++) {
-        if (profctl_value(call, others[i])) {
-            return profd_error_set(e, PROFD_USAGE, "export: --otlp and --%s exclude each other", others[i]);
-        }
+        FAIL_IF(profctl_value(call, others[i]), e, PROFD_USAGE, "export: --otlp and --%s exclude each other",
+                others[i]);
     }
-    if (strncmp(url, "http://", 7) != 0 && strncmp(url, "https://", 8) != 0) {
-        return profd_error_set(e, PROFD_USAGE, "export: --otlp %s is neither http://127.0.0.1:PORT nor https://HOST",
-                               url);
-    }
+    FAIL_IF(strncmp(url, "http://", 7) != 0 && strncmp(url, "https://", 8) != 0, e, PROFD_USAGE,
+            "export: --otlp %s is neither http://127.0.0.1:PORT nor https://HOST", url);
     TRY(build_find(call, call->arguments[0], id, e));
     ask_target_init(&target, "/api/v1/builds/{}/report", id);
     ask_target_add(&target, "format", "otlp");

@@ -18,9 +18,8 @@ enum profd_status labels_add(const struct profctl_call *call, struct profd_uploa
         }
         const char *text = call->given[i].value, *equals = strchr(text, '=');
         char name[NAME_SIZE];
-        if (!equals || (size_t)(equals - text) >= sizeof name) {
-            return profd_error_set(e, PROFD_USAGE, "%s: -l %s is not NAME=VALUE", call->verb->name, text);
-        }
+        FAIL_IF(!equals || (size_t)(equals - text) >= sizeof name, e, PROFD_USAGE, "%s: -l %s is not NAME=VALUE",
+                call->verb->name, text);
         (void)snprintf(name, sizeof name, "%.*s", (int)(equals - text), text);
         enum profd_status status = profd_upload_add_label(u, name, equals + 1, e);
         if (status != PROFD_OK) {
@@ -140,10 +139,8 @@ enum profd_status profctl_choose(const struct profctl_call *call, const char *op
             continue;
         }
         int index = profctl_alternative(g->option->argument, g->value);
-        if (index < 0) {
-            return profd_error_set(e, PROFD_USAGE, "%s: --%s must be one of %s, not \"%s\"", call->verb->name, option,
-                                   g->option->argument, g->value);
-        }
+        FAIL_IF(index < 0, e, PROFD_USAGE, "%s: --%s must be one of %s, not \"%s\"", call->verb->name, option,
+                g->option->argument, g->value);
         *out = (size_t)index;
         return PROFD_OK;
     }
@@ -167,10 +164,8 @@ enum profd_status profctl_number(const struct profctl_call *call, const char *op
     char *end = NULL;
     errno = 0;
     const unsigned long n = text ? strtoul(text, &end, 10) : 0;
-    if (text && (errno != 0 || *text < '0' || *text > '9' || *end != '\0' || n < least || n > most)) {
-        return profd_error_set(e, PROFD_USAGE, "%s: --%s \"%s\" is not %s from %lu to %lu", call->verb->name, option,
-                               text, what, least, most);
-    }
+    FAIL_IF(text && (errno != 0 || *text < '0' || *text > '9' || *end != '\0' || n < least || n > most), e, PROFD_USAGE,
+            "%s: --%s \"%s\" is not %s from %lu to %lu", call->verb->name, option, text, what, least, most);
     *out = text ? n : *out;
     return PROFD_OK;
 }
@@ -219,12 +214,10 @@ enum profd_status profctl_place_verb(int argc, char **argv, struct profd_error *
                         !strcmp(argv[at], "--version"))) {
             return PROFD_OK;
         }
-        if (!o) {
-            return profd_error_set(e, PROFD_USAGE,
-                                   "\"%s\" must follow the verb; before it only --socket, --server, --token-file, "
-                                   "--cacert and --json may stand",
-                                   argv[at]);
-        }
+        FAIL_IF(!o, e, PROFD_USAGE,
+                "\"%s\" must follow the verb; before it only --socket, --server, --token-file, "
+                "--cacert and --json may stand",
+                argv[at]);
         at += o->argument && !strchr(argv[at], '=') ? 2 : 1;
     }
     if (at > 1 && at < argc) {
@@ -251,13 +244,12 @@ static enum profd_status option_refuse(const struct profctl_verb *verb, int valu
         alike += strncmp(o->name, near.word, strlen(near.word)) == 0;
         nearest_offer(&near, o->name);
     }
-    if (value == ':' || (!by_letter && optopt > 0) || alike > 1) {
-        return profd_error_set(e, PROFD_USAGE, "%s: %s \"%s\"; see profctl %s --help", verb->name,
-                               value == ':' ? "no value given for"
-                               : alike > 1  ? "more than one option begins with"
-                                            : "no value may be given for",
-                               word, verb->name);
-    }
+    FAIL_IF(value == ':' || (!by_letter && optopt > 0) || alike > 1, e, PROFD_USAGE,
+            "%s: %s \"%s\"; see profctl %s --help", verb->name,
+            value == ':' ? "no value given for"
+            : alike > 1  ? "more than one option begins with"
+                         : "no value may be given for",
+            word, verb->name);
     return profd_error_set(e, PROFD_USAGE, "%s: unknown option \"%s\"%s%s%s; see profctl %s --help", verb->name, word,
                            near.best ? " (did you mean --" : "", near.best ? near.best : "", near.best ? "?)" : "",
                            verb->name);
@@ -272,9 +264,7 @@ enum profd_status profctl_parse(const struct profctl_verb *verb, int argc, char 
     size_t at = 0;
     *call = (struct profctl_call){.verb = verb};
     call->given = calloc((size_t)argc + 1, sizeof *call->given); /* one may be added: side_take */
-    if (!call->given) {
-        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for the command line");
-    }
+    FAIL_IF(!call->given, e, PROFD_NO_MEMORY, "no memory for the command line");
     if (verb->has_command) {
         letters[at++] = '+';
     }
@@ -303,14 +293,10 @@ enum profd_status profctl_parse(const struct profctl_verb *verb, int argc, char 
             call->given[call->given_count++] = (struct profctl_given){o, optarg ? optarg : ""};
         } else if (o == &common[COMMON_SERVER] || o == &common[COMMON_SOCKET]) {
             const char *prefix = o == &common[COMMON_SOCKET] ? "unix:" : "";
-            if (call->server) {
-                return profd_error_set(e, PROFD_USAGE, "--socket and --server: one of them, once");
-            }
+            FAIL_IF(call->server, e, PROFD_USAGE, "--socket and --server: one of them, once");
             const size_t n = strlen(prefix) + strlen(optarg) + 1;
             call->server = malloc(n);
-            if (!call->server) {
-                return profd_error_set(e, PROFD_NO_MEMORY, "no memory for the command line");
-            }
+            FAIL_IF(!call->server, e, PROFD_NO_MEMORY, "no memory for the command line");
             (void)snprintf(call->server, n, "%s%s", prefix, optarg);
         } else if (o == &common[COMMON_TOKEN]) {
             call->token_file = optarg;
@@ -325,18 +311,15 @@ enum profd_status profctl_parse(const struct profctl_verb *verb, int argc, char 
     }
     call->arguments = argv + optind;
     call->argument_count = (size_t)(argc - optind);
-    if (call->argument_count < verb->arguments_least) {
-        return profd_error_set(e, PROFD_USAGE, "%s: %s; usage: profctl %s [options] %s", verb->name,
-                               call->argument_count > 0 ? "an argument is missing"
-                               : verb->has_command      ? "no command given"
-                                                        : "no argument given",
-                               verb->name, verb->arguments);
-    }
-    if (call->argument_count > verb->arguments_most) {
-        return profd_error_set(e, PROFD_USAGE, "%s: unexpected argument \"%s\"; usage: profctl %s [options]%s%s",
-                               verb->name, call->arguments[verb->arguments_most], verb->name,
-                               verb->arguments[0] ? " " : "", verb->arguments);
-    }
+    FAIL_IF(call->argument_count<verb->arguments_least, e, PROFD_USAGE, "%s: %s; usage: profctl %s [options] %s",
+                                 verb->name, call->argument_count> 0
+                ? "an argument is missing"
+            : verb->has_command ? "no command given"
+                                : "no argument given",
+            verb->name, verb->arguments);
+    FAIL_IF(call->argument_count > verb->arguments_most, e, PROFD_USAGE,
+            "%s: unexpected argument \"%s\"; usage: profctl %s [options]%s%s", verb->name,
+            call->arguments[verb->arguments_most], verb->name, verb->arguments[0] ? " " : "", verb->arguments);
     return PROFD_OK;
 }
 

@@ -82,9 +82,8 @@ enum profd_status ask_target_add_label(struct ask_target *t, const struct profct
 {
     const char *equals = strchr(text, '=');
     char name[160];
-    if (!equals || equals == text || (size_t)(equals - text) > 128) {
-        return profd_error_set(e, PROFD_USAGE, "%s: -l %s is not NAME=VALUE", call->verb->name, text);
-    }
+    FAIL_IF(!equals || equals == text || (size_t)(equals - text) > 128, e, PROFD_USAGE, "%s: -l %s is not NAME=VALUE",
+            call->verb->name, text);
     (void)snprintf(name, sizeof name, "%slabel.%.*s", prefix, (int)(equals - text), text);
     ask_target_add(t, name, equals + 1);
     return PROFD_OK;
@@ -172,9 +171,7 @@ enum profd_status ask_by(struct profd_conn *c, ask_request request, void *what, 
                          struct profd_error *e)
 {
     struct ask *a = calloc(1, sizeof *a);
-    if (!a) {
-        return profd_error_set(e, PROFD_NO_MEMORY, "no memory to ask");
-    }
+    FAIL_IF(!a, e, PROFD_NO_MEMORY, "no memory to ask");
     a->sink = sink;
     a->context = context;
     enum profd_status status = request(c, what, answer_take, a, e);
@@ -196,9 +193,7 @@ enum profd_status ask_run(struct profd_conn *c, const struct ask_target *t, prof
                           struct profd_error *e)
 {
     struct ask_target target = *t;
-    if (t->too_long) {
-        return profd_error_set(e, PROFD_BAD_QUERY, "the query has more than %d bytes", ASK_TARGET_SIZE - 1);
-    }
+    FAIL_IF(t->too_long, e, PROFD_BAD_QUERY, "the query has more than %d bytes", ASK_TARGET_SIZE - 1);
     enum profd_status status = ask_by(c, target_query, &target, sink, context, e);
     if (!e || !t->call || (status != PROFD_BAD_QUERY && status != PROFD_USAGE)) {
         return status;
@@ -233,15 +228,11 @@ static enum profd_status whole_take(void *context, const struct profd_answer *an
 {
     struct whole *w = context;
     w->answer = *answer;
-    if (n > w->max - w->size) {
-        return profd_error_set(e, PROFD_TOO_LARGE, "the answer has more than %zu bytes", w->max);
-    }
+    FAIL_IF(n > w->max - w->size, e, PROFD_TOO_LARGE, "the answer has more than %zu bytes", w->max);
     if (w->size + n + 1 > w->capacity) {
         size_t capacity = 2 * (w->size + n + 1);
         char *grown = realloc(w->bytes, capacity);
-        if (!grown) {
-            return profd_error_set(e, PROFD_NO_MEMORY, "no memory for an answer of %zu bytes", w->size + n);
-        }
+        FAIL_IF(!grown, e, PROFD_NO_MEMORY, "no memory for an answer of %zu bytes", w->size + n);
         w->bytes = grown;
         w->capacity = capacity;
     }
@@ -435,9 +426,7 @@ enum profd_status answer_print_json(const struct answer *a, struct profd_error *
     json_t *list = a->text ? NULL : json_pack("{s:O,s:n}", "rows", a->rows, "next");
     char *text = list ? json_dumps(list, JSON_COMPACT) : NULL;
     json_decref(list);
-    if (!a->text && !text) {
-        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for %zu rows", json_array_size(a->rows));
-    }
+    FAIL_IF(!a->text && !text, e, PROFD_NO_MEMORY, "no memory for %zu rows", json_array_size(a->rows));
     enum profd_status status = output_open(NULL, &out, e);
     if (status == PROFD_OK) {
         status = a->text ? output_write(&out, a->text, a->size, e) : output_write(&out, text, strlen(text), e);
@@ -479,9 +468,7 @@ enum profd_status answer_sort(struct answer *a, const char *field, bool descendi
 {
     const size_t n = json_array_size(a->rows);
     struct sort_key *keys = calloc(n + 1, sizeof *keys);
-    if (!keys) {
-        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for %zu rows", n);
-    }
+    FAIL_IF(!keys, e, PROFD_NO_MEMORY, "no memory for %zu rows", n);
     for (size_t i = 0; i < n; i++) {
         keys[i] = (struct sort_key){json_incref(json_array_get(a->rows, i)), i, field, descending};
     }
@@ -609,9 +596,7 @@ enum profd_status json_print(json_t *value, struct profd_error *e)
 {
     char *text = value ? json_dumps(value, JSON_COMPACT) : NULL;
     json_decref(value);
-    if (!text) {
-        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for the answer in JSON");
-    }
+    FAIL_IF(!text, e, PROFD_NO_MEMORY, "no memory for the answer in JSON");
     puts(text);
     free(text);
     return PROFD_OK;

@@ -152,13 +152,10 @@ enum profd_status build_find(const struct profctl_call *call, const char *argume
         return profd_executable_read_id(argument, id, ID_SIZE, e);
     }
     size_t n = strlen(argument);
-    if (n == 0 || n >= ID_SIZE) {
-        return profd_error_set(
-            e, PROFD_USAGE,
+    FAIL_IF(n == 0 || n >= ID_SIZE, e, PROFD_USAGE,
             "\"%s\" is neither a build-id, nor the name of a program, nor a file; `profctl builds` lists the "
             "programs",
             argument);
-    }
     memcpy(id, argument, n + 1);
     if (is_prefix(argument) && n >= WHOLE_LEAST) {
         return PROFD_OK;
@@ -320,12 +317,10 @@ static enum profd_status function_choose(json_t *found, const char *text, struct
         }
         count += fit == best;
     }
-    if (count == 0) {
-        return profd_error_set(e, PROFD_NOT_FOUND,
-                               "no function with %.100s in its name has calls or time in this "
-                               "selection",
-                               text);
-    }
+    FAIL_IF(count == 0, e, PROFD_NOT_FOUND,
+            "no function with %.100s in its name has calls or time in this "
+            "selection",
+            text);
     if (count > 1) {
         char list[400] = "";
         size_t shown = 0;

@@ -54,9 +54,7 @@ static enum profd_status dispatch(int argc, char **argv, int *exit_status, struc
              "profctl VERB --help describes a verb.");
         return PROFD_OK;
     }
-    if (argc < 2 || word[0] == '-') {
-        return profd_error_set(e, PROFD_USAGE, "no verb given; `profctl help` lists all verbs");
-    }
+    FAIL_IF(argc < 2 || word[0] == '-', e, PROFD_USAGE, "no verb given; `profctl help` lists all verbs");
     const struct profctl_verb *verb = verb_find(help ? argv[2] : word);
     if (!verb) {
         struct nearest near = {.word = help ? argv[2] : word};

@@ -388,9 +388,7 @@ static enum profd_status pager_start(struct pager *p, const char *command, struc
 {
     const struct sigaction ignore = {.sa_handler = SIG_IGN};
     int ends[2];
-    if (pipe2(ends, O_CLOEXEC) != 0) {
-        return profd_error_set(e, PROFD_IO, "cannot start the pager: %s", strerror(errno));
-    }
+    FAIL_IF(pipe2(ends, O_CLOEXEC) != 0, e, PROFD_IO, "cannot start the pager: %s", strerror(errno));
     pid_t pid = fork();
     if (pid == 0) {
         (void)dup2(ends[0], STDIN_FILENO);

@@ -290,18 +290,14 @@ static const char *const KINDS[] = {"debug file", "executable", "source file"};
 enum profd_status debuginfod_fetch(const struct debuginfod_file *file, char **path, struct profd_error *e)
 {
     struct download t = {.end = monotonic_ms() + (int64_t)file->seconds * 1000};
-    if (file->url && setenv("DEBUGINFOD_URLS", file->url, 1) != 0) {
-        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for %s", file->url);
-    }
+    FAIL_IF(file->url && setenv("DEBUGINFOD_URLS", file->url, 1) != 0, e, PROFD_NO_MEMORY, "no memory for %s",
+            file->url);
     const char *kind = KINDS[file->kind], *build_id = file->build_id, *servers = getenv("DEBUGINFOD_URLS");
-    if (!servers || servers[strspn(servers, " ")] == '\0') {
-        return profd_error_set(e, PROFD_USAGE, "there is no debuginfod server; set DEBUGINFOD_URLS, or use --url URL");
-    }
+    FAIL_IF(!servers || servers[strspn(servers, " ")] == '\0', e, PROFD_USAGE,
+            "there is no debuginfod server; set DEBUGINFOD_URLS, or use --url URL");
     TRY(late_load(&libdebuginfod, e));
     debuginfod_client *client = library.begin();
-    if (!client) {
-        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for a debuginfod client");
-    }
+    FAIL_IF(!client, e, PROFD_NO_MEMORY, "no memory for a debuginfod client");
     library.set_user_data(client, &t);
     library.set_progressfn(client, on_progress);
     const unsigned char *id = (const unsigned char *)build_id;
@@ -313,15 +309,11 @@ enum profd_status debuginfod_fetch(const struct debuginfod_file *file, char **pa
         close(fd);
         return PROFD_OK;
     }
-    if (t.large || fd == -EFBIG) {
-        return profd_error_set(e, PROFD_TOO_LARGE, "%s: the %s of build %.12s has more than %lu MiB", servers, kind,
-                               build_id, DEBUGINFOD_SIZE_MAX >> 20);
-    }
-    if (t.late || fd == -ETIME || fd == -ETIMEDOUT) {
-        return profd_error_set(e, PROFD_TIMEOUT,
-                               "%s: the %s of build %.12s did not arrive within %u s; --timeout allows more", servers,
-                               kind, build_id, file->seconds);
-    }
+    FAIL_IF(t.large || fd == -EFBIG, e, PROFD_TOO_LARGE, "%s: the %s of build %.12s has more than %lu MiB", servers,
+            kind, build_id, DEBUGINFOD_SIZE_MAX >> 20);
+    FAIL_IF(t.late || fd == -ETIME || fd == -ETIMEDOUT, e, PROFD_TIMEOUT,
+            "%s: the %s of build %.12s did not arrive within %u s; --timeout allows more", servers, kind, build_id,
+            file->seconds);
     return fd == -ENOENT ? profd_error_set(e, PROFD_NOT_FOUND, "%s: has no %s of build %.12s", servers, kind, build_id)
                          : profd_error_set(e, PROFD_UNAVAILABLE, "%s: cannot fetch the %s of build %.12s: %s", servers,
                                            kind, build_id, strerror(-fd));

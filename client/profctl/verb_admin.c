@@ -36,17 +36,14 @@ static enum profd_status delete_run(const struct profctl_call *call, struct prof
     answer_free(&build);
     if (!profctl_value(call, "yes")) {
         char line[16] = "";
-        if (isatty(STDIN_FILENO) != 1 || isatty(STDERR_FILENO) != 1) {
-            return profd_error_set(e, PROFD_USAGE,
-                                   "delete would remove %" PRIu64 " %s of %s permanently; confirm with --yes", uploads,
-                                   noun_for(uploads, "upload", "uploads"), name);
-        }
+        FAIL_IF(isatty(STDIN_FILENO) != 1 || isatty(STDERR_FILENO) != 1, e, PROFD_USAGE,
+                "delete would remove %" PRIu64 " %s of %s permanently; confirm with --yes", uploads,
+                noun_for(uploads, "upload", "uploads"), name);
         (void)fprintf(stderr, "Delete %s, build %s: %" PRIu64 " %s, permanently? [y/N] ", name, id, uploads,
                       noun_for(uploads, "upload", "uploads"));
         (void)fflush(stderr);
-        if (!fgets(line, sizeof line, stdin) || (strcmp(line, "y\n") != 0 && strcmp(line, "yes\n") != 0)) {
-            return profd_error_set(e, PROFD_USAGE, "nothing was deleted");
-        }
+        FAIL_IF(!fgets(line, sizeof line, stdin) || (strcmp(line, "y\n") != 0 && strcmp(line, "yes\n") != 0), e,
+                PROFD_USAGE, "nothing was deleted");
     }
     TRY(ask_admin_text(call, "delete", arguments, 1, "deleting", &answer, e));
     if (answer.whole) {
@@ -151,11 +148,9 @@ static const struct profctl_option retention_options[] = {
 static enum profd_status retention_run(const struct profctl_call *call, struct profd_error *e)
 {
     struct answer answer;
-    if (!profctl_value(call, "confirm-clock")) {
-        return profd_error_set(e, PROFD_USAGE,
-                               "retention needs --confirm-clock; profctl status says if the clock is "
-                               "ahead");
-    }
+    FAIL_IF(!profctl_value(call, "confirm-clock"), e, PROFD_USAGE,
+            "retention needs --confirm-clock; profctl status says if the clock is "
+            "ahead");
     TRY(ask_admin_text(call, "confirm-clock", NULL, 0, "confirming", &answer, e));
     if (answer.whole) {
         printf("Data and ids of uploads are removed by the clock again, which is %.1f days ahead of the time that was "
@@ -192,9 +187,8 @@ struct pause_request {
 
 static enum profd_status word_add(struct pause_request *r, const char *word, struct profd_error *e)
 {
-    if (r->count == LIMIT_ADMIN_ARGUMENTS) {
-        return profd_error_set(e, PROFD_TOO_LARGE, "more than %u labels and options: %s", LIMIT_ADMIN_ARGUMENTS, word);
-    }
+    FAIL_IF(r->count == LIMIT_ADMIN_ARGUMENTS, e, PROFD_TOO_LARGE, "more than %u labels and options: %s",
+            LIMIT_ADMIN_ARGUMENTS, word);
     r->words[r->count++] = word;
     return PROFD_OK;
 }
@@ -236,20 +230,16 @@ static enum profd_status pause_run(const struct profctl_call *call, struct profd
     }
     for (size_t i = 0; i < call->given_count; i++) {
         if (strcmp(call->given[i].option->name, "label") == 0) {
-            if (!strchr(call->given[i].value, '=')) {
-                return profd_error_set(e, PROFD_USAGE, "%s: -l \"%s\" is not NAME=VALUE", call->verb->name,
-                                       call->given[i].value);
-            }
+            FAIL_IF(!strchr(call->given[i].value, '='), e, PROFD_USAGE, "%s: -l \"%s\" is not NAME=VALUE",
+                    call->verb->name, call->given[i].value);
             TRY(word_add(&labels, call->given[i].value, e));
         }
     }
     for (size_t i = 0; i < call->argument_count; i++) {
         TRY(strchr(call->arguments[i], '=') ? word_add(&labels, call->arguments[i], e) : PROFD_OK);
     }
-    if (call->argument_count == 0 && labels.count == 0) {
-        return profd_error_set(e, PROFD_USAGE, "%s: no process given; name a PID, labels K=V, or an instance",
-                               call->verb->name);
-    }
+    FAIL_IF(call->argument_count == 0 && labels.count == 0, e, PROFD_USAGE,
+            "%s: no process given; name a PID, labels K=V, or an instance", call->verb->name);
     enum profd_status first = labels.count ? request_send(call, &labels, rate, e) : PROFD_OK;
     for (size_t i = 0; i < call->argument_count; i++) { /* one that is gone does not keep the others back */
         struct pause_request one = {.words = {call->arguments[i]}, .count = 1};
@@ -281,9 +271,7 @@ const struct profctl_verb verb_pause = {
 static enum profd_status relay_run(const struct profctl_call *call, struct profd_error *e)
 {
     struct answer answer;
-    if (strcmp(call->arguments[0], "move") != 0) {
-        return profd_error_set(e, PROFD_USAGE, "\"%s\" is not move", call->arguments[0]);
-    }
+    FAIL_IF(strcmp(call->arguments[0], "move") != 0, e, PROFD_USAGE, "\"%s\" is not move", call->arguments[0]);
     TRY(ask_admin_text(call, "relay-move", NULL, 0, "moving", &answer, e));
     if (answer.whole) {
         const uint64_t withdrawn = row_number(answer.whole, "withdrawn");
@@ -332,10 +320,8 @@ static enum profd_status token_add(const struct profctl_call *call, struct profd
             used += (size_t)snprintf(rights + used, sizeof rights - used, "%s%s", used > 0 ? "," : "", words[i]);
         }
     }
-    if (!name || rights[0] == '\0') {
-        return profd_error_set(e, PROFD_USAGE,
-                               "token add: give one name and at least one right: --read, --write or --admin");
-    }
+    FAIL_IF(!name || rights[0] == '\0', e, PROFD_USAGE,
+            "token add: give one name and at least one right: --read, --write or --admin");
     if (!tenant) {
         tenant = profctl_value(call, "write") != NULL ? "default" : "all";
     }
@@ -355,18 +341,14 @@ static enum profd_status token_add(const struct profctl_call *call, struct profd
     (void)snprintf(kind, sizeof kind, "%s", proxy ? "proxy" : "token");
     if (from) {
         errno = 0;
-        if (whole_read_text(from, kind, sizeof kind) == 0) {
-            return profd_error_set(e, PROFD_USAGE, "token add: --from %s: %s", from,
-                                   errno ? strerror(errno) : "the file is empty");
-        }
+        FAIL_IF(whole_read_text(from, kind, sizeof kind) == 0, e, PROFD_USAGE, "token add: --from %s: %s", from,
+                errno ? strerror(errno) : "the file is empty");
         kind[strcspn(kind, "\r\n")] = '\0';
     }
-    if (from && (proxy || strncmp(kind, "profd_", 6) != 0)) {
-        return profd_error_set(e, PROFD_USAGE,
-                               proxy ? "token add: --proxy makes no token, so --from %s is not possible with it"
-                                     : "token add: the first line of %s is not a token, which begins with profd_",
-                               from);
-    }
+    FAIL_IF(from && (proxy || strncmp(kind, "profd_", 6) != 0), e, PROFD_USAGE,
+            proxy ? "token add: --proxy makes no token, so --from %s is not possible with it"
+                  : "token add: the first line of %s is not a token, which begins with profd_",
+            from);
     const char *const arguments[] = {name, rights, tenant, end, kind, hosts ? hosts : ""};
     TRY(ask_admin_text(call, "token-add", arguments, COUNT(arguments), "adding", &answer, e));
     if (answer.whole && (proxy || from)) {
@@ -474,9 +456,7 @@ static enum profd_status copy_open(const char *path, struct copy *c, struct prof
         return isatty(STDOUT_FILENO) == 1 ? profd_error_set(e, PROFD_USAGE, "a backup cannot be written to a terminal")
                                           : PROFD_OK;
     }
-    if (lstat(path, &s) == 0) {
-        return profd_error_set(e, PROFD_CANT_CREATE, "%s exists already; a backup does not overwrite files", path);
-    }
+    FAIL_IF(lstat(path, &s) == 0, e, PROFD_CANT_CREATE, "%s exists already; a backup does not overwrite files", path);
     if (asprintf(&c->part, "%s.part", path) < 0) {
         c->part = NULL;
         return profd_error_set(e, PROFD_NO_MEMORY, "no memory for a file name");
@@ -510,10 +490,8 @@ static enum profd_status copy_take(void *context, const struct profd_answer *ans
 
 static enum profd_status copy_keep(struct copy *c, struct profd_error *e)
 {
-    if (c->size == 0 || c->size != c->total) {
-        return profd_error_set(e, PROFD_PROTOCOL, "the backup ended after %" PRIu64 " of %" PRIu64 " bytes", c->size,
-                               c->total);
-    }
+    FAIL_IF(c->size == 0 || c->size != c->total, e, PROFD_PROTOCOL,
+            "the backup ended after %" PRIu64 " of %" PRIu64 " bytes", c->size, c->total);
     if (!c->path) {
         return PROFD_OK;
     }
@@ -644,9 +622,8 @@ static enum profd_status tier_run(const struct profctl_call *call, struct profd_
         answer_free(&answer);
         return PROFD_OK;
     }
-    if (strcmp(call->arguments[0], "status") != 0) {
-        return profd_error_set(e, PROFD_USAGE, "tier: \"%s\" is neither init nor status", call->arguments[0]);
-    }
+    FAIL_IF(strcmp(call->arguments[0], "status") != 0, e, PROFD_USAGE, "tier: \"%s\" is neither init nor status",
+            call->arguments[0]);
     ask_target_init(&target, "/api/v1/status", NULL);
     TRY(ask_fetch_object(call, &target, &answer, e));
     json_t *tier = json_object_get(answer.whole, "tier");

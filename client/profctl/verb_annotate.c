@@ -33,17 +33,12 @@ static enum profd_status pipe_read_lines(const char *const *words, const char *p
     size_t size = 0;
     ssize_t n;
     bool goes_on = true;
-    if (getauxval(AT_SECURE)) {
-        return profd_error_set(e, PROFD_FORBIDDEN, "%s is not started when profctl runs set-user-ID", words[0]);
-    }
+    FAIL_IF(getauxval(AT_SECURE), e, PROFD_FORBIDDEN, "%s is not started when profctl runs set-user-ID", words[0]);
     (void)setenv("LC_ALL", "C", 1);
     const int error = program_start(words, -1, &pid, &from);
-    if (error == ENOENT || error == EACCES) {
-        return profd_error_set(e, PROFD_NOT_FOUND, "%s is not in PATH; the package %s has it", words[0], package);
-    }
-    if (error != 0) {
-        return profd_error_set(e, PROFD_INTERNAL, "cannot start %s: %s", words[0], strerror(error));
-    }
+    FAIL_IF(error == ENOENT || error == EACCES, e, PROFD_NOT_FOUND, "%s is not in PATH; the package %s has it",
+            words[0], package);
+    FAIL_IF(error != 0, e, PROFD_INTERNAL, "cannot start %s: %s", words[0], strerror(error));
     FILE *in = fdopen(from, "r");
     while (in && goes_on && (n = getline(&line, &size, in)) >= 0) {
         if (n > 0 && line[n - 1] == '\n') {
@@ -923,9 +918,7 @@ static enum profd_status annotate_fetch_lines(const struct annotate_fetch *f, co
         profctl_complain("%s", why.sentence);
         return PROFD_OK;
     }
-    if (status != PROFD_OK) {
-        return profd_error_set(e, status, "%s", why.sentence);
-    }
+    FAIL_IF(status != PROFD_OK, e, status, "%s", why.sentence);
     (void)snprintf(name, sizeof name, "%.900s/profctl-XXXXXX", folder && folder[0] ? folder : "/tmp");
     const int fd = mkstemp(name);
     if (fd < 0) {
@@ -1008,14 +1001,9 @@ static enum profd_status find_files(const struct profctl_call *call, const json_
     for (size_t i = 0; !f->executable && i < (given ? 1 : COUNT(candidates)); i++) {
         f->executable = candidates[i] && build_is_file(candidates[i], id) ? candidates[i] : NULL;
     }
-    if (!f->executable && given) {
-        return profd_error_set(e, PROFD_NOT_FOUND, "--exe %s: not a readable file of build %.12s", given, id);
-    }
-    if (!f->executable && !download) {
-        return profd_error_set(e, PROFD_NOT_FOUND,
-                               "%.200s: not a readable file of build %.12s on this machine; --exe names another path",
-                               object, id);
-    }
+    FAIL_IF(!f->executable && given, e, PROFD_NOT_FOUND, "--exe %s: not a readable file of build %.12s", given, id);
+    FAIL_IF(!f->executable && !download, e, PROFD_NOT_FOUND,
+            "%.200s: not a readable file of build %.12s on this machine; --exe names another path", object, id);
     if (download) {
         f->fetch.url = profctl_value(call, "url");
         f->fetch.build_id = id;
@@ -1132,12 +1120,10 @@ static enum profd_status annotate_run(const struct profctl_call *call, struct pr
     char id[160];
     size_t format = FORMAT_TEXT;
     TRY(profctl_choose_format(call, &format, e));
-    if (profctl_value(call, "asm") && profctl_value(call, "source")) {
-        return profd_error_set(e, PROFD_USAGE, "annotate: --source and --asm are given both; choose one");
-    }
-    if (!profctl_value(call, "debuginfod") && (profctl_value(call, "url") || profctl_value(call, "timeout"))) {
-        return profd_error_set(e, PROFD_USAGE, "annotate: --url and --timeout are for --debuginfod");
-    }
+    FAIL_IF(profctl_value(call, "asm") && profctl_value(call, "source"), e, PROFD_USAGE,
+            "annotate: --source and --asm are given both; choose one");
+    FAIL_IF(!profctl_value(call, "debuginfod") && (profctl_value(call, "url") || profctl_value(call, "timeout")), e,
+            PROFD_USAGE, "annotate: --url and --timeout are for --debuginfod");
     TRY(build_find(call, call->arguments[0], id, e));
     TRY(function_find(call, id, call->arguments[1], &place, e));
     function_target_init(&target, "/api/v1/builds/{}/functions/{}/addresses", id, &place);

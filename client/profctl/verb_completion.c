@@ -239,9 +239,8 @@ static enum profd_status completion_run(const struct profctl_call *call, struct 
             return PROFD_OK;
         }
     }
-    if (!builds && strcmp(what, "labels") != 0) {
-        return profd_error_set(e, PROFD_USAGE, "completion: the shell must be bash, zsh or fish, not \"%s\"", what);
-    }
+    FAIL_IF(!builds && strcmp(what, "labels") != 0, e, PROFD_USAGE,
+            "completion: the shell must be bash, zsh or fish, not \"%s\"", what);
 
     /* The scripts themselves ask for builds (id, tab, program) and labels (NAME=VALUE). Without a daemon there are
      * none. */

@@ -678,10 +678,8 @@ static enum profd_status diff_run(const struct profctl_call *call, struct profd_
     struct answer answer;
     size_t format = FORMAT_TEXT;
     TRY(profctl_choose_format(call, &format, e));
-    if ((profctl_value(call, "strict") || format == FORMAT_JUNIT) && !profctl_value(call, "fail-on")) {
-        return profd_error_set(e, PROFD_USAGE, "diff: %s needs --fail-on",
-                               format == FORMAT_JUNIT ? "the format junit" : "--strict");
-    }
+    FAIL_IF((profctl_value(call, "strict") || format == FORMAT_JUNIT) && !profctl_value(call, "fail-on"), e,
+            PROFD_USAGE, "diff: %s needs --fail-on", format == FORMAT_JUNIT ? "the format junit" : "--strict");
     TRY(make_target(call, format, &target, e));
     TRY(ask_fetch_object(call, &target, &answer, e));
     if (format == FORMAT_JSON) {

@@ -177,18 +177,14 @@ static enum profd_status add_histogram(struct sample_profile *p, const struct co
     struct sample_body *body = NULL;
     struct sample_node *function;
     unsigned copies;
-    if (h->bins != h->high - h->low) {
-        return profd_error_set(
-            e, PROFD_REFUSED,
+    FAIL_IF(h->bins != h->high - h->low, e, PROFD_REFUSED,
             "-f autofdo needs ticks of single instructions, and this histogram has %.3g bytes a bin; "
             "profctl run counts single instructions",
             (double)(h->high - h->low) / h->bins);
-    }
     for (uint32_t i = 0; i < h->used; i++) {
         const uint64_t ticks = c->bin_ticks[h->first + i];
-        if (!find_body(p, h->low + c->bin_index[h->first + i], &body, &copies, &function)) {
-            return profd_no_memory(e);
-        }
+        TRY(find_body(p, h->low + c->bin_index[h->first + i], &body, &copies, &function) ? PROFD_OK
+                                                                                         : profd_no_memory(e));
         if (body) {
             p->taken += ticks;
             body->count = ticks * copies > body->count ? ticks * copies : body->count;
@@ -207,9 +203,7 @@ static enum profd_status add_histogram(struct sample_profile *p, const struct co
         }
         for (uint64_t at = code_lines_next(p->lines, low, high); at < high;
              at = code_lines_next(p->lines, at + 1, high)) {
-            if (!find_body(p, at, &body, &copies, &function)) {
-                return profd_no_memory(e);
-            }
+            TRY(find_body(p, at, &body, &copies, &function) ? PROFD_OK : profd_no_memory(e));
         }
         if (entry == low && !find_body(p, entry, &body, &copies, &function)) {
             return profd_no_memory(e);
@@ -457,12 +451,9 @@ static enum profd_status fetch(const struct profctl_call *call, const char *id, 
     }
     free(bytes);
     TRY(status);
-    if (x->counts.histogram_count == 0 && x->counts.arc_count == 0) {
-        return profd_error_set(
-            e, PROFD_NOT_FOUND,
+    FAIL_IF(x->counts.histogram_count == 0 && x->counts.arc_count == 0, e, PROFD_NOT_FOUND,
             "build %s has neither a histogram nor calls of its own here; gprof refuses an empty gmon.out",
             call->arguments[0]);
-    }
     return x->form == FORM_AUTOFDO ? make_autofdo(call, id, x, e)
                                    : gmon_format_file(&x->counts, &x->format, &x->file, &x->size, e);
 }
@@ -491,16 +482,11 @@ static enum profd_status export_run(const struct profctl_call *call, struct prof
         return export_otlp(call, url, e);
     }
     TRY(profctl_choose(call, "format", &x.form, e));
-    if (!path) {
-        return profd_error_set(e, PROFD_USAGE, "export: no output file; use -o FILE (- is stdout)");
-    }
+    FAIL_IF(!path, e, PROFD_USAGE, "export: no output file; use -o FILE (- is stdout)");
     const bool to_stdout = strcmp(path, "-") == 0;
-    if (to_stdout && call->json) {
-        return profd_error_set(e, PROFD_USAGE, "export: --json and -o - both use stdout");
-    }
-    if (to_stdout && x.form == FORM_GMON && isatty(STDOUT_FILENO) == 1) {
-        return profd_error_set(e, PROFD_USAGE, "export: -o -: a gmon.out cannot be written to a terminal");
-    }
+    FAIL_IF(to_stdout && call->json, e, PROFD_USAGE, "export: --json and -o - both use stdout");
+    FAIL_IF(to_stdout && x.form == FORM_GMON && isatty(STDOUT_FILENO) == 1, e, PROFD_USAGE,
+            "export: -o -: a gmon.out cannot be written to a terminal");
     TRY(build_find(call, call->arguments[0], id, e));
     ask_target_init(&target, "/api/v1/builds/{}/counts", id);
     ask_target_add(&target, "empty", "error");

@@ -102,11 +102,9 @@ static enum profd_status labels_ask(struct list_view *l, struct profd_error *e)
 
 static enum profd_status labels_prepare(struct list_view *l, struct profd_error *e)
 {
-    if (l->format == FORMAT_TEXT && l->call->argument_count > 0 && json_array_size(l->answer.rows) == 0) {
-        return profd_error_set(e, PROFD_NOT_FOUND,
-                               "no upload%s has the label \"%s\"; `profctl labels` lists the labels",
-                               profctl_value(l->call, "build") ? " of this build" : "", l->call->arguments[0]);
-    }
+    FAIL_IF(l->format == FORMAT_TEXT && l->call->argument_count > 0 && json_array_size(l->answer.rows) == 0, e,
+            PROFD_NOT_FOUND, "no upload%s has the label \"%s\"; `profctl labels` lists the labels",
+            profctl_value(l->call, "build") ? " of this build" : "", l->call->arguments[0]);
     return PROFD_OK;
 }
 
@@ -188,12 +186,9 @@ static enum profd_status groups_run(const struct profctl_call *call, struct prof
     const bool steps = profctl_value(call, "step") != NULL;
     char fields[LABELS_MAX][160], csv[LABELS_MAX * 160 + 160];
     size_t labels = 0, used = (size_t)snprintf(csv, sizeof csv, steps ? "time,width," : "");
-    if (!profctl_value(call, "by") && !steps) {
-        return profd_error_set(
-            e, PROFD_USAGE,
+    FAIL_IF(!profctl_value(call, "by") && !steps, e, PROFD_USAGE,
             "groups: --by LABEL or --step T is required, for example --by host or --step 1h; `profctl labels` lists "
             "the labels");
-    }
     for (size_t i = 0; i < call->given_count && labels < LABELS_MAX; i++) {
         if (strcmp(call->given[i].option->name, "by") == 0) {
             (void)snprintf(fields[labels], sizeof fields[0], "label_%.150s", call->given[i].value);
@@ -459,10 +454,8 @@ static void ps_tail(json_t *row)
 static enum profd_status ps_ask(struct list_view *l, struct profd_error *e)
 {
     const char *pid = l->call->argument_count > 0 ? l->call->arguments[0] : NULL;
-    if (pid && (pid[0] == '\0' || pid[strspn(pid, "0123456789")] != '\0')) {
-        return profd_error_set(e, PROFD_USAGE, "ps: \"%s\" is not a process id; -l K=V selects processes by label",
-                               pid);
-    }
+    FAIL_IF(pid && (pid[0] == '\0' || pid[strspn(pid, "0123456789")] != '\0'), e, PROFD_USAGE,
+            "ps: \"%s\" is not a process id; -l K=V selects processes by label", pid);
     ask_target_add(&l->target, "pid", pid);
     return PROFD_OK;
 }
@@ -666,9 +659,8 @@ static enum profd_status functions_ask(struct list_view *l, struct profd_error *
 
 static enum profd_status functions_prepare(struct list_view *l, struct profd_error *e)
 {
-    if (l->format != FORMAT_JSON && row_number(l->answer.whole, "uploads") == 0) {
-        return profd_error_set(e, PROFD_NOTHING, "nothing matches: no upload has these labels in this time range");
-    }
+    FAIL_IF(l->format != FORMAT_JSON && row_number(l->answer.whole, "uploads") == 0, e, PROFD_NOTHING,
+            "nothing matches: no upload has these labels in this time range");
     if (l->format != FORMAT_JSON) {
         /* Tells each row whether numbers of calls of the answer are sampled: a member for CSV, and for cell_counted. */
         json_t *row;

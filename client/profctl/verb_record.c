@@ -193,13 +193,10 @@ static enum profd_status record_run(const struct profctl_call *call, struct prof
     TRY(profctl_number(call, "pid", "a number", 1, INT32_MAX, &pid, e));
     s.config.rate = (uint32_t)rate;
     s.config.pid = (uint32_t)pid;
-    if (unwind && !s.config.tables && strcmp(unwind, "fp") != 0) {
-        return profd_error_set(e, PROFD_USAGE, "record: --unwind \"%s\" is neither fp nor table", unwind);
-    }
-    if (all + command + (s.config.pid != 0) + (s.config.cgroup != NULL) != 1) {
-        return profd_error_set(e, PROFD_USAGE,
-                               "record: exactly one of -a, -p PID, --cgroup G or a command must say what to sample");
-    }
+    FAIL_IF(unwind && !s.config.tables && strcmp(unwind, "fp") != 0, e, PROFD_USAGE,
+            "record: --unwind \"%s\" is neither fp nor table", unwind);
+    FAIL_IF(all + command + (s.config.pid != 0) + (s.config.cgroup != NULL) != 1, e, PROFD_USAGE,
+            "record: exactly one of -a, -p PID, --cgroup G or a command must say what to sample");
     enum profd_status status = command ? command_record(&s, call, e) : host_record(&s, e);
     record_close(s.record);
     return status;

@@ -33,23 +33,14 @@ static enum profd_status drawing_run(int fd, struct output *out, struct profd_er
     pid_t pid = 0;
     int from = -1, how = 0;
     enum profd_status status = PROFD_OK;
-    if (getauxval(AT_SECURE)) {
-        return profd_error_set(e, PROFD_FORBIDDEN,
-                               "-f " DRAWING_FORMAT
-                               " starts another program, which is refused when profctl runs set-user-ID");
-    }
-    if (lseek(fd, 0, SEEK_SET) != 0) {
-        return profd_error_set(e, PROFD_INTERNAL, "cannot read the drawing");
-    }
+    FAIL_IF(getauxval(AT_SECURE), e, PROFD_FORBIDDEN,
+            "-f " DRAWING_FORMAT " starts another program, which is refused when profctl runs set-user-ID");
+    FAIL_IF(lseek(fd, 0, SEEK_SET) != 0, e, PROFD_INTERNAL, "cannot read the drawing");
     (void)setenv("SERVER_NAME", "profctl", 0); /* to Graphviz: it must not open files named in the graph */
     const int error = program_start(words, fd, &pid, &from);
-    if (error == ENOENT || error == EACCES) {
-        return profd_error_set(e, PROFD_NOT_FOUND,
-                               "-f " DRAWING_FORMAT " requires the program \"dot\" of Graphviz, which is not in PATH");
-    }
-    if (error != 0) {
-        return profd_error_set(e, PROFD_INTERNAL, "cannot start dot: %s", strerror(error));
-    }
+    FAIL_IF(error == ENOENT || error == EACCES, e, PROFD_NOT_FOUND,
+            "-f " DRAWING_FORMAT " requires the program \"dot\" of Graphviz, which is not in PATH");
+    FAIL_IF(error != 0, e, PROFD_INTERNAL, "cannot start dot: %s", strerror(error));
     for (;;) {
         ssize_t n = read(from, piece, sizeof piece);
         if (n == 0 || (n < 0 && errno != EINTR)) {
@@ -107,14 +98,12 @@ static enum profd_status target_build(const struct profctl_call *call, struct as
     size_t chosen;
     TRY(profctl_choose(call, "format", &chosen, e));
     TRY(build_find(call, call->arguments[0], id, e));
-    if (call->json && format && strcmp(format, "json") != 0) {
-        return profd_error_set(e, PROFD_USAGE, "report: --json and -f %s exclude each other", format);
-    }
+    FAIL_IF(call->json && format && strcmp(format, "json") != 0, e, PROFD_USAGE,
+            "report: --json and -f %s exclude each other", format);
     const char *view = NULL;
     for (size_t i = 0; i < COUNT(VIEWS); i++) {
-        if (profctl_value(call, VIEWS[i]) && view) {
-            return profd_error_set(e, PROFD_USAGE, "report: --%s and --%s exclude each other", view, VIEWS[i]);
-        }
+        FAIL_IF(profctl_value(call, VIEWS[i]) && view, e, PROFD_USAGE, "report: --%s and --%s exclude each other", view,
+                VIEWS[i]);
         view = profctl_value(call, VIEWS[i]) ? VIEWS[i] : view;
     }
     ask_target_init(t, "/api/v1/builds/{}/report", id);
@@ -156,14 +145,11 @@ static enum profd_status shown_open(const struct profctl_call *call, struct show
 {
     const char *format = call->json ? "json" : profctl_value(call, "format"), *path = profctl_value(call, "output");
     TRY(look_choose(call, &s->look, e));
-    if (!path && s->look.terminal && format && (strcmp(format, "pprof") == 0 || strcmp(format, "otlp") == 0)) {
-        return profd_error_set(e, PROFD_USAGE, "report: -f %s is not printed to a terminal; use -o FILE", format);
-    }
+    FAIL_IF(!path && s->look.terminal && format && (strcmp(format, "pprof") == 0 || strcmp(format, "otlp") == 0), e,
+            PROFD_USAGE, "report: -f %s is not printed to a terminal; use -o FILE", format);
     s->picture = drawing_is_format(format);
     s->dot = s->picture ? memfd_create("profctl-dot", MFD_CLOEXEC) : -1;
-    if (s->picture && s->dot < 0) {
-        return profd_error_set(e, PROFD_CANT_CREATE, "no memory for a drawing: %s", strerror(errno));
-    }
+    FAIL_IF(s->picture && s->dot < 0, e, PROFD_CANT_CREATE, "no memory for a drawing: %s", strerror(errno));
     enum profd_status status = output_open(path, &s->out, e);
     if (status == PROFD_OK && !path) {
         bool text = !format || strcmp(format, "text") == 0;
@@ -208,9 +194,7 @@ static enum profd_status report_run(const struct profctl_call *call, struct prof
     struct profd_error end = {""};
     TRY(target_build(call, &target, e));
     struct shown *s = calloc(1, sizeof *s);
-    if (!s) {
-        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for a report");
-    }
+    FAIL_IF(!s, e, PROFD_NO_MEMORY, "no memory for a report");
     enum profd_status status = profd_conn_open(&o, &conn, e);
     status = status ? status : shown_open(call, s, e);
     if (status == PROFD_OK) {

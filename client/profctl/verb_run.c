@@ -54,16 +54,12 @@ static enum profd_status run_place_library(char out[RUN_PLACE_SIZE], struct prof
     if (slash) {
         *slash = '\0';
     }
-    if (!(slash && library_try(self, "/libprofd-collect.so", path)) &&
-        !(slash && library_try(self, "/../lib/libprofd-collect.so." PROFD_COLLECT_ABI, path)) &&
-        !library_try(PROFD_LIBDIR, "/libprofd-collect.so." PROFD_COLLECT_ABI, path)) {
-        return profd_error_set(e, PROFD_NO_INPUT, "run: libprofd-collect.so is neither beside profctl (%s) nor in %s",
-                               self, PROFD_LIBDIR);
-    }
-    if (strpbrk(path, " :\t\n")) {
-        return profd_error_set(e, PROFD_REFUSED, "run: LD_PRELOAD cannot contain a path with a space or colon: %s",
-                               path);
-    }
+    FAIL_IF(!(slash && library_try(self, "/libprofd-collect.so", path)) &&
+                !(slash && library_try(self, "/../lib/libprofd-collect.so." PROFD_COLLECT_ABI, path)) &&
+                !library_try(PROFD_LIBDIR, "/libprofd-collect.so." PROFD_COLLECT_ABI, path),
+            e, PROFD_NO_INPUT, "run: libprofd-collect.so is neither beside profctl (%s) nor in %s", self, PROFD_LIBDIR);
+    FAIL_IF(strpbrk(path, " :\t\n"), e, PROFD_REFUSED,
+            "run: LD_PRELOAD cannot contain a path with a space or colon: %s", path);
     /* Only glibc's loader replaces $LIB. musl's finds no such file and goes on; it would load the collector, find that
      * a function of glibc is missing, and end the program. */
     const char *only =
@@ -71,9 +67,8 @@ static enum profd_status run_place_library(char out[RUN_PLACE_SIZE], struct prof
     const char *before = getenv("LD_PRELOAD");
     int written =
         snprintf(out, RUN_PLACE_SIZE, "%s%s%s%s", only, path, before && *before ? ":" : "", before ? before : "");
-    if (written < 0 || written >= RUN_PLACE_SIZE) {
-        return profd_error_set(e, PROFD_TOO_LARGE, "run: LD_PRELOAD has over %d bytes", RUN_PLACE_SIZE);
-    }
+    FAIL_IF(written < 0 || written >= RUN_PLACE_SIZE, e, PROFD_TOO_LARGE, "run: LD_PRELOAD has over %d bytes",
+            RUN_PLACE_SIZE);
     return PROFD_OK;
 }
 
@@ -83,17 +78,12 @@ static enum profd_status run_place_socket(const char *text, char out[RUN_PLACE_S
 {
     char folder[4096] = "";
     const char *path = strncmp(text, "unix:", 5) == 0 ? text + 5 : text;
-    if (*path == '\0') {
-        return profd_error_set(e, PROFD_USAGE, "run: the path of the socket is empty");
-    }
-    if (path[0] != '/' && !getcwd(folder, sizeof folder)) {
-        return profd_error_set(e, PROFD_USAGE, "run: --socket %s: the path of the current directory is unknown", path);
-    }
+    FAIL_IF(*path == '\0', e, PROFD_USAGE, "run: the path of the socket is empty");
+    FAIL_IF(path[0] != '/' && !getcwd(folder, sizeof folder), e, PROFD_USAGE,
+            "run: --socket %s: the path of the current directory is unknown", path);
     int n = snprintf(out, RUN_PLACE_SIZE, "%s%s%s", folder, folder[0] ? "/" : "", path);
-    if (n < 0 || n > SOCKET_PATH_MAX) {
-        return profd_error_set(e, PROFD_USAGE, "run: the path of the socket has %d bytes; the limit is %d: %s", n,
-                               SOCKET_PATH_MAX, path);
-    }
+    FAIL_IF(n < 0 || n > SOCKET_PATH_MAX, e, PROFD_USAGE,
+            "run: the path of the socket has %d bytes; the limit is %d: %s", n, SOCKET_PATH_MAX, path);
     return PROFD_OK;
 }
 
@@ -621,12 +611,10 @@ static enum profd_status environment_set(const struct profctl_call *call, struct
             "%lu ticks of --rate %s",
             1000000000ul / (unsigned long)tick.tv_nsec, asked, rate);
     }
-    if (clock && strcmp(clock, "wall") == 0) {
-        return profd_error_set(e, PROFD_USAGE,
-                               "run: --clock wall is refused: a signal to a waiting thread ends nanosleep, poll, "
-                               "select, epoll_wait and timed reads early, so the command would behave differently; "
-                               "`perf sched record` shows what threads wait for");
-    }
+    FAIL_IF(clock && strcmp(clock, "wall") == 0, e, PROFD_USAGE,
+            "run: --clock wall is refused: a signal to a waiting thread ends nanosleep, poll, "
+            "select, epoll_wait and timed reads early, so the command would behave differently; "
+            "`perf sched record` shows what threads wait for");
     TRY(profctl_choose(call, "clock", &chosen, e));
     TRY(clock ? env_set("PROFD_CLOCK", clock, e) : PROFD_OK);
     TRY(profctl_value(call, "rewrite") ? env_set("PROFD_REWRITE", "1", e) : PROFD_OK);
@@ -699,9 +687,7 @@ static enum profd_status run_run(const struct profctl_call *call, struct profd_e
     }
     TRY(environment_set(call, e));
     if (profctl_value(call, "check")) {
-        if (!path[0]) {
-            return profd_error_set(e, PROFD_NO_INPUT, "run: %s: there is no such program", argv[0]);
-        }
+        FAIL_IF(!path[0], e, PROFD_NO_INPUT, "run: %s: there is no such program", argv[0]);
         printf("%s will %sbe counted%s%s\n", path, why[0] ? "not " : "", why[0] ? ": " : "", why);
         if (!why[0]) {
             puts("Of the programs that it starts, those are not counted that are static, set-user-id, of another C "

@@ -271,11 +271,9 @@ static enum profd_status file_send(struct upload_run *r, const char *path, struc
         struct profd_upload *u = NULL;
         if (!r->executable) { /* one for all gmon.out files */
             status = profd_executable_open(exe ? exe : "./a.out", &r->executable, e);
-            if (status == PROFD_NO_INPUT && !exe) {
-                return profd_error_set(e, status,
-                                       "upload: no executable named; use -e EXE for the program that wrote the "
-                                       "gmon.out (./a.out, the default, cannot be opened)");
-            }
+            FAIL_IF(status == PROFD_NO_INPUT && !exe, e, status,
+                    "upload: no executable named; use -e EXE for the program that wrote the "
+                    "gmon.out (./a.out, the default, cannot be opened)");
             TRY(status);
             TRY(profd_delivery_offer(r->delivery, r->executable, e));
         }
@@ -564,16 +562,13 @@ static enum profd_status symbols_run(const struct profctl_call *call, struct pro
     char id[160];
     unsigned seconds = 0;
     const bool download = profctl_value(call, "debuginfod") != NULL;
-    if (!download && (call->argument_count == 0 || profctl_value(call, "url") || profctl_value(call, "timeout"))) {
-        return profd_error_set(e, PROFD_USAGE,
-                               call->argument_count == 0 ? "symbols: no file given; see profctl symbols --help"
-                                                         : "symbols: --url and --timeout are for --debuginfod");
-    }
-    if (download && profctl_value(call, "code")) {
-        return profd_error_set(e, PROFD_USAGE,
-                               "symbols: --code needs the executable; --debuginfod downloads debug "
-                               "files, which have no code");
-    }
+    FAIL_IF(!download && (call->argument_count == 0 || profctl_value(call, "url") || profctl_value(call, "timeout")), e,
+            PROFD_USAGE,
+            call->argument_count == 0 ? "symbols: no file given; see profctl symbols --help"
+                                      : "symbols: --url and --timeout are for --debuginfod");
+    FAIL_IF(download && profctl_value(call, "code"), e, PROFD_USAGE,
+            "symbols: --code needs the executable; --debuginfod downloads debug "
+            "files, which have no code");
     TRY(debuginfod_read_timeout(call, &seconds, e));
     TRY(profd_conn_open(&o, &conn, e));
     enum profd_status first = download ? ask_builds(conn, &builds, e) : PROFD_OK;

@@ -407,12 +407,10 @@ enum profd_status image_open_check(struct profd_error *e)
 {
     const struct open_how how = {.flags = O_PATH | O_CLOEXEC, .resolve = RESOLVE_IN_ROOT};
     const long fd = syscall(SYS_openat2, AT_FDCWD, "/", &how, sizeof how);
-    if (fd < 0) {
-        return profd_error_set(e, PROFD_UNAVAILABLE,
-                               "the system call openat2 is needed, and fails here: %s (Linux before 5.6 has none, and "
-                               "RestrictSUIDSGID= of a unit forbids it)",
-                               strerror(errno));
-    }
+    FAIL_IF(fd < 0, e, PROFD_UNAVAILABLE,
+            "the system call openat2 is needed, and fails here: %s (Linux before 5.6 has none, and "
+            "RestrictSUIDSGID= of a unit forbids it)",
+            strerror(errno));
     close((int)fd);
     return PROFD_OK;
 }

@@ -72,9 +72,7 @@ static enum profd_status symbols_read(const char *path, struct kernel_symbols *s
     char *line = NULL;
     size_t size = 0;
     bool good = true;
-    if (!f) {
-        return profd_error_set(e, PROFD_NO_INPUT, "cannot read %s: %s", path, strerror(errno));
-    }
+    FAIL_IF(!f, e, PROFD_NO_INPUT, "cannot read %s: %s", path, strerror(errno));
     while (good && getline(&line, &size, f) > 0) {
         const char *at = line;
         uint64_t address;
@@ -106,15 +104,11 @@ static enum profd_status symbols_read(const char *path, struct kernel_symbols *s
     }
     free(line);
     (void)fclose(f);
-    if (!good) {
-        return profd_no_memory(e);
-    }
-    if (s->text == 0) {
-        return profd_error_set(e, PROFD_FORBIDDEN,
-                               "%s hides the addresses of the kernel from this user: run it as root, give it the "
-                               "capability CAP_SYSLOG, or leave out --kernel",
-                               path);
-    }
+    TRY(good ? PROFD_OK : profd_no_memory(e));
+    FAIL_IF(s->text == 0, e, PROFD_FORBIDDEN,
+            "%s hides the addresses of the kernel from this user: run it as root, give it the "
+            "capability CAP_SYSLOG, or leave out --kernel",
+            path);
     return s->text < s->end ? PROFD_OK : profd_error_set(e, PROFD_MALFORMED, "%s has no _text and _etext", path);
 }
 
@@ -167,9 +161,7 @@ static enum profd_status part_add_build(struct images *images, struct part *p, c
     uint32_t n = 0;
     char name[NAME_MAX_SIZE + 2];
     int fd;
-    if (!own) {
-        return profd_no_memory(e);
-    }
+    TRY(own ? PROFD_OK : profd_no_memory(e));
     for (uint32_t i = 0; i < s->count; i++) {
         const struct symbol *symbol = &s->list[i];
         if (symbol->at.address < p->low || symbol->at.address >= p->high || strcmp(symbol->module, p->name) != 0) {

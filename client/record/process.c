@@ -29,9 +29,7 @@ struct processes {
 enum profd_status processes_new(struct images *images, struct processes **out, struct profd_error *e)
 {
     struct processes *t = calloc(1, sizeof *t);
-    if (!t) {
-        return profd_no_memory(e);
-    }
+    TRY(t ? PROFD_OK : profd_no_memory(e));
     t->images = images;
     t->self = (uint32_t)getpid();
     *out = t;
@@ -218,9 +216,7 @@ struct process *processes_take(struct processes *t, uint32_t pid)
 enum profd_status processes_read_all(struct processes *t, struct profd_error *e)
 {
     DIR *d = opendir("/proc");
-    if (!d) {
-        return profd_error_set(e, PROFD_NO_INPUT, "cannot read /proc: %s", strerror(errno));
-    }
+    FAIL_IF(!d, e, PROFD_NO_INPUT, "cannot read /proc: %s", strerror(errno));
     enum profd_status status = PROFD_OK;
     for (const struct dirent *entry; status == PROFD_OK && (entry = readdir(d)) != NULL;) {
         char *end;

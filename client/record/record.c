@@ -81,9 +81,7 @@ static enum profd_status cgroup_open(const char *name, int *fd, struct profd_err
 enum profd_status record_open(const struct record_config *config, struct record **out, struct profd_error *e)
 {
     struct record *r = calloc(1, sizeof *r);
-    if (!r) {
-        return profd_no_memory(e);
-    }
+    TRY(r ? PROFD_OK : profd_no_memory(e));
     r->config = *config;
     identity_host(r->host);
     int cgroup;
@@ -378,13 +376,8 @@ static enum profd_status send_sum(struct record *r, const struct sum *s, const s
                                   struct profd_error *e)
 {
     struct profd_upload *u;
-    enum profd_status status = profd_upload_new(&u, e);
-    if (status != PROFD_OK) {
-        return status;
-    }
-    if (r->config.label) {
-        status = r->config.label(r->config.context, u, e);
-    }
+    TRY(profd_upload_new(&u, e));
+    enum profd_status status = r->config.label ? r->config.label(r->config.context, u, e) : PROFD_OK;
     status = status ? status : sum_fill_upload(s, r->images, window, u, e);
     if (status == PROFD_OK) {
         /* The counts are those of the user of the processes, if the daemon accepts that. */
@@ -451,9 +444,8 @@ enum profd_status record_step(struct record *r, const int *fds, size_t n, struct
         polls[count] = (struct pollfd){.fd = fds[count], .events = POLLIN};
     }
     count += sampler_get_polls(r->sampler, polls + count, POLLS_MAX - count);
-    if (poll(polls, count, STEP_MS) < 0 && errno != EINTR) {
-        return profd_error_set(e, PROFD_IO, "cannot wait for samples: %s", strerror(errno));
-    }
+    FAIL_IF(poll(polls, count, STEP_MS) < 0 && errno != EINTR, e, PROFD_IO, "cannot wait for samples: %s",
+            strerror(errno));
     sampler_read(r->sampler, false, event_take, r);
     processes_forget_ended(r->processes, process_end, r);
     delivery_poll(r->delivery);

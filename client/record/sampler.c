@@ -80,12 +80,9 @@ static void attributes_fill(struct sampler *s)
 static enum profd_status open_failed(int why, struct profd_error *e)
 {
     char level[16] = "unknown\n";
-    if (why == ENOSYS || why == ENOENT || why == EOPNOTSUPP) {
-        return profd_error_set(e, PROFD_UNAVAILABLE, "the kernel has no events to sample with: %s", strerror(why));
-    }
-    if (why != EACCES && why != EPERM) {
-        return profd_error_set(e, PROFD_IO, "cannot sample: perf_event_open: %s", strerror(why));
-    }
+    FAIL_IF(why == ENOSYS || why == ENOENT || why == EOPNOTSUPP, e, PROFD_UNAVAILABLE,
+            "the kernel has no events to sample with: %s", strerror(why));
+    FAIL_IF(why != EACCES && why != EPERM, e, PROFD_IO, "cannot sample: perf_event_open: %s", strerror(why));
     FILE *f = fopen("/proc/sys/kernel/perf_event_paranoid", "re");
     if (f && !fgets(level, sizeof level, f)) {
         level[0] = '\0';
@@ -133,9 +130,7 @@ static enum profd_status cpus_open(struct sampler *s, int pid, unsigned long fla
     const long most = sysconf(_SC_NPROCESSORS_CONF);
     enum profd_status status = PROFD_OK;
     s->cpus = calloc(most > 0 ? (size_t)most : 1, sizeof *s->cpus);
-    if (!s->cpus) {
-        return profd_no_memory(e);
-    }
+    TRY(s->cpus ? PROFD_OK : profd_no_memory(e));
     for (int cpu = 0; cpu < most && status == PROFD_OK; cpu++) {
         struct sampler_cpu *c = &s->cpus[s->cpu_count];
         bool absent = false;
@@ -181,17 +176,14 @@ static enum profd_status thread_add(struct sampler *s, uint32_t tid, struct prof
     for (uint32_t i = 0; i < s->cpu_count * RINGS; i++) {
         const unsigned ring = i % RINGS;
         const struct sampler_cpu *c = &s->cpus[i / RINGS];
-        if (!LIST_GROW(s->events, s->event_count, s->event_capacity)) {
-            return profd_no_memory(e);
-        }
+        TRY(LIST_GROW(s->events, s->event_count, s->event_capacity) ? PROFD_OK : profd_no_memory(e));
         const int event = event_open(&s->attributes[ring], (int)tid, c->cpu, 0);
         if (event < 0) {
             return errno == ESRCH ? PROFD_OK : open_failed(errno, e);
         }
         s->events[s->event_count++] = event;
-        if (ioctl(event, PERF_EVENT_IOC_SET_OUTPUT, c->events[ring]) != 0) {
-            return profd_error_set(e, PROFD_IO, "cannot sample thread %u: %s", tid, strerror(errno));
-        }
+        FAIL_IF(ioctl(event, PERF_EVENT_IOC_SET_OUTPUT, c->events[ring]) != 0, e, PROFD_IO,
+                "cannot sample thread %u: %s", tid, strerror(errno));
     }
     return PROFD_OK;
 }
@@ -220,9 +212,7 @@ enum profd_status sampler_open(const struct sampler_config *config, struct sampl
                                struct profd_error *e)
 {
     struct sampler *s = calloc(1, sizeof *s);
-    if (!s) {
-        return profd_no_memory(e);
-    }
+    TRY(s ? PROFD_OK : profd_no_memory(e));
     s->config = *config;
     s->registers = (unsigned)__builtin_popcountll(config->registers);
     attributes_fill(s);
@@ -352,10 +342,8 @@ enum profd_status ring_map(struct ring *r, int event, size_t pages, struct profd
 {
     const size_t page = (size_t)sysconf(_SC_PAGESIZE);
     void *base = mmap(NULL, (pages + 1) * page, PROT_READ | PROT_WRITE, MAP_SHARED, event, 0);
-    if (base == MAP_FAILED) {
-        return profd_error_set(e, PROFD_IO, "cannot map a ring of %zu pages for samples: %s%s", pages, strerror(errno),
-                               errno == EPERM ? " (see /proc/sys/kernel/perf_event_mlock_kb)" : "");
-    }
+    FAIL_IF(base == MAP_FAILED, e, PROFD_IO, "cannot map a ring of %zu pages for samples: %s%s", pages, strerror(errno),
+            errno == EPERM ? " (see /proc/sys/kernel/perf_event_mlock_kb)" : "");
     uint8_t *joined = malloc(RECORD_MAX);
     if (!joined) {
         munmap(base, (pages + 1) * page);

@@ -118,9 +118,7 @@ enum profd_status sum_fill_upload(const struct sum *s, const struct images *imag
         counts_done(&counts);
     }
     free(ranges);
-    if (status != PROFD_OK) {
-        return status;
-    }
+    TRY(status);
     struct process_place place;
     char host[256] = "";
     uint32_t inexact = PROFD_INEXACT_SAMPLED | (s->lost ? PROFD_INEXACT_TICKS_LOST : 0u);
@@ -238,9 +236,7 @@ enum profd_status tally_make_counts(const struct ticks *t, const struct tally_ra
 {
     struct tally_bin *bins = malloc(((size_t)t->bin_count + 1) * sizeof *bins);
     struct counts_sizes sizes = {.histograms = 1, .bins = t->bin_count};
-    if (!bins) {
-        return profd_no_memory(e);
-    }
+    TRY(bins ? PROFD_OK : profd_no_memory(e));
     if (t->bin_count > 0) {
         memcpy(bins, t->bins, t->bin_count * sizeof *bins);
     }

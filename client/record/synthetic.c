@@ -101,9 +101,7 @@ enum profd_status synthetic_make(const char *name, const struct buildid *id, uin
     }
     const size_t symtab = ((size_t)n + 1) * sizeof(Elf64_Sym), whole = sizeof(struct synthetic_head) + symtab + names;
     uint8_t *bytes = calloc(1, whole);
-    if (!bytes) {
-        return profd_no_memory(e);
-    }
+    TRY(bytes ? PROFD_OK : profd_no_memory(e));
     head_fill((void *)bytes, id, size, symtab, names);
     /* The symbols, then their names. The first of both is empty. */
     Elf64_Sym *out = (void *)(bytes + sizeof(struct synthetic_head));

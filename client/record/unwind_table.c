@@ -395,10 +395,8 @@ enum profd_status unwind_table_make(const struct unwind_source *in, struct unwin
     struct unwind_table *t = NULL;
     uint32_t zero;
     size_t most = in->eh_frame.size > in->debug_frame.size ? in->eh_frame.size : in->debug_frame.size;
-    if (most > UNWIND_SECTION) {
-        return profd_error_set(e, PROFD_LIMIT, "a section of unwind information has %zu bytes; at most %u are read",
-                               most, UNWIND_SECTION);
-    }
+    FAIL_IF(most > UNWIND_SECTION, e, PROFD_LIMIT, "a section of unwind information has %zu bytes; at most %u are read",
+            most, UNWIND_SECTION);
     m.arena = arena_new(UNWIND_MEMORY);
     unwind_reader_init(&readers[0], &in->eh_frame, false);
     unwind_reader_init(&readers[1], &in->debug_frame, true);
@@ -464,10 +462,8 @@ static enum profd_status read_section(const struct elf_file *f, const char *name
     if (!s) {
         return PROFD_OK;
     }
-    if (s->sh_size > UNWIND_SECTION) {
-        return profd_error_set(e, PROFD_LIMIT, "section %s has %llu bytes; at most %u are read", name,
-                               (unsigned long long)s->sh_size, UNWIND_SECTION);
-    }
+    FAIL_IF(s->sh_size > UNWIND_SECTION, e, PROFD_LIMIT, "section %s has %llu bytes; at most %u are read", name,
+            (unsigned long long)s->sh_size, UNWIND_SECTION);
     TRY(elf_file_load(f, s, a, &bytes, e));
     *out = (struct unwind_section){bytes, (size_t)s->sh_size, s->sh_addr};
     return PROFD_OK;
@@ -478,9 +474,7 @@ enum profd_status unwind_elf_read(int fd, struct unwind_table **out, struct prof
     struct unwind_source in = {.machine = UNWIND_X86_64};
     struct elf_file *f = NULL;
     struct arena *a = arena_new(MEMORY_MAX);
-    if (!a) {
-        return profd_error_set(e, PROFD_NO_MEMORY, "no memory to read unwind information");
-    }
+    FAIL_IF(!a, e, PROFD_NO_MEMORY, "no memory to read unwind information");
     enum profd_status status = elf_file_open(fd, a, &f, e);
     if (status == PROFD_OK && f->machine == EM_AARCH64) {
         in.machine = UNWIND_AARCH64;
