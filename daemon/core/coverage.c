@@ -14,14 +14,15 @@ static uint64_t less(uint64_t a, uint64_t b)
 void coverage_make(const struct profile *p, struct coverage *out)
 {
     memset(out, 0, sizeof *out);
-    for (uint32_t i = 0; i < p->histogram_count; i++) {
-        const struct profile_histogram *h = &p->histograms[i];
-        for (uint32_t k = 0; collector_is_dimension(h->dimension) && k < h->used; k++) {
-            if (h->index[k] >= COLLECTOR_COUNTERS_MAX) {
+    const struct counts *c = &p->counts;
+    for (uint32_t i = 0; i < c->histogram_count; i++) {
+        const struct counts_histogram *h = &c->histograms[i];
+        for (uint32_t k = h->first; collector_is_dimension(h->dimension) && k < h->first + h->used; k++) {
+            if (c->bin_index[k] >= COLLECTOR_COUNTERS_MAX) {
                 continue;
             }
-            uint64_t *counter = &out->counters[h->index[k]];
-            sum_add(counter, h->ticks[k], &out->saturated);
+            uint64_t *counter = &out->counters[c->bin_index[k]];
+            sum_add(counter, c->bin_ticks[k], &out->saturated);
             out->saturated |= *counter == SUM_MAX;
             out->any = true;
         }

@@ -8,7 +8,7 @@
 
 #include "core/arena.h"
 #include "core/report.h"
-#include "core/shares.h"
+#include "core/spread.h"
 #include "core/spread.h"
 #include "proto/status.h"
 
@@ -21,7 +21,6 @@
 /* What to read. The report's request decides cycles and owners; its clones are folded. */
 struct diff_side_request {
     const struct report_request *report;
-    const struct shares *shares; /* of report->profile */
     const struct random_groups *processes;
 };
 

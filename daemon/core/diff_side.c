@@ -77,9 +77,9 @@ static void side_count_calls(struct side_work *w)
     window.static_arcs = false;
     struct report_imports imports = {.arena = w->scratch, .builds = &w->graph.builds};
     report_arcs_collect(w->scratch, &window, &w->graph.builds, &imports, &w->arcs);
-    for (uint32_t i = 0; i < window.profile->arc_count; i++) {
+    for (uint32_t i = 0; i < window.profile->counts.arc_count; i++) {
         const struct callgraph_arc *row = &w->arcs.rows[i];
-        const uint64_t *shares = &w->request->shares->calls[(size_t)i * RANDOM_GROUPS];
+        const uint64_t *shares = &window.profile->shares.arcs[(size_t)i * RANDOM_GROUPS];
         uint32_t from = w->node_of_owner[row->from], to = w->node_of_owner[row->to];
         uint32_t arc = callgraph_find_arc(g, from, to);
         uint16_t mask = side_mask(shares);
@@ -100,29 +100,31 @@ static void side_count_calls(struct side_work *w)
 static enum profd_status side_add_value(struct side_work *w, uint32_t k, struct profd_error *e)
 {
     const struct profile *all = w->request->report->profile;
-    const struct shares *shares = w->request->shares;
     struct profile without = *all;
+    struct counts *to = &without.counts;
+    const struct counts *from = &all->counts;
     struct report_request request = *w->request->report;
     struct report_ticks ticks;
     arena_reset(w->flow);
     double *components = ARENA_ARRAY(w->flow, w->graph.scc->count, double);
     if (k > 0) {
-        without.histograms = ARENA_ARRAY(w->flow, all->histogram_count, struct profile_histogram);
+        to->histograms = ARENA_ARRAY(w->flow, from->histogram_count, struct counts_histogram);
+        to->bin_index = ARENA_ARRAY(w->flow, from->bin_count, uint32_t);
+        to->bin_ticks = ARENA_ARRAY(w->flow, from->bin_count, uint64_t);
+        to->bin_count = 0;
     }
-    for (uint32_t i = 0; k > 0 && i < all->histogram_count; i++) {
-        const struct profile_histogram *h = &all->histograms[i];
-        struct profile_histogram *to = &without.histograms[i];
-        *to = *h;
-        to->used = 0;
-        to->index = ARENA_ARRAY(w->flow, h->used, uint32_t);
-        to->ticks = ARENA_ARRAY(w->flow, h->used, uint64_t);
-        for (uint32_t b = 0; b < h->used; b++) {
-            uint64_t share = shares->ticks[(shares->first[i] + b) * RANDOM_GROUPS + k - 1];
-            if (h->ticks[b] > share) {
-                to->index[to->used] = h->index[b];
-                to->ticks[to->used++] = h->ticks[b] - share;
+    for (uint32_t i = 0; k > 0 && i < from->histogram_count; i++) {
+        const struct counts_histogram *h = &from->histograms[i];
+        to->histograms[i] = *h;
+        to->histograms[i].first = to->bin_count;
+        for (uint32_t b = h->first; b < h->first + h->used; b++) {
+            uint64_t share = all->shares.bins[(size_t)b * RANDOM_GROUPS + k - 1];
+            if (from->bin_ticks[b] > share) {
+                to->bin_index[to->bin_count] = from->bin_index[b];
+                to->bin_ticks[to->bin_count++] = from->bin_ticks[b] - share;
             }
         }
+        to->histograms[i].used = to->bin_count - to->histograms[i].first;
     }
     request.profile = &without;
     request.dimension = w->out->dimension;
@@ -214,7 +216,8 @@ enum profd_status diff_side_make(struct arena *a, struct arena *scratch, const s
     folded.fold_clones = true;
     own.report = &folded;
     TRY(report_graph_make(scratch, &folded, &w.graph, e));
-    out->dimension = w.graph.ticks.dimension;
+    /* A copy, as of all names: the profile may go before the side. */
+    out->dimension = arena_copy(a, w.graph.ticks.dimension, strlen(w.graph.ticks.dimension));
     out->ticks_total = w.graph.ticks.ticks;
     out->per_tick = w.graph.ticks.per_tick;
 
@@ -239,11 +242,10 @@ enum profd_status diff_side_make(struct arena *a, struct arena *scratch, const s
 
     /* Which groups have ticks of the dimension, or processes. */
     const struct profile *p = folded.profile;
-    const struct shares *shares = own.shares;
-    for (uint32_t i = 0; i < p->histogram_count; i++) {
-        const struct profile_histogram *h = &p->histograms[i];
-        for (uint32_t k = 0; k < h->used && strcmp(h->dimension, out->dimension) == 0; k++) {
-            out->groups |= side_mask(&shares->ticks[(shares->first[i] + k) * RANDOM_GROUPS]);
+    for (uint32_t i = 0; i < p->counts.histogram_count; i++) {
+        const struct counts_histogram *h = &p->counts.histograms[i];
+        for (uint32_t k = h->first; k < h->first + h->used && strcmp(h->dimension, out->dimension) == 0; k++) {
+            out->groups |= side_mask(&p->shares.bins[(size_t)k * RANDOM_GROUPS]);
         }
     }
     const double known = (double)random_groups_known(own.processes);

@@ -30,21 +30,22 @@ static void report_builds_entries(struct arena *a, const struct report_request *
         }
         any |= nameless[i];
     }
-    const uint32_t now = any ? r->profile->arc_count : 0, ever = any && r->ever != NULL ? r->ever->arc_count : 0;
+    const uint32_t now = any ? r->profile->counts.arc_count : 0,
+                   ever = any && r->ever != NULL ? r->ever->counts.arc_count : 0;
     const size_t capacity = (size_t)now + ever;
     struct sort_item *items = ARENA_ARRAY(a, capacity * 2, struct sort_item);
     *addresses = ARENA_ARRAY(a, capacity, uint64_t);
     uint32_t n = 0, kept = 0, last = 0;
     for (uint32_t i = 0; i < now; i++) {
-        uint32_t build = report_builds_rank(b, r->profile->arcs[i].to_build);
+        uint32_t build = report_builds_rank(b, r->profile->counts.to_build[i]);
         if (nameless[build]) {
-            items[n++] = (struct sort_item){r->profile->arcs[i].to, build};
+            items[n++] = (struct sort_item){r->profile->counts.to[i], build};
         }
     }
     for (uint32_t i = 0; i < ever; i++) {
-        uint32_t build = report_builds_ever_rank(b, r->ever->arcs[i].to_build);
+        uint32_t build = report_builds_ever_rank(b, r->ever->counts.to_build[i]);
         if (build != REPORT_BUILDS_ABSENT && nameless[build]) {
-            items[n++] = (struct sort_item){r->ever->arcs[i].to, build};
+            items[n++] = (struct sort_item){r->ever->counts.to[i], build};
         }
     }
     sort_radix(items, items + capacity, n);
@@ -357,16 +358,16 @@ static void arcs_find_caller(struct arcs_work *w, uint32_t build, uint64_t from,
     }
 }
 
-/* Arcs of a profile; those of `ever` bring no calls and only shape the cycles. */
-static void arcs_add_profile(struct arcs_work *w, const struct profile *p, bool ever)
+/* Arcs of a sum; those of `ever` bring no calls and only shape the cycles. */
+static void arcs_add_counts(struct arcs_work *w, const struct counts *c, bool ever)
 {
     const struct report_builds *b = w->builds;
     uint32_t from_span = 0, to_span = 0, from_build = UINT32_MAX, to_build = UINT32_MAX;
-    report_arcs_reserve(w->arena, w->out, p->arc_count);
-    for (uint32_t i = 0; i < p->arc_count; i++) {
-        const struct profile_arc *arc = &p->arcs[i];
-        uint32_t from = ever ? report_builds_ever_rank(b, arc->from_build) : report_builds_rank(b, arc->from_build);
-        uint32_t to = ever ? report_builds_ever_rank(b, arc->to_build) : report_builds_rank(b, arc->to_build);
+    report_arcs_reserve(w->arena, w->out, c->arc_count);
+    for (uint32_t i = 0; i < c->arc_count; i++) {
+        const uint64_t site = c->from[i];
+        uint32_t from = ever ? report_builds_ever_rank(b, c->from_build[i]) : report_builds_rank(b, c->from_build[i]);
+        uint32_t to = ever ? report_builds_ever_rank(b, c->to_build[i]) : report_builds_rank(b, c->to_build[i]);
         if (from == REPORT_BUILDS_ABSENT || to == REPORT_BUILDS_ABSENT) {
             continue;
         }
@@ -377,9 +378,9 @@ static void arcs_add_profile(struct arcs_work *w, const struct profile *p, bool 
 
         /* What goes to a PLT slot is passed on to the function of that name, if it is known. */
         const struct symtab *t = b->tables[to];
-        uint32_t local = symtab_find_next(t, arc->to, &to_span), callee = b->first[to] + local;
+        uint32_t local = symtab_find_next(t, c->to[i], &to_span), callee = b->first[to] + local;
         if (t->owners[local].kind == SYMTAB_PLT) {
-            const char *name = symtab_import(t, arc->to);
+            const char *name = symtab_import(t, c->to[i]);
             const uint32_t target = name != NULL ? report_imports_find(w->imports, name) : SYMTAB_NONE;
             callee = target != SYMTAB_NONE ? target : callee;
         }
@@ -387,21 +388,21 @@ static void arcs_add_profile(struct arcs_work *w, const struct profile *p, bool 
         /* A function may end with a call that does not return: its return address is the first one of what follows the
          * function. */
         t = b->tables[from];
-        local = symtab_find_next(t, arc->from, &from_span);
-        if (t->object != NULL && t->object->knows_returns && t->span_low[from_span] == arc->from) {
+        local = symtab_find_next(t, site, &from_span);
+        if (t->object != NULL && t->object->knows_returns && t->span_low[from_span] == site) {
             const struct object_arc *call;
-            const enum object_call before = object_find_call(t->object, arc->from, &call);
+            const enum object_call before = object_find_call(t->object, site, &call);
             if (before == OBJECT_CALL_DIRECT || before == OBJECT_CALL_POSSIBLE) {
-                local = symtab_find(t, arc->from - 1);
+                local = symtab_find(t, site - 1);
             }
         }
         uint32_t caller = b->first[from] + local;
         uint8_t flags = arcs_shape(t, local);
-        arcs_find_caller(w, from, arc->from, callee, &caller, &flags);
-        if (!ever && arc->calls == 0 && w->request->static_arcs) {
+        arcs_find_caller(w, from, site, callee, &caller, &flags);
+        if (!ever && c->calls[i] == 0 && w->request->static_arcs) {
             flags |= CALLGRAPH_STATIC | CALLGRAPH_EXACT;
         }
-        arcs_add(w, caller, callee, ever ? 0 : arc->calls, flags);
+        arcs_add(w, caller, callee, ever ? 0 : c->calls[i], flags);
     }
 }
 
@@ -420,9 +421,9 @@ void report_arcs_collect(struct arena *a, const struct report_request *request, 
 {
     struct arcs_work w = {.arena = a, .request = request, .builds = b, .imports = imports, .out = out};
     arcs_find_jumps(&w);
-    arcs_add_profile(&w, request->profile, false);
+    arcs_add_counts(&w, &request->profile->counts, false);
     if (request->ever != NULL && request->ever != request->profile) {
-        arcs_add_profile(&w, request->ever, true);
+        arcs_add_counts(&w, &request->ever->counts, true);
     }
     for (uint32_t build = 0; request->static_arcs && build < b->count; build++) {
         const struct symtab *t = b->tables[build];

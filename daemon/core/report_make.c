@@ -314,8 +314,8 @@ enum profd_status report_build(struct arena *a, const struct report_request *req
     r->other_dimensions = g->ticks.others;
     r->other_dimension_count = g->ticks.other_count;
     r->static_arcs = request->static_arcs;
-    r->saturated = request->profile->saturated || g->graph->saturated || g->flow->saturated || g->stacks.saturated ||
-                   (g->measures != NULL && g->measures->saturated);
+    r->saturated = request->profile->counts.saturated || g->graph->saturated || g->flow->saturated ||
+                   g->stacks.saturated || (g->measures != NULL && g->measures->saturated);
     report_frames_make(a, g, r);
     report_shown_make(a, r);
     *out = r;

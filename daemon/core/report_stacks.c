@@ -71,7 +71,7 @@ struct stacks_read {
 /* The kernel and its modules have names in brackets, and so has the vDSO. */
 static bool stacks_is_kernel(const struct stacks_work *w, uint32_t i)
 {
-    uint32_t build = w->profile->node_build[i];
+    uint32_t build = w->profile->counts.node_build[i];
     const char *name = build < w->profile->build_count && w->request->names != NULL ? w->request->names[build] : NULL;
     return name != NULL && name[0] == '[' && strcmp(name, "[vdso]") != 0;
 }
@@ -79,7 +79,7 @@ static bool stacks_is_kernel(const struct stacks_work *w, uint32_t i)
 /* Reads a stored node. end: of its tree. */
 static struct stacks_read stacks_read(const struct stacks_work *w, uint32_t i, uint32_t end)
 {
-    const struct profile *p = w->profile;
+    const struct counts *p = &w->profile->counts;
     struct stacks_read f = {.build = report_builds_rank(w->builds, p->node_build[i]),
                             .address = p->node_address[i],
                             .call = OBJECT_CALL_POSSIBLE};
@@ -157,7 +157,7 @@ static bool stacks_skipped(const struct stacks_work *w, uint32_t callee, const s
 /* Adds one stored node and its ticks; its frames outside are the path. */
 static void stacks_add(struct stacks_work *w, uint32_t i, uint32_t end)
 {
-    const struct profile *p = w->profile;
+    const struct counts *p = &w->profile->counts;
     struct report_stacks *s = w->out;
     uint32_t depth = p->node_depth[i];
     const struct stacks_frame outer =
@@ -193,7 +193,7 @@ static void stacks_add(struct stacks_work *w, uint32_t i, uint32_t end)
     sum_add(&s->inferred_ticks, frame->inferred ? ticks : 0, &s->saturated);
     uint64_t *shares = w->rate->shares == NULL ? NULL : &w->rate->shares[(size_t)frame->node * COUNTS_GROUPS];
     for (unsigned g = 0; shares != NULL && g < COUNTS_GROUPS; g++) {
-        sum_add(&shares[g], p->node_shares[(size_t)i * COUNTS_GROUPS + g], &s->saturated);
+        sum_add(&shares[g], w->profile->shares.nodes[(size_t)i * COUNTS_GROUPS + g], &s->saturated);
     }
 }
 
@@ -202,8 +202,8 @@ static const struct counts_tree *stacks_next(const struct stacks_work *w, const 
                                              const struct counts_tree *last)
 {
     const struct counts_tree *next = NULL;
-    for (uint32_t i = 0; i < w->profile->tree_count; i++) {
-        const struct counts_tree *t = &w->profile->trees[i];
+    for (uint32_t i = 0; i < w->profile->counts.tree_count; i++) {
+        const struct counts_tree *t = &w->profile->counts.trees[i];
         bool after = last == NULL || t->rate > last->rate || (t->rate == last->rate && t > last);
         if (after && strcmp(t->dimension, dimension) == 0 && (next == NULL || t->rate < next->rate)) {
             next = t;
@@ -214,8 +214,8 @@ static const struct counts_tree *stacks_next(const struct stacks_work *w, const 
 
 static bool stacks_calls(const struct profile *p)
 {
-    for (uint32_t i = 0; p != NULL && i < p->arc_count; i++) {
-        if (p->arcs[i].calls > 0) {
+    for (uint32_t i = 0; p != NULL && i < p->counts.arc_count; i++) {
+        if (p->counts.calls[i] > 0) {
             return true;
         }
     }
@@ -228,16 +228,16 @@ void report_stacks_make(struct arena *a, const struct report_request *request, c
 {
     const struct profile *p = request->profile;
     *out = (struct report_stacks){.incomplete = b->first[b->count + 1]};
-    if (p->tree_count == 0) {
+    if (p->counts.tree_count == 0) {
         return;
     }
     /* A stored node becomes at most two; and one stands for unknown callers. */
-    const uint32_t capacity = p->node_count * 2 + 2;
+    const uint32_t capacity = p->counts.node_count * 2 + 2;
     struct stacks_work w = {.arena = a, .request = request, .profile = p, .builds = b, .imports = imports, .out = out};
     out->parent = ARENA_ARRAY(a, capacity, uint32_t);
     out->owner = ARENA_ARRAY(a, capacity, uint32_t);
     out->inferred = ARENA_ARRAY(a, capacity, uint8_t);
-    out->rates = ARENA_ARRAY(a, p->tree_count, struct report_stacks_rate);
+    out->rates = ARENA_ARRAY(a, p->counts.tree_count, struct report_stacks_rate);
     for (const struct counts_tree *t = NULL; (t = stacks_next(&w, dimension, t)) != NULL;) {
         w.cut_depth = UINT32_MAX;
         if (out->rate_count == 0 || w.rate->rate != t->rate) {
@@ -245,7 +245,7 @@ void report_stacks_make(struct arena *a, const struct report_request *request, c
             *w.rate = (struct report_stacks_rate){.rate = t->rate,
                                                   .self = ARENA_ARRAY(a, capacity, uint64_t),
                                                   .folded = ARENA_ARRAY(a, capacity, uint64_t)};
-            if (p->node_shares != NULL) {
+            if (p->shares.nodes != NULL) {
                 w.rate->shares = ARENA_ARRAY(a, (size_t)capacity * COUNTS_GROUPS, uint64_t);
             }
         }

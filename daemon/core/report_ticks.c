@@ -18,8 +18,8 @@ bool report_dimension_is_time(const char *dimension)
 
 static int dimension_compare(const void *context, uint32_t x, uint32_t y)
 {
-    const struct profile *p = context;
-    return strcmp(p->histograms[x].dimension, p->histograms[y].dimension);
+    const struct counts_histogram *histograms = context;
+    return strcmp(histograms[x].dimension, histograms[y].dimension);
 }
 
 enum profd_status report_dimension_pick(const struct report_dimension *list, uint32_t n, const char *asked,
@@ -52,23 +52,23 @@ enum profd_status report_dimension_pick(const struct report_dimension *list, uin
 static enum profd_status dimension_choose(struct arena *a, const struct report_request *request,
                                           struct report_ticks *out, struct profd_error *e)
 {
-    const struct profile *p = request->profile;
-    struct report_dimension *list = ARENA_ARRAY(a, p->histogram_count, struct report_dimension);
-    uint32_t *order = ARENA_ARRAY(a, (size_t)p->histogram_count * 2, uint32_t), used = 0, n = 0, at;
-    for (uint32_t i = 0; i < p->histogram_count; i++) {
-        if (!collector_is_dimension(p->histograms[i].dimension)) {
+    const struct counts *c = &request->profile->counts;
+    struct report_dimension *list = ARENA_ARRAY(a, c->histogram_count, struct report_dimension);
+    uint32_t *order = ARENA_ARRAY(a, (size_t)c->histogram_count * 2, uint32_t), used = 0, n = 0, at;
+    for (uint32_t i = 0; i < c->histogram_count; i++) {
+        if (!collector_is_dimension(c->histograms[i].dimension)) {
             order[used++] = i;
         }
     }
-    sort_merge(order, order + used, used, dimension_compare, p);
+    sort_merge(order, order + used, used, dimension_compare, c->histograms);
     for (uint32_t i = 0; i < used; i++) {
-        const struct profile_histogram *h = &p->histograms[order[i]];
+        const struct counts_histogram *h = &c->histograms[order[i]];
         bool saturated = false; /* the profile says it */
         if (n == 0 || strcmp(list[n - 1].name, h->dimension) != 0) {
             list[n++] = (struct report_dimension){h->dimension, 0};
         }
         for (uint32_t k = 0; k < h->used; k++) {
-            sum_add(&list[n - 1].ticks, h->ticks[k], &saturated);
+            sum_add(&list[n - 1].ticks, c->bin_ticks[h->first + k], &saturated);
         }
     }
     const char *asked = request->dimension;
@@ -83,7 +83,7 @@ static enum profd_status dimension_choose(struct arena *a, const struct report_r
 }
 
 struct ticks_work {
-    const struct profile *profile;
+    const struct counts *counts;
     const struct report_builds *builds;
     uint64_t *whole; /* of each owner, for the current rate */
     double *part, *given, *sharing;
@@ -97,7 +97,9 @@ struct ticks_work {
 
 /* A histogram and the build that it is of. */
 struct ticks_histogram {
-    const struct profile_histogram *h;
+    const struct counts_histogram *h;
+    const uint32_t *index; /* of its used bins, and their ticks */
+    const uint64_t *ticks;
     struct bins bins;
     const struct symtab *table;
     uint32_t base; /* number of the table's first owner */
@@ -121,7 +123,7 @@ struct ticks_shared {
 static int ticks_compare(const void *context, uint32_t x, uint32_t y)
 {
     const struct ticks_work *w = context;
-    const struct profile_histogram *a = &w->profile->histograms[x], *b = &w->profile->histograms[y];
+    const struct counts_histogram *a = &w->counts->histograms[x], *b = &w->counts->histograms[y];
     const int order = compare_pairs(a->rate, b->rate, report_builds_rank(w->builds, a->build),
                                     report_builds_rank(w->builds, b->build));
     return order != 0 ? order : counts_compare_geometry(&a->geometry, &b->geometry);
@@ -167,10 +169,10 @@ static enum ticks_rank ticks_rank(const struct ticks_histogram *x, uint32_t s)
 }
 
 /* Ticks of the bins below one. */
-static uint64_t ticks_below(const struct ticks_work *w, const struct profile_histogram *h, uint32_t bin)
+static uint64_t ticks_below(const struct ticks_work *w, const struct ticks_histogram *x, uint32_t bin)
 {
     uint32_t i;
-    SORT_SEARCH(i, 0, h->used, h->index[i] < bin);
+    SORT_SEARCH(i, 0, x->h->used, x->index[i] < bin);
     return w->before[i];
 }
 
@@ -192,7 +194,7 @@ static bool ticks_density(const struct ticks_work *w, const struct ticks_histogr
     if (first >= last) {
         return false;
     }
-    *density = (double)(ticks_below(w, x->h, last) - ticks_below(w, x->h, first)) /
+    *density = (double)(ticks_below(w, x, last) - ticks_below(w, x, first)) /
                (double)(bins_start(&x->bins, last) - bins_start(&x->bins, first));
     return true;
 }
@@ -242,7 +244,7 @@ static void ticks_share(struct ticks_work *w, struct ticks_histogram *x, struct 
     /* Sums of ticks, for the first shared bin of a histogram. */
     for (uint32_t i = 0; !x->summed && i < x->h->used; i++) {
         w->before[i + 1] = w->before[i];
-        sum_add(&w->before[i + 1], x->h->ticks[i], &w->saturated);
+        sum_add(&w->before[i + 1], x->ticks[i], &w->saturated);
     }
     x->summed = true;
 
@@ -298,22 +300,27 @@ static void ticks_share(struct ticks_work *w, struct ticks_histogram *x, struct 
     }
 }
 
-static void ticks_add_histogram(struct ticks_work *w, const struct profile_histogram *h)
+static void ticks_add_histogram(struct ticks_work *w, const struct counts_histogram *h)
 {
     uint32_t build = report_builds_rank(w->builds, h->build), span = 0;
     const struct symtab *t = w->builds->tables[build];
-    struct ticks_histogram x = {h, bins_make(h->low, h->high, h->bins), t, w->builds->first[build], false};
+    struct ticks_histogram x = {.h = h,
+                                .index = w->counts->bin_index + h->first,
+                                .ticks = w->counts->bin_ticks + h->first,
+                                .bins = bins_make(h->low, h->high, h->bins),
+                                .table = t,
+                                .base = w->builds->first[build]};
     for (uint32_t i = 0; i < h->used; i++) {
         uint64_t low, high;
-        bins_range(&x.bins, h->index[i], &low, &high);
+        bins_range(&x.bins, x.index[i], &low, &high);
         uint32_t owner = symtab_find_next(t, low, &span);
         if (span + 1 == t->span_count || high <= t->span_low[span + 1] || high - low <= 1) {
-            ticks_add_whole(w, x.base + owner, h->ticks[i]);
+            ticks_add_whole(w, x.base + owner, x.ticks[i]);
             continue;
         }
         struct ticks_shared shared = {
-            .bin = h->index[i], .first = span, .last = symtab_find_span(t, high - 1), .ticks = (double)h->ticks[i]};
-        ticks_share(w, &x, &shared, h->ticks[i]);
+            .bin = x.index[i], .first = span, .last = symtab_find_span(t, high - 1), .ticks = (double)x.ticks[i]};
+        ticks_share(w, &x, &shared, x.ticks[i]);
     }
 }
 
@@ -355,17 +362,17 @@ enum profd_status report_ticks_collect(struct arena *a, const struct report_requ
                                        const struct report_builds *b, const uint64_t *calls, struct report_ticks *out,
                                        struct profd_error *e)
 {
-    const struct profile *p = request->profile;
-    struct ticks_work w = {.profile = p, .builds = b, .owner_count = b->first[b->count + 1], .calls = calls};
-    uint32_t n = 0, capacity = 0, most = 0, *order = ARENA_ARRAY(a, (size_t)p->histogram_count * 2, uint32_t);
+    const struct counts *c = &request->profile->counts;
+    struct ticks_work w = {.counts = c, .builds = b, .owner_count = b->first[b->count + 1], .calls = calls};
+    uint32_t n = 0, capacity = 0, most = 0, *order = ARENA_ARRAY(a, (size_t)c->histogram_count * 2, uint32_t);
     *out = (struct report_ticks){0};
     TRY(dimension_choose(a, request, out, e));
     struct coverage counters;
-    coverage_make(p, &counters);
+    coverage_make(request->profile, &counters);
     const bool usual = strcmp(out->dimension, REPORT_DIMENSION_USUAL) == 0; /* collectors count CPU time */
     const uint64_t outside = request->outside && usual ? counters.counters[COLLECTOR_OUTSIDE_NS] : 0;
-    for (uint32_t i = 0; i < p->histogram_count; i++) {
-        const struct profile_histogram *h = &p->histograms[i];
+    for (uint32_t i = 0; i < c->histogram_count; i++) {
+        const struct counts_histogram *h = &c->histograms[i];
         if (strcmp(h->dimension, out->dimension) == 0 && !collector_is_dimension(out->dimension)) {
             order[n++] = i;
             most = h->used > most ? h->used : most;
@@ -378,19 +385,19 @@ enum profd_status report_ticks_collect(struct arena *a, const struct report_requ
     w.sharing = ARENA_ARRAY(a, w.owner_count, double);
     w.touched = ARENA_ARRAY(a, (size_t)w.owner_count * 2, struct sort_item);
     w.before = ARENA_ARRAY(a, (size_t)most + 1, uint64_t);
-    out->rates = ARENA_ARRAY(a, p->histogram_count, uint32_t);
-    out->totals = ARENA_ARRAY(a, p->histogram_count, uint64_t);
+    out->rates = ARENA_ARRAY(a, c->histogram_count, uint32_t);
+    out->totals = ARENA_ARRAY(a, c->histogram_count, uint64_t);
     for (uint32_t i = 0; i < n; i++) {
-        const struct profile_histogram *h = &p->histograms[order[i]];
+        const struct counts_histogram *h = &c->histograms[order[i]];
         if (out->rate_count == 0 || out->rates[out->rate_count - 1] != h->rate) {
             out->rates[out->rate_count++] = h->rate;
         }
-        for (uint32_t k = 0; k < h->used; k++) {
-            sum_add(&out->totals[out->rate_count - 1], h->ticks[k], &w.saturated);
-            sum_add(&out->ticks, h->ticks[k], &w.saturated);
+        for (uint32_t k = h->first; k < h->first + h->used; k++) {
+            sum_add(&out->totals[out->rate_count - 1], c->bin_ticks[k], &w.saturated);
+            sum_add(&out->ticks, c->bin_ticks[k], &w.saturated);
         }
         ticks_add_histogram(&w, h);
-        if (i + 1 == n || p->histograms[order[i + 1]].rate != h->rate) {
+        if (i + 1 == n || c->histograms[order[i + 1]].rate != h->rate) {
             if (out->rate_count == 1 && outside > 0) {
                 ticks_add_outside(&w, out, outside, true);
             }
@@ -431,8 +438,8 @@ void report_places_make(struct arena *a, const struct report *report, const stru
     struct placed *placed = NULL;
     uint32_t count = 0, capacity = 0, rows = 0;
     uint64_t widest = 0;
-    for (uint32_t k = 0; profile != NULL && k < profile->histogram_count; k++) {
-        const struct profile_histogram *h = &profile->histograms[k];
+    for (uint32_t k = 0; profile != NULL && k < profile->counts.histogram_count; k++) {
+        const struct counts_histogram *h = &profile->counts.histograms[k];
         uint32_t build = 0;
         while (build < report->build_count && strcmp(report->builds[build], profile->builds[h->build]) != 0) {
             build++;
@@ -441,9 +448,9 @@ void report_places_make(struct arena *a, const struct report *report, const stru
             continue;
         }
         const struct bins bins = bins_make(h->low, h->high, h->bins);
-        for (uint32_t i = 0; i < h->used; i++) {
+        for (uint32_t i = h->first; i < h->first + h->used; i++) {
             uint64_t low, high;
-            bins_range(&bins, h->index[i], &low, &high);
+            bins_range(&bins, profile->counts.bin_index[i], &low, &high);
             /* Functions ascend by build and address: the one before the first that begins above. */
             uint32_t above;
             SORT_SEARCH(above, 0, report->function_count,
@@ -453,7 +460,7 @@ void report_places_make(struct arena *a, const struct report *report, const stru
                 continue;
             }
             placed = arena_extend(a, placed, count, &capacity, sizeof *placed);
-            placed[count++] = (struct placed){above - 1, {low, (double)h->ticks[i] / h->rate}};
+            placed[count++] = (struct placed){above - 1, {low, (double)profile->counts.bin_ticks[i] / h->rate}};
             widest = high - low > widest ? high - low : widest;
         }
     }

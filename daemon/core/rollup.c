@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "core/runs.h"
+#include "core/upload_sum.h"
 #include "proto/collector.h"
 #include "proto/counts_tree.h"
 #include "proto/limits.h"
@@ -76,9 +77,10 @@ static uint64_t arc_key(const void *context, uint32_t i, int key)
     return key == 0 ? r->to[i] : key == 1 ? r->to_build[i] : key == 2 ? r->from[i] : r->from_build[i];
 }
 
-/* Arcs sorted by key, equal ones added up, behind nothing in out, which has capacity for all. Rows of counts that are
- * not sorted arrived with the upload commit, in their order. */
-static void sort_arcs(struct runs *runs, const struct counts *c, uint64_t commit, struct counts *out)
+/* Arcs sorted by key, equal ones added up with their shares, into an empty run that has capacity for all. Rows of
+ * counts that are not sorted arrived with the upload commit, in their order. */
+static void sort_arcs(struct runs *runs, const struct counts *c, const uint64_t *shares, uint64_t commit,
+                      struct runs_run *out)
 {
     if (runs->scratch == NULL) {
         runs->scratch = arena_new_child(runs->arena, 0);
@@ -89,36 +91,20 @@ static void sort_arcs(struct runs *runs, const struct counts *c, uint64_t commit
         items[i].value = i;
     }
     sort_keys(items, items + c->arc_count, c->arc_count, 4, arc_key, c);
-    uint32_t n = 0;
+    if (out->s.arcs) {
+        memset(out->s.arcs, 0, (size_t)c->arc_count * COUNTS_GROUPS * sizeof *out->s.arcs);
+    }
     for (uint32_t k = 0; k < c->arc_count; k++) {
         const uint32_t i = items[k].value;
         const struct counts_order order =
             c->sorted ? (struct counts_order){c->commit[i], c->rank[i]} : (struct counts_order){commit, i};
-        if (n == 0 || out->from[n - 1] != c->from[i] || out->to[n - 1] != c->to[i] ||
-            out->from_build[n - 1] != c->from_build[i] || out->to_build[n - 1] != c->to_build[i]) {
-            out->from_build[n] = c->from_build[i];
-            out->to_build[n] = c->to_build[i];
-            out->from[n] = c->from[i];
-            out->to[n] = c->to[i];
-            out->commit[n] = order.commit;
-            out->rank[n] = order.rank;
-            out->calls[n++] = 0;
+        runs_add_arc(&out->r,
+                     &(struct runs_arc){c->from_build[i], c->to_build[i], c->from[i], c->to[i], c->calls[i], order});
+        for (size_t g = 0; out->s.arcs && shares && g < COUNTS_GROUPS; g++) {
+            sum_saturate(&out->s.arcs[(out->r.arc_count - 1) * (size_t)COUNTS_GROUPS + g],
+                         shares[(size_t)i * COUNTS_GROUPS + g]);
         }
-        struct counts_order first = {out->commit[n - 1], out->rank[n - 1]};
-        counts_order_lower(&first, order);
-        out->commit[n - 1] = first.commit;
-        out->rank[n - 1] = first.rank;
-        sum_add(&out->calls[n - 1], c->calls[i], &out->saturated);
     }
-    out->arc_count = n;
-}
-
-static struct runs_run *take_run(struct runs *runs, uint32_t histograms, uint64_t bins, uint32_t arcs)
-{
-    if (bins > UINT32_MAX) {
-        arena_fail(runs->arena);
-    }
-    return runs_take(runs, (const uint32_t[COUNTS_KINDS]){histograms, (uint32_t)bins, arcs, 0, 0});
 }
 
 /* One upload, without repeated geometries and without its stacks, sorted. O(n) for each byte in which the keys differ.
@@ -127,15 +113,15 @@ static struct runs_run *sort_upload(struct runs *runs, const struct counts *c, u
 {
     struct counts_histogram heads[64];
     uint32_t order[128];
-    uint64_t bins = 0;
+    uint32_t bins = 0;
     for (uint32_t i = 0; i < c->histogram_count; i++) {
         bins += c->histograms[i].used;
         heads[i] = (struct counts_histogram){.geometry = c->histograms[i].geometry, .order = {commit, i}};
         order[i] = i;
     }
-    struct runs_run *run = take_run(runs, c->histogram_count, bins, c->arc_count);
+    struct runs_run *run = runs_take(runs, (const uint32_t[COUNTS_KINDS]){c->histogram_count, bins, c->arc_count});
     struct counts *r = &run->r;
-    sort_arcs(runs, c, commit, r);
+    sort_arcs(runs, c, NULL, commit, run);
     sort_merge(order, order + 64, c->histogram_count, compare_heads, heads);
     for (uint32_t i = 0; i < c->histogram_count; i++) {
         const struct counts_histogram *from = &c->histograms[order[i]];
@@ -154,41 +140,6 @@ static struct runs_run *sort_upload(struct runs *runs, const struct counts *c, u
     return run;
 }
 
-/* A finished profile. O(n). */
-static struct runs_run *run_of_profile(struct runs *runs, const struct profile *p)
-{
-    uint64_t bins = 0;
-    for (uint32_t i = 0; i < p->histogram_count; i++) {
-        bins += p->histograms[i].used;
-    }
-    struct runs_run *run = take_run(runs, p->histogram_count, bins, p->arc_count);
-    struct counts *r = &run->r;
-    r->saturated = p->saturated;
-    for (uint32_t i = 0; i < p->histogram_count; i++) {
-        const struct profile_histogram *from = &p->histograms[i];
-        struct counts_histogram *h = &r->histograms[i];
-        *h = (struct counts_histogram){
-            .geometry = from->geometry, .order = from->order, .first = r->bin_count, .used = from->used};
-        for (uint32_t k = 0; k < from->used; k++, r->bin_count++) {
-            r->bin_index[r->bin_count] = from->index[k];
-            r->bin_ticks[r->bin_count] = from->ticks[k];
-        }
-    }
-    r->histogram_count = p->histogram_count;
-    for (uint32_t i = 0; i < p->arc_count; i++) {
-        const struct profile_arc *arc = &p->arcs[i];
-        r->from_build[i] = arc->from_build;
-        r->to_build[i] = arc->to_build;
-        r->from[i] = arc->from;
-        r->to[i] = arc->to;
-        r->calls[i] = arc->calls;
-        r->commit[i] = arc->order.commit;
-        r->rank[i] = arc->order.rank;
-    }
-    r->arc_count = p->arc_count;
-    return run;
-}
-
 /* Builds under other numbers: map[i] is that of build i. alone: builds without a number are left out. */
 struct map {
     const uint32_t *map;
@@ -203,111 +154,158 @@ static uint32_t map_build(const struct map *m, uint32_t build)
 
 /* Each histogram as a run of its own: merging puts them in order, and together where two builds became one. The
  * collector's counters describe whole processes: they stay with the first remaining build. */
-static void push_histograms(const struct map *m, struct runs *runs, struct runs_stack *stack, const struct counts *r)
+static void push_histograms(const struct map *m, struct runs *runs, struct runs_stack *stack, const struct runs_run *of)
 {
+    const struct counts *r = &of->r;
     for (uint32_t i = 0; i < r->histogram_count; i++) {
-        const struct counts_histogram *h = &r->histograms[i];
-        uint32_t to = m->map[h->build];
-        for (uint32_t k = 0; k < m->builds && to == COUNTS_NOWHERE && collector_is_dimension(h->dimension); k++) {
+        struct counts_histogram h = r->histograms[i];
+        uint32_t to = m->map[h.build];
+        for (uint32_t k = 0; k < m->builds && to == COUNTS_NOWHERE && collector_is_dimension(h.dimension); k++) {
             to = m->map[k];
         }
         if (to == COUNTS_NOWHERE) {
             continue;
         }
-        struct runs_run *run = take_run(runs, 1, h->used, 0);
-        run->r.histograms[0] = *h;
-        run->r.histograms[0].build = to;
-        run->r.histograms[0].first = 0;
-        run->r.histogram_count = 1;
-        run->r.bin_count = h->used;
-        run->r.saturated = r->saturated;
-        memcpy(run->r.bin_index, r->bin_index + h->first, h->used * sizeof *r->bin_index);
-        memcpy(run->r.bin_ticks, r->bin_ticks + h->first, h->used * sizeof *r->bin_ticks);
-        runs_push(runs, stack, run, true);
+        const struct runs_run one = {.r = {.histogram_count = 1,
+                                           .histograms = &h,
+                                           .bin_count = h.used,
+                                           .bin_index = r->bin_index + h.first,
+                                           .bin_ticks = r->bin_ticks + h.first,
+                                           .saturated = r->saturated},
+                                     .s.bins = of->s.bins ? of->s.bins + (size_t)h.first * COUNTS_GROUPS : NULL};
+        h.build = to;
+        h.first = 0;
+        runs_push(runs, stack, runs_copy(runs, &one, COUNTS_GROUPS), true);
     }
 }
 
 /* The arcs that stay, sorted by their new numbers. */
-static void push_arcs(const struct map *m, struct runs *runs, struct runs_stack *stack, const struct counts *r)
+static void push_arcs(const struct map *m, struct runs *runs, struct runs_stack *stack, const struct runs_run *of)
 {
-    struct runs_run *mapped = take_run(runs, 0, 0, r->arc_count), *sorted = take_run(runs, 0, 0, r->arc_count);
-    struct counts *out = &mapped->r;
-    for (uint32_t i = 0; i < r->arc_count; i++) {
-        const uint32_t from = map_build(m, r->from_build[i]), to = map_build(m, r->to_build[i]), n = out->arc_count;
+    struct runs_run *mapped = runs_copy(runs, &(struct runs_run){.r = of->r, .s.arcs = of->s.arcs}, COUNTS_GROUPS);
+    struct runs_run *sorted = runs_take(runs, (const uint32_t[COUNTS_KINDS]){0, 0, of->r.arc_count, 0, 0});
+    struct counts *c = &mapped->r;
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < c->arc_count; i++) {
+        const uint32_t from = map_build(m, c->from_build[i]), to = map_build(m, c->to_build[i]);
         if (m->alone && from == COUNTS_NOWHERE && to == COUNTS_NOWHERE) {
             continue;
         }
-        out->from_build[n] = from;
-        out->to_build[n] = to;
-        out->from[n] = m->alone && from == COUNTS_NOWHERE ? 0 : r->from[i];
-        out->to[n] = m->alone && to == COUNTS_NOWHERE ? 0 : r->to[i];
-        out->calls[n] = r->calls[i];
-        out->commit[n] = r->commit[i];
-        out->rank[n] = r->rank[i];
-        out->arc_count++;
+        c->from_build[n] = from;
+        c->to_build[n] = to;
+        c->from[n] = m->alone && from == COUNTS_NOWHERE ? 0 : c->from[i];
+        c->to[n] = m->alone && to == COUNTS_NOWHERE ? 0 : c->to[i];
+        c->calls[n] = c->calls[i];
+        c->commit[n] = c->commit[i];
+        c->rank[n] = c->rank[i];
+        if (mapped->s.arcs) {
+            memmove(&mapped->s.arcs[n * (size_t)COUNTS_GROUPS], &mapped->s.arcs[i * (size_t)COUNTS_GROUPS],
+                    COUNTS_GROUPS * sizeof *mapped->s.arcs);
+        }
+        n++;
     }
-    sorted->r.saturated = r->saturated;
-    sort_arcs(runs, out, 0, &sorted->r);
+    c->arc_count = n;
+    sorted->r.saturated = of->r.saturated;
+    sort_arcs(runs, c, mapped->s.arcs, 0, sorted);
     runs_give(runs, mapped);
     runs_push(runs, stack, sorted, true);
 }
 
+static bool is_outside(const struct counts_frame *f)
+{
+    return f->build == COUNTS_NOWHERE && f->address == COUNTS_FRAME_OUTSIDE && f->kind == COUNTS_NODE_RETURN;
+}
+
+/* The nodes of a tree under their new numbers, each after its parent. source: of each of them, the stored node. Returns
+ * how many there are: a frame outside joins the one above it, if builds are left out. */
+static uint32_t map_nodes(const struct map *m, const struct counts *r, const struct counts_tree *t,
+                          struct counts_node *nodes, uint32_t *source)
+{
+    const struct counts_nodes from = COUNTS_NODES(r);
+    uint32_t path[LIMIT_STACK_DEPTH + 1] = {COUNTS_NOWHERE}, n = 0;
+    for (uint32_t i = t->first; i < t->first + t->used; i++) {
+        struct counts_frame f = counts_node_frame(&from, i);
+        uint32_t *at = &path[from.depth[i] + 1];
+        if (f.build != COUNTS_NOWHERE) {
+            f.build = m->map[f.build];
+            f.address = f.build == COUNTS_NOWHERE ? COUNTS_FRAME_OUTSIDE : f.address;
+        }
+        if (m->alone && is_outside(&f) && at[-1] != COUNTS_NOWHERE && is_outside(&nodes[at[-1]].frame)) {
+            *at = at[-1];
+            continue;
+        }
+        const bool counts = !m->alone || (f.kind == COUNTS_NODE_PC && f.build != COUNTS_NOWHERE);
+        nodes[n] = (struct counts_node){at[-1], f, counts ? from.ticks[i] : 0};
+        source[n] = i;
+        *at = n++;
+    }
+    return n;
+}
+
+/* The trees that stay, with their nodes in the order of their new numbers. */
+static enum profd_status push_trees(const struct map *m, struct runs *runs, struct runs_stack *stack,
+                                    const struct runs_run *of, struct profd_error *e)
+{
+    struct arena *scratch = arena_new_child(runs->arena, 0);
+    const uint32_t most = of->r.node_count;
+    struct counts_node *nodes = ARENA_ARRAY(scratch, most, struct counts_node);
+    uint32_t *source = ARENA_ARRAY(scratch, most, uint32_t), *place = ARENA_ARRAY(scratch, most, uint32_t);
+    struct runs_run *run = runs_take(runs, (const uint32_t[COUNTS_KINDS]){0, 0, 0, of->r.tree_count, most});
+    struct counts *r = &run->r;
+    for (const struct counts_tree *t = of->r.trees; t < of->r.trees + of->r.tree_count; t++) {
+        const uint32_t n = map_nodes(m, &of->r, t, nodes, source), first = r->node_count;
+        const struct counts_nodes out = {r->node_depth + first, r->node_kind + first, r->node_build + first,
+                                         r->node_address + first, r->node_ticks + first};
+        uint32_t used = 0;
+        TRY(counts_tree_sort(nodes, n, &out, &used, place, e));
+        if (used == 0) {
+            continue;
+        }
+        r->trees[r->tree_count] = *t;
+        r->trees[r->tree_count].first = first;
+        r->trees[r->tree_count++].used = used;
+        r->node_count += used;
+        if (!run->s.nodes) {
+            continue;
+        }
+        uint64_t *shares = run->s.nodes + (size_t)first * COUNTS_GROUPS;
+        memset(shares, 0, (size_t)used * COUNTS_GROUPS * sizeof *shares);
+        for (uint32_t i = 0; i < n && of->s.nodes; i++) {
+            for (size_t g = 0; g < COUNTS_GROUPS && nodes[i].ticks > 0; g++) {
+                sum_add(&shares[place[i] * (size_t)COUNTS_GROUPS + g],
+                        of->s.nodes[source[i] * (size_t)COUNTS_GROUPS + g], &r->saturated);
+            }
+        }
+    }
+    arena_free(scratch);
+    runs_push(runs, stack, run, true);
+    return PROFD_OK;
+}
+
 #define ROLLUP_SMALL 2048u /* rows; a larger upload is cheaper to sort and merge than to add up by key */
 
-/* Uploads are gathered by group, without spread: small ones are added up as any profile is, and become a run at the
- * end; large ones are sorted. Rollups are runs already. */
+/* Uploads are gathered by group, without shares. They are added up by key, and become a run at the end. Only in a sum
+ * with a limit large ones are sorted and merged, so that the limit can be kept on the way. Rollups are runs already. */
 struct rollup_sum {
-    struct runs plain, spread;
+    struct runs plain, shared;
     struct runs_stack groups[COUNTS_GROUPS], sums;
-    struct profile_sum *small[COUNTS_GROUPS];
-    uint32_t builds[COUNTS_GROUPS];  /* introduced in each */
-    uint32_t identity[LIMIT_BUILDS]; /* builds keep their positions */
+    struct upload_sum *uploads[COUNTS_GROUPS];
 };
 
-static struct rollup_sum *sum_new(struct arena *a, bool spread)
+struct rollup_sum *rollup_sum_new(struct arena *a, enum rollup_shares shares)
 {
     struct rollup_sum *s = ARENA_NEW(a, struct rollup_sum);
-    if (!s) {
-        return NULL;
-    }
-    s->plain = (struct runs){.arena = a};
-    s->spread = (struct runs){.arena = a, .spread = spread};
-    for (uint32_t i = 0; i < LIMIT_BUILDS; i++) {
-        s->identity[i] = i;
+    if (s) {
+        s->plain.arena = s->shared.arena = a;
+        s->shared.shared[COUNTS_NODE_ROWS] = shares != ROLLUP_PLAIN;
+        s->shared.shared[COUNTS_BIN_ROWS] = s->shared.shared[COUNTS_ARC_ROWS] = shares == ROLLUP_ALL;
     }
     return s;
 }
 
-struct rollup_sum *rollup_sum_new(struct arena *a)
-{
-    return sum_new(a, true);
-}
-
-struct rollup_sum *rollup_sum_new_plain(struct arena *a)
-{
-    return sum_new(a, false);
-}
-
 void rollup_sum_limit(struct rollup_sum *s)
 {
-    s->plain.most = s->spread.most = LIMIT_SUM_ROWS;
-}
-
-/* One more than the highest build index in the counts. */
-static uint64_t counts_builds(const struct counts *c)
-{
-    uint64_t most = 0;
-    for (uint32_t i = 0; i < c->histogram_count; i++) {
-        most = c->histograms[i].build >= most ? (uint64_t)c->histograms[i].build + 1 : most;
-    }
-    for (uint32_t i = 0; i < c->node_count; i++) {
-        most = c->node_build[i] != COUNTS_NOWHERE && c->node_build[i] >= most ? (uint64_t)c->node_build[i] + 1 : most;
-    }
-    for (uint32_t i = 0; i < c->arc_count; i++) {
-        most = c->from_build[i] != COUNTS_NOWHERE && c->from_build[i] >= most ? (uint64_t)c->from_build[i] + 1 : most;
-        most = c->to_build[i] != COUNTS_NOWHERE && c->to_build[i] >= most ? (uint64_t)c->to_build[i] + 1 : most;
-    }
-    return most;
+    s->plain.most = s->shared.most = LIMIT_SUM_ROWS;
 }
 
 enum profd_status rollup_sum_add_upload(struct rollup_sum *s, const struct counts *c, uint64_t commit, uint32_t group,
@@ -315,14 +313,10 @@ enum profd_status rollup_sum_add_upload(struct rollup_sum *s, const struct count
 {
     struct arena *a = s->plain.arena;
     ARENA_BOUNDARY(a, profd_no_memory(e));
-    uint64_t builds = counts_builds(c);
-    uint32_t g = s->spread.spread ? group : 0;
-    if (g >= COUNTS_GROUPS) {
+    const uint32_t stacks = s->shared.shared[COUNTS_NODE_ROWS] ? group : 0,
+                   rows = s->shared.shared[COUNTS_ARC_ROWS] ? group : 0;
+    if (stacks >= COUNTS_GROUPS) {
         return profd_error_set(e, PROFD_REFUSED, "an upload of group %u: there are %u", group, COUNTS_GROUPS);
-    }
-    if (builds > LIMIT_BUILDS) {
-        return profd_error_set(e, PROFD_REFUSED, "an upload of build %llu: at most %u", (unsigned long long)builds,
-                               LIMIT_BUILDS);
     }
     if (c->sorted) { /* a run as it is, but for the number of the upload */
         struct runs_run run = {.r = *c};
@@ -335,7 +329,7 @@ enum profd_status rollup_sum_add_upload(struct rollup_sum *s, const struct count
             run.r.histograms[i] = c->histograms[i];
             run.r.histograms[i].order.commit = commit;
         }
-        runs_push(&s->plain, &s->groups[g], &run, false);
+        runs_push(&s->plain, &s->groups[stacks], &run, false);
         return PROFD_OK;
     }
     if (c->tree_count > 0) {
@@ -346,58 +340,56 @@ enum profd_status rollup_sum_add_upload(struct rollup_sum *s, const struct count
         run.r.node_depth = c->node_depth;
         run.r.node_build = c->node_build;
         run.r.node_address = c->node_address;
-        runs_push(&s->plain, &s->groups[g], &run, false);
+        runs_push(&s->plain, &s->groups[stacks], &run, false);
     }
-    if ((uint64_t)c->arc_count + c->bin_count > ROLLUP_SMALL && !repeats(c)) {
-        runs_push(&s->plain, &s->groups[g], sort_upload(&s->plain, c, commit), true);
+    if (s->plain.most > 0 && (uint64_t)c->arc_count + c->bin_count > ROLLUP_SMALL && !repeats(c)) {
+        runs_push(&s->plain, &s->groups[rows], sort_upload(&s->plain, c, commit), true);
         return PROFD_OK;
     }
-    if (s->small[g] == NULL) {
-        s->small[g] = profile_sum_new(a);
+    if (s->uploads[rows] == NULL) {
+        s->uploads[rows] = upload_sum_new(a);
     }
-    /* A profile names its builds; here their positions are their names. */
-    for (; s->builds[g] < builds; s->builds[g]++) {
-        profile_sum_build(s->small[g], arena_format(a, "%u", s->builds[g]));
-    }
-    struct counts rows = *c;
-    rows.tree_count = rows.node_count = 0;
-    profile_sum_add(s->small[g], &rows, s->identity, commit, false);
+    upload_sum_add(s->uploads[rows], c, commit);
     return PROFD_OK;
 }
 
-enum profd_status rollup_sum_add(struct rollup_sum *s, const struct counts *r, const struct counts_shares *spread,
+enum profd_status rollup_sum_add(struct rollup_sum *s, const struct counts *r, const struct counts_shares *shares,
                                  struct profd_error *e)
 {
     ARENA_BOUNDARY(s->plain.arena, profd_no_memory(e));
+    const bool *shared = s->shared.shared;
     struct runs_run run = {.r = *r};
-    if (s->spread.spread) {
-        run.s = *spread;
+    if (shares) {
+        run.s = *shares;
     }
-    runs_push(&s->spread, &s->sums, &run, false);
+    if ((shared[COUNTS_NODE_ROWS] && !run.s.nodes) || (shared[COUNTS_ARC_ROWS] && (!run.s.bins || !run.s.arcs))) {
+        runs_push(&s->shared, &s->sums, runs_copy(&s->shared, &run, COUNTS_GROUPS), true);
+    } else {
+        runs_push(&s->shared, &s->sums, &run, false);
+    }
     return PROFD_OK;
 }
 
-void rollup_sum_add_profile(struct rollup_sum *s, const struct profile *p)
+enum profd_status rollup_sum_add_mapped(struct rollup_sum *s, const struct counts *r,
+                                        const struct counts_shares *shares, const uint32_t *map, uint32_t builds,
+                                        bool alone, struct profd_error *e)
 {
-    runs_push(&s->spread, &s->sums, run_of_profile(&s->spread, p), true);
-}
-
-void rollup_sum_add_mapped(struct rollup_sum *s, const struct counts *r, const uint32_t *map, uint32_t builds,
-                           bool alone)
-{
+    ARENA_BOUNDARY(s->plain.arena, profd_no_memory(e));
     const struct map m = {map, builds, alone};
     struct runs_run rows = {.r = *r};
     bool ascends = !alone; /* the order by new numbers is that by old ones, and nothing is left out */
-    rows.r.tree_count = rows.r.node_count = 0;
+    if (shares) {
+        rows.s = *shares;
+    }
     for (uint32_t i = 0; i < builds && ascends; i++) {
         ascends = map[i] != COUNTS_NOWHERE && (i == 0 || map[i] > map[i - 1]);
     }
     if (!ascends) {
-        push_histograms(&m, &s->spread, &s->sums, &rows.r);
-        push_arcs(&m, &s->spread, &s->sums, &rows.r);
-        return;
+        push_histograms(&m, &s->shared, &s->sums, &rows);
+        push_arcs(&m, &s->shared, &s->sums, &rows);
+        return push_trees(&m, &s->shared, &s->sums, &rows, e);
     }
-    struct runs_run *run = runs_copy(&s->spread, &rows, COUNTS_GROUPS);
+    struct runs_run *run = runs_copy(&s->shared, &rows, COUNTS_GROUPS);
     for (uint32_t i = 0; i < run->r.histogram_count; i++) {
         run->r.histograms[i].build = map[run->r.histograms[i].build];
     }
@@ -405,33 +397,37 @@ void rollup_sum_add_mapped(struct rollup_sum *s, const struct counts *r, const u
         run->r.from_build[i] = map_build(&m, run->r.from_build[i]);
         run->r.to_build[i] = map_build(&m, run->r.to_build[i]);
     }
-    runs_push(&s->spread, &s->sums, run, true);
+    for (uint32_t i = 0; i < run->r.node_count; i++) {
+        run->r.node_build[i] = map_build(&m, run->r.node_build[i]);
+    }
+    runs_push(&s->shared, &s->sums, run, true);
+    return PROFD_OK;
 }
 
-enum profd_status rollup_sum_finish(struct rollup_sum *s, struct counts *out, struct counts_shares *spread,
+enum profd_status rollup_sum_finish(struct rollup_sum *s, struct counts *out, struct counts_shares *shares,
                                     struct profd_error *e)
 {
     uint64_t ticks, calls;
+    bool shared = false;
     ARENA_BOUNDARY(s->plain.arena, profd_no_memory(e));
+    for (unsigned kind = 0; kind < COUNTS_KINDS; kind++) {
+        shared |= s->shared.shared[kind];
+    }
     for (uint32_t g = 0; g < COUNTS_GROUPS; g++) { /* what a group brought joins the sum, as the group's share */
-        if (s->small[g]) {
-            struct profile *p;
-            TRY(profile_sum_finish(s->small[g], &p, e));
-            runs_push(&s->plain, &s->groups[g], run_of_profile(&s->plain, p), true);
+        if (s->uploads[g]) {
+            runs_push(&s->plain, &s->groups[g], upload_sum_finish(s->uploads[g], &s->plain), true);
         }
         if (s->groups[g].depth > 0) {
             struct runs_run *own = runs_close(&s->plain, &s->groups[g]);
-            struct runs_run *shared = s->spread.spread ? runs_copy(&s->spread, own, g) : own;
-            runs_push(&s->spread, &s->sums, shared, shared != own);
-            runs_give(&s->plain, own);
+            runs_push(&s->shared, &s->sums, shared ? runs_copy(&s->shared, own, g) : own, true);
         }
     }
-    struct runs_run *run = runs_limit(&s->spread, runs_close(&s->spread, &s->sums));
+    struct runs_run *run = runs_limit(&s->shared, runs_close(&s->shared, &s->sums));
     counts_totals(&run->r, &ticks, &calls);
     run->r.saturated |= ticks == SUM_MAX || calls == SUM_MAX;
     *out = run->r;
-    if (spread != NULL) {
-        *spread = run->s;
+    if (shares != NULL) {
+        *shares = run->s;
     }
     return PROFD_OK;
 }
@@ -487,7 +483,7 @@ enum profd_status rollup_grow(struct arena *scratch, const struct counts *old, c
         return profd_error_set(e, PROFD_TOO_LARGE, "stacks of more than %u clocks", LIMIT_STACK_TREES);
     }
     arena_reset(scratch);
-    struct rollup_sum *s = rollup_sum_new_plain(scratch);
+    struct rollup_sum *s = rollup_sum_new(scratch, ROLLUP_PLAIN);
     TRY(rollup_sum_add_upload(s, old, 0, 0, e));
     TRY(rollup_sum_add_upload(s, more, 1, 0, e));
     TRY(rollup_sum_finish(s, &sum, NULL, e));
@@ -495,36 +491,4 @@ enum profd_status rollup_grow(struct arena *scratch, const struct counts *old, c
     rollup_rank(&sum, scratch);
     *out = sum;
     return PROFD_OK;
-}
-
-void rollup_make_profile(const struct counts *r, struct arena *a, struct profile *p)
-{
-    bool stopped = false;
-    p->ticks = p->calls = 0;
-    p->saturated = false;
-    p->histograms = ARENA_ARRAY(a, r->histogram_count, struct profile_histogram);
-    p->histogram_count = r->histogram_count;
-    for (uint32_t i = 0; i < r->histogram_count; i++) {
-        const struct counts_histogram *from = &r->histograms[i];
-        struct profile_histogram *h = &p->histograms[i];
-        *h = (struct profile_histogram){.geometry = from->geometry,
-                                        .used = from->used,
-                                        .index = r->bin_index + from->first,
-                                        .ticks = r->bin_ticks + from->first,
-                                        .order = from->order};
-        for (uint32_t k = 0; k < h->used && !collector_is_dimension(h->dimension); k++) {
-            stopped |= h->ticks[k] == SUM_MAX;
-            sum_add(&p->ticks, h->ticks[k], &p->saturated);
-        }
-    }
-    p->arcs = ARENA_ARRAY(a, r->arc_count, struct profile_arc);
-    for (uint32_t i = 0; i < r->arc_count; i++) {
-        p->arcs[i] = (struct profile_arc){r->from_build[i], r->to_build[i], r->from[i],
-                                          r->to[i],         r->calls[i],    {r->commit[i], r->rank[i]}};
-        stopped |= r->calls[i] == SUM_MAX;
-        sum_add(&p->calls, r->calls[i], &p->saturated);
-    }
-    p->arc_count = r->arc_count;
-    /* What saturated may have been left out since (another build, the histograms). */
-    p->saturated |= r->saturated && stopped;
 }

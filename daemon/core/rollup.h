@@ -9,7 +9,6 @@
 #include <stdint.h>
 
 #include "core/arena.h"
-#include "core/profile.h"
 #include "proto/counts.h"
 #include "proto/status.h"
 
@@ -26,9 +25,9 @@
  * A sum in the making lives in its arena. NULL when memory is exhausted and the arena has no boundary. Functions that
  * return a status are boundaries themselves: they may be called outside of jobs. */
 struct rollup_sum;
-struct rollup_sum *rollup_sum_new(struct arena *a);
-/* The same without spread: groups are not looked at, rollups come with NULL for their spread, and finish gives none. */
-struct rollup_sum *rollup_sum_new_plain(struct arena *a);
+/* Which rows have shares by random group: none, the nodes of stacks, or all. Of others, groups are not looked at. */
+enum rollup_shares { ROLLUP_PLAIN, ROLLUP_NODES, ROLLUP_ALL };
+struct rollup_sum *rollup_sum_new(struct arena *a, enum rollup_shares shares);
 /* From now on the sum has at most LIMIT_SUM_ROWS arcs and bins, and one for each of these: Of more arcs those with the
  * most calls stay, and all others become one arc between addresses ROLLUP_REST of no build, with their calls. Of more
  * bins those with the most ticks stay, and the others of a histogram become one bin of the addresses 0 to
@@ -36,28 +35,28 @@ struct rollup_sum *rollup_sum_new_plain(struct arena *a);
  * LIMIT_HISTOGRAMS histograms the first ones in their order stay. */
 void rollup_sum_limit(struct rollup_sum *s);
 #define ROLLUP_REST UINT64_MAX
-/* Adds one upload: its counts (builds < LIMIT_BUILDS; if they are sorted, they take the order of their ranks), its
- * number in order of acceptance, and the group of its process (< COUNTS_GROUPS). O(bins + arcs) expected. After
- * NO_MEMORY the sum is good for nothing more. */
+/* Adds one upload: its counts (if they are sorted, they take the order of their ranks), its number in order of
+ * acceptance, and the group of its process (< COUNTS_GROUPS). O(bins + arcs) expected. After NO_MEMORY the sum is good
+ * for nothing more. */
 enum profd_status rollup_sum_add_upload(struct rollup_sum *s, const struct counts *c, uint64_t commit, uint32_t group,
                                         struct profd_error *e);
-/* Adds a rollup with its spread; neither is looked at after the call. Sorted runs of like size are merged two by two,
- * so that n rollups of m rows cost O(n·m) if their keys are the same, O(n·m log n) if all differ; both kinds may be
- * mixed. */
-enum profd_status rollup_sum_add(struct rollup_sum *s, const struct counts *r, const struct counts_shares *spread,
+/* Adds a rollup with its shares; neither is looked at after the call. Without shares (NULL, or NULL arrays) its counts
+ * are in no group's share. Sorted runs of like size are merged two by two, so that n rollups of m rows cost O(n·m) if
+ * their keys are the same, O(n·m log n) if all differ; both kinds may be mixed. */
+enum profd_status rollup_sum_add(struct rollup_sum *s, const struct counts *r, const struct counts_shares *shares,
                                  struct profd_error *e);
-/* To a plain sum only, without stacks (core/tree_sum.h adds those). A finished profile: */
-void rollup_sum_add_profile(struct rollup_sum *s, const struct profile *p);
-/* A rollup over a set of builds, which are renumbered: map[i] is the sum's number of build i. alone: a build with the
- * number COUNTS_NOWHERE is left out. Its histograms and the arcs with no other end are dropped. Arc ends in it lose
- * their addresses, like ends outside every build, so that such arcs add up. The collector's counters belong to whole
- * processes: they stay, with the first build that stays. O(n) if the map ascends and all builds stay, else O(n log
- * n). */
-void rollup_sum_add_mapped(struct rollup_sum *s, const struct counts *r, const uint32_t *map, uint32_t builds,
-                           bool alone);
-/* The sum, sorted, in the arena. O(n log n) in what uploads brought, O(n) in rollups. spread may be NULL: not wanted.
+/* Adds a rollup over a set of builds, which are renumbered: map[i] is the sum's number of build i. alone: a build with
+ * the number COUNTS_NOWHERE is left out. Its histograms and the arcs with no other end are dropped. Arc ends in it lose
+ * their addresses, like ends outside every build, so that such arcs add up. Only stacks that end at a program counter
+ * in a build that stays count, as its histograms do; return addresses in other builds become COUNTS_FRAME_OUTSIDE,
+ * several in sequence one. The collector's counters belong to whole processes: they stay, with the first build that
+ * stays. O(n) if the map ascends and all builds stay, else O(n log n). */
+enum profd_status rollup_sum_add_mapped(struct rollup_sum *s, const struct counts *r,
+                                        const struct counts_shares *shares, const uint32_t *map, uint32_t builds,
+                                        bool alone, struct profd_error *e);
+/* The sum, sorted, in the arena. O(n log n) in what uploads brought, O(n) in rollups. shares may be NULL: not wanted.
  */
-enum profd_status rollup_sum_finish(struct rollup_sum *s, struct counts *out, struct counts_shares *spread,
+enum profd_status rollup_sum_finish(struct rollup_sum *s, struct counts *out, struct counts_shares *shares,
                                     struct profd_error *e);
 
 /* The sum of two uploads of one process, as one upload that grows: of more, which came later, what is
@@ -69,9 +68,6 @@ enum profd_status rollup_grow(struct arena *scratch, const struct counts *old, c
  * upload 0: so equal sums have equal bytes. The arena is for arrays meanwhile. O(n) for each byte in which the orders
  * differ. */
 void rollup_rank(struct counts *r, struct arena *a);
-
-/* Sets histograms, arcs, totals and saturated of a profile; all else in it stays as it is. O(n). */
-void rollup_make_profile(const struct counts *r, struct arena *a, struct profile *p);
 
 /* Decodes a single upload into the arena, as counts_decode. */
 enum profd_status rollup_decode_upload(struct arena *a, const uint8_t *in, size_t n, uint32_t builds,

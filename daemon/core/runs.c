@@ -9,7 +9,7 @@
 #include "proto/sum.h"
 
 #define REST UINT64_MAX                         /* ROLLUP_REST of core/rollup.h */
-#define RUNS_NODES_MOST (4 * LIMIT_STACK_NODES) /* of a run, so that the memory of a sum is bounded */
+#define RUNS_NODES_MOST (2 * LIMIT_STACK_NODES) /* of a run, so that the memory of a sum is bounded */
 
 static uint32_t rows_of(const struct counts *c, unsigned kind)
 {
@@ -31,6 +31,12 @@ static uint64_t *numbers_of(const struct counts *c, unsigned kind)
     return of[kind];
 }
 
+static uint64_t **shares_at(struct counts_shares *s, unsigned kind)
+{
+    return kind == COUNTS_BIN_ROWS ? &s->bins : kind == COUNTS_ARC_ROWS ? &s->arcs : &s->nodes;
+}
+
+/* NULL: the run has none. */
 static uint64_t *shares_of(const struct counts_shares *s, unsigned kind)
 {
     uint64_t *const of[COUNTS_KINDS] = {NULL, s->bins, s->arcs, NULL, s->nodes};
@@ -75,10 +81,10 @@ struct runs_run *runs_take(struct runs *runs, const uint32_t rows[COUNTS_KINDS])
     for (const struct counts_column *c = counts_columns; c < counts_columns + COUNTS_COLUMNS; c++) {
         counts_column_set(&run->r, c, arena_take_array(runs->arena, run->capacity[c->kind], c->size));
     }
-    if (runs->spread) {
-        run->s.bins = ARENA_ARRAY(runs->arena, (size_t)run->capacity[COUNTS_BIN_ROWS] * COUNTS_GROUPS, uint64_t);
-        run->s.arcs = ARENA_ARRAY(runs->arena, (size_t)run->capacity[COUNTS_ARC_ROWS] * COUNTS_GROUPS, uint64_t);
-        run->s.nodes = ARENA_ARRAY(runs->arena, (size_t)run->capacity[COUNTS_NODE_ROWS] * COUNTS_GROUPS, uint64_t);
+    for (unsigned kind = 0; kind < COUNTS_KINDS; kind++) {
+        if (runs->shared[kind]) {
+            *shares_at(&run->s, kind) = ARENA_ARRAY(runs->arena, (size_t)run->capacity[kind] * COUNTS_GROUPS, uint64_t);
+        }
     }
     return run;
 }
@@ -324,7 +330,7 @@ static void write_rows(const struct runs *runs, const struct runs_run *a, const 
         add_numbers(p, b->r.bin_ticks, r->bin_ticks, h->first, h->first + h->used,
                     collector_is_dimension(h->dimension) ? &full : &r->saturated);
     }
-    uint64_t *shares = runs->spread ? shares_of(&out->s, kind) : NULL;
+    uint64_t *shares = shares_of(&out->s, kind);
     for (uint32_t k = 0; k < p->n && shares != NULL; k++, shares += COUNTS_GROUPS) {
         const size_t i = p->left[k], j = p->right[k];
         const uint64_t *from =
@@ -353,7 +359,7 @@ static void fold_nodes(struct runs *runs, struct runs_run *run, uint32_t most)
         arena_fail(runs->arena);
     }
     const size_t left = (size_t)r->node_count * COUNTS_GROUPS;
-    uint64_t *sums = runs->spread ? ARENA_ARRAY(scratch, left, uint64_t) : NULL;
+    uint64_t *sums = run->s.nodes ? ARENA_ARRAY(scratch, left, uint64_t) : NULL;
     for (uint32_t i = 0; i < n && sums != NULL; i++) {
         add_shares(run->s.nodes + (size_t)i * COUNTS_GROUPS, sums + (size_t)place[i] * COUNTS_GROUPS);
     }
@@ -419,7 +425,7 @@ static void plan_cut(struct runs *runs, const struct runs_run *run, unsigned kin
             continue;
         }
         sum_saturate(numbers_of(&one->r, kind), numbers_of(&run->r, kind)[i]); /* the total says if it stops */
-        if (runs->spread) {
+        if (runs->shared[kind]) {
             add_shares(shares_of(&run->s, kind) + (size_t)i * COUNTS_GROUPS, shares_of(&one->s, kind));
         }
     }
@@ -450,7 +456,9 @@ static struct runs_run *cut_rows(struct runs *runs, struct runs_run *run, uint32
         struct counts_histogram *h = &r->histograms[i], *whole = &one->r.histograms[0];
         const uint32_t first = runs->plan[COUNTS_BIN_ROWS].n;
         memset(few + h->first, false, collector_is_dimension(h->dimension) ? h->used : 0);
-        memset(one->s.bins, 0, runs->spread ? COUNTS_GROUPS * sizeof *one->s.bins : 0);
+        if (one->s.bins != NULL) {
+            memset(one->s.bins, 0, COUNTS_GROUPS * sizeof *one->s.bins);
+        }
         one->r.bin_ticks[0] = 0;
         *whole = *h;
         whole->low = whole->first = 0;
@@ -471,7 +479,8 @@ static struct runs_run *cut(struct runs *runs, struct runs_run *run, uint32_t ti
 {
     const uint32_t arcs = run->r.arc_count, bins = run->r.bin_count, half = runs->most / 2;
     if (runs->most > 0 && (uint64_t)arcs + bins > (uint64_t)times * runs->most) {
-        struct runs rest = {.arena = arena_new_child(runs->arena, 0), .spread = runs->spread};
+        struct runs rest = {.arena = arena_new_child(runs->arena, 0)};
+        memcpy(rest.shared, runs->shared, sizeof rest.shared);
         const struct runs_run *sum = cut_rows(runs, run, runs->most - (bins < half ? bins : half),
                                               runs->most - (arcs < half ? arcs : half), &rest);
         run = merge(runs, run, sum);

@@ -152,7 +152,7 @@ static enum profd_status make_side(struct comparison *q, uint32_t s, struct aren
     TRY(work_load(job, w, false, e));
     TRY(work_find_objects(job, w, e));
     TRY(work_load_ever(&of_scratch, w, &report.ever, e));
-    const struct diff_side_request side = {&report, &w->load.shares, &w->load.provenance.groups};
+    const struct diff_side_request side = {&report, &w->load.provenance.groups};
     report.profile = w->load.profile;
     report.objects = w->objects;
     report.names = w->load.names;

@@ -116,38 +116,39 @@ static int compare_calls(const void *left, const void *right)
 static void fill_listing(struct function_counts *l, struct arena *a)
 {
     const struct profile *p = l->work->load.profile;
+    const struct counts *c = &p->counts;
     const struct report *r = l->work->report;
-    for (uint32_t i = 0; i < p->histogram_count; i++) {
-        const struct profile_histogram *h = &p->histograms[i];
+    for (uint32_t i = 0; i < c->histogram_count; i++) {
+        const struct counts_histogram *h = &c->histograms[i];
         const struct bins bins = bins_make(h->low, h->high, h->bins);
         const bool counts = h->build == l->build && strcmp(h->dimension, r->dimension) == 0;
-        for (uint32_t k = 0; counts && k < h->used; k++) {
+        for (uint32_t k = h->first; counts && k < h->first + h->used; k++) {
             uint64_t low, high;
-            bins_range(&bins, h->index[k], &low, &high);
+            bins_range(&bins, c->bin_index[k], &low, &high);
             if (high <= l->function->address || low >= l->end) {
                 continue;
             }
             l->ticks = arena_extend(a, l->ticks, l->tick_count, &l->ticks_capacity, sizeof *l->ticks);
             l->ticks[l->tick_count++] = (struct address_ticks){.address = low,
                                                                .bytes = high - low,
-                                                               .ticks = h->ticks[k],
-                                                               .seconds = (double)h->ticks[k] / h->rate,
+                                                               .ticks = c->bin_ticks[k],
+                                                               .seconds = (double)c->bin_ticks[k] / h->rate,
                                                                .shared = low < l->function->address || high > l->end};
         }
     }
-    for (uint32_t i = 0; i < p->arc_count; i++) {
-        const struct profile_arc *arc = &p->arcs[i];
-        const char *to = arc->to_build < p->build_count ? p->builds[arc->to_build] : "";
+    for (uint32_t i = 0; i < c->arc_count; i++) {
+        const uint64_t from = c->from[i];
+        const char *to = c->to_build[i] < p->build_count ? p->builds[c->to_build[i]] : "";
         /* A call that does not return may stand last: its return address is the function's end. */
-        if (arc->from_build != l->build || arc->from <= l->function->address || arc->from > l->end || arc->calls == 0) {
+        if (c->from_build[i] != l->build || from <= l->function->address || from > l->end || c->calls[i] == 0) {
             continue;
         }
         const struct report_function *callee = NULL;
         for (uint32_t k = 0; !callee && k < r->function_count; k++) {
-            callee = function_holds(r, &r->functions[k], to, arc->to) ? &r->functions[k] : NULL;
+            callee = function_holds(r, &r->functions[k], to, c->to[i]) ? &r->functions[k] : NULL;
         }
         l->calls = arena_extend(a, l->calls, l->call_count, &l->calls_capacity, sizeof *l->calls);
-        l->calls[l->call_count++] = (struct address_calls){.address = arc->from, .calls = arc->calls, .callee = callee};
+        l->calls[l->call_count++] = (struct address_calls){.address = from, .calls = c->calls[i], .callee = callee};
     }
     if (l->tick_count > 0) {
         qsort(l->ticks, l->tick_count, sizeof *l->ticks, compare_ticks);

@@ -6,6 +6,7 @@
 #include "core/rollup.h"
 #include "proto/collector.h"
 #include "proto/message.h"
+#include "proto/sum.h"
 #include "query/query_internal.h"
 
 const char *row_find_label(const struct store_row *row, const char *name)
@@ -36,8 +37,8 @@ enum profd_status row_decode_counts(const struct store_row *row, struct arena *a
 
 struct cached_sum {
     struct lru_entry lru;
-    struct counts r;  /* its arrays are in the same block */
-    uint64_t *shares; /* of its nodes by group; NULL: they were not asked for */
+    struct counts r; /* its arrays are in the same block */
+    struct counts_shares shares;
 };
 
 struct query_cache {
@@ -76,7 +77,7 @@ static void cache_put(struct query_cache *c, const void *key, size_t key_size, c
                       const uint64_t *shares)
 {
     const size_t rows[COUNTS_KINDS] = {r->histogram_count, r->bin_count, r->arc_count, r->tree_count, r->node_count};
-    const size_t share_bytes = shares ? (size_t)r->node_count * TREE_GROUPS * sizeof *shares : 0;
+    const size_t share_bytes = shares ? (size_t)r->node_count * COUNTS_GROUPS * sizeof *shares : 0;
     size_t size = sizeof(struct cached_sum) + share_bytes, at = sizeof(struct cached_sum);
     for (const struct counts_column *k = counts_columns; k < counts_columns + COUNTS_COLUMNS; k++) {
         size += (rows[k->kind] * k->size + 7) & ~(size_t)7; /* arrays begin at multiples of 8 */
@@ -84,7 +85,7 @@ static void cache_put(struct query_cache *c, const void *key, size_t key_size, c
     char *block = size <= c->lru.limit / 4 ? malloc(size) : NULL;
     struct cached_sum *entry = (struct cached_sum *)(void *)block;
     if (entry) {
-        *entry = (struct cached_sum){.r = *r, .shares = shares ? (uint64_t *)(void *)(block + at) : NULL};
+        *entry = (struct cached_sum){.r = *r, .shares.nodes = shares ? (uint64_t *)(void *)(block + at) : NULL};
         if (share_bytes > 0) {
             memcpy(block + at, shares, share_bytes);
         }
@@ -129,128 +130,59 @@ struct waiting {
 };
 
 /* Series that map alike are added up in their own numbers of builds. */
-struct rolled_group {
+struct load_group {
     const uint32_t *map;
     uint32_t builds;
     struct rollup_sum *sum;
     struct counts total;
-};
-
-/* The same with shares, for bins and arcs by random group. */
-struct sharing {
-    const uint32_t *map;
-    struct counts first; /* the first sum, with its spread: often the only one */
-    struct counts_shares first_spread;
-    bool any;
-    struct rollup_sum *sums;                  /* of all sums; NULL: there is at most one */
-    struct rollup_sum *groups[RANDOM_GROUPS]; /* of the uploads of each group; likewise */
+    struct counts_shares shares;
 };
 
 struct profile_load {
     const struct load_request *request;
-    struct arena *arena;
-    struct profile_sum *sum;
-    struct set series, hosts, host_labels, users, *rows;
-    const uint32_t **maps; /* per series: the sum's index of each build of its uploads */
+    struct arena *arena, *sums; /* sums: of counts */
+    enum rollup_shares shares;
+    struct set builds, series, hosts, host_labels, users, *rows;
+    const uint32_t **maps; /* per series: the number of each build of its uploads among all */
     uint32_t map_capacity;
-    const char **names; /* per build of the sum */
-    uint32_t name_capacity;
+    struct load_build {
+        const char *id, *name;
+        struct counts_order order;
+    } * list; /* of builds, by number */
+    uint32_t list_capacity;
     struct provenance provenance;
+    struct set group_maps;
+    struct load_group *groups; /* by number of group_maps */
+    uint32_t group_capacity;
     /* rolled rows */
     struct arena *bytes, *scratch, *block; /* of waiting rows; of one that is decoded; of a block's sum */
-    struct set group_maps;
-    struct rolled_group *groups; /* by number of group_maps */
-    uint32_t group_capacity;
     struct waiting *waiting;
     uint32_t waiting_count, waiting_capacity;
-    /* shares, in the request's arena */
-    struct set sharing_maps;
-    struct sharing *sharings; /* by number of sharing_maps */
-    uint32_t sharing_capacity;
 };
 
-/* A sum's row for its shares, which are of bins and arcs. */
-static enum profd_status decode_sum(struct arena *a, const struct store_row *row, struct counts *r,
-                                    struct counts_shares *spread, struct profd_error *e)
+/* The group of a row; map is as long-lived as the load. In alone mode, COUNTS_NOWHERE stands for builds that are left
+ * out. */
+static uint32_t find_group(struct profile_load *l, const struct store_row *row, const uint32_t *map)
 {
-    enum profd_status status = rollup_decode(a, row->counts, row->counts_size, (uint32_t)row->build_count, false, r, e);
-    if (!status) {
-        status = rollup_decode_spread(a, r, row->spread, row->spread_size, spread, e);
-    }
-    r->tree_count = r->node_count = 0;
-    return !status ? status : profd_error_wrap(e, status, "a stored sum cannot be read");
-}
-
-/* Adds a row that was read with its spread to the shares; map as for profile_sum_add, and as long-lived as the load.
- * Sums without spread take an eighth of the memory: an upload is of one group. DAMAGED names the rule. */
-static enum profd_status add_shares(struct profile_load *l, const struct store_row *row, const uint32_t *map,
-                                    struct profd_error *e)
-{
-    struct arena *a = l->request->shares;
     bool added;
-    const uint32_t number = set_add(&l->sharing_maps, map, row->build_count * sizeof *map, &added);
+    const uint32_t group = set_add(&l->group_maps, map, row->build_count * sizeof *map, &added);
     if (added) {
-        l->sharings = arena_extend(a, l->sharings, number, &l->sharing_capacity, sizeof *l->sharings);
-        l->sharings[number] = (struct sharing){.map = map};
+        l->groups = arena_extend(l->arena, l->groups, group, &l->group_capacity, sizeof *l->groups);
+        l->groups[group] = (struct load_group){
+            .map = map, .builds = (uint32_t)row->build_count, .sum = rollup_sum_new(l->sums, l->shares)};
     }
-    struct sharing *s = &l->sharings[number];
-    if (!row->rolled) {
-        struct counts c;
-        struct rollup_sum **sum = &s->groups[row->group % RANDOM_GROUPS];
-        *sum = *sum != NULL ? *sum : rollup_sum_new_plain(a);
-        TRY(row_decode_counts(row, l->scratch, &c, e));
-        c.tree_count = c.node_count = 0;
-        return rollup_sum_add_upload(*sum, &c, row->commit, 0, e);
-    }
-    if (!row->spread) {
-        return PROFD_OK;
-    }
-    if (!s->any) {
-        s->any = true;
-        return decode_sum(a, row, &s->first, &s->first_spread, e);
-    }
-    struct counts r;
-    struct counts_shares spread;
-    if (!s->sums) {
-        s->sums = rollup_sum_new(a);
-        TRY(rollup_sum_add(s->sums, &s->first, &s->first_spread, e));
-    }
-    arena_reset(l->scratch);
-    TRY(decode_sum(l->scratch, row, &r, &spread, e));
-    return rollup_sum_add(s->sums, &r, &spread, e);
+    return group;
 }
 
-/* All rows were added, and p is their sum: its shares. */
-static enum profd_status finish_shares(struct profile_load *l, const struct profile *p, struct shares *out,
-                                       struct profd_error *e)
+/* Leaves of decoded counts what the load asks for. */
+static void keep_asked(const struct profile_load *l, struct counts *c)
 {
-    const bool alone = l->request->alone, one = l->sharing_maps.count == 1;
-    struct counts r;
-    struct counts_shares spread;
-    const struct sharing *s = l->sharings;
-    bool uploads = false;
-    for (uint32_t g = 0; one && g < RANDOM_GROUPS; g++) {
-        uploads |= s->groups[g] != NULL;
+    if (l->request->arcs_only) {
+        c->histogram_count = c->bin_count = 0;
     }
-    /* The rows of the only sum's spread can be the shares as they are. */
-    const bool as_they_are = one && !uploads && s->any && !s->sums && shares_has_arcs(p, &s->first, s->map, alone);
-    shares_new(l->request->shares, p, as_they_are ? s->first_spread.arcs : NULL, out);
-    for (uint32_t i = 0; i < l->sharing_maps.count; i++) {
-        s = &l->sharings[i];
-        if (s->sums) {
-            TRY(rollup_sum_finish(s->sums, &r, &spread, e));
-            shares_add(out, &r, &spread, 0, s->map, alone);
-        } else if (s->any) {
-            shares_add(out, &s->first, &s->first_spread, 0, s->map, alone);
-        }
-        for (uint32_t g = 0; g < RANDOM_GROUPS; g++) {
-            if (s->groups[g]) {
-                TRY(rollup_sum_finish(s->groups[g], &r, NULL, e));
-                shares_add(out, &r, NULL, g, s->map, alone);
-            }
-        }
+    if (l->request->stacks == LOAD_STACKS_NONE) {
+        c->tree_count = c->node_count = 0;
     }
-    return PROFD_OK;
 }
 
 /* What a block has: histograms or only arcs, no stacks, stacks, or these by group, too. */
@@ -269,71 +201,43 @@ static uint64_t *make_key(struct profile_load *l, const struct waiting *rows, ui
     return key;
 }
 
-/* Adds a finished block to its group, and its stacks to the sum. */
-static enum profd_status join_block(struct profile_load *l, const struct rolled_group *group,
-                                    const struct counts *total, const uint64_t *shares, struct profd_error *e)
+/* Adds a finished block to its group. */
+static enum profd_status join_block(struct profile_load *l, const struct load_group *group, struct counts total,
+                                    const struct counts_shares *shares, struct profd_error *e)
 {
     ARENA_BOUNDARY(l->arena, profd_no_memory(e)); /* the cache may be locked */
-    struct counts rows = *total;
-    if (l->request->stacks != LOAD_STACKS_NONE) {
-        const struct tree_addend stacks = {.list = {total->trees, COUNTS_NODES(total), total->tree_count},
-                                           .map = group->map,
-                                           .alone = l->request->alone,
-                                           .group = TREE_GROUPS,
-                                           .shares = shares};
-        TRY(profile_sum_add_stacks(l->sum, &stacks, UINT64_MAX, e));
-    }
-    rows.tree_count = rows.node_count = 0;
-    return rollup_sum_add(group->sum, &rows, NULL, e);
+    keep_asked(l, &total);
+    return rollup_sum_add(group->sum, &total, shares, e);
 }
 
 /* Adds up a block that is not in the cache, and keeps it there. */
 static enum profd_status add_fresh(struct profile_load *l, const struct waiting *rows, uint32_t n, const uint64_t *key,
                                    struct profd_error *e)
 {
-    const struct rolled_group *group = &l->groups[rows[0].group];
-    const bool with_stacks = l->request->stacks != LOAD_STACKS_NONE;
-    struct rollup_sum *sum = rollup_sum_new_plain(l->block);
-    struct tree_sum *trees = with_stacks ? tree_sum_new(l->block, l->request->stacks == LOAD_STACKS_SHARES) : NULL;
+    const struct load_group *group = &l->groups[rows[0].group];
+    struct rollup_sum *sum = rollup_sum_new(l->block, l->shares);
     struct counts total;
-    struct tree_total stacks = {0};
+    struct counts_shares shares;
     for (const struct waiting *row = rows; row < rows + n; row++) {
         struct counts decoded;
         struct counts_shares spread = {0};
         arena_reset(l->scratch);
         enum profd_status status =
             rollup_decode(l->scratch, row->bytes, row->size, group->builds, l->request->arcs_only, &decoded, e);
-        if (!status && row->spread && decoded.tree_count > 0) { /* the groups of stacks only */
+        if (!status && row->spread && (l->shares == ROLLUP_ALL || decoded.tree_count > 0)) {
             status = rollup_decode_spread(l->scratch, &decoded, row->spread, row->spread_size, &spread, e);
         }
         if (status) {
             return profd_error_wrap(e, status, "a stored sum cannot be read");
         }
-        if (trees) {
-            const struct tree_addend addend = {.list = {decoded.trees, COUNTS_NODES(&decoded), decoded.tree_count},
-                                               .group = TREE_GROUPS,
-                                               .shares = spread.nodes};
-            TRY(tree_sum_add(trees, &addend, e));
-        }
-        decoded.tree_count = decoded.node_count = 0;
-        TRY(rollup_sum_add(sum, &decoded, NULL, e));
+        keep_asked(l, &decoded);
+        TRY(rollup_sum_add(sum, &decoded, &spread, e));
     }
-    TRY(rollup_sum_finish(sum, &total, NULL, e));
-    if (trees) {
-        TRY(tree_sum_finish(trees, &stacks, &total.saturated, e));
+    TRY(rollup_sum_finish(sum, &total, &shares, e));
+    if (l->request->cache && l->shares != ROLLUP_ALL) {
+        cache_put(l->request->cache, key, (2 * (size_t)n + 1) * sizeof *key, &total, shares.nodes);
     }
-    total.tree_count = stacks.tree_count;
-    total.node_count = stacks.node_count;
-    total.trees = stacks.trees;
-    total.node_depth = stacks.nodes.depth;
-    total.node_kind = stacks.nodes.kind;
-    total.node_build = stacks.nodes.build;
-    total.node_address = stacks.nodes.address;
-    total.node_ticks = stacks.nodes.ticks;
-    if (l->request->cache) {
-        cache_put(l->request->cache, key, (2 * (size_t)n + 1) * sizeof *key, &total, stacks.shares);
-    }
-    return join_block(l, group, &total, stacks.shares, e);
+    return join_block(l, group, total, &shares, e);
 }
 
 /* Adds n rows of one block of a group, from the cache if it is there. A sum that has more than is needed can also be
@@ -341,7 +245,7 @@ static enum profd_status add_fresh(struct profile_load *l, const struct waiting 
 static enum profd_status add_block(struct profile_load *l, const struct waiting *rows, uint32_t n,
                                    struct profd_error *e)
 {
-    struct query_cache *cache = l->request->cache;
+    struct query_cache *cache = l->shares == ROLLUP_ALL ? NULL : l->request->cache;
     const enum content wanted = l->request->stacks == LOAD_STACKS_SHARES ? CONTENT_SHARES
                                 : l->request->stacks != LOAD_STACKS_NONE ? CONTENT_STACKS
                                                                          : CONTENT_PLAIN;
@@ -356,7 +260,7 @@ static enum profd_status add_block(struct profile_load *l, const struct waiting 
             if (entry) {
                 cache->found++;
                 lru_use(&cache->lru, entry);
-                status = join_block(l, &l->groups[rows[0].group], &entry->r, entry->shares, e);
+                status = join_block(l, &l->groups[rows[0].group], entry->r, &entry->shares, e);
             }
             lru_unlock(&cache->lru);
             if (entry) {
@@ -403,24 +307,16 @@ static enum profd_status add_waiting(struct profile_load *l, struct profd_error 
     return status;
 }
 
-/* Lets a sum's row wait for its block. map as for profile_sum_add, and as long-lived as the load; in alone mode,
- * COUNTS_NOWHERE stands for builds that are left out. */
-static enum profd_status add_rolled(struct profile_load *l, const struct store_row *row, const uint32_t *map,
+/* Lets a sum's row wait for its block. */
+static enum profd_status add_rolled(struct profile_load *l, const struct store_row *row, uint32_t group,
                                     struct profd_error *e)
 {
-    bool added;
-    const uint32_t builds = (uint32_t)row->build_count;
-    const uint32_t group = set_add(&l->group_maps, map, builds * sizeof *map, &added);
-    if (added) {
-        l->groups = arena_extend(l->arena, l->groups, group, &l->group_capacity, sizeof *l->groups);
-        l->groups[group] = (struct rolled_group){.map = map, .builds = builds, .sum = rollup_sum_new_plain(l->arena)};
-    }
     if (arena_used(l->bytes) + row->counts_size > ROLLED_WAITING) {
         TRY(add_waiting(l, e));
     }
     l->waiting = arena_extend(l->arena, l->waiting, l->waiting_count, &l->waiting_capacity, sizeof *l->waiting);
     const char *bytes = arena_copy(l->bytes, (const char *)row->counts, row->counts_size);
-    const bool spread = l->request->stacks == LOAD_STACKS_SHARES && row->spread;
+    const bool spread = l->shares != ROLLUP_PLAIN && row->spread;
     const char *copy = spread ? arena_copy(l->bytes, (const char *)row->spread, row->spread_size) : NULL;
     const unsigned together = row->width >= DAY ? ROLLED_DAYS : ROLLED_HOURS;
     l->waiting[l->waiting_count] = (struct waiting){.group = group,
@@ -438,17 +334,16 @@ static enum profd_status add_rolled(struct profile_load *l, const struct store_r
 }
 
 /* When each build of the group came first, by what is left of its counts. */
-static void note_orders(struct profile_load *l, const struct rolled_group *g)
+static void note_orders(struct profile_load *l, const struct load_group *g)
 {
     const struct counts *t = &g->total;
     uint64_t *first = ARENA_ARRAY(l->arena, g->builds, uint64_t);
     memset(first, 0xff, g->builds * sizeof *first);
     for (uint32_t i = 0; i < t->histogram_count; i++) {
         uint64_t *at = &first[t->histograms[i].build];
-        if (collector_is_dimension(t->histograms[i].dimension)) {
-            continue;
+        if (!collector_is_dimension(t->histograms[i].dimension) && t->histograms[i].order.commit < *at) {
+            *at = t->histograms[i].order.commit;
         }
-        *at = t->histograms[i].order.commit < *at ? t->histograms[i].order.commit : *at;
     }
     for (uint32_t i = 0; i < t->arc_count; i++) {
         uint32_t ends[] = {t->from_build[i], t->to_build[i]};
@@ -460,34 +355,36 @@ static void note_orders(struct profile_load *l, const struct rolled_group *g)
     }
     for (uint32_t i = 0; i < g->builds; i++) {
         if (first[i] != UINT64_MAX && g->map[i] != COUNTS_NOWHERE) {
-            profile_sum_note_order(l->sum, g->map[i], (struct counts_order){first[i], i});
+            counts_order_lower(&l->list[g->map[i]].order, (struct counts_order){first[i], i});
         }
     }
 }
 
-/* Adds everything rolled but stacks to a finished profile of the same builds. */
-static enum profd_status join_rolled(struct profile_load *l, struct profile *p, struct profd_error *e)
+/* All groups as one sum, in numbers of all builds. */
+static enum profd_status join_groups(struct profile_load *l, struct profile *p, struct profd_error *e)
 {
-    struct counts total;
     const uint32_t n = l->group_maps.count;
-    bool whole = n == 1 && !l->request->alone && p->arc_count == 0 && p->histogram_count == 0;
-    /* A single group with the same numbers as the profile is the usual case. */
+    for (struct load_group *g = l->groups; g < l->groups + n; g++) {
+        TRY(rollup_sum_finish(g->sum, &g->total, &g->shares, e));
+        note_orders(l, g);
+    }
+    bool whole = n == 1 && !l->request->alone; /* a single group with the same numbers is the usual case */
     for (uint32_t i = 0; whole && i < l->groups->builds; i++) {
         whole = l->groups->map[i] == i;
     }
-    if (n == 0 || whole) {
-        if (whole) {
-            rollup_make_profile(&l->groups->total, l->arena, p);
+    if (whole) {
+        p->counts = l->groups->total;
+        p->shares = l->groups->shares;
+    } else {
+        struct rollup_sum *sum = rollup_sum_new(l->sums, l->shares);
+        for (const struct load_group *g = l->groups; g < l->groups + n; g++) {
+            TRY(rollup_sum_add_mapped(sum, &g->total, &g->shares, g->map, g->builds, l->request->alone, e));
         }
-        return PROFD_OK;
+        TRY(rollup_sum_finish(sum, &p->counts, &p->shares, e));
     }
-    struct rollup_sum *sum = rollup_sum_new_plain(l->arena);
-    rollup_sum_add_profile(sum, p);
-    for (const struct rolled_group *g = l->groups; g < l->groups + n; g++) {
-        rollup_sum_add_mapped(sum, &g->total, g->map, g->builds, l->request->alone);
-    }
-    TRY(rollup_sum_finish(sum, &total, NULL, e));
-    rollup_make_profile(&total, l->arena, p);
+    /* What saturated may have been left out since (another build, the histograms). */
+    counts_totals(&p->counts, &p->ticks, &p->calls);
+    p->counts.saturated &= p->ticks == SUM_MAX || p->calls == SUM_MAX;
     return PROFD_OK;
 }
 
@@ -517,54 +414,19 @@ static const uint32_t *find_map(struct profile_load *l, const struct store_row *
         if (l->request->alone && strcmp(build->id.text, l->request->filter.build_id) != 0) {
             continue;
         }
-        map[i] = profile_sum_build(l->sum, build->id.text);
-        l->names = arena_extend(l->arena, l->names, map[i], &l->name_capacity, sizeof *l->names);
-        if (!l->names[map[i]]) {
+        map[i] = set_add(&l->builds, build->id.text, strlen(build->id.text), &added);
+        struct load_build *b = l->list = arena_extend(l->arena, l->list, map[i], &l->list_capacity, sizeof *l->list);
+        b += map[i];
+        if (added) {
             const char *name = build->name ? build->name : "";
-            l->names[map[i]] = arena_copy(l->arena, name, strlen(name));
+            *b = (struct load_build){
+                l->builds.keys[map[i]].bytes, arena_copy(l->arena, name, strlen(name)), {UINT64_MAX, UINT32_MAX}};
         }
-    }
-    if (!l->request->alone) { /* a series is first seen with the number of its earliest upload */
-        profile_sum_load_order(l->sum, map, (uint32_t)row->build_count, row->commit);
+        if (!l->request->alone) { /* a series is first seen with the number of its earliest upload */
+            counts_order_lower(&b->order, (struct counts_order){row->commit, (uint32_t)i});
+        }
     }
     return l->maps[number] = map;
-}
-
-/* Drops what does not touch the wanted build, in place; ends elsewhere lose their addresses, so that they add up. The
- * collector's counters describe whole processes: they stay with the wanted build. */
-static void counts_keep_alone(struct counts *c, const uint32_t *map, uint32_t builds)
-{
-    uint32_t n = 0, kept = 0;
-    while (kept < builds && map[kept] == COUNTS_NOWHERE) {
-        kept++;
-    }
-    for (uint32_t i = 0; i < c->histogram_count; i++) {
-        struct counts_histogram h = c->histograms[i];
-        if (collector_is_dimension(h.dimension) && kept < builds) {
-            h.build = kept;
-        }
-        if (map[h.build] != COUNTS_NOWHERE) {
-            c->histograms[n++] = h;
-        }
-    }
-    c->histogram_count = n;
-    n = 0;
-    for (uint32_t i = 0; i < c->arc_count; i++) {
-        bool from = c->from_build[i] != COUNTS_NOWHERE && map[c->from_build[i]] != COUNTS_NOWHERE;
-        bool to = c->to_build[i] != COUNTS_NOWHERE && map[c->to_build[i]] != COUNTS_NOWHERE;
-        if (!from && !to) {
-            continue;
-        }
-        c->from_build[n] = from ? c->from_build[i] : COUNTS_NOWHERE;
-        c->to_build[n] = to ? c->to_build[i] : COUNTS_NOWHERE;
-        c->from[n] = from ? c->from[i] : 0;
-        c->to[n] = to ? c->to[i] : 0;
-        if (c->sorted) {
-            c->rank[n] = c->rank[i];
-        }
-        c->calls[n++] = c->calls[i];
-    }
-    c->arc_count = n;
 }
 
 static enum profd_status take_row(void *context, const struct store_row *row, struct profd_error *e)
@@ -593,25 +455,15 @@ static enum profd_status take_row(void *context, const struct store_row *row, st
     for (size_t i = 0; i < row->host_count; i++) {
         add_host(&l->hosts, row->hosts[i]);
     }
-    if (l->request->shares) {
-        TRY(add_shares(l, row, map, e));
-    }
+    const uint32_t group = find_group(l, row, map);
     if (row->rolled) {
-        return add_rolled(l, row, map, e);
+        return add_rolled(l, row, group, e);
     }
 
     struct counts c;
     TRY(row_decode_counts(row, l->scratch, &c, e));
-    if (l->request->alone) {
-        counts_keep_alone(&c, map, (uint32_t)row->build_count);
-    }
-    profile_sum_add(l->sum, &c, map, row->commit, l->request->arcs_only);
-    if (l->request->stacks == LOAD_STACKS_NONE) {
-        return PROFD_OK;
-    }
-    const struct tree_addend stacks = {
-        .list = {c.trees, COUNTS_NODES(&c), c.tree_count}, .map = map, .alone = l->request->alone, .group = row->group};
-    return profile_sum_add_stacks(l->sum, &stacks, row->commit, e);
+    keep_asked(l, &c);
+    return rollup_sum_add_upload(l->groups[group].sum, &c, row->commit, row->group % COUNTS_GROUPS, e);
 }
 
 static int uid_compare(const void *left, const void *right)
@@ -683,19 +535,12 @@ static enum profd_status take_matching(struct profile_load *l, struct profd_erro
 }
 
 /* Everything that is wanted becomes one profile. */
-static enum profd_status load_sum(struct profile_load *l, struct profile **profile, struct shares *shares,
-                                  struct profd_error *e)
+static enum profd_status load_sum(struct profile_load *l, struct profile *p, struct profd_error *e)
 {
     const struct load_request *r = l->request;
     TRY(r->row ? take_row(l, r->row, e) : take_matching(l, e));
     TRY(add_waiting(l, e));
-    for (uint32_t i = 0; i < l->group_maps.count; i++) {
-        TRY(rollup_sum_finish(l->groups[i].sum, &l->groups[i].total, NULL, e));
-        note_orders(l, &l->groups[i]);
-    }
-    TRY(profile_sum_finish(l->sum, profile, e));
-    TRY(join_rolled(l, *profile, e));
-    return r->shares ? finish_shares(l, *profile, shares, e) : PROFD_OK;
+    return join_groups(l, p, e);
 }
 
 enum profd_status load_profile(const struct load_request *request, struct arena *a, struct load *out,
@@ -703,25 +548,25 @@ enum profd_status load_profile(const struct load_request *request, struct arena 
 {
     struct profile_load l = {.request = request,
                              .arena = a,
-                             .sum = profile_sum_new(a),
+                             .sums = request->shares ? request->shares : a,
+                             .shares = request->shares                         ? ROLLUP_ALL
+                                       : request->stacks == LOAD_STACKS_SHARES ? ROLLUP_NODES
+                                                                               : ROLLUP_PLAIN,
                              .rows = request->loaded ? request->loaded : ARENA_NEW(a, struct set),
                              .bytes = arena_new_child(a, LIMIT_QUERY_MEMORY),
                              .scratch = arena_new_child(a, LIMIT_QUERY_MEMORY),
                              .block = arena_new_child(a, LIMIT_QUERY_MEMORY)};
-    struct load result = {0};
+    struct profile *profile = ARENA_NEW(a, struct profile);
     if (!request->loaded) {
         set_init(l.rows, a);
     }
+    set_init(&l.builds, a);
     set_init(&l.series, a);
     set_init(&l.hosts, a);
     set_init(&l.host_labels, a);
     set_init(&l.users, a);
     set_init(&l.group_maps, a);
-    set_init(&l.sharing_maps, request->shares ? request->shares : a);
-    if (request->stacks != LOAD_STACKS_NONE) {
-        profile_sum_want_stacks(l.sum, request->stacks == LOAD_STACKS_SHARES);
-    }
-    enum profd_status status = load_sum(&l, &result.profile, &result.shares, e);
+    enum profd_status status = load_sum(&l, profile, e);
     arena_free(l.bytes);
     arena_free(l.scratch);
     arena_free(l.block);
@@ -739,9 +584,17 @@ enum profd_status load_profile(const struct load_request *request, struct arena 
     p->uid_count = l.users.count;
     p->hosts = l.hosts.count;
     p->host_labels = l.host_labels.count;
-    result.names = l.names;
-    result.rows = l.rows;
-    result.provenance = *p;
-    *out = result;
+    const char **builds = ARENA_ARRAY(a, l.builds.count, const char *),
+               **names = ARENA_ARRAY(a, l.builds.count, const char *);
+    struct counts_order *orders = ARENA_ARRAY(a, l.builds.count, struct counts_order);
+    for (uint32_t i = 0; i < l.builds.count; i++) {
+        builds[i] = l.list[i].id;
+        names[i] = l.list[i].name;
+        orders[i] = l.list[i].order;
+    }
+    profile->build_count = l.builds.count;
+    profile->builds = builds;
+    profile->build_orders = orders;
+    *out = (struct load){.profile = profile, .names = names, .provenance = *p, .rows = l.rows};
     return PROFD_OK;
 }

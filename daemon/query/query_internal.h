@@ -166,8 +166,8 @@ struct load_request {
     bool arcs_only;     /* for the arcs ever observed */
     struct set *loaded; /* rows that another load has: they are left out. NULL: none */
     enum load_stacks { LOAD_STACKS_NONE, LOAD_STACKS_TOTALS, LOAD_STACKS_SHARES } stacks; /* not with arcs_only */
-    struct arena *shares;            /* bins and arcs by random group, too, in this arena; the filter must ask for the
-                                        spread. NULL: not wanted */
+    struct arena *shares;            /* bins and arcs by random group, too; then all counts are in this arena, and the
+                                        filter must ask for the spread. NULL: not wanted */
     struct query_cache *cache;       /* of sums added up before; NULL: none */
     const struct downtime *downtime; /* NULL: unknown */
     const struct store_row *row;     /* the only one that is loaded; NULL: those that the filter selects */
@@ -177,13 +177,12 @@ struct load {
     struct profile *profile;
     const char *const *names; /* one per build of the profile, as first delivered */
     struct provenance provenance;
-    struct shares shares; /* if the request has an arena for them */
-    struct set *rows;     /* that are in it */
+    struct set *rows; /* that are in it */
 };
 
 /* Sums every matching upload, single or in a sum already; the same profile whichever (orders within an upload apart, if
- * alone). Everything but the shares lives in the arena. O(bins + arcs) of all rows. LIMIT if a label pattern of the
- * filter could not be decided. */
+ * alone). Everything lives in the arena, unless it has one for shares. O(bins + arcs) of all rows. LIMIT if a label
+ * pattern of the filter could not be decided. */
 enum profd_status load_profile(const struct load_request *request, struct arena *a, struct load *out,
                                struct profd_error *e);
 
@@ -198,8 +197,8 @@ struct report_work {
     enum options_scope scope;       /* never the default */
     int64_t used_since, used_until; /* the edges at the resolution of the stored data */
     bool by_host;                   /* the answer tells hosts apart (store_filter) */
-    struct arena *shares;           /* the load has the random groups, too, in this arena; set between work_find and
-                                       work_load. NULL: it has not */
+    struct arena *shares;           /* the load has the random groups, too, and its counts in this arena; set between
+                                       work_find and work_load. NULL: it has not */
     bool stacks_only;               /* as in struct report_request */
     bool without_errors;            /* no standard errors of measured times are shown: the load lacks what they take */
     struct load load;

@@ -344,12 +344,9 @@ enum profd_status subreport_load(struct subreport *p, struct report_work *w, str
     arena_reset(p->job.arena);
     TRY(work_check_edges(&p->job, w, &moved, e));
     TRY(work_load(&p->job, w, false, e));
-    const struct profile *profile = w->load.profile;
-    uint64_t n = profile->arc_count;
-    for (uint32_t i = 0; i < profile->histogram_count; i++) {
-        n += profile->histograms[i].used;
-    }
-    return go_through(p, n + 1000, e); /* a report of nothing costs something, too */
+    const struct counts *c = &w->load.profile->counts;
+    /* A report of nothing costs something, too. */
+    return go_through(p, (uint64_t)c->arc_count + c->bin_count + 1000, e);
 }
 
 const char *subreport_dimension(const struct options *o)
@@ -401,7 +398,7 @@ enum profd_status subreport_make(struct subreport *p, struct report_work *w, str
     if (!p->ever) {
         TRY(work_load_ever(&p->job, w, &request.ever, e));
     }
-    TRY(go_through(p, request.ever ? request.ever->arc_count : 0, e));
+    TRY(go_through(p, request.ever ? request.ever->counts.arc_count : 0, e));
     TRY(report_build(p->job.arena, &request, &w->report, e));
     w->load.provenance.inexact |= w->report->estimated ? (uint32_t)INEXACT_SHARED_BINS : 0;
     return go_through(p, w->report->function_count, e);
@@ -418,45 +415,41 @@ enum profd_status subreport_append(struct subreport *p, struct report_work *w, s
     return pprof_append(out, p->job.arena, (const uint8_t *)one.data, one.size, parts, e);
 }
 
-static int order_compare(const struct counts_order *a, const struct counts_order *b)
-{
-    return compare_pairs(a->commit, b->commit, a->rank, b->rank);
-}
-
-static int arc_compare(const void *left, const void *right)
-{
-    return order_compare(&((const struct profile_arc *)left)->order, &((const struct profile_arc *)right)->order);
-}
-
+/* By order of arrival; those of one order stay as they are in the sum. */
 static int histogram_compare(const void *left, const void *right)
 {
-    const struct profile_histogram *a = *(const struct profile_histogram *const *)left;
-    const struct profile_histogram *b = *(const struct profile_histogram *const *)right;
-    int order = order_compare(&a->order, &b->order);
-    return order != 0 ? order : a < b ? -1 : a > b;
+    const struct counts_histogram *a = left, *b = right;
+    const int order = compare_pairs(a->order.commit, b->order.commit, a->order.rank, b->order.rank);
+    return order != 0 ? order : compare_u64(a->first, b->first);
+}
+
+static uint64_t arrival_key(const void *context, uint32_t i, int key)
+{
+    const struct counts *c = context;
+    return key == 0 ? c->rank[i] : c->commit[i];
 }
 
 /* Bytes a bin, as gprof reckons: in units of two bytes, cut to whole ones. */
-static double bin_scale(const struct profile_histogram *h)
+static double bin_scale(const struct counts_histogram *h)
 {
     return (double)((h->high - h->low) / 2) / h->bins;
 }
 
-static void describe_geometry(const struct profile_histogram *h, uint32_t number, struct buffer *b)
+static void describe_geometry(const struct counts_histogram *h, uint32_t number, struct buffer *b)
 {
     buffer_add_format(b, "%" PRIu32 ": 0x%" PRIx64 "-0x%" PRIx64 ", %" PRIu32 " bins, %" PRIu32 " ticks a %s", number,
                       h->low, h->high, h->bins, h->rate,
                       strcmp(h->dimension, "seconds") == 0 ? "second" : h->dimension);
 }
 
-static enum profd_status refuse_together(const struct profile_histogram *const *list, uint32_t count,
-                                         const char *quarrel, uint32_t one, uint32_t other, struct profd_error *e)
+static enum profd_status refuse_together(const struct counts_histogram *list, uint32_t count, const char *quarrel,
+                                         uint32_t one, uint32_t other, struct profd_error *e)
 {
     struct buffer b;
     buffer_init(&b, 4096);
-    describe_geometry(list[one], one + 1, &b);
+    describe_geometry(&list[one], one + 1, &b);
     buffer_add_text(&b, "; ");
-    describe_geometry(list[other], other + 1, &b);
+    describe_geometry(&list[other], other + 1, &b);
     enum profd_status status =
         profd_error_set(e, PROFD_CONFLICT,
                         "gprof cannot add up the %" PRIu32
@@ -469,13 +462,13 @@ static enum profd_status refuse_together(const struct profile_histogram *const *
 /* The histograms to list, in order of arrival; list has space for all of the profile's. Several of one rate, unit and
  * bin size over disjoint ranges are listed together, as gprof accepts them; otherwise CONFLICT naming the rule and two
  * that break it, unless geometry (1…, by range and rate) selects one; BAD_QUERY if that does not exist. */
-static enum profd_status pick_histograms(const struct profile *p, uint32_t build, uint32_t geometry,
-                                         const struct profile_histogram **list, uint32_t *out, struct profd_error *e)
+static enum profd_status pick_histograms(const struct counts *c, uint32_t build, uint32_t geometry,
+                                         struct counts_histogram *list, uint32_t *out, struct profd_error *e)
 {
     uint32_t count = 0;
-    for (uint32_t i = 0; i < p->histogram_count; i++) {
-        if (p->histograms[i].build == build && !collector_is_dimension(p->histograms[i].dimension)) {
-            list[count++] = &p->histograms[i];
+    for (uint32_t i = 0; i < c->histogram_count; i++) {
+        if (c->histograms[i].build == build && !collector_is_dimension(c->histograms[i].dimension)) {
+            list[count++] = c->histograms[i];
         }
     }
     if (geometry > count) {
@@ -487,7 +480,7 @@ static enum profd_status pick_histograms(const struct profile *p, uint32_t build
         count = 1;
     }
     for (uint32_t i = 1; i < count; i++) {
-        const struct profile_histogram *a = list[0], *b = list[i];
+        const struct counts_histogram *a = &list[0], *b = &list[i];
         const char *quarrel = strcmp(a->dimension, b->dimension) != 0 || a->abbreviation != b->abbreviation
                                   ? "their units differ"
                               : a->rate != b->rate                           ? "their rates differ"
@@ -496,7 +489,7 @@ static enum profd_status pick_histograms(const struct profile *p, uint32_t build
         if (quarrel) {
             return refuse_together(list, count, quarrel, 0, i, e);
         }
-        if (b->low < list[i - 1]->high) { /* the list ascends by range, so overlapping ranges are adjacent */
+        if (b->low < list[i - 1].high) { /* the list ascends by range, so overlapping ranges are adjacent */
             return refuse_together(list, count, "their ranges overlap", i - 1, i, e);
         }
     }
@@ -513,11 +506,11 @@ static enum profd_status listing_load(struct job *job, struct report_work *w, st
 {
     struct arena *a = job->arena;
     struct counts c = {0};
-    uint32_t target = 0, first = 0, n = 0;
-    uint64_t bins = 0;
+    uint32_t target = 0, n = 0;
     TRY(work_load(job, w, true, e));
     TRY(work_find_objects(job, w, e));
     const struct profile *p = w->load.profile;
+    const struct counts *sum = &p->counts;
     while (target < p->build_count && strcmp(p->builds[target], w->id.text) != 0) {
         target++;
     }
@@ -525,46 +518,34 @@ static enum profd_status listing_load(struct job *job, struct report_work *w, st
         return profd_error_set(e, PROFD_NOT_FOUND, "no upload of build %s is in this window", w->id.text);
     }
 
-    const struct profile_histogram **list =
-        ARENA_ARRAY(a, (size_t)p->histogram_count + 1, const struct profile_histogram *);
-    TRY(pick_histograms(p, target, w->options.geometry, list, &c.histogram_count, e));
-    for (uint32_t i = 0; i < c.histogram_count; i++) {
-        bins += list[i]->used;
-    }
-    if (bins > UINT32_MAX) {
-        return profd_error_set(e, PROFD_TOO_LARGE, "this sum has %" PRIu64 " non-zero bins", bins);
-    }
-    c.bin_count = (uint32_t)bins;
-    c.histograms = ARENA_ARRAY(a, (size_t)c.histogram_count + 1, struct counts_histogram);
-    c.bin_index = ARENA_ARRAY(a, (size_t)bins + 1, uint32_t);
-    c.bin_ticks = ARENA_ARRAY(a, (size_t)bins + 1, uint64_t);
-    for (uint32_t i = 0; i < c.histogram_count; i++) {
-        const struct profile_histogram *h = list[i];
-        c.histograms[i] = (struct counts_histogram){.geometry = h->geometry, .first = first, .used = h->used};
-        c.histograms[i].build = 0;
-        if (h->used > 0) {
-            memcpy(c.bin_index + first, h->index, h->used * sizeof *h->index);
-            memcpy(c.bin_ticks + first, h->ticks, h->used * sizeof *h->ticks);
-        }
-        first += h->used;
+    c.histograms = ARENA_ARRAY(a, (size_t)sum->histogram_count + 1, struct counts_histogram);
+    c.bin_index = ARENA_ARRAY(a, (size_t)sum->bin_count + 1, uint32_t);
+    c.bin_ticks = ARENA_ARRAY(a, (size_t)sum->bin_count + 1, uint64_t);
+    TRY(pick_histograms(sum, target, w->options.geometry, c.histograms, &c.histogram_count, e));
+    for (struct counts_histogram *h = c.histograms; h < c.histograms + c.histogram_count; h++) {
+        memcpy(c.bin_index + c.bin_count, sum->bin_index + h->first, h->used * sizeof *c.bin_index);
+        memcpy(c.bin_ticks + c.bin_count, sum->bin_ticks + h->first, h->used * sizeof *c.bin_ticks);
+        h->build = 0;
+        h->first = c.bin_count;
+        c.bin_count += h->used;
     }
 
-    struct profile_arc *arcs = ARENA_ARRAY(a, (size_t)p->arc_count + 1, struct profile_arc);
-    for (uint32_t i = 0; i < p->arc_count; i++) {
-        if (p->arcs[i].from_build == target && p->arcs[i].to_build == target) {
-            arcs[n++] = p->arcs[i];
+    struct sort_item *items = ARENA_ARRAY(a, 2 * (size_t)sum->arc_count + 1, struct sort_item);
+    for (uint32_t i = 0; i < sum->arc_count; i++) {
+        if (sum->from_build[i] == target && sum->to_build[i] == target) {
+            items[n++].value = i;
         }
     }
+    sort_keys(items, items + n, n, 2, arrival_key, sum);
     c.from_build = ARENA_ARRAY(a, (size_t)n + 1, uint32_t);
     c.to_build = ARENA_ARRAY(a, (size_t)n + 1, uint32_t);
     c.from = ARENA_ARRAY(a, (size_t)n + 1, uint64_t);
     c.to = ARENA_ARRAY(a, (size_t)n + 1, uint64_t);
     c.calls = ARENA_ARRAY(a, (size_t)n + 1, uint64_t);
-    qsort(arcs, n, sizeof *arcs, arc_compare);
     for (uint32_t i = 0; i < n; i++) {
-        c.from[i] = arcs[i].from;
-        c.to[i] = arcs[i].to;
-        c.calls[i] = arcs[i].calls;
+        c.from[i] = sum->from[items[i].value];
+        c.to[i] = sum->to[items[i].value];
+        c.calls[i] = sum->calls[items[i].value];
     }
     c.arc_count = n;
     *out = c;

@@ -64,6 +64,7 @@ static void take_count(struct scrape *s, struct scrape_key key, uint64_t *value)
 /* Goes through all counts of a program. Its ticks and calls become what is left of them. */
 static void take_profile(struct scrape *s, const char *program, struct profile *p)
 {
+    struct counts *c = &p->counts;
     const struct scrape_key begin = mix_text((struct scrape_key){1, 2}, program);
     struct scrape_key *builds = ARENA_ARRAY(s->job->arena, p->build_count + 1, struct scrape_key);
     const struct scrape_key nowhere = mix(begin, UINT64_MAX, UINT64_MAX);
@@ -71,32 +72,31 @@ static void take_profile(struct scrape *s, const char *program, struct profile *
     for (uint32_t i = 0; i < p->build_count; i++) {
         builds[i] = mix_text(begin, p->builds[i]);
     }
-    for (uint32_t i = 0; i < p->histogram_count; i++) {
-        struct profile_histogram *h = &p->histograms[i];
+    for (uint32_t i = 0; i < c->histogram_count; i++) {
+        const struct counts_histogram *h = &c->histograms[i];
         struct scrape_key key = mix(mix(mix(builds[h->build], h->low, h->high), h->bins, h->rate), 1, 0);
         key = mix(mix_text(key, h->dimension), (unsigned char)h->abbreviation, 0);
-        for (uint32_t k = 0; k < h->used; k++) {
-            take_count(s, mix(key, h->index[k], 1), &h->ticks[k]);
-            sum_saturate(&p->ticks, h->ticks[k]);
+        for (uint32_t k = h->first; k < h->first + h->used; k++) {
+            take_count(s, mix(key, c->bin_index[k], 1), &c->bin_ticks[k]);
+            sum_saturate(&p->ticks, c->bin_ticks[k]);
         }
     }
-    for (uint32_t i = 0; i < p->arc_count; i++) {
-        struct profile_arc *arc = &p->arcs[i];
-        const struct scrape_key from = arc->from_build < p->build_count ? builds[arc->from_build] : nowhere,
-                                to = arc->to_build < p->build_count ? builds[arc->to_build] : nowhere;
-        take_count(s, mix(mix(mix(from, arc->from, 2), to.a, to.b), arc->to, 2), &arc->calls);
-        sum_saturate(&p->calls, arc->calls);
+    for (uint32_t i = 0; i < c->arc_count; i++) {
+        const struct scrape_key from = c->from_build[i] < p->build_count ? builds[c->from_build[i]] : nowhere,
+                                to = c->to_build[i] < p->build_count ? builds[c->to_build[i]] : nowhere;
+        take_count(s, mix(mix(mix(from, c->from[i], 2), to.a, to.b), c->to[i], 2), &c->calls[i]);
+        sum_saturate(&p->calls, c->calls[i]);
     }
-    for (uint32_t i = 0; i < p->tree_count; i++) {
-        const struct counts_tree *t = &p->trees[i];
+    for (uint32_t i = 0; i < c->tree_count; i++) {
+        const struct counts_tree *t = &c->trees[i];
         struct scrape_key path[LIMIT_STACK_DEPTH + 1];
         path[0] = mix(mix_text(mix(begin, t->rate, 3), t->dimension), (unsigned char)t->abbreviation, 3);
         for (uint32_t k = t->first; k < t->first + t->used; k++) {
-            const uint32_t depth = p->node_depth[k] < LIMIT_STACK_DEPTH ? p->node_depth[k] : LIMIT_STACK_DEPTH - 1,
-                           build = p->node_build[k];
+            const uint32_t depth = c->node_depth[k] < LIMIT_STACK_DEPTH ? c->node_depth[k] : LIMIT_STACK_DEPTH - 1,
+                           build = c->node_build[k];
             const struct scrape_key at = build < p->build_count ? builds[build] : nowhere;
-            path[depth + 1] = mix(mix(path[depth], at.a, at.b), p->node_address[k], p->node_kind[k]);
-            take_count(s, path[depth + 1], &p->node_ticks[k]);
+            path[depth + 1] = mix(mix(path[depth], at.a, at.b), c->node_address[k], c->node_kind[k]);
+            take_count(s, path[depth + 1], &c->node_ticks[k]);
         }
     }
 }

@@ -54,7 +54,7 @@ bool folded_is_cut(const struct counts *c)
 
 enum profd_status folding_begin(struct folding *f, struct arena *a, struct profd_error *e)
 {
-    *f = (struct folding){.arena = a, .sum = rollup_sum_new(a)};
+    *f = (struct folding){.arena = a, .sum = rollup_sum_new(a, ROLLUP_ALL)};
     f->out = (struct folded){.number = INT64_MAX, .first = INT64_MAX, .last = INT64_MIN};
     TRY(f->sum ? PROFD_OK : profd_no_memory(e));
     rollup_sum_limit(f->sum);

@@ -143,7 +143,7 @@ static enum profd_status segment_sum(const struct segment *s, const struct count
     if (s->shares.size > 0) {
         TRY(rollup_decode_spread(a, &s->counts, s->shares.data, s->shares.size, spread, e));
     } else {
-        struct rollup_sum *sum = rollup_sum_new(a);
+        struct rollup_sum *sum = rollup_sum_new(a, ROLLUP_ALL);
         TRY(rollup_sum_add_upload(sum, &s->counts, 0, s->group, e));
         TRY(rollup_sum_finish(sum, &out, spread, e));
     }

@@ -588,7 +588,7 @@ static enum profd_status fold_segment(struct store *s, int64_t id, bool *readabl
                                        (long long)id);
     }
     if (!status) {
-        sum.sum = rollup_sum_new(sum.arena);
+        sum.sum = rollup_sum_new(sum.arena, ROLLUP_ALL);
         status = sum.sum ? PROFD_OK : profd_no_memory(e);
     }
     if (!status && to->kind == SEGMENT_COUNTS) {

@@ -41,7 +41,7 @@ static void check_double(struct arena *a, const struct counts *r, const struct c
 {
     struct counts sum;
     struct counts_shares shares;
-    struct rollup_sum *s = rollup_sum_new(a);
+    struct rollup_sum *s = rollup_sum_new(a, ROLLUP_ALL);
     if (s == NULL || rollup_sum_add(s, r, spread, NULL) != PROFD_OK || rollup_sum_add(s, r, spread, NULL) != PROFD_OK ||
         rollup_sum_finish(s, &sum, &shares, NULL) != PROFD_OK) {
         return; /* no memory */

@@ -168,30 +168,19 @@ static void take_bins(struct program *p, uint32_t bins)
     }
 }
 
-static struct profile *sum_side(struct program *p, const struct counts_geometry *g, const char *id,
-                                struct shares *shares)
+static void sum_side(struct program *p, const struct counts_geometry *g, struct profile *out)
 {
     struct profd_error e = {""};
-    struct profile_sum *sum = need(profile_sum_new(p->job));
-    struct rollup_sum *groups = need(rollup_sum_new(p->job));
-    struct profile *out;
-    struct counts r;
-    struct counts_shares spread;
-    uint32_t map[1];
-    map[0] = profile_sum_build(sum, id);
+    struct rollup_sum *groups = need(rollup_sum_new(p->job, ROLLUP_ALL));
     for (uint32_t k = 0; k < RANDOM_GROUPS; k++) {
         struct counts c;
         arena_reset(p->scratch);
         make_counts(p, g, &p->members[k], &c);
-        profile_sum_add(sum, &c, map, k + 1, false);
         succeed(rollup_sum_add_upload(groups, &c, k + 1, k, &e), &e);
         counts_done(&c);
     }
-    succeed(profile_sum_finish(sum, &out, &e), &e);
-    succeed(rollup_sum_finish(groups, &r, &spread, &e), &e);
-    shares_new(p->job, out, NULL, shares);
-    shares_add(shares, &r, &spread, 0, map, false);
-    return out;
+    succeed(rollup_sum_finish(groups, &out->counts, &out->shares, &e), &e);
+    counts_totals(&out->counts, &out->ticks, &out->calls);
 }
 
 /* Reads a side from the line. Returns its build. */
@@ -199,7 +188,6 @@ static const char *make_side(struct program *p, char **at, struct diff_side *out
 {
     struct profd_error e = {""};
     struct random_groups processes = {.unknown = 0};
-    struct shares shares;
     struct list all = {.count = 0};
     const uint64_t exe = number(at);
     struct counts_geometry g = {.dimension = "seconds", .abbreviation = 's'};
@@ -218,8 +206,13 @@ static const char *make_side(struct program *p, char **at, struct diff_side *out
     }
     free(all.items);
     struct report_request report = {.objects = &p->objects[exe], .names = &p->paths[exe]};
-    report.profile = sum_side(p, &g, p->objects[exe]->id.text, &shares);
-    const struct diff_side_request request = {&report, &shares, &processes};
+    struct profile *profile = need(ARENA_NEW(p->job, struct profile));
+    const char **builds = need(ARENA_NEW(p->job, const char *));
+    *builds = p->objects[exe]->id.text;
+    *profile = (struct profile){.build_count = 1, .builds = builds};
+    sum_side(p, &g, profile);
+    report.profile = profile;
+    const struct diff_side_request request = {&report, &processes};
     succeed(diff_side_make(p->job, p->scratch, &request, out, &e), &e);
     return p->objects[exe]->id.text;
 }

@@ -351,7 +351,7 @@ static void sum_in_order(const struct upload *uploads, const uint32_t *first, co
         for (uint32_t b = 0; b < BUILDS; b++) {
             map[b] = profile_sum_build(s, ids[(first[k] + b) % BUILDS]);
         }
-        profile_sum_add(s, &uploads[k].counts, map, k + 1, false);
+        profile_sum_add(s, &uploads[k].counts, map, k + 1);
     }
     struct profile *p = NULL;
     cr_assert_eq(profile_sum_finish(s, &p, NULL), PROFD_OK);
@@ -399,15 +399,16 @@ Test(report, any_order_of_arrival_gives_the_same_bytes)
 static void upload_from(struct upload *u, const struct profile *p)
 {
     upload_init(u);
-    for (uint32_t i = 0; i < p->histogram_count; i++) {
-        const struct profile_histogram *h = &p->histograms[i];
+    const struct counts *c = &p->counts;
+    for (uint32_t i = 0; i < c->histogram_count; i++) {
+        const struct counts_histogram *h = &c->histograms[i];
         upload_histogram(u, h->build, h->low, h->high, h->bins, h->rate);
         for (uint32_t k = 0; k < h->used; k++) {
-            upload_bin(u, h->index[k], h->ticks[k]);
+            upload_bin(u, c->bin_index[h->first + k], c->bin_ticks[h->first + k]);
         }
     }
-    for (uint32_t i = 0; i < p->arc_count; i++) {
-        upload_arc(u, p->arcs[i].from_build, p->arcs[i].from, p->arcs[i].to_build, p->arcs[i].to, p->arcs[i].calls);
+    for (uint32_t i = 0; i < c->arc_count; i++) {
+        upload_arc(u, c->from_build[i], c->from[i], c->to_build[i], c->to[i], c->calls[i]);
     }
 }
 
@@ -421,7 +422,7 @@ static const struct profile *sum_of(struct arena *a, const struct upload *const 
     }
     profile_sum_load_order(s, map, BUILDS, 0);
     for (uint32_t i = 0; i < n; i++) {
-        profile_sum_add(s, &uploads[i]->counts, map, i, false);
+        profile_sum_add(s, &uploads[i]->counts, map, i);
     }
     cr_assert_eq(profile_sum_finish(s, &p, NULL), PROFD_OK);
     return p;

@@ -1,5 +1,5 @@
-/* Laws of sums: any order, any sharding, uploads and rollups mixed give the same bytes, and they say what core/profile
- * says. */
+/* Laws of sums: any order, any sharding, uploads and rollups mixed give the same bytes, and they say what
+ * sorting all rows gives. */
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,6 +9,7 @@
 #include "proto/sum.h"
 #include "proto/collector.h"
 #include "proto/limits.h"
+#include "tests/profile_sum.h"
 #include "tests/rounds.h"
 
 #define UPLOADS 24
@@ -191,7 +192,7 @@ static void cr_same(const struct bytes *x, const struct bytes *y)
 static struct bytes sum_uploads(const struct sample *u, const uint32_t *order, uint32_t n)
 {
     struct arena *a = arena_new(0);
-    struct rollup_sum *s = rollup_sum_new(a);
+    struct rollup_sum *s = rollup_sum_new(a, ROLLUP_ALL);
     for (uint32_t i = 0; i < n; i++) {
         cr_assert_eq(rollup_sum_add_upload(s, &u[order[i]].counts, u[order[i]].commit, u[order[i]].group, NULL),
                      PROFD_OK);
@@ -207,7 +208,7 @@ static struct bytes sum_shards(const struct sample *u, const uint32_t *order, ui
     struct bytes shards[UPLOADS];
     uint32_t count = 0;
     struct arena *a = arena_new(0);
-    struct rollup_sum *whole = rollup_sum_new(a);
+    struct rollup_sum *whole = rollup_sum_new(a, ROLLUP_ALL);
     for (uint32_t i = 0; i < n;) {
         uint32_t length = 1 + below(5);
         length = length > n - i ? n - i : length;
@@ -227,7 +228,7 @@ static struct bytes sum_shards(const struct sample *u, const uint32_t *order, ui
         struct bytes b = shards[pick];
         shards[pick] = shards[--count];
         if (count > 0 && below(2) == 0) {
-            struct rollup_sum *pair = rollup_sum_new(a);
+            struct rollup_sum *pair = rollup_sum_new(a, ROLLUP_ALL);
             add_bytes(pair, a, &b);
             add_bytes(pair, a, &shards[0]);
             struct bytes joined = finish(pair);
@@ -264,21 +265,22 @@ static struct profile *add_up(const struct sample *u, uint32_t n, struct arena *
         map[i] = profile_sum_build(s, (const char[]){(char)('a' + i), '\0'});
     }
     for (uint32_t i = 0; i < n; i++) {
-        profile_sum_add(s, &u[i].counts, map, u[i].commit, false);
+        profile_sum_add(s, &u[i].counts, map, u[i].commit);
     }
     cr_assert_eq(profile_sum_finish(s, &p, NULL), PROFD_OK);
     return p;
 }
 
-static void cr_same_histogram(const struct profile_histogram *h, const struct counts_histogram *g,
-                              const struct counts *r)
+static void cr_same_histogram(const struct counts *p, const struct counts_histogram *h, const struct counts *r,
+                              const struct counts_histogram *g)
 {
     cr_assert(h->build == g->build && h->low == g->low && h->high == g->high && h->bins == g->bins &&
               h->rate == g->rate && h->used == g->used &&
               memcmp(h->dimension, g->dimension, sizeof h->dimension) == 0 && h->abbreviation == g->abbreviation &&
               h->order.commit == g->order.commit && h->order.rank == g->order.rank);
     for (uint32_t k = 0; k < h->used; k++) {
-        cr_assert(h->index[k] == r->bin_index[g->first + k] && h->ticks[k] == r->bin_ticks[g->first + k]);
+        cr_assert(p->bin_index[h->first + k] == r->bin_index[g->first + k] &&
+                  p->bin_ticks[h->first + k] == r->bin_ticks[g->first + k]);
     }
 }
 
@@ -287,18 +289,19 @@ static void cr_same_as_profile(const struct bytes *b, const struct sample *u, ui
     struct arena *a = arena_new(0);
     struct counts r;
     uint64_t ticks, calls;
-    const struct profile *p = add_up(u, n, a);
+    const struct profile *profile = add_up(u, n, a);
+    const struct counts *p = &profile->counts;
     cr_assert_eq(rollup_decode(a, b->counts, b->counts_size, BUILDS, false, &r, NULL), PROFD_OK);
     counts_totals(&r, &ticks, &calls);
-    cr_assert(p->ticks == ticks && p->calls == calls && p->saturated == r.saturated);
+    cr_assert(profile->ticks == ticks && profile->calls == calls && p->saturated == r.saturated);
     cr_assert(p->arc_count == r.arc_count && p->histogram_count == r.histogram_count);
     for (uint32_t i = 0; i < p->arc_count; i++) {
-        cr_assert(p->arcs[i].from_build == r.from_build[i] && p->arcs[i].to_build == r.to_build[i] &&
-                  p->arcs[i].from == r.from[i] && p->arcs[i].to == r.to[i] && p->arcs[i].calls == r.calls[i] &&
-                  p->arcs[i].order.commit == r.commit[i] && p->arcs[i].order.rank == r.rank[i]);
+        cr_assert(p->from_build[i] == r.from_build[i] && p->to_build[i] == r.to_build[i] && p->from[i] == r.from[i] &&
+                  p->to[i] == r.to[i] && p->calls[i] == r.calls[i] && p->commit[i] == r.commit[i] &&
+                  p->rank[i] == r.rank[i]);
     }
     for (uint32_t i = 0; i < p->histogram_count; i++) {
-        cr_same_histogram(&p->histograms[i], &r.histograms[i], &r);
+        cr_same_histogram(p, &p->histograms[i], &r, &r.histograms[i]);
     }
     struct counts arcs;
     cr_assert_eq(rollup_decode(a, b->counts, b->counts_size, BUILDS, true, &arcs, NULL), PROFD_OK);
@@ -323,11 +326,12 @@ static void cr_same_groups(const struct bytes *b, const struct sample *u, uint32
                 of[count++] = u[i];
             }
         }
-        const struct profile *p = add_up(of, count, a);
+        const struct profile *profile = add_up(of, count, a);
+        const struct counts *p = &profile->counts;
         for (uint32_t i = 0; i < r.arc_count; i++) {
-            bool here = at < p->arc_count && p->arcs[at].from == r.from[i] && p->arcs[at].to == r.to[i] &&
-                        p->arcs[at].from_build == r.from_build[i] && p->arcs[at].to_build == r.to_build[i];
-            cr_assert_eq(spread.arcs[(size_t)i * COUNTS_GROUPS + g], here ? p->arcs[at].calls : 0);
+            bool here = at < p->arc_count && p->from[at] == r.from[i] && p->to[at] == r.to[i] &&
+                        p->from_build[at] == r.from_build[i] && p->to_build[at] == r.to_build[i];
+            cr_assert_eq(spread.arcs[(size_t)i * COUNTS_GROUPS + g], here ? p->calls[at] : 0);
             at += here;
         }
         cr_assert_eq(at, p->arc_count);
@@ -338,7 +342,7 @@ static void cr_same_groups(const struct bytes *b, const struct sample *u, uint32
                 sum_add(&ticks, spread.bins[(size_t)(r.histograms[i].first + k) * COUNTS_GROUPS + g], &saturated);
             }
         }
-        cr_assert_eq(ticks, p->ticks);
+        cr_assert_eq(ticks, profile->ticks);
     }
     arena_free(a);
 }
@@ -391,7 +395,7 @@ Test(rollup, a_plain_sum_says_the_same)
         struct counts r, out;
         uint8_t *bytes;
         size_t size;
-        struct rollup_sum *s = rollup_sum_new_plain(a);
+        struct rollup_sum *s = rollup_sum_new(a, ROLLUP_PLAIN);
         for (uint32_t i = 4; i < 8; i++) {
             cr_assert_eq(rollup_sum_add_upload(s, &u[order[i]].counts, u[order[i]].commit, UINT32_MAX, NULL), PROFD_OK);
         }
@@ -489,7 +493,7 @@ Test(rollup, a_limited_sum_keeps_the_largest_rows_and_all_counts)
         ticks += c.bin_ticks[i];
     }
     for (unsigned twice = 0; twice < 2; twice++) {
-        struct rollup_sum *s = rollup_sum_new(a);
+        struct rollup_sum *s = rollup_sum_new(a, ROLLUP_ALL);
         rollup_sum_limit(s);
         if (twice) { /* what was cut once is cut again */
             cr_assert_eq(rollup_sum_add(s, &r, &spread, NULL), PROFD_OK);
@@ -530,7 +534,7 @@ Test(rollup, a_small_arena_is_no_memory)
     struct bytes b = sum_uploads(u, order, 3);
     for (size_t limit = 512; limit < 400000; limit += limit / 40 + 64) {
         struct arena *a = arena_new(limit);
-        struct rollup_sum *s = rollup_sum_new(a);
+        struct rollup_sum *s = rollup_sum_new(a, ROLLUP_ALL);
         struct counts r, out = {.arc_count = 77};
         struct counts_shares spread;
         enum profd_status status = s == NULL ? PROFD_NO_MEMORY : rollup_sum_add_upload(s, &u[0].counts, 1, 3, NULL);

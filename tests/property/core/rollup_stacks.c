@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "core/rollup.h"
-#include "core/tree_sum.h"
 #include "proto/counts_tree.h"
 #include "proto/limits.h"
 #include "proto/segment.h"
@@ -189,10 +188,10 @@ static struct bytes sum_up(const struct sample *u, uint32_t n, bool sharded)
 {
     uint32_t order[UPLOADS];
     struct arena *a = arena_new(0);
-    struct rollup_sum *whole = rollup_sum_new(a);
+    struct rollup_sum *whole = rollup_sum_new(a, ROLLUP_ALL);
     shuffle(order, n);
     for (uint32_t i = 0; i < n;) {
-        struct rollup_sum *s = sharded && below(2) == 0 ? rollup_sum_new(a) : whole;
+        struct rollup_sum *s = sharded && below(2) == 0 ? rollup_sum_new(a, ROLLUP_ALL) : whole;
         for (uint32_t length = 1 + below(5); length > 0 && i < n; length--) {
             add_upload(s, &u[order[i++]]);
         }
@@ -326,14 +325,14 @@ Test(rollup_stacks, folding_keeps_the_ticks_of_each_clock_and_group)
     state = 5;
     for (uint32_t i = 0; i < 6; i++) {
         make_upload(&u[i], 16000, 1000000, &all);
-        struct rollup_sum *s = rollup_sum_new(a);
+        struct rollup_sum *s = rollup_sum_new(a, ROLLUP_ALL);
         add_upload(s, &u[i]);
         level[i] = finish(s);
         counts_done(&u[i].counts);
     }
     const struct totals before = totals_of(&all);
     for (uint32_t n = 6; n > 1; n--) {
-        struct rollup_sum *s = rollup_sum_new(a);
+        struct rollup_sum *s = rollup_sum_new(a, ROLLUP_ALL);
         struct counts r;
         struct counts_shares spread;
         add_bytes(s, a, &level[n - 1]);
@@ -371,25 +370,22 @@ static void make_clocks(struct sample *u, uint32_t first, uint32_t n)
     }
 }
 
-/* What a query adds up itself has the same trees. */
+/* A sum without shares has the same trees. */
 static void cr_same_query(const struct sample *u, const uint32_t *order, uint32_t n, const struct counts *r)
 {
     struct arena *a = arena_new(0);
-    struct tree_sum *s = tree_sum_new(a, false);
-    struct tree_total t;
-    bool saturated = false;
+    struct rollup_sum *s = rollup_sum_new(a, ROLLUP_PLAIN);
+    struct counts t;
     for (uint32_t i = 0; i < n; i++) {
-        const struct counts *c = &u[order[i]].counts;
-        const struct tree_addend more = {.list = {c->trees, COUNTS_NODES(c), c->tree_count}};
-        cr_assert_eq(tree_sum_add(s, &more, NULL), PROFD_OK);
+        add_upload(s, &u[order[i]]);
     }
-    cr_assert_eq(tree_sum_finish(s, &t, &saturated, NULL), PROFD_OK);
+    cr_assert_eq(rollup_sum_finish(s, &t, NULL, NULL), PROFD_OK);
     cr_assert(t.tree_count == r->tree_count && t.node_count == r->node_count);
     for (uint32_t i = 0; i < t.tree_count; i++) {
         cr_assert(counts_compare_clocks(&t.trees[i], &r->trees[i]) == 0 && t.trees[i].used == r->trees[i].used);
     }
-    cr_assert_eq(memcmp(t.nodes.address, r->node_address, r->node_count * sizeof *r->node_address), 0);
-    cr_assert_eq(memcmp(t.nodes.ticks, r->node_ticks, r->node_count * sizeof *r->node_ticks), 0);
+    cr_assert_eq(memcmp(t.node_address, r->node_address, r->node_count * sizeof *r->node_address), 0);
+    cr_assert_eq(memcmp(t.node_ticks, r->node_ticks, r->node_count * sizeof *r->node_ticks), 0);
     arena_free(a);
 }
 
@@ -450,7 +446,7 @@ Test(rollup_stacks, through_a_segment)
         uint8_t *bytes, *first, *second, *encoded;
         size_t size, first_size, second_size;
         state = 77 + round;
-        struct rollup_sum *sum = rollup_sum_new(a);
+        struct rollup_sum *sum = rollup_sum_new(a, ROLLUP_ALL);
         for (uint32_t i = 0; i < 4; i++) {
             make_upload(&u[i], below(300), 20, &all);
             add_upload(sum, &u[i]);

@@ -1,11 +1,11 @@
-/* Sums of stacks: whatever the order, the sum is what sorting all nodes under their new builds gives. */
+/* Stacks in sums with shares of stacks alone: whatever the order, the sum is what sorting all nodes under their new
+ * builds gives. */
 #include <criterion/criterion.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "core/rollup.h"
-#include "core/tree_sum.h"
 #include "proto/counts_tree.h"
 #include "proto/limits.h"
 #include "tests/rounds.h"
@@ -80,11 +80,34 @@ static void naive_add(struct naive *x, const struct counts *c, const struct coun
     }
 }
 
-static void check_tree(const struct naive *x, const struct tree_total *t, uint32_t *tree, uint32_t rate, uint64_t seed)
+static void finish(struct rollup_sum *s, struct counts *out, struct counts_shares *shares)
+{
+    cr_assert_eq(rollup_sum_finish(s, out, shares, NULL), PROFD_OK);
+}
+
+/* Adds an upload; with a map, as a sum of its own. */
+static void add(struct rollup_sum *s, struct arena *a, const struct counts *c, const uint32_t *map, bool alone,
+                uint32_t group)
+{
+    if (map == NULL) {
+        cr_assert_eq(rollup_sum_add_upload(s, c, 1, group, NULL), PROFD_OK);
+        return;
+    }
+    struct rollup_sum *one = rollup_sum_new(a, ROLLUP_NODES);
+    struct counts r;
+    struct counts_shares shares;
+    cr_assert_eq(rollup_sum_add_upload(one, c, 1, group, NULL), PROFD_OK);
+    finish(one, &r, &shares);
+    cr_assert(shares.arcs == NULL && shares.bins == NULL);
+    cr_assert_eq(rollup_sum_add_mapped(s, &r, &shares, map, BUILDS, alone, NULL), PROFD_OK);
+}
+
+static void check_tree(const struct naive *x, const struct counts *t, const uint64_t *spread, uint32_t *tree,
+                       uint32_t rate, uint64_t seed)
 {
     static uint8_t depth[NODES], kind[NODES];
     static uint32_t build[NODES], place[NODES];
-    static uint64_t address[NODES], ticks[NODES], shares[NODES * TREE_GROUPS];
+    static uint64_t address[NODES], ticks[NODES], shares[NODES * COUNTS_GROUPS];
     const struct counts_nodes out = {depth, kind, build, address, ticks};
     uint32_t used = 0;
     cr_assert_eq(counts_tree_sort(x->nodes, x->used, &out, &used, place, NULL), PROFD_OK);
@@ -96,16 +119,16 @@ static void check_tree(const struct naive *x, const struct tree_total *t, uint32
     memset(shares, 0, sizeof shares);
     for (uint32_t i = 0; i < x->used; i++) {
         if (place[i] != COUNTS_NOWHERE) {
-            shares[place[i] * TREE_GROUPS + x->group[i]] += x->nodes[i].ticks;
+            shares[place[i] * COUNTS_GROUPS + x->group[i]] += x->nodes[i].ticks;
         }
     }
     uint32_t n = found->first;
-    cr_assert_arr_eq(t->nodes.depth + n, depth, used);
-    cr_assert_arr_eq(t->nodes.kind + n, kind, used);
-    cr_assert_arr_eq(t->nodes.build + n, build, used * sizeof *build);
-    cr_assert_arr_eq(t->nodes.address + n, address, used * sizeof *address);
-    cr_assert_arr_eq(t->nodes.ticks + n, ticks, used * sizeof *ticks);
-    cr_assert_arr_eq(t->shares + (size_t)n * TREE_GROUPS, shares, (size_t)used * TREE_GROUPS * sizeof *shares);
+    cr_assert_arr_eq(t->node_depth + n, depth, used);
+    cr_assert_arr_eq(t->node_kind + n, kind, used);
+    cr_assert_arr_eq(t->node_build + n, build, used * sizeof *build);
+    cr_assert_arr_eq(t->node_address + n, address, used * sizeof *address);
+    cr_assert_arr_eq(t->node_ticks + n, ticks, used * sizeof *ticks);
+    cr_assert_arr_eq(spread + (size_t)n * COUNTS_GROUPS, shares, (size_t)used * COUNTS_GROUPS * sizeof *shares);
 }
 
 Test(tree_sum, is_what_sorting_all_nodes_gives)
@@ -114,12 +137,12 @@ Test(tree_sum, is_what_sorting_all_nodes_gives)
     struct arena *a = arena_new(0);
     for (state = 1; state < 1 + rounds(100);) {
         uint64_t seed = state;
-        bool alone = seed % 2 == 0, saturated = false;
+        bool alone = seed % 2 == 0;
         uint32_t map[2][BUILDS] = {{2, 0, 3, 1}, {2, 5, 4, 0}}, tree = 0;
-        struct counts c[UPLOADS];
-        struct tree_total t;
+        struct counts c[UPLOADS], t;
+        struct counts_shares shares;
         arena_reset(a);
-        struct tree_sum *s = tree_sum_new(a, true);
+        struct rollup_sum *s = rollup_sum_new(a, ROLLUP_NODES);
         clocks[0].used = clocks[1].used = 0;
         for (uint32_t i = 0; alone && i < BUILDS; i++) {
             map[0][i] = map[0][i] == 2 ? 2 : COUNTS_NOWHERE;
@@ -131,14 +154,12 @@ Test(tree_sum, is_what_sorting_all_nodes_gives)
             for (uint32_t k = 0; k < c[i].tree_count; k++) {
                 naive_add(&clocks[c[i].trees[k].rate - 99], &c[i], &c[i].trees[k], m, alone, i * 3);
             }
-            const struct tree_addend more = {
-                .list = {c[i].trees, COUNTS_NODES(&c[i]), c[i].tree_count}, .map = m, .alone = alone, .group = i * 3};
-            cr_assert_eq(tree_sum_add(s, &more, NULL), PROFD_OK);
+            add(s, a, &c[i], m, alone, i * 3);
         }
-        cr_assert_eq(tree_sum_finish(s, &t, &saturated, NULL), PROFD_OK);
-        check_tree(&clocks[0], &t, &tree, 99, seed);
-        check_tree(&clocks[1], &t, &tree, 100, seed);
-        cr_assert(tree == t.tree_count && !saturated);
+        finish(s, &t, &shares);
+        check_tree(&clocks[0], &t, shares.nodes, &tree, 99, seed);
+        check_tree(&clocks[1], &t, shares.nodes, &tree, 100, seed);
+        cr_assert(tree == t.tree_count && !t.saturated);
         for (uint32_t i = 0; i < UPLOADS; i++) {
             counts_done(&c[i]);
         }
@@ -153,29 +174,27 @@ Test(tree_sum, sums_with_shares_add_up)
     struct arena *a = arena_new(0);
     for (state = 1000; state < 1000 + rounds(40);) {
         uint64_t seed = state;
-        bool saturated = false;
-        struct tree_sum *all = tree_sum_new(a, true), *half[2] = {tree_sum_new(a, true), tree_sum_new(a, true)};
-        struct tree_total t[2], x, y;
+        struct rollup_sum *all = rollup_sum_new(a, ROLLUP_NODES), *both = rollup_sum_new(a, ROLLUP_NODES);
+        struct rollup_sum *half[2] = {rollup_sum_new(a, ROLLUP_NODES), rollup_sum_new(a, ROLLUP_NODES)};
+        struct counts t, x, y;
+        struct counts_shares part, left, right;
         for (uint32_t i = 0; i < UPLOADS; i++) {
             struct counts c;
             draw_counts(&c);
-            const struct tree_addend more = {.list = {c.trees, COUNTS_NODES(&c), c.tree_count}, .group = i};
-            cr_assert_eq(tree_sum_add(all, &more, NULL), PROFD_OK);
-            cr_assert_eq(tree_sum_add(half[i % 2], &more, NULL), PROFD_OK);
+            add(all, a, &c, NULL, false, i);
+            add(half[i % 2], a, &c, NULL, false, i);
             counts_done(&c);
         }
-        struct tree_sum *both = tree_sum_new(a, true);
         for (int i = 0; i < 2; i++) {
-            cr_assert_eq(tree_sum_finish(half[i], &t[i], &saturated, NULL), PROFD_OK);
-            const struct tree_addend more = {.list = {t[i].trees, t[i].nodes, t[i].tree_count}, .shares = t[i].shares};
-            cr_assert_eq(tree_sum_add(both, &more, NULL), PROFD_OK);
+            finish(half[i], &t, &part);
+            cr_assert_eq(rollup_sum_add(both, &t, &part, NULL), PROFD_OK);
         }
-        cr_assert_eq(tree_sum_finish(all, &x, &saturated, NULL), PROFD_OK);
-        cr_assert_eq(tree_sum_finish(both, &y, &saturated, NULL), PROFD_OK);
+        finish(all, &x, &left);
+        finish(both, &y, &right);
         cr_assert(x.tree_count == y.tree_count && x.node_count == y.node_count, "seed %u", (unsigned)seed);
-        cr_assert_arr_eq(x.nodes.address, y.nodes.address, x.node_count * 8);
-        cr_assert_arr_eq(x.nodes.ticks, y.nodes.ticks, x.node_count * 8);
-        cr_assert_arr_eq(x.shares, y.shares, x.node_count * TREE_GROUPS * sizeof *x.shares);
+        cr_assert_arr_eq(x.node_address, y.node_address, x.node_count * 8);
+        cr_assert_arr_eq(x.node_ticks, y.node_ticks, x.node_count * 8);
+        cr_assert_arr_eq(left.nodes, right.nodes, x.node_count * COUNTS_GROUPS * sizeof *left.nodes);
         state = seed + 1;
         arena_reset(a);
     }
@@ -188,10 +207,10 @@ Test(tree_sum, sums_with_shares_add_up)
 Test(tree_sum, many_stacks_are_folded_on_the_way)
 {
     struct arena *a = arena_new((size_t)320 << 20);
-    struct tree_sum *s = tree_sum_new(a, true);
-    struct tree_total t;
-    uint64_t expected[TREE_GROUPS] = {0}, found[TREE_GROUPS] = {0};
-    bool saturated = false;
+    struct rollup_sum *s = rollup_sum_new(a, ROLLUP_NODES);
+    struct counts t;
+    struct counts_shares shares;
+    uint64_t expected[COUNTS_GROUPS] = {0}, found[COUNTS_GROUPS] = {0};
     state = 5;
     for (uint32_t i = 0; i < 40; i++) {
         struct counts c;
@@ -202,16 +221,15 @@ Test(tree_sum, many_stacks_are_folded_on_the_way)
             c.node_address[k] = (uint64_t)i * 60000 + k;
             c.node_kind[k] = COUNTS_NODE_PC;
             c.node_ticks[k] = 1 + below(5);
-            expected[i % TREE_GROUPS] += c.node_ticks[k];
+            expected[i % COUNTS_GROUPS] += c.node_ticks[k];
         }
-        const struct tree_addend more = {.list = {c.trees, COUNTS_NODES(&c), 1}, .group = i % TREE_GROUPS};
-        cr_assert_eq(tree_sum_add(s, &more, NULL), PROFD_OK);
+        add(s, a, &c, NULL, false, i % COUNTS_GROUPS);
         counts_done(&c);
     }
-    cr_assert_eq(tree_sum_finish(s, &t, &saturated, NULL), PROFD_OK);
+    finish(s, &t, &shares);
     cr_assert_eq(t.node_count, LIMIT_STACK_NODES);
-    for (size_t i = 0; i < (size_t)t.node_count * TREE_GROUPS; i++) {
-        found[i % TREE_GROUPS] += t.shares[i];
+    for (size_t i = 0; i < (size_t)t.node_count * COUNTS_GROUPS; i++) {
+        found[i % COUNTS_GROUPS] += shares.nodes[i];
     }
     cr_assert_arr_eq(found, expected, sizeof found);
     arena_free(a);
@@ -223,23 +241,20 @@ Test(tree_sum, uploads_that_grow_add_their_stacks_up)
     struct arena *a = arena_new(0), *scratch = arena_new(0);
     for (state = 3000; state < 3000 + rounds(60);) {
         uint64_t seed = state;
-        struct counts c[2], sum;
-        struct tree_sum *s = tree_sum_new(a, false);
-        struct tree_total t;
-        bool saturated = false;
+        struct counts c[2], sum, t;
+        struct rollup_sum *s = rollup_sum_new(a, ROLLUP_PLAIN);
         for (int i = 0; i < 2; i++) {
             draw_counts(&c[i]);
-            const struct tree_addend more = {.list = {c[i].trees, COUNTS_NODES(&c[i]), c[i].tree_count}};
-            cr_assert_eq(tree_sum_add(s, &more, NULL), PROFD_OK);
+            add(s, a, &c[i], NULL, false, 0);
         }
         cr_assert_eq(rollup_grow(scratch, &c[0], &c[1], &sum, NULL), PROFD_OK);
-        cr_assert_eq(tree_sum_finish(s, &t, &saturated, NULL), PROFD_OK);
+        finish(s, &t, NULL);
         cr_assert(sum.tree_count == t.tree_count && sum.node_count == t.node_count, "seed %u", (unsigned)seed);
-        cr_assert_arr_eq(sum.node_depth, t.nodes.depth, sum.node_count);
-        cr_assert_arr_eq(sum.node_kind, t.nodes.kind, sum.node_count);
-        cr_assert_arr_eq(sum.node_build, t.nodes.build, sum.node_count * sizeof *sum.node_build);
-        cr_assert_arr_eq(sum.node_address, t.nodes.address, sum.node_count * sizeof *sum.node_address);
-        cr_assert_arr_eq(sum.node_ticks, t.nodes.ticks, sum.node_count * sizeof *sum.node_ticks);
+        cr_assert_arr_eq(sum.node_depth, t.node_depth, sum.node_count);
+        cr_assert_arr_eq(sum.node_kind, t.node_kind, sum.node_count);
+        cr_assert_arr_eq(sum.node_build, t.node_build, sum.node_count * sizeof *sum.node_build);
+        cr_assert_arr_eq(sum.node_address, t.node_address, sum.node_count * sizeof *sum.node_address);
+        cr_assert_arr_eq(sum.node_ticks, t.node_ticks, sum.node_count * sizeof *sum.node_ticks);
         counts_done(&c[0]);
         counts_done(&c[1]);
         state = seed + 1;

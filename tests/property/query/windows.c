@@ -293,12 +293,14 @@ static struct profile *load_stacks(struct store *s, struct query_cache *cache, c
     return load.profile;
 }
 
-static void same_stacks(const struct profile *a, const struct profile *b, enum load_stacks stacks, const char *what)
+static void same_stacks(const struct profile *p, const struct profile *q, enum load_stacks stacks, const char *what)
 {
+    const struct counts *a = &p->counts, *b = &q->counts;
+    const uint64_t *left = p->shares.nodes, *right = q->shares.nodes;
     size_t n = a->node_count;
-    cr_assert_eq(a->build_count, b->build_count);
-    for (uint32_t i = 0; i < a->build_count; i++) {
-        cr_assert_str_eq(a->builds[i], b->builds[i]);
+    cr_assert_eq(p->build_count, q->build_count);
+    for (uint32_t i = 0; i < p->build_count; i++) {
+        cr_assert_str_eq(p->builds[i], q->builds[i]);
     }
     cr_assert(a->tree_count == b->tree_count && n == b->node_count, "%s: %zu nodes, %u", what, n, b->node_count);
     for (uint32_t i = 0; i < a->tree_count; i++) {
@@ -312,13 +314,12 @@ static void same_stacks(const struct profile *a, const struct profile *b, enum l
     cr_assert_arr_eq(a->node_build, b->node_build, n * sizeof *a->node_build);
     cr_assert_arr_eq(a->node_address, b->node_address, n * sizeof *a->node_address);
     cr_assert_arr_eq(a->node_ticks, b->node_ticks, n * sizeof *a->node_ticks);
-    cr_assert((a->node_shares != NULL) == (stacks == LOAD_STACKS_SHARES) &&
-              (b->node_shares != NULL) == (stacks == LOAD_STACKS_SHARES));
-    for (size_t i = 0; i < n && a->node_shares != NULL; i++) {
+    cr_assert((left != NULL) == (stacks == LOAD_STACKS_SHARES) && (right != NULL) == (stacks == LOAD_STACKS_SHARES));
+    for (size_t i = 0; i < n && left != NULL; i++) {
         uint64_t sum = 0;
-        for (size_t g = i * TREE_GROUPS; g < (i + 1) * TREE_GROUPS; g++) {
-            cr_assert_eq(a->node_shares[g], b->node_shares[g], "%s: node %zu", what, i);
-            sum += a->node_shares[g];
+        for (size_t g = i * COUNTS_GROUPS; g < (i + 1) * COUNTS_GROUPS; g++) {
+            cr_assert_eq(left[g], right[g], "%s: node %zu", what, i);
+            sum += left[g];
         }
         cr_assert_eq(sum, a->node_ticks[i]);
     }
@@ -339,8 +340,8 @@ static void compare_stacks(struct store *raw, struct store *rolled, struct query
     same_stacks(p, load_stacks(rolled, NULL, &what, a), what.stacks, "rolled");
     same_stacks(p, load_stacks(rolled, cache, &what, a), what.stacks, "with a cache");
     same_stacks(p, load_stacks(rolled, cache, &what, a), what.stacks, "from the cache");
-    cr_assert(what.stacks != LOAD_STACKS_NONE || p->node_count == 0);
-    *nodes += p->node_count;
+    cr_assert(what.stacks != LOAD_STACKS_NONE || p->counts.node_count == 0);
+    *nodes += p->counts.node_count;
     arena_free(a);
 }
 

@@ -185,7 +185,7 @@ static enum profd_status take_row(void *context, const struct store_row *row, st
         cr_assert(!(row->id & MEMORY_TIER_ID), "seed %u: %s was not announced", seed, name);
         cr_assert_lt(a->count++, SERIES_MAX);
         *one = (struct one){
-            .sum = rollup_sum_new_plain(a->arena), .commit = row->commit, .start = INT64_MAX, .end = INT64_MIN};
+            .sum = rollup_sum_new(a->arena, ROLLUP_PLAIN), .commit = row->commit, .start = INT64_MAX, .end = INT64_MIN};
         one->first_commit = row->commit;
         strcpy(one->name, name);
     }

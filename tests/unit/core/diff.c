@@ -107,7 +107,6 @@ struct bed {
     const struct object *objects[1];
     const char *ids[1], *paths[1];
     struct report_request report;
-    struct shares shares;
     struct random_groups processes;
     struct diff_side side;
 };
@@ -134,7 +133,7 @@ static void bed_run(struct bed *b, struct arena *a, fill *one)
     static struct upload u;
     struct profd_error e = {""};
     struct profile_sum *sum = profile_sum_new(a);
-    struct rollup_sum *groups = rollup_sum_new(a);
+    struct rollup_sum *groups = rollup_sum_new(a, ROLLUP_ALL);
     struct arena *scratch = arena_new(0);
     struct profile *p;
     struct counts r;
@@ -145,16 +144,15 @@ static void bed_run(struct bed *b, struct arena *a, fill *one)
         upload_init(&u);
         upload_histogram(&u, 0, 0x1000, 0x2000, 0x1000 / 4, 100);
         one(&u, g);
-        profile_sum_add(sum, &u.counts, map, g + 1, false);
+        profile_sum_add(sum, &u.counts, map, g + 1);
         cr_assert_eq(rollup_sum_add_upload(groups, &u.counts, g + 1, g, &e), PROFD_OK);
         b->processes.of[g] = 1;
     }
     cr_assert_eq(profile_sum_finish(sum, &p, &e), PROFD_OK);
     cr_assert_eq(rollup_sum_finish(groups, &r, &spread, &e), PROFD_OK);
-    shares_new(a, p, NULL, &b->shares);
-    shares_add(&b->shares, &r, &spread, 0, map, false);
+    p->shares = spread;
     b->report = (struct report_request){.profile = p, .objects = b->objects, .names = b->paths};
-    const struct diff_side_request request = {&b->report, &b->shares, &b->processes};
+    const struct diff_side_request request = {&b->report, &b->processes};
     cr_assert_eq(diff_side_make(a, scratch, &request, &b->side, &e), PROFD_OK, "%s", e.sentence);
     arena_free(scratch);
 }

@@ -9,6 +9,7 @@
 #include "core/object.h"
 #include "core/profile.h"
 #include "core/report.h"
+#include "tests/profile_sum.h"
 
 #define FIXTURE_MOST 512
 #define FIXTURE_NAMES 16384
@@ -153,7 +154,7 @@ static inline struct profile *upload_profile(struct upload *u, struct arena *a, 
         map[i] = profile_sum_build(s, builds[i]);
     }
     profile_sum_load_order(s, map, n, 1);
-    profile_sum_add(s, &u->counts, map, 1, false);
+    profile_sum_add(s, &u->counts, map, 1);
     cr_assert_eq(profile_sum_finish(s, &p, NULL), PROFD_OK);
     return p;
 }
@@ -191,15 +192,15 @@ static inline uint32_t stacks_node(struct fixture_stacks *s, uint32_t depth, uin
 
 static inline void stacks_attach(struct fixture_stacks *s, struct profile *p, bool shares)
 {
-    p->tree_count = s->tree_count;
-    p->node_count = s->count;
-    p->trees = s->trees;
-    p->node_depth = s->depth;
-    p->node_kind = s->kind;
-    p->node_build = s->build;
-    p->node_address = s->address;
-    p->node_ticks = s->ticks;
-    p->node_shares = shares ? s->shares : NULL;
+    p->counts.tree_count = s->tree_count;
+    p->counts.node_count = s->count;
+    p->counts.trees = s->trees;
+    p->counts.node_depth = s->depth;
+    p->counts.node_kind = s->kind;
+    p->counts.node_build = s->build;
+    p->counts.node_address = s->address;
+    p->counts.node_ticks = s->ticks;
+    p->shares.nodes = shares ? s->shares : NULL;
 }
 
 static inline const struct report_function *report_named(const struct report *r, const char *name)

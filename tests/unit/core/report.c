@@ -545,7 +545,7 @@ Test(report, builds_stand_in_load_order, .init = setup)
             } else {
                 upload.counts.arc_count = 0;
             }
-            profile_sum_add(s, &upload.counts, map, commit, false);
+            profile_sum_add(s, &upload.counts, map, commit);
         }
         cr_assert_eq(profile_sum_finish(s, &p, NULL), PROFD_OK);
         struct report_request request = {.profile = p, .objects = objects, .names = paths};
