@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "proto/collector.h"
+#include "proto/http_text.h"
 #include "proto/label.h"
 #include "query/query_internal.h"
 
@@ -26,9 +27,69 @@ static char *unquote(const char *quoted, bool pattern, struct arena *a)
     return at[0] == '"' && at[1] == '\0' ? value : NULL;
 }
 
+/* The character that a number after a backslash stands for, as in Go: \ooo and \xhh are bytes, \uhhhh and
+ * \Uhhhhhhhh are written as UTF-8. Returns where the text goes on; NULL: it is no such number, or the end of a string.
+ */
+static const char *unquote_number(const char *at, char **to)
+{
+    const bool octal = *at >= '0' && *at <= '7';
+    const int digits = octal ? 3 : *at == 'x' ? 2 : *at == 'u' ? 4 : *at == 'U' ? 8 : 0;
+    uint32_t c = 0;
+    at += !octal && digits > 0;
+    for (int i = 0; i < digits; i++) {
+        const int digit = http_hex_value(*at++);
+        if (digit < 0 || (octal && digit > 7)) {
+            return NULL;
+        }
+        c = c * (octal ? 8 : 16) + (uint32_t)digit;
+    }
+    if (c == 0 || c > (octal ? 0xff : 0x10ffff) || (c >= 0xd800 && c <= 0xdfff)) {
+        return NULL;
+    }
+    if (digits < 4 || c < 0x80) {
+        *(*to)++ = (char)c;
+        return at;
+    }
+    const int more = c < 0x800 ? 1 : c < 0x10000 ? 2 : 3;
+    *(*to)++ = (char)(0xf0u << (3 - more) | c >> 6 * more);
+    for (int shift = 6 * (more - 1); shift >= 0; shift -= 6) {
+        *(*to)++ = (char)(0x80 | (c >> shift & 0x3f));
+    }
+    return at;
+}
+
+/* The value of a string of Go, which is what Prometheus has in selectors: in double or single quotes with escapes, in
+ * backquotes without. NULL: it is none, or has a zero byte. */
+static char *unquote_go(const char *quoted, struct arena *a)
+{
+    static const char NAMES[] = "abfnrtv\\", VALUES[] = "\a\b\f\n\r\t\v\\";
+    char *value = arena_take(a, strlen(quoted) + 1), *to = value;
+    const char quote = *quoted, *at = quoted + 1;
+    if (quote == '\0' || strchr("\"'`", quote) == NULL) {
+        return NULL;
+    }
+    while (at != NULL && *at != '\0' && *at != quote) {
+        if (quote == '`' || (*at != '\\' && *at != '\n')) {
+            *to++ = *at++;
+            continue;
+        }
+        const char *name = at[1] != '\0' ? strchr(NAMES, at[1]) : NULL;
+        if (*at == '\n') {
+            return NULL;
+        }
+        if (name != NULL || at[1] == quote) {
+            *to++ = name != NULL ? VALUES[name - NAMES] : quote;
+            at += 2;
+        } else {
+            at = unquote_number(at + 1, &to);
+        }
+    }
+    return at != NULL && at[0] == quote && at[1] == '\0' ? value : NULL;
+}
+
 /* One matcher, K="V", K!="V", K=~"V" or K!~"V" with \" and \\ inside; in the latter two V is a regular expression,
- * compiled into the arena, in which other backslashes need no escape. BAD_QUERY. */
-static enum profd_status options_parse_match(const char *text, struct arena *a, struct store_matcher *out,
+ * compiled into the arena, in which other backslashes need no escape. go: V is a string of Go. BAD_QUERY. */
+static enum profd_status options_parse_match(const char *text, bool go, struct arena *a, struct store_matcher *out,
                                              struct profd_error *e)
 {
     static const struct {
@@ -51,7 +112,8 @@ static enum profd_status options_parse_match(const char *text, struct arena *a, 
     m.match = OPERATORS[k].match;
     bool pattern = m.match == STORE_MATCH_LIKE || m.match == STORE_MATCH_UNLIKE;
     m.name = arena_copy(a, text, n);
-    m.value = unquote(text + n + strlen(OPERATORS[k].text), pattern, a);
+    const char *quoted = text + n + strlen(OPERATORS[k].text);
+    m.value = go ? unquote_go(quoted, a) : unquote(quoted, pattern, a);
     if (!m.name || !m.value) {
         return profd_error_set(e, PROFD_BAD_QUERY, "match=%s: the value must be in double quotes, as in host=\"db1\"",
                                text);
@@ -76,12 +138,15 @@ enum profd_status options_parse_selector(const char *text, struct arena *a, stru
     }
     while (*(at += strspn(at, " ")) != '}') {
         size_t n = 0; /* a matcher without the blanks around its parts */
-        for (bool quoted = false; *at != '\0' && (quoted || (*at != ',' && *at != '}')); at++) {
-            quoted ^= *at == '"';
-            if (quoted && *at == '\\' && at[1] != '\0') {
+        for (char quote = '\0'; *at != '\0' && (quote || (*at != ',' && *at != '}')); at++) {
+            if (!quote && strchr("\"'`", *at)) {
+                quote = *at;
+            } else if (*at == quote) {
+                quote = '\0';
+            } else if (quote && quote != '`' && *at == '\\' && at[1] != '\0') {
                 piece[n++] = *at++;
             }
-            if (quoted || *at != ' ') {
+            if (quote || *at != ' ') {
                 piece[n++] = *at;
             }
         }
@@ -92,7 +157,7 @@ enum profd_status options_parse_selector(const char *text, struct arena *a, stru
         if (*count == LIMIT_MATCHERS) {
             return profd_error_set(e, PROFD_BAD_QUERY, "more than %u label matchers", LIMIT_MATCHERS);
         }
-        TRY(options_parse_match(piece, a, &out[(*count)++], e));
+        TRY(options_parse_match(piece, true, a, &out[(*count)++], e));
         at += *at == ',';
     }
     at += 1 + strspn(at + 1, " ");
@@ -185,7 +250,7 @@ enum profd_status options_parse_matchers(const struct params *p, struct arena *a
         if (*count == LIMIT_MATCHERS) {
             status = profd_error_set(e, PROFD_BAD_QUERY, "more than %u label matchers", LIMIT_MATCHERS);
         } else if (!sugar) {
-            status = options_parse_match(item->value, a, &out[(*count)++], e);
+            status = options_parse_match(item->value, false, a, &out[(*count)++], e);
         } else if (label_judge_name(item->name + 6, strlen(item->name + 6)) != LABEL_GOOD) {
             status = profd_error_set(e, PROFD_BAD_QUERY, "%s does not name a label", item->name);
         } else {

@@ -127,6 +127,12 @@ def check_flame(tap, ask, d, old, new):
         return ask.call("SelectMergeStacktraces", {"profile_typeID": CPU, "label_selector": selector, **more})
 
     said = flame('{service="shop"}')["flamegraph"]
+    written = [r'{service="\x73h\u006fp"}', r"{service='\163hop'}", "{service=`shop`}",
+               r'{service=~"[\u00e9\u20ac\U0001f600s]h\\wp"}', r"{service=~`\wh.p`, zone!='\n\"`,}'}"]
+    tap.point([flame(s).get("flamegraph") == said for s in written[:4]] == [True] * 4
+              and ask.json("SelectMergeStacktraces", {"profileTypeID": CPU, "labelSelector": written[4]})[0] == 400
+              and flame(written[4].replace('\\"', '"')).get("flamegraph") == said,
+              "values of selectors are strings of Go", written)
     got = {path: n[0][1] // TICK for path, n in tree_of(said).items() if n[0][1]}
     want = folded_of(d.ctl("report", old, "--format", "folded").stdout)
     tap.point(got == want and sum(got.values()) == 47 and said["total"] == str(47 * TICK)
@@ -221,6 +227,8 @@ def check_errors(tap, ask, d, port):
              ("SelectSeries", {"profileTypeID": CPU, "start": 1, "end": 10**9, "step": 1}),
              ("SelectMergeStacktraces", {"profileTypeID": CPU, "labelSelector": '{a="b"'}),
              ("SelectMergeStacktraces", {"profileTypeID": CPU, "labelSelector": '{a=~"("}'}),
+             *(("SelectMergeStacktraces", {"profileTypeID": CPU, "labelSelector": "{a=%s}" % value}) for value in
+               (r'"\.b"', r'"\x4"', r'"\ud800"', r'"\000"', r'"\400"', r"'\"'", "`a", "'a\"", '"a\n"')),
              ("SelectMergeStacktraces", {"profileTypeID": CPU, "start": 5, "end": 4}),
              ("LabelValues", {}), ("ProfileTypes", b"{"), ("ProfileTypes", {"start": "x"}), ("Diff", {})]
     got = [code(*case) for case in cases]
