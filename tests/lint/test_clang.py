@@ -6,6 +6,7 @@ import os
 import shlex
 import subprocess
 import sys
+import tempfile
 
 from clang import cindex
 
@@ -51,11 +52,10 @@ def main():
     print(f"{'ok' if good else 'not ok'} 1 - clang has no warning about {len(seen)} files")
     print("".join(f"  # {line}\n" for line in wrong[:40]), end="")
     # It must find what is wrong.
-    bad = os.path.join(BUILD, "wrong.c")
-    with open(bad, "w", encoding="utf-8") as f:
+    with tempfile.NamedTemporaryFile("w", suffix=".c", encoding="utf-8") as f:
         f.write("int twice(long n);\nint twice(long n)\n{\n    int unused;\n    return n * 2;\n}\n")
-    lines = look((bad, found["daemon/daemon.c"]))[1]
-    os.unlink(bad)
+        f.flush()
+        lines = look((f.name, found["daemon/daemon.c"]))[1]
     good = any("Wconversion" in x or "precision" in x for x in lines) and any("unused" in x for x in lines)
     print(f"{'ok' if good else 'not ok'} 2 - it names an unused variable and a conversion that loses bits\n1..2")
     print("".join(f"  # {line}\n" for line in lines), end="")
