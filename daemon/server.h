@@ -102,8 +102,6 @@ struct server {
 
 /* server_start.c: makes everything. On failure server_end frees what was made. */
 enum profd_status server_start(struct server *s, struct profd_error *e);
-/* Records damage, so that the next start reads the whole database. */
-void server_mark_damaged(struct server *s, bool unwritable);
 /* Finishes a restore that was interrupted after its point of no return. The caller holds the lock. */
 enum profd_status server_finish_restore(const char *state_dir, bool *restored, struct profd_error *e);
 

@@ -27,7 +27,8 @@
 #define HEAP_MMAP (16 << 20) /* larger blocks are mapped, and unmapped when freed */
 #define HEAP_ARENAS ((size_t)128 << 20)
 
-void server_mark_damaged(struct server *s, bool unwritable)
+/* Records damage, so that the next start reads the whole database. */
+static void server_mark_damaged(struct server *s, bool unwritable)
 {
     database_mark_damaged(s->config->state_dir, s->lock_fd, unwritable);
 }

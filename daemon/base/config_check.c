@@ -57,41 +57,55 @@ static const char *config_or(const char *value, const char *otherwise)
     return value ? value : otherwise;
 }
 
-enum profd_status config_parse_age(const char *key, const char *text, int64_t *ns, struct profd_error *e)
+struct config_unit {
+    const char *name;
+    uint64_t factor;
+};
+
+enum config_scaled { CONFIG_SCALED, CONFIG_NO_NUMBER, CONFIG_TOO_MUCH };
+
+/* Parses a whole number with the name of one of n units behind it. */
+static enum config_scaled config_parse_scaled(const char *text, const struct config_unit *units, size_t n,
+                                              uint64_t most, uint64_t *out)
 {
-    static const struct {
-        const char *unit;
-        int64_t seconds;
-    } units[] = {{"s", 1}, {"m", 60}, {"h", 3600}, {"d", 86400}, {"w", 604800}};
     const char *rest;
     uint64_t number;
+    size_t i = 0;
 
-    if (config_parse_number(text, &number, &rest)) {
-        if (!number && !*rest) {
-            *ns = 0;
-            return PROFD_OK;
-        }
-        for (size_t i = 0; i < sizeof units / sizeof *units; i++) {
-            if (strcmp(rest, units[i].unit) != 0) {
-                continue;
-            }
-            if (number > (uint64_t)(AGE_MAX / SECOND / units[i].seconds)) {
-                return profd_error_set(e, PROFD_CONFIG, "%s is \"%s\"; it must not exceed 100 years", key, text);
-            }
-            *ns = (int64_t)number * units[i].seconds * SECOND;
-            return PROFD_OK;
-        }
+    if (!config_parse_number(text, &number, &rest)) {
+        return CONFIG_NO_NUMBER;
     }
-    return profd_error_set(e, PROFD_CONFIG, "%s is \"%.100s\", not a whole number followed by s, m, h, d or w", key,
-                           text);
+    while (i < n && strcmp(rest, units[i].name) != 0) {
+        i++;
+    }
+    if (i == n || number > most / units[i].factor) {
+        return i == n ? CONFIG_NO_NUMBER : CONFIG_TOO_MUCH;
+    }
+    *out = number * units[i].factor;
+    return CONFIG_SCALED;
+}
+
+enum profd_status config_parse_age(const char *key, const char *text, int64_t *ns, struct profd_error *e)
+{
+    static const struct config_unit units[] = {{"s", 1}, {"m", 60}, {"h", 3600}, {"d", 86400}, {"w", 604800}};
+    uint64_t seconds = 0;
+    const enum config_scaled result =
+        !strcmp(text, "0") ? CONFIG_SCALED
+                           : config_parse_scaled(text, units, sizeof units / sizeof *units, AGE_MAX / SECOND, &seconds);
+
+    if (result == CONFIG_TOO_MUCH) {
+        return profd_error_set(e, PROFD_CONFIG, "%s is \"%s\"; it must not exceed 100 years", key, text);
+    }
+    *ns = (int64_t)seconds * SECOND;
+    return result == CONFIG_SCALED
+               ? PROFD_OK
+               : profd_error_set(e, PROFD_CONFIG, "%s is \"%.100s\", not a whole number followed by s, m, h, d or w",
+                                 key, text);
 }
 
 enum profd_status config_parse_bytes(const char *key, const char *text, uint64_t *bytes, struct profd_error *e)
 {
-    static const struct {
-        const char *unit;
-        uint64_t bytes;
-    } units[] = {
+    static const struct config_unit units[] = {
         {"", 1},
         {"K", UINT64_C(1) << 10},
         {"M", UINT64_C(1) << 20},
@@ -106,25 +120,16 @@ enum profd_status config_parse_bytes(const char *key, const char *text, uint64_t
         {"GB", UINT64_C(1000000000)},
         {"TB", UINT64_C(1000000000000)},
     };
-    const char *rest;
-    uint64_t number;
+    const enum config_scaled result = config_parse_scaled(text, units, sizeof units / sizeof *units, INT64_MAX, bytes);
 
-    if (config_parse_number(text, &number, &rest)) {
-        for (size_t i = 0; i < sizeof units / sizeof *units; i++) {
-            if (strcmp(rest, units[i].unit) != 0) {
-                continue;
-            }
-            if (number > INT64_MAX / units[i].bytes) {
-                return profd_error_set(e, PROFD_CONFIG, "%s is \"%.100s\"; it must not exceed 2^63 bytes", key, text);
-            }
-            *bytes = number * units[i].bytes;
-            return PROFD_OK;
-        }
+    if (result == CONFIG_TOO_MUCH) {
+        return profd_error_set(e, PROFD_CONFIG, "%s is \"%.100s\"; it must not exceed 2^63 bytes", key, text);
     }
-    return profd_error_set(
-        e, PROFD_CONFIG,
-        "%s is \"%.100s\", not a whole number of bytes, or a number followed by K, M, G or T (also KiB … and kB …)",
-        key, text);
+    return result == CONFIG_SCALED ? PROFD_OK
+                                   : profd_error_set(e, PROFD_CONFIG,
+                                                     "%s is \"%.100s\", not a whole number of bytes, or a number "
+                                                     "followed by K, M, G or T (also KiB … and kB …)",
+                                                     key, text);
 }
 
 /* CONFIG unless log-level is the name of a level; notice if it was not given. */
@@ -650,18 +655,15 @@ enum profd_status config_check(struct config *config, struct profd_error *e)
         config_check_hosts_interval, config_check_detail, config_check_proxy, config_check_relay,
         config_check_origin,         config_check_http,   config_check_watch, config_check_tier};
     const char *open = config->values[CONFIG_http_open];
-    enum profd_status status = config_check_level(config, e);
+    TRY(config_check_level(config, e));
+    TRY(config_default_state(config, e));
 
     config->http_given = config->values[CONFIG_http_socket] != NULL;
-    if (status) {
-        return status;
-    }
-    status = config_default_state(config, e);
     config->state_dir = config->values[CONFIG_state_dir];
-    if (!status && config->values[CONFIG_restore]) {
+    if (config->values[CONFIG_restore]) {
         return PROFD_OK; /* a restore opens no sockets */
     }
-    TRY(status ? status : config_default_sockets(config, e));
+    TRY(config_default_sockets(config, e));
     config->socket = config->values[CONFIG_socket];
     config->http_socket = config->values[CONFIG_http_socket];
     if (config->http_socket && !strcmp(config->http_socket, "none")) {
@@ -670,30 +672,21 @@ enum profd_status config_check(struct config *config, struct profd_error *e)
     if (config->http_socket && !strcmp(config->http_socket, config->socket)) {
         return profd_error_set(e, PROFD_CONFIG, "socket and http-socket are the same path: %s", config->socket);
     }
-    status = listen_parse_unix(config->socket, e);
-    if (!status && config->http_socket) {
-        status = listen_parse_unix(config->http_socket, e);
-    }
-    if (status) {
-        return status;
-    }
+    TRY(listen_parse_unix(config->socket, e));
+    TRY(config->http_socket ? listen_parse_unix(config->http_socket, e) : PROFD_OK);
     config->http = config->values[CONFIG_http];
     config->containers = config_or(config->values[CONFIG_containers], PLACE_LINKS);
     config->http_open = open && !strcmp(open, "yes");
     config->has_record_user = config_find_user("profd-record", &config->record_user);
-    status = config_check_group("read-group", config->values[CONFIG_read_group], "profd-read", &config->has_read_group,
-                                &config->read_group, e);
-    if (!status) {
-        status = config_check_group("admin-group", config->values[CONFIG_admin_group], "profd-admin",
-                                    &config->has_admin_group, &config->admin_group, e);
+    TRY(config_check_group("read-group", config->values[CONFIG_read_group], "profd-read", &config->has_read_group,
+                           &config->read_group, e));
+    TRY(config_check_group("admin-group", config->values[CONFIG_admin_group], "profd-admin", &config->has_admin_group,
+                           &config->admin_group, e));
+    TRY(config_check_policy(config, e));
+    TRY(config_check_interval("harvest-interval", config_or(config->values[CONFIG_harvest_interval], "10s"),
+                              &config->harvest_interval, e));
+    for (size_t i = 0; i < sizeof checks / sizeof *checks; i++) {
+        TRY(checks[i](config, e));
     }
-    status = status ? status : config_check_policy(config, e);
-    if (!status) {
-        status = config_check_interval("harvest-interval", config_or(config->values[CONFIG_harvest_interval], "10s"),
-                                       &config->harvest_interval, e);
-    }
-    for (size_t i = 0; !status && i < sizeof checks / sizeof *checks; i++) {
-        status = checks[i](config, e);
-    }
-    return status;
+    return PROFD_OK;
 }

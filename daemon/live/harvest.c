@@ -9,11 +9,6 @@
 
 /* Stores harvests on the writer's thread: one transaction for all in the batch. */
 
-static struct live_harvest *store_of(struct writer_job *job)
-{
-    return container_of(job, struct live_harvest, job);
-}
-
 static void store_run(struct store *store, struct writer_job *const *jobs, size_t n)
 {
     struct store_upload *puts = calloc(n, sizeof *puts);
@@ -25,11 +20,11 @@ static void store_run(struct store *store, struct writer_job *const *jobs, size_
         status = profd_no_memory(&e);
     }
     for (size_t i = 0; i < n && !status; i++) {
-        puts[i] = store_of(jobs[i])->harvest.put;
+        puts[i] = container_of(jobs[i], struct live_harvest, job)->harvest.put;
     }
     status = status ? status : store_put_uploads(store, puts, n, outcomes, &e);
     for (size_t i = 0; i < n; i++) {
-        struct live_harvest *h = store_of(jobs[i]);
+        struct live_harvest *h = container_of(jobs[i], struct live_harvest, job);
 
         h->job.status = status;
         h->outcome = status ? STORE_STALE : outcomes[i];
@@ -44,7 +39,7 @@ static void store_run(struct store *store, struct writer_job *const *jobs, size_
 
 static void store_done(struct writer_job *job)
 {
-    struct live_harvest *h = store_of(job);
+    struct live_harvest *h = container_of(job, struct live_harvest, job);
 
     h->stored(h->live, h);
 }

@@ -196,11 +196,6 @@ static enum profd_status admin_submit(struct admin *a, admin_run *run, admin_don
 
 #define PAUSE_MS 40
 
-static struct admin *admin_of(struct verification *round)
-{
-    return container_of(round, struct admin, check);
-}
-
 static void admin_verify_put(void *context)
 {
     struct admin *a = context;
@@ -214,7 +209,7 @@ static void admin_verify_put(void *context)
 
 static void admin_verify_done(struct verification *c)
 {
-    struct admin *a = admin_of(c);
+    struct admin *a = container_of(c, struct admin, check);
 
     verifier_note(a->service->config.verifier, c);
     if (c->status) {

@@ -9,7 +9,6 @@
 
 #define ADMIN_KEYS_MAX 128 /* of a configuration */
 
-struct admin_service;
 struct clickhouse_address;
 struct space;
 struct upkeep_job;

@@ -41,11 +41,6 @@ struct intake_flush {
     struct store_detail detail;
 };
 
-static struct intake_flush *flush_of(struct writer_job *job)
-{
-    return container_of(job, struct intake_flush, job);
-}
-
 /* The first failure of a parcel is its answer. */
 static void parcel_fail(struct intake_parcel *p, enum profd_status status, const struct profd_error *e)
 {
@@ -59,7 +54,7 @@ static void flush_prepare(struct writer_job *job)
 {
     struct intake_parcel *p;
 
-    STAILQ_FOREACH(p, &flush_of(job)->parcels, next)
+    STAILQ_FOREACH(p, &container_of(job, struct intake_flush, job)->parcels, next)
     {
         for (size_t i = 0; i < p->count && !p->status && !p->prepared; i++) {
             struct intake_item *x = &p->items[i];
@@ -128,7 +123,7 @@ static enum profd_status flush_store(struct intake_flush *f, struct intake_parce
 
 static enum profd_status flush_run(struct writer_job *job, struct store *store, struct profd_error *e)
 {
-    struct intake_flush *f = flush_of(job);
+    struct intake_flush *f = container_of(job, struct intake_flush, job);
     struct intake_parcel *p;
     size_t n = 0;
     TRY(writer_job_check_space(job, e));
@@ -248,7 +243,7 @@ static void parcel_queue(struct intake *n, struct intake_parcel *p)
 /* Parcels with uploads left continue in another transaction, behind the other jobs of the writer. */
 static void flush_done(struct writer_job *job)
 {
-    struct intake_flush *f = flush_of(job);
+    struct intake_flush *f = container_of(job, struct intake_flush, job);
     struct intake_parcel *p;
     bool more = false;
 

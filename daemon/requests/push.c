@@ -11,6 +11,7 @@
 #include "render/render.h"
 #include "requests/requests.h"
 #include "requests/tokens.h"
+#include "requests/uploads.h"
 
 #define PUSH_RETRY_MS 1000
 
@@ -29,11 +30,6 @@ struct push {
     size_t count;
 };
 
-static struct push *push_of(struct writer_job *job)
-{
-    return container_of(job, struct push, job);
-}
-
 static enum profd_status push_find_host(void *context, const char *stated, char name[256], struct profd_error *e)
 {
     const struct push *p = context;
@@ -47,7 +43,7 @@ static enum profd_status push_find_host(void *context, const char *stated, char 
 
 static void push_prepare(struct writer_job *job)
 {
-    struct push *p = push_of(job);
+    struct push *p = container_of(job, struct push, job);
     struct foreign *f;
 
     p->job.status = p->otlp ? otlp_read(&p->from, &p->profiles, &p->rejected, &p->job.error)
@@ -63,16 +59,16 @@ static void push_prepare(struct writer_job *job)
 
 static void push_run(struct store *store, struct writer_job *const *jobs, size_t n)
 {
-    const struct push_service *s = push_of(jobs[0])->service;
+    const struct push_service *s = container_of(jobs[0], struct push, job)->service;
     struct foreign *f;
     size_t count = 0, at = 0;
 
     for (size_t i = 0; i < n; i++) {
-        count += push_of(jobs[i])->count;
+        count += container_of(jobs[i], struct push, job)->count;
     }
     struct foreign **list = calloc(count + 1, sizeof(struct foreign *));
     for (size_t i = 0; i < n; i++) {
-        struct push *p = push_of(jobs[i]);
+        struct push *p = container_of(jobs[i], struct push, job);
 
         if (!list && !p->job.status) {
             p->job.status = profd_no_memory(&p->job.error);
@@ -120,7 +116,7 @@ static void push_answer(struct push *p)
 /* Counts the profiles, answers and frees the request. */
 static void push_done(struct writer_job *job)
 {
-    struct push *p = push_of(job);
+    struct push *p = container_of(job, struct push, job);
     struct upload_counts *counts = p->service->counts;
     const bool read = !p->job.status; /* or nothing was stored */
     struct foreign *f;
@@ -144,10 +140,7 @@ static void push_done(struct writer_job *job)
                 p->job.error = item->error;
             }
         } else if (read) {
-            counts->duplicate += item->duplicate;
-            counts->stored += !item->duplicate;
-            counts->relabelled += item->relabelled;
-            counts->samples += item->ticks;
+            upload_count(counts, item);
         }
         TAILQ_REMOVE(&p->profiles, f, next);
         foreign_free(f);

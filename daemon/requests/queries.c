@@ -67,11 +67,6 @@ struct query {
     struct profd_error totals_error;
 };
 
-static struct query *query_of(struct work_item *item)
-{
-    return container_of(item, struct query, item);
-}
-
 static void query_free(struct query *q)
 {
     if (q->conn) {
@@ -141,7 +136,7 @@ static void query_run_all(void *context, struct work_item *const *items, size_t 
     struct store *store = context;
 
     for (size_t i = 0; i < n; i++) {
-        struct query *q = query_of(items[i]);
+        struct query *q = container_of(items[i], struct query, item);
 
         q->skipped = atomic_load(&q->cancelled);
         if (q->skipped) {
@@ -260,7 +255,7 @@ static void query_on_timer(void *context)
 
 static void query_done(void *context, struct work_item *item)
 {
-    struct query *q = query_of(item);
+    struct query *q = container_of(item, struct query, item);
     struct query_service *s = context;
     struct page page = {.status = 0};
     struct profd_error failure = q->totals_error;
@@ -304,7 +299,7 @@ static void query_done(void *context, struct work_item *item)
 
 static void query_drop(void *context, struct work_item *item)
 {
-    struct query *q = query_of(item);
+    struct query *q = container_of(item, struct query, item);
     struct page page;
 
     if (q->made) {
@@ -579,19 +574,12 @@ void query_receive_http(void *context, struct http_exchange *x, const struct htt
         return;
     }
     struct query *q = query_make(s, &r);
-    s->http_pending++;
     if (!q) {
-        struct buffer empty;
-        struct http_answer answer = {
-            .status = 503, .content_type = "text/plain", .cache_control = "no-store", .etag = ""};
-
-        buffer_init(&empty, 0);
-        answer.retry_after_ms = 1000;
-        answer.body = &empty;
-        s->http_pending--;
-        http_answer(x, &answer);
+        page_problem(&page, 503, PROFD_NO_MEMORY, "no memory for a query");
+        reply_tell(x, &page);
         return;
     }
+    s->http_pending++;
     q->exchange = x;
     http_tell_gone(x, &q->cancelled);
     query_route(s, q);

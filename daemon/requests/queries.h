@@ -7,8 +7,6 @@
 #include "requests/requests.h"
 #include "requests/symbols.h"
 
-struct query_service;
-
 /* Handles POST requests to a path. If the path ends in "/", it handles those to all paths below it. */
 struct post_route {
     const char *path;

@@ -17,9 +17,7 @@
 struct relay_request {
     struct writer_job job;
     struct relay_service *service;
-    conn_id conn;
-    uint32_t tag;
-    uint64_t session_job;
+    struct caller caller;
 
     bool met; /* the centre has answered: the next members are known */
     bool has_centre;
@@ -40,14 +38,9 @@ struct relay_request {
     uint64_t offset;            /* of the piece that the relay asks for */
 };
 
-static struct relay_request *relay_of(struct writer_job *job)
-{
-    return container_of(job, struct relay_request, job);
-}
-
 static enum profd_status relay_object_run(struct writer_job *job, struct store *store, struct profd_error *e)
 {
-    struct relay_object *o = &relay_of(job)->object;
+    struct relay_object *o = &container_of(job, struct relay_request, job)->object;
     const enum profd_status status = store_get_shared_object(store, o->id.text, &o->bytes, &o->size, e);
     struct sha256_ctx digest;
     uint8_t *bytes;
@@ -139,7 +132,7 @@ static bool relay_take(void *context, const struct store_segment *segment)
 /* A full disk does not stop it: sealing folds parts, which frees space. */
 static enum profd_status relay_fetch_run(struct writer_job *job, struct store *store, struct profd_error *e)
 {
-    struct relay_request *r = relay_of(job);
+    struct relay_request *r = container_of(job, struct relay_request, job);
     const uint64_t moves = r->moves;
 
     r->moves = r->service->moves;
@@ -167,11 +160,11 @@ static void relay_acknowledge_run(struct store *store, struct writer_job *const 
     enum profd_status status = list ? PROFD_OK : profd_no_memory(&e);
 
     for (size_t i = 0; i < n && list; i++) {
-        list[i] = relay_of(jobs[i])->acknowledgement;
+        list[i] = container_of(jobs[i], struct relay_request, job)->acknowledgement;
     }
     status = status ? status : store_acknowledge_segments(store, list, n, loop_clock(), &e);
     for (size_t i = 0; i < n; i++) {
-        struct relay_request *r = relay_of(jobs[i]);
+        struct relay_request *r = container_of(jobs[i], struct relay_request, job);
         struct relay_service *s = r->service;
 
         jobs[i]->status = status;
@@ -198,24 +191,14 @@ static void relay_log_renewed(const struct relay_request *r)
 /* Frees the request; m is its answer if it succeeded. */
 static void relay_answer(struct relay_request *r, const struct message *m)
 {
-    struct relay_service *s = r->service;
-    struct conn *c = conn_find(s->shared->conns, r->conn);
-
-    if (c && r->job.status) {
-        sync_nack_job(c, r->tag, r->job.status, r->job.error.sentence, 1000);
-    } else if (c) {
-        conn_answer(c, m, 0, r->tag);
-    }
-    if (c) {
-        sync_end_job(s->shared, c, r->session_job);
-    }
+    caller_answer(r->service->shared, &r->caller, m, caller_status(r->job.status), r->job.error.sentence, 1000);
     free((void *)(uintptr_t)r->found.bytes);
     free(r);
 }
 
 static void relay_fetch_done(struct writer_job *job)
 {
-    struct relay_request *r = relay_of(job);
+    struct relay_request *r = container_of(job, struct relay_request, job);
     struct message m = {.type = FRAME_SEGMENT};
     struct message_segment *out = &m.as.segment;
 
@@ -247,7 +230,7 @@ static void relay_fetch_done(struct writer_job *job)
 
 static void relay_acknowledge_done(struct writer_job *job)
 {
-    struct relay_request *r = relay_of(job);
+    struct relay_request *r = container_of(job, struct relay_request, job);
     const struct message ack = {.type = FRAME_ACK};
 
     relay_log_renewed(r);
@@ -262,7 +245,7 @@ static void relay_acknowledge_done(struct writer_job *job)
 
 static void relay_object_done(struct writer_job *job)
 {
-    struct relay_request *r = relay_of(job);
+    struct relay_request *r = container_of(job, struct relay_request, job);
     struct relay_service *s = r->service;
     struct relay_object fetched = r->object;
     const uint64_t offset = r->offset;
@@ -381,14 +364,12 @@ static enum profd_status relay_receive(struct relay_service *s, struct conn *c, 
         return PROFD_OK;
     }
     r->service = s;
-    r->conn = conn_get_id(c);
-    r->tag = f->header.tag;
     status = writer_submit(s->shared->writer, &r->job, type, e);
     if (status) {
         free(r);
         return status;
     }
-    r->session_job = session_begin(conn_get_user(c));
+    caller_begin(&r->caller, c, f->header.tag);
     return PROFD_OK;
 }
 

@@ -191,10 +191,30 @@ void sync_end_job(const struct shared *shared, struct conn *c, uint64_t job)
     sync_answer_granted(shared, c);
 }
 
-void sync_nack_job(struct conn *c, uint32_t tag, enum profd_status status, const char *sentence,
-                   uint32_t retry_after_ms)
+void caller_begin(struct caller *r, struct conn *c, uint32_t tag)
 {
-    conn_nack(c, tag, status == PROFD_DAMAGED ? PROFD_IO : status, sentence, retry_after_ms);
+    *r = (struct caller){.conn = conn_get_id(c), .tag = tag, .job = session_begin(conn_get_user(c))};
+}
+
+void caller_answer(const struct shared *shared, const struct caller *r, const struct message *m,
+                   enum profd_status status, const char *sentence, uint32_t retry_after_ms)
+{
+    struct conn *c = conn_find(shared->conns, r->conn);
+
+    if (!c) {
+        return;
+    }
+    if (status) {
+        conn_nack(c, r->tag, status, sentence, retry_after_ms);
+    } else {
+        conn_answer(c, m, 0, r->tag);
+    }
+    sync_end_job(shared, c, r->job);
+}
+
+enum profd_status caller_status(enum profd_status status)
+{
+    return status == PROFD_DAMAGED ? PROFD_IO : status;
 }
 
 /* Fails a job of the session, and refuses the SYNCs that waited for it. */

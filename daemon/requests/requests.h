@@ -72,10 +72,22 @@ enum profd_status sync_receive_nack(void *context, struct conn *c, struct conn_f
 
 /* Ends a job of the connection's session and acknowledges the SYNCs that waited for it. */
 void sync_end_job(const struct shared *shared, struct conn *c, uint64_t job);
-/* Answers a job that the writer could not carry out by NACK; end it then. A damaged store becomes IO: what was sent is
- * not its cause, and the sender must keep it. retry_after_ms as in conn_nack. */
-void sync_nack_job(struct conn *c, uint32_t tag, enum profd_status status, const char *sentence,
-                   uint32_t retry_after_ms);
+
+/* A request of a connection until a job has answered it. */
+struct caller {
+    conn_id conn;
+    uint32_t tag;
+    uint64_t job; /* of the session */
+};
+/* The job begins: it was handed over. */
+void caller_begin(struct caller *r, struct conn *c, uint32_t tag);
+/* The job ends: answers with m, or after an error by NACK, and acknowledges the SYNCs that waited. Nothing is sent if
+ * the connection is closed. retry_after_ms as in conn_nack. */
+void caller_answer(const struct shared *shared, const struct caller *r, const struct message *m,
+                   enum profd_status status, const char *sentence, uint32_t retry_after_ms);
+/* The status of a job that the store could not carry out. A damaged store becomes IO: what was sent is not its cause,
+ * and the sender must keep it. */
+enum profd_status caller_status(enum profd_status status);
 
 /* An answer, which HTTP or the Unix socket sends. The Unix socket sends REPLY frames; each is made when the client has
  * read the frames before it. */
@@ -112,7 +124,6 @@ enum profd_status body_check_text(const char *what, const char *text, size_t mos
 /* The message types that an open connection may send: one table, which the daemon and the tests of requests use. */
 
 struct admin_service;
-struct live;
 struct object_service;
 struct query_service;
 struct relay_service;

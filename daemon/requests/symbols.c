@@ -178,9 +178,7 @@ static void object_broker_on_timer(void *context)
 struct object_request {
     struct writer_job job; /* its item serves the queue of the object threads, too; its status is first theirs */
     struct object_service *service;
-    conn_id conn;
-    uint32_t tag;
-    uint64_t session_job;
+    struct caller caller;
     uint32_t uid;
     int executable, debug;
     bool trusted;
@@ -194,11 +192,6 @@ struct object_request {
     size_t answer_size;
     bool known; /* another sender's copy was stored meanwhile */
 };
-
-static struct object_request *object_of(struct work_item *item)
-{
-    return container_of(item, struct object_request, job.item);
-}
 
 /* Closing a descriptor from a client may block, so other threads do it. */
 static void object_close(struct object_request *o)
@@ -223,7 +216,7 @@ static void object_free(struct object_request *o)
 static void object_answer(struct object_request *o)
 {
     struct object_service *s = o->service;
-    struct conn *c = o->put.done ? NULL : conn_find(s->config.shared->conns, o->conn);
+    struct conn *c = o->put.done ? NULL : conn_find(s->config.shared->conns, o->caller.conn);
     const struct message ack = {.type = FRAME_ACK};
     const struct object_put put = o->put;
     struct buildid id;
@@ -244,15 +237,10 @@ static void object_answer(struct object_request *o)
     if (put.done) {
         put.done(put.context, o->job.status, o->job.error.sentence);
     } else if (c) {
-        if (o->job.status) {
-            conn_nack(c, o->tag, o->job.status, o->job.error.sentence, 1000);
-        } else {
-            conn_answer(c, &ack, 0, o->tag);
-            if (!buildid_parse(o->build_id, strlen(o->build_id), &id, NULL)) {
-                session_answered(conn_get_user(c), &id);
-            }
+        if (!o->job.status && !buildid_parse(o->build_id, strlen(o->build_id), &id, NULL)) {
+            session_answered(conn_get_user(c), &id);
         }
-        sync_end_job(s->config.shared, c, o->session_job);
+        caller_answer(s->config.shared, &o->caller, &ack, o->job.status, o->job.error.sentence, 1000);
     }
     object_free(o);
 }
@@ -327,7 +315,7 @@ static void object_run(void *context, struct work_item *const *items, size_t n)
     const struct timespec pause = {.tv_nsec = PAUSE_MS * 1000000};
 
     for (size_t i = 0; i < n; i++) {
-        struct object_request *o = object_of(items[i]);
+        struct object_request *o = container_of(items[i], struct object_request, job.item);
 
         /* Many processes of one build are asked at the same time; the first answer is used. */
         if (!*o->build_id || o->put.done || store_has_object(reader->store, o->uid, o->build_id, &o->known, NULL)) {
@@ -348,7 +336,7 @@ static void object_run(void *context, struct work_item *const *items, size_t n)
 
 static void object_parsed(void *context, struct work_item *item)
 {
-    struct object_request *o = object_of(item);
+    struct object_request *o = container_of(item, struct object_request, job.item);
     struct object_service *s = context;
 
     if (o->job.status) { /* perhaps because a broker has ended */
@@ -403,7 +391,7 @@ static void object_stored(struct writer_job *job)
 
 static void object_drop(void *context, struct work_item *item)
 {
-    struct object_request *o = object_of(item);
+    struct object_request *o = container_of(item, struct object_request, job.item);
 
     (void)context;
     o->job.status = profd_error_set(&o->job.error, PROFD_STOPPING, "the daemon is stopping");
@@ -484,12 +472,10 @@ enum profd_status object_receive(void *context, struct conn *c, struct conn_fram
     if (status) {
         return status;
     }
-    o->conn = conn_get_id(c);
-    o->tag = f->header.tag;
     o->executable = conn_frame_take_fd(f, 0);
     o->debug = conn_frame_take_fd(f, 1);
     TRY(object_queue(o, e));
-    o->session_job = session_begin(conn_get_user(c));
+    caller_begin(&o->caller, c, f->header.tag);
     if (*o->build_id && !buildid_parse(o->build_id, strlen(o->build_id), &id, NULL)) {
         (void)session_ask(conn_get_user(c), &id); /* a harvest need not request an executable that is being sent */
     }
@@ -683,14 +669,9 @@ static void symbols_answer(void *context, enum profd_status status, const char *
     free(p);
 }
 
-static struct symbols_put *put_of(struct writer_job *job)
-{
-    return container_of(job, struct symbols_put, job);
-}
-
 static enum profd_status parsed_run(struct writer_job *job, struct store *store, struct profd_error *e)
 {
-    const struct symbols_put *p = put_of(job);
+    const struct symbols_put *p = container_of(job, struct symbols_put, job);
     const struct ingest_object given = {.received = loop_clock(),
                                         .build_id = p->id.text,
                                         .name = "a build's functions",
@@ -703,7 +684,7 @@ static enum profd_status parsed_run(struct writer_job *job, struct store *store,
 
 static void parsed_done(struct writer_job *job)
 {
-    struct symbols_put *p = put_of(job);
+    struct symbols_put *p = container_of(job, struct symbols_put, job);
     struct centre_counts *counts = intake_get_counts(p->service->intake);
 
     counts->objects_stored += !job->status;

@@ -14,7 +14,6 @@
 #include "ingest/ingest.h"
 #include "requests/numbers.h"
 
-struct closer;
 struct intake;
 struct object_service;
 struct shared;

@@ -18,23 +18,16 @@
 struct upload {
     struct writer_job job;
     struct process_uploads *service;
-    conn_id conn;
-    uint32_t tag;
-    uint64_t session_job;
+    struct caller caller;
     uint64_t began; /* ms of loop_now */
     struct conn_body body;
     bool compressed;
     struct ingest_item item;
 };
 
-static struct upload *upload_of(struct writer_job *job)
-{
-    return container_of(job, struct upload, job);
-}
-
 static void upload_prepare(struct writer_job *job)
 {
-    struct upload *u = upload_of(job);
+    struct upload *u = container_of(job, struct upload, job);
     const struct process_uploads *s = u->service;
     struct ingest_item *item = &u->item;
     uint8_t *inflated = NULL;
@@ -61,7 +54,7 @@ static void upload_run(struct store *store, struct writer_job *const *jobs, size
     const enum profd_status refused = items ? writer_job_check_space(jobs[0], &e) : profd_no_memory(&e);
 
     for (size_t i = 0; i < n; i++) {
-        struct ingest_item *item = &upload_of(jobs[i])->item;
+        struct ingest_item *item = &container_of(jobs[i], struct upload, job)->item;
 
         if (items) {
             items[i] = item;
@@ -72,19 +65,30 @@ static void upload_run(struct store *store, struct writer_job *const *jobs, size
         }
     }
     if (items) {
-        ingest_batch(store, writer_objects_generation(upload_of(jobs[0])->service->shared->writer), items, n);
+        ingest_batch(store,
+                     writer_objects_generation(container_of(jobs[0], struct upload, job)->service->shared->writer),
+                     items, n);
     }
     free(items);
+}
+
+void upload_count(struct upload_counts *counts, const struct ingest_item *item)
+{
+    counts->duplicate += item->duplicate;
+    counts->stored += !item->duplicate;
+    counts->relabelled += item->relabelled;
+    counts->samples += item->ticks;
+    counts->calls += item->calls;
 }
 
 /* Answers the upload and frees it. */
 static void upload_done(struct writer_job *job)
 {
-    struct upload *u = upload_of(job);
+    struct upload *u = container_of(job, struct upload, job);
     struct process_uploads *s = u->service;
     struct upload_counts *counts = &s->counts;
     struct ingest_item *item = &u->item;
-    struct conn *c = conn_find(s->shared->conns, u->conn);
+    struct conn *c = conn_find(s->shared->conns, u->caller.conn);
     struct message ack = {.type = FRAME_ACK};
 
     durations_add(&counts->seconds, (double)(loop_now() - u->began) / 1000.0);
@@ -99,25 +103,15 @@ static void upload_done(struct writer_job *job)
         }
         log_write(LOG_LEVEL_INFO, "upload refused", "an upload of user %u was refused: %s", item->uid,
                   item->error.sentence);
-        if (c) {
-            sync_nack_job(c, u->tag, item->status, item->error.sentence,
-                          item->retry_after_ms ? item->retry_after_ms : BUSY_RETRY_MS);
-        }
     } else {
-        counts->duplicate += item->duplicate;
-        counts->stored += !item->duplicate;
-        counts->relabelled += item->relabelled;
-        counts->samples += item->ticks;
-        counts->calls += item->calls;
+        upload_count(counts, item);
         if (c) { /* what is asked for comes before the ACK */
             object_request_missing(s->objects, c, item->missing, item->missing_count);
-            ack.as.ack.duplicate = item->duplicate;
-            conn_answer(c, &ack, 0, u->tag);
         }
+        ack.as.ack.duplicate = item->duplicate;
     }
-    if (c) {
-        sync_end_job(s->shared, c, u->session_job);
-    }
+    caller_answer(s->shared, &u->caller, &ack, caller_status(item->status), item->error.sentence,
+                  item->retry_after_ms ? item->retry_after_ms : BUSY_RETRY_MS);
     ingest_item_done(&u->item);
     conn_body_free(s->shared->conns, &u->body);
     free(u);
@@ -144,8 +138,6 @@ enum profd_status upload_receive(void *context, struct conn *c, struct conn_fram
     u->job.item.weight =
         f->header.flags & FRAME_FLAG_COMPRESSED ? LIMIT_COUNTS_RAW : message_upload_weight(f->body.data, f->body.size);
     u->service = s;
-    u->conn = conn_get_id(c);
-    u->tag = f->header.tag;
     u->began = loop_now();
     u->compressed = f->header.flags & FRAME_FLAG_COMPRESSED;
     u->item.uid = conn_get_peer(c)->uid;
@@ -158,7 +150,7 @@ enum profd_status upload_receive(void *context, struct conn *c, struct conn_fram
         refusals_add(&s->counts.refused, PROFD_BUSY);
         return profd_error_set(e, PROFD_BUSY, "the queue of uploads to be stored is full");
     }
-    u->session_job = session_begin(conn_get_user(c));
+    caller_begin(&u->caller, c, f->header.tag);
     return PROFD_OK;
 }
 
@@ -184,11 +176,6 @@ struct posting {
     struct buildid send[INTAKE_WANTED]; /* the host shall send symbols of these */
     size_t send_count;
 };
-
-static struct posting *posting_of(struct writer_job *job)
-{
-    return container_of(job, struct posting, job);
-}
 
 static void posting_free(struct posting *p)
 {
@@ -369,12 +356,12 @@ static void admission_run(struct store *store, struct writer_job *const *jobs, s
     enum profd_status status = list && admissions ? writer_job_check_space(jobs[0], &e) : profd_no_memory(&e);
 
     for (size_t i = 0; i < n && !status; i++) {
-        list[i] = posting_of(jobs[i])->arrival;
+        list[i] = container_of(jobs[i], struct posting, job)->arrival;
     }
     status = status ? status : store_admit_hosts(store, list, n, admissions, &e);
     status = status ? status : store_get_greeting(store, &centre, &e);
     for (size_t i = 0; i < n; i++) {
-        struct posting *p = posting_of(jobs[i]);
+        struct posting *p = container_of(jobs[i], struct posting, job);
 
         p->job.status = status;
         p->parcel.centre = centre;
@@ -399,7 +386,7 @@ static void admission_run(struct store *store, struct writer_job *const *jobs, s
 
 static void admission_done(struct writer_job *job)
 {
-    struct posting *p = posting_of(job);
+    struct posting *p = container_of(job, struct posting, job);
 
     intake_arrived(p->service->intake, &(struct intake_arrival){.host = p->arrival.host,
                                                                 .name = p->host.name,

@@ -24,6 +24,9 @@ struct process_uploads {
     struct upload_counts counts;
 };
 
+/* Counts one that was stored now or before. */
+void upload_count(struct upload_counts *counts, const struct ingest_item *item);
+
 /* For conn_handler; the context is the service. */
 enum profd_status upload_receive(void *context, struct conn *c, struct conn_frame *f, struct profd_error *e);
 

@@ -17,8 +17,7 @@ static enum profd_status find_builds(struct store *s, const struct store_scope *
     size_t n = 0;
     /* The statements over all users' builds have one parameter. */
     const struct sqlite_value values[] = {TEXT(prefix), SCOPE(scope)};
-    TRY(sqlite_start(s, which, values, scope->all ? 1 : 2, &q, e));
-    enum profd_status status = PROFD_OK;
+    enum profd_status status = sqlite_start(s, which, values, scope->all ? 1 : 2, &q, e);
     while (n < 2 && sqlite_row(s, q, &status, e)) {
         snprintf(found[n++].text, sizeof found[0].text, "%s", sqlite_text(q, 0));
     }

@@ -176,8 +176,7 @@ enum profd_status store_each_host(struct store *s, bool (*each)(void *context, c
 {
     sqlite3_stmt *q;
     bool goes_on = true;
-    TRY(sqlite_start(s, SQL_FLEET_HOST_EACH, NULL, 0, &q, e));
-    enum profd_status status = PROFD_OK;
+    enum profd_status status = sqlite_start(s, SQL_FLEET_HOST_EACH, NULL, 0, &q, e);
     while (goes_on && sqlite_row(s, q, &status, e)) {
         struct store_fleet_host host = {.name = sqlite_text(q, 1),
                                         .tenant = sqlite_text(q, 2),

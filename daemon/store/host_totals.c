@@ -64,8 +64,8 @@ enum profd_status sqlite_host_totals_each(struct store *s, int64_t series, size_
                                           struct profd_error *e)
 {
     sqlite3_stmt *q;
-    TRY(sqlite_start(s, SQL_HOST_TOTALS, VALUES(INTEGER(series), INTEGER(from), INTEGER(to), INTEGER(before)), &q, e));
-    enum profd_status status = PROFD_OK;
+    enum profd_status status =
+        sqlite_start(s, SQL_HOST_TOTALS, VALUES(INTEGER(series), INTEGER(from), INTEGER(to), INTEGER(before)), &q, e);
     while (sqlite_row(s, q, &status, e)) {
         struct sqlite_host_total x = {.host = sqlite3_column_int64(q, SQLITE_SUM_COLUMNS),
                                       .name = sqlite_text(q, SQLITE_SUM_COLUMNS + 1),

@@ -166,8 +166,7 @@ enum profd_status sqlite_sums_of_rows(struct store *s, enum sqlite_sql which, co
     sqlite3_stmt *q;
     struct sqlite_sums one;
     sqlite_sums_init(out, builds);
-    TRY(sqlite_start(s, which, values, count, &q, e));
-    enum profd_status status = PROFD_OK;
+    enum profd_status status = sqlite_start(s, which, values, count, &q, e);
     while (sqlite_row(s, q, &status, e)) {
         status = sqlite_sums_read(s, q, builds, &one, e);
         if (!status) {

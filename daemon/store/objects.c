@@ -72,8 +72,7 @@ enum profd_status sqlite_choose_object(struct store *s, int64_t build, const str
     sqlite3_stmt *q;
     struct candidate current = {.object = 0}, best = {.object = 0}, failure = {.object = 0};
     bool apart = false;
-    TRY(sqlite_start(s, SQL_OBJECT_EACH, VALUES(INTEGER(build)), &q, e));
-    enum profd_status status = PROFD_OK;
+    enum profd_status status = sqlite_start(s, SQL_OBJECT_EACH, VALUES(INTEGER(build)), &q, e);
     while (sqlite_row(s, q, &status, e)) {
         if (sqlite3_column_int64(q, 0) != current.object) {
             judge_candidate(&current, of->uid_count, &best, &failure);
@@ -248,8 +247,8 @@ enum profd_status store_wanted(struct store *s, const uint8_t host[STORE_HOST_SI
 {
     sqlite3_stmt *q;
     *count = 0;
-    TRY(sqlite_start(s, SQL_HOST_BUILD_DUE, VALUES(BLOB(host, STORE_HOST_SIZE), INTEGER(now), INTEGER(most)), &q, e));
-    enum profd_status status = PROFD_OK;
+    enum profd_status status =
+        sqlite_start(s, SQL_HOST_BUILD_DUE, VALUES(BLOB(host, STORE_HOST_SIZE), INTEGER(now), INTEGER(most)), &q, e);
     while (sqlite_row(s, q, &status, e)) {
         struct buildid *id = &out[(*count)++];
         snprintf(id->text, sizeof id->text, "%s", sqlite_text(q, 0));
@@ -515,8 +514,7 @@ static enum profd_status find_dispute(struct store *s, int64_t object, const str
 {
     sqlite3_stmt *q;
     *text = '\0';
-    TRY(sqlite_start(s, SQL_HOST_BUILD_DISPUTE, VALUES(INTEGER(object)), &q, e));
-    enum profd_status status = PROFD_OK;
+    enum profd_status status = sqlite_start(s, SQL_HOST_BUILD_DISPUTE, VALUES(INTEGER(object)), &q, e);
     while (sqlite_row(s, q, &status, e)) {
         const uint32_t uid = (uint32_t)sqlite3_column_int64(q, 0);
         if (!is_member(of, uid) || *text) {

@@ -657,8 +657,7 @@ static enum profd_status sum_states(struct store *s, struct store_relay *out, st
                                     struct profd_error *e)
 {
     sqlite3_stmt *q;
-    TRY(sqlite_start(s, SQL_SEGMENT_STATES, NULL, 0, &q, e));
-    enum profd_status status = PROFD_OK;
+    enum profd_status status = sqlite_start(s, SQL_SEGMENT_STATES, NULL, 0, &q, e);
     while (sqlite_row(s, q, &status, e)) {
         const int64_t state = sqlite3_column_int64(q, 0), opened = sqlite3_column_int64(q, 5);
         const struct store_amount amount = sqlite_amount(q, 1);
@@ -878,8 +877,7 @@ enum profd_status store_each_segment(struct store *s, uint64_t after,
 {
     sqlite3_stmt *q;
     bool goes_on = true;
-    TRY(sqlite_start(s, SQL_SEGMENT_SEALED, VALUES(INTEGER(after)), &q, e));
-    enum profd_status status = PROFD_OK;
+    enum profd_status status = sqlite_start(s, SQL_SEGMENT_SEALED, VALUES(INTEGER(after)), &q, e);
     while (goes_on && sqlite_row(s, q, &status, e)) {
         struct store_segment x = {.id = sqlite_u64(q, 0), .sequence = sqlite_u64(q, 2)};
         x.bytes = sqlite_blob(q, 3, &x.size);

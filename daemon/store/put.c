@@ -416,11 +416,11 @@ enum profd_status store_get_living(struct store *s, enum store_living_kind kind,
     if (s->run == 0) {
         return PROFD_OK;
     }
-    TRY(sqlite_start(s, kind == STORE_READ ? SQL_INSTANCE_READ : SQL_INSTANCE_UNREAD,
+    enum profd_status status =
+        sqlite_start(s, kind == STORE_READ ? SQL_INSTANCE_READ : SQL_INSTANCE_UNREAD,
                      VALUES(INTEGER(s->run), INTEGER(filter->until), INTEGER(scope->all), SCOPE(scope), TEXT(build),
                             INTEGER(filter->as_program), INTEGER(kind == STORE_READ ? filter->since : 0)),
-                     &q, e));
-    enum profd_status status = PROFD_OK;
+                     &q, e);
     while (sqlite_row(s, q, &status, e)) {
         size_t n;
         const uint8_t *labels = sqlite_blob(q, 0, &n);

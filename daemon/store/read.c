@@ -184,8 +184,7 @@ static enum profd_status take_refs(struct row_selection *r, uint32_t series, enu
 {
     const bool sums = which != SQL_UPLOAD_NUMBERS, sealed = which == SQL_SEALED_IDS;
     sqlite3_stmt *q;
-    TRY(sqlite_start(r->s, which, values, count, &q, e));
-    enum profd_status status = PROFD_OK;
+    enum profd_status status = sqlite_start(r->s, which, values, count, &q, e);
     while (sqlite_row(r->s, q, &status, e)) {
         if (!LIST_GROW(r->refs, r->ref_count, r->ref_capacity)) {
             sqlite_finish(q);

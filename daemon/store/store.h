@@ -17,7 +17,6 @@
 #include "store/segments.h"
 #include "store/tombstones.h"
 
-struct store;
 struct store_filter;
 struct store_pattern;
 /* The users whose data a verb may read or remove: all, or one. */

@@ -13,8 +13,6 @@
 #define STEPS_BACK_OFF_MS 1000u
 #define STEPS_LANES 2u
 
-struct loop;
-
 /* What the sealer and the mirror are given. */
 struct sealer_config {
     struct loop *loop;

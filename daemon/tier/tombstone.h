@@ -8,7 +8,6 @@
 #include "proto/status.h"
 #include "store/store.h"
 
-struct arena;
 struct clickhouse;
 
 /* A deletion of a program. */

@@ -508,14 +508,9 @@ struct file_check {
     struct file_check_aside found, shown; /* found: the job's */
 };
 
-static struct file_check *file_check_of(struct writer_job *job)
-{
-    return container_of(job, struct file_check, job);
-}
-
 static enum profd_status file_check_run(struct writer_job *job, struct store *store, struct profd_error *e)
 {
-    struct file_check *c = file_check_of(job);
+    struct file_check *c = container_of(job, struct file_check, job);
 
     (void)store_look(store, e); /* the store's health says what it found */
     c->found.count = aside_count_damaged(c->state_dir, c->found.latest);
@@ -524,7 +519,7 @@ static enum profd_status file_check_run(struct writer_job *job, struct store *st
 
 static void file_check_done(struct writer_job *job)
 {
-    struct file_check *c = file_check_of(job);
+    struct file_check *c = container_of(job, struct file_check, job);
 
     c->running = false;
     c->shown = c->found;

@@ -59,7 +59,8 @@ void health_publish(struct health *h, const struct store_health *now)
     atomic_store(&h->changes, now->changes);
 }
 
-void health_set_full(struct health *h, const struct profd_error *why)
+/* From set to clear, uploads are refused because of a full disk. Each change is logged once. */
+static void health_set_full(struct health *h, const struct profd_error *why)
 {
     if (h->full) {
         return;
@@ -69,7 +70,7 @@ void health_set_full(struct health *h, const struct profd_error *why)
     log_write(LOG_LEVEL_ERROR, "space", "uploads are refused until there is space: %s", why->sentence);
 }
 
-void health_clear_full(struct health *h)
+static void health_clear_full(struct health *h)
 {
     if (!h->full) {
         return;
@@ -148,7 +149,8 @@ enum profd_status reserve_open(struct reserve *r, const char *directory, struct 
     return PROFD_OK;
 }
 
-bool reserve_measure(const struct reserve *r, uint64_t *available, uint64_t *size)
+/* Measures the free bytes of the reserve's file system, and its size. Returns false if that is impossible. */
+static bool reserve_measure(const struct reserve *r, uint64_t *available, uint64_t *size)
 {
     char directory[sizeof r->path];
     struct statvfs fs;

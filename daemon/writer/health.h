@@ -40,8 +40,6 @@ enum profd_status reserve_open(struct reserve *r, const char *directory, struct 
 void reserve_take(struct reserve *r);
 /* Returns the blocks to the file system. Returns false if there were none. */
 bool reserve_give_up(struct reserve *r);
-/* Measures the free bytes of the reserve's file system, and its size. Returns false if that is impossible. */
-bool reserve_measure(const struct reserve *r, uint64_t *available, uint64_t *size);
 /* Returns "held", "given-up" or "missing". */
 const char *reserve_name(enum reserve_state state);
 
@@ -94,9 +92,6 @@ enum health_change { HEALTH_SAME, HEALTH_FAILED, HEALTH_DAMAGED };
 /* Takes over the published health. Returns FAILED or DAMAGED once, at the first call after the change. keep_full: a
  * write that succeeded does not mean that there is space again. O(1). */
 enum health_change health_update(struct health *h, bool keep_full);
-/* From set to clear, uploads are refused because of a full disk. Each change is logged once. */
-void health_set_full(struct health *h, const struct profd_error *why);
-void health_clear_full(struct health *h);
 
 /* Returns IO, with the reason, if nothing is written any more. A full disk is not checked: the next write finds out. */
 enum profd_status health_check(const struct health *h, struct profd_error *e);

@@ -178,11 +178,6 @@ struct upkeep_job {
     struct upkeep_counts counts; /* the loop's copy */
 };
 
-static struct upkeep_job *upkeep_job_of(struct writer_job *job)
-{
-    return container_of(job, struct upkeep_job, job);
-}
-
 static struct upkeep_time upkeep_job_time(void)
 {
     struct timespec t;
@@ -199,7 +194,7 @@ static uint64_t upkeep_job_uploads(const struct upkeep_job *u)
 /* Each slice checks whether the disk is full. */
 static enum profd_status upkeep_job_run(struct writer_job *job, struct store *store, struct profd_error *e)
 {
-    struct upkeep_job *u = upkeep_job_of(job);
+    struct upkeep_job *u = container_of(job, struct upkeep_job, job);
     struct upkeep_time now = upkeep_job_time();
     const int64_t began = now.steady;
     enum profd_status status;
@@ -254,7 +249,7 @@ static void upkeep_job_on_timer(void *context)
 
 static void upkeep_job_done(struct writer_job *job)
 {
-    struct upkeep_job *u = upkeep_job_of(job);
+    struct upkeep_job *u = container_of(job, struct upkeep_job, job);
     const uint64_t uploads = upkeep_job_uploads(u);
 
     u->running = false;

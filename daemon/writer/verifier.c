@@ -56,7 +56,9 @@ enum profd_status verify_step(struct verify *v, struct store *store, struct prof
     return PROFD_OK;
 }
 
-uint64_t verify_pause(const struct verify *v, uint64_t ms)
+/* Returns the milliseconds until the next step of a round that may take a day and has taken ms: one second to one
+ * minute. */
+static uint64_t verify_pause(const struct verify *v, uint64_t ms)
 {
     const uint64_t left = ms < ROUND_MS ? ROUND_MS - ms : 0;
     const uint64_t uploads = v->total > v->uploads ? v->total - v->uploads : 0;
@@ -95,15 +97,10 @@ static struct verifier *verifier_of(struct verification *round)
     return container_of(round, struct verifier, round);
 }
 
-static struct verification *verifier_round_of(struct work_item *item)
-{
-    return container_of(item, struct verification, item);
-}
-
 static void verifier_run(void *context, struct work_item *const *items, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
-        struct verification *round = verifier_round_of(items[i]);
+        struct verification *round = container_of(items[i], struct verification, item);
 
         round->status = round->run ? round->run(round, context, &round->error)
                                    : verify_step(&round->verify, context, &round->error);
@@ -112,7 +109,7 @@ static void verifier_run(void *context, struct work_item *const *items, size_t n
 
 static void verifier_finished(void *context, struct work_item *item)
 {
-    struct verification *round = verifier_round_of(item);
+    struct verification *round = container_of(item, struct verification, item);
     struct verifier *v = context;
 
     if (round->status == PROFD_DAMAGED || round->status == PROFD_IO) {
@@ -123,7 +120,7 @@ static void verifier_finished(void *context, struct work_item *item)
 
 static void verifier_dropped(void *context, struct work_item *item)
 {
-    struct verification *round = verifier_round_of(item);
+    struct verification *round = container_of(item, struct verification, item);
 
     (void)context;
     round->status = profd_error_set(&round->error, PROFD_STOPPING, "the daemon is stopping");

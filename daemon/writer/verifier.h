@@ -32,11 +32,6 @@ void verify_done(struct verify *v);
  */
 enum profd_status verify_step(struct verify *v, struct store *store, struct profd_error *e);
 
-/* Returns the milliseconds until the next step of a round that may take a day and has taken ms: one second to one
- * minute. */
-uint64_t verify_pause(const struct verify *v, uint64_t ms);
-
-struct loop;
 struct verifier;
 
 /* A job of the verifying thread: a round of verification, which is run in steps, or other work that may wait. */

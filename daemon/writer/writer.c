@@ -18,16 +18,11 @@ struct writer {
     atomic_uint_fast64_t generation, objects_generation;
 };
 
-static struct writer_job *writer_job_of(struct work_item *item)
-{
-    return container_of(item, struct writer_job, item);
-}
-
 static void writer_prepare(void *context, struct work_item *const *items, size_t n)
 {
     (void)context;
     for (size_t i = 0; i < n; i++) {
-        struct writer_job *job = writer_job_of(items[i]);
+        struct writer_job *job = container_of(items[i], struct writer_job, item);
 
         if (job->type->prepare) {
             job->type->prepare(job);
@@ -38,12 +33,12 @@ static void writer_prepare(void *context, struct work_item *const *items, size_t
 /* Runs the first job and the others of its type. */
 static void writer_run_type(struct writer *w, const struct profd_error *full, struct work_item *const *items, size_t n)
 {
-    const struct writer_job_type *type = writer_job_of(items[0])->type;
+    const struct writer_job_type *type = container_of(items[0], struct writer_job, item)->type;
     struct writer_job *jobs[BATCH] = {NULL};
     size_t count = 0;
 
     for (size_t i = 0; i < n; i++) {
-        struct writer_job *job = writer_job_of(items[i]);
+        struct writer_job *job = container_of(items[i], struct writer_job, item);
 
         if (job->type == type) {
             jobs[count++] = job;
@@ -64,7 +59,8 @@ static void writer_run_type(struct writer *w, const struct profd_error *full, st
 static bool writer_is_first_of_type(struct work_item *const *items, size_t i)
 {
     for (size_t k = 0; k < i; k++) {
-        if (writer_job_of(items[k])->type == writer_job_of(items[i])->type) {
+        if (container_of(items[k], struct writer_job, item)->type ==
+            container_of(items[i], struct writer_job, item)->type) {
             return false;
         }
     }
@@ -92,7 +88,7 @@ static void writer_run(void *context, struct work_item *const *items, size_t n)
 
 static void writer_done(void *context, struct work_item *item)
 {
-    struct writer_job *job = writer_job_of(item);
+    struct writer_job *job = container_of(item, struct writer_job, item);
     struct writer *w = context;
     uint64_t bytes;
     const bool keep_full = w->config.space && space_get_reserve(w->config.space, &bytes) == RESERVE_GIVEN_UP;
@@ -108,7 +104,7 @@ static void writer_done(void *context, struct work_item *item)
 
 static void writer_drop(void *context, struct work_item *item)
 {
-    struct writer_job *job = writer_job_of(item);
+    struct writer_job *job = container_of(item, struct writer_job, item);
 
     (void)context;
     job->status = profd_error_set(&job->error, PROFD_STOPPING, "the daemon is stopping");

@@ -12,7 +12,6 @@
 #include "store/store.h"
 
 struct health;
-struct loop;
 struct space;
 struct writer;
 struct writer_job;
