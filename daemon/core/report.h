@@ -58,7 +58,8 @@ struct report_request {
     bool dimension_may_lack; /* with one given: where only other samples are, there are none */
     enum report_time time;   /* what sorts; where there are no stacks of the dimension, it is calls */
     unsigned groups;         /* random groups with processes; 0: not known */
-    bool stacks_only;        /* only stacks are read: those that were seen, or what they are derived from */
+    bool stacks_only;        /* only stacks are read: those that were seen, or what they are derived from. Then no
+                              * function has callers, those in cycles have no callees, and measured is NULL */
 };
 
 /* What stacks say of a function, a cycle or an arc: 95 % interval of total. */
@@ -106,15 +107,26 @@ struct report_dimension {
  * arcs inside the cycle by calls, then the others by time and calls; ties ascend by position of the other end. */
 struct report_arc {
     uint32_t other;    /* position in functions of the other end; always a function, also where it is in a cycle */
+    bool inside;       /* both ends in one cycle, or a self arc: carries no time */
+    bool by_name;      /* a static arc through the PLT, resolved by import name */
+    bool jumped;       /* some of the calls may be another function's: the callee is also entered by jumps at the end
+                        * of functions, and then is counted for the caller of the one that jumped */
     uint64_t calls;    /* along this arc; 0 for a static arc */
     uint64_t of_calls; /* calls of the callee (of its cycle, from outside) that share the time; 0 when no time flows */
     double self, children;                  /* seconds that flow along it */
     const struct report_measured *measured; /* NULL: there are no stacks, or the arc is inside a cycle */
-    bool inside;                            /* both ends in one cycle, or a self arc: carries no time */
-    bool by_name;                           /* a static arc through the PLT, resolved by import name */
-    bool jumped; /* some of the calls may be another function's: the callee is also entered by jumps at the end of
-                  * functions, and then is counted for the caller of the one that jumped */
 };
+
+/* The part of an entry's seconds that no caller accounts for, 0 … 1; less than 1e-9 is a rounding error. */
+static inline double report_uncalled(double seconds, const struct report_arc *callers, uint32_t count)
+{
+    double left = seconds;
+    for (uint32_t i = 0; i < count; i++) {
+        left -= callers[i].inside ? 0 : callers[i].self + callers[i].children;
+    }
+    return left > 1e-9 * seconds ? left / seconds : 0;
+}
+
 #define REPORT_SPONTANEOUS UINT32_MAX /* for renderers; report_build makes no such row, see `spontaneous` */
 
 /* One function with its entry. Seconds are Σ ticks/rate by ascending rate. A function is an entry if it has samples, or
@@ -185,8 +197,9 @@ struct report {
     const uint32_t *counted_of; /* those of each of builds */
     uint32_t not_called_count;  /* those of them that are no entries: without samples, and without calls in or out */
     const struct report_function
-        *functions;                    /* by (build, address): stable positions; "[outside]" and "[incomplete]" last */
-    const struct report_cycle *cycles; /* by number: ascending by first member */
+        *functions;         /* by (build, address): stable positions; "[outside]" and "[incomplete]" last */
+    const double *uncalled; /* of each function that is in no cycle, with stacks_only; NULL: its callers say it */
+    const struct report_cycle *cycles;        /* by number: ascending by first member */
     const struct report_function *not_called; /* by (build, address): what they are called; all figures are 0 */
     const uint32_t *order; /* entries in index order: position in functions, or REPORT_CYCLE | (number − 1) */
     uint32_t order_count;  /* entries and cycles; at most function_count + cycle_count */

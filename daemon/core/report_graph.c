@@ -154,7 +154,7 @@ static void graph_measure(struct arena *a, const struct report_request *request,
 {
     const struct callgraph *graph = g->graph;
     const struct scc *s = g->scc;
-    if (g->stacks.count == 0 || (request->stacks_only && !g->time_measured)) {
+    if (g->stacks.count == 0 || request->stacks_only) {
         return;
     }
     struct report_measures *m = g->measures =
@@ -209,6 +209,8 @@ enum profd_status report_graph_make(struct arena *a, const struct report_request
     t->count = n;
     report_stacks_make(a, request, t->dimension, &g->builds, &imports, &arcs, &g->stacks);
     graph_choose_time(request, g);
+    const bool frames_only =
+        request->stacks_only && g->time_measured; /* arcs say nothing more than who is in a cycle */
     if (!request->stacks_only) {
         find_uncalled(a, &g->builds, arcs.seen, &g->uncalled);
     }
@@ -227,15 +229,22 @@ enum profd_status report_graph_make(struct arena *a, const struct report_request
             node_of_owner[i] = n++;
         }
     }
+    n = 0;
     for (uint32_t i = 0; i < arcs.count; i++) {
-        arcs.rows[i].from = node_of_owner[arcs.rows[i].from];
-        arcs.rows[i].to = node_of_owner[arcs.rows[i].to];
+        const struct callgraph_arc *arc = &arcs.rows[i];
+        if ((arc->flags & CALLGRAPH_SHAPES) != 0 || !frames_only) {
+            arcs.rows[n++] = (struct callgraph_arc){.calls = arc->calls,
+                                                    .from = node_of_owner[arc->from],
+                                                    .to = node_of_owner[arc->to],
+                                                    .flags = arc->flags};
+        }
     }
+    arcs.count = n;
     g->node_of_owner = node_of_owner;
     g->graph = callgraph_build(a, g->node_count, arcs.rows, arcs.count);
     g->scc = scc_find(a, g->graph);
     graph_find_cycles(a, request, g);
-    if (request->stacks_only && g->time_measured) { /* they were seen: arcs say nothing more */
+    if (frames_only) {
         g->graph = callgraph_build(a, g->node_count, NULL, 0);
     }
     graph_add_seconds(a, g);

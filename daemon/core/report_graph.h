@@ -282,8 +282,9 @@ enum profd_status report_graph_make(struct arena *a, const struct report_request
 /* Rows above and below entries, in gprof's order: callers least first, callees most first; ties by (build, address). */
 
 /* Fills in the callers, callees and static rows of functions (g->function_count of them) and what is counted in them.
- * O(arcs). */
-void report_rows_functions(struct arena *a, const struct report_graph *g, struct report_function *functions);
+ * Returns what struct report has as uncalled. O(arcs). */
+const double *report_rows_functions(struct arena *a, const struct report_graph *g, bool stacks_only,
+                                    struct report_function *functions);
 
 /* Fills in members, callers and callees of cycles. The functions must be complete. O(arcs). */
 void report_rows_cycles(struct arena *a, const struct report_graph *g, const struct report_function *functions,

@@ -94,10 +94,10 @@ static void shown_rows(struct arena *a, const struct report_arc **rows, uint32_t
 
 /* Sets shown: a copy if time_measured, else the report itself. In a copy self of a function stays what its samples
  * say; children is the measured time of what stands below it in stacks. O(report). */
-static void report_shown_make(struct arena *a, struct report *r)
+static void report_shown_make(struct arena *a, bool stacks_only, struct report *r)
 {
     r->shown = r;
-    if (!r->time_measured) {
+    if (!r->time_measured || stacks_only) {
         return;
     }
     struct report *copy = ARENA_NEW(a, struct report);
@@ -246,7 +246,6 @@ static void report_fill_functions(struct arena *a, const struct report_graph *g,
         sum_add(&f->calls_inside, flow->node_inside[node], &saturated);
         f->cycle = g->cycle[g->scc->component[node]];
     }
-    report_rows_functions(a, g, functions);
 }
 
 enum profd_status report_build(struct arena *a, const struct report_request *request, struct report **out,
@@ -258,6 +257,7 @@ enum profd_status report_build(struct arena *a, const struct report_request *req
     struct report_function *functions = ARENA_ARRAY(a, g->function_count, struct report_function);
     struct report_cycle *cycles = ARENA_ARRAY(a, g->cycle_count, struct report_cycle);
     report_fill_functions(a, g, functions);
+    r->uncalled = report_rows_functions(a, g, request->stacks_only, functions);
     for (uint32_t i = 0; i < g->cycle_count; i++) {
         uint32_t component = g->cycle_component[i];
         struct report_cycle *cycle = &cycles[i];
@@ -271,8 +271,10 @@ enum profd_status report_build(struct arena *a, const struct report_request *req
         cycle->closed = g->cycle_closed[i];
         r->open_cycles += !cycle->closed;
     }
-    report_rows_cycles(a, g, functions, cycles);
-    report_order_entries(a, g, functions, cycles, &r->order, &r->order_count);
+    if (!request->stacks_only || !g->time_measured) {
+        report_rows_cycles(a, g, functions, cycles);
+        report_order_entries(a, g, functions, cycles, &r->order, &r->order_count);
+    }
     r->functions = functions;
     r->function_count = g->function_count;
     r->cycles = cycles;
@@ -296,8 +298,8 @@ enum profd_status report_build(struct arena *a, const struct report_request *req
             jumped = jumped || functions[i].callers[k].jumped;
         }
         r->jumped_functions += jumped;
-        r->estimated |= functions[i].index != 0 && functions[i].self_estimated;
-        shown[functions[i].build] |= functions[i].index != 0;
+        r->estimated |= g->entry[g->node_of[i]] && functions[i].self_estimated;
+        shown[functions[i].build] |= g->entry[g->node_of[i]];
     }
     for (uint32_t i = 0; i < r->build_count; i++) {
         r->unnamed_builds += shown[i] && !g->builds.tables[i]->named;
@@ -317,7 +319,7 @@ enum profd_status report_build(struct arena *a, const struct report_request *req
     r->saturated = request->profile->counts.saturated || g->graph->saturated || g->flow->saturated ||
                    g->stacks.saturated || (g->measures != NULL && g->measures->saturated);
     report_frames_make(a, g, r);
-    report_shown_make(a, r);
+    report_shown_make(a, request->stacks_only, r);
     *out = r;
     return PROFD_OK;
 }

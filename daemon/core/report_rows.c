@@ -72,7 +72,7 @@ static const struct rows_place *rows_places_sort(struct rows_places *p, uint32_t
 
 struct rows_work {
     const struct report_graph *g;
-    struct report_arc *rows; /* all rows of all functions */
+    struct report_arc *rows; /* those of all functions that stay */
     size_t used;
     struct rows_places places; /* arcs with calls of one list */
     uint32_t *statics;         /* arcs without, of the same list */
@@ -108,9 +108,8 @@ static const struct report_arc *rows_add(struct rows_work *w, uint32_t node, boo
     for (uint32_t i = 0; i < w->place_count; i++) {
         uint32_t arc = places[i].item, callee = callers ? node : places[i].other;
         struct report_arc *row = &w->rows[w->used++];
-        row->other = g->position[places[i].other];
-        row->calls = g->graph->calls[arc];
-        row->inside = places[i].inside;
+        *row = (struct report_arc){
+            .other = g->position[places[i].other], .calls = g->graph->calls[arc], .inside = places[i].inside};
         row->jumped = (g->graph->flags[arc] & CALLGRAPH_JUMP) != 0 && row->calls > 0;
         if (row->inside) {
             continue;
@@ -130,21 +129,22 @@ static const struct report_arc *rows_add_static(struct rows_work *w, bool caller
     const struct report_arc *first = w->rows + w->used;
     for (uint32_t i = 0; i < w->static_count; i++) {
         uint32_t arc = w->statics[i], from = g->graph->from[arc], to = g->graph->to[arc];
-        struct report_arc *row = &w->rows[w->used++];
-        row->other = g->position[callers ? from : to];
-        row->inside = g->scc->component[from] == g->scc->component[to];
-        row->by_name = (g->graph->flags[arc] & CALLGRAPH_EXACT) == 0;
+        w->rows[w->used++] = (struct report_arc){.other = g->position[callers ? from : to],
+                                                 .inside = g->scc->component[from] == g->scc->component[to],
+                                                 .by_name = (g->graph->flags[arc] & CALLGRAPH_EXACT) == 0};
     }
     return first;
 }
 
-void report_rows_functions(struct arena *a, const struct report_graph *g, struct report_function *functions)
+const double *report_rows_functions(struct arena *a, const struct report_graph *g, bool stacks_only,
+                                    struct report_function *functions)
 {
     const struct callgraph *graph = g->graph;
     size_t rows = 0;
     uint32_t widest = 0;
     for (uint32_t i = 0; i < graph->arc_count; i++) { /* an arc is a row at either end */
-        rows += graph->calls[i] > 0 || (graph->flags[i] & (CALLGRAPH_STATIC | CALLGRAPH_STACK)) != 0 ? 2 : 0;
+        const bool is_row = graph->calls[i] > 0 || (graph->flags[i] & (CALLGRAPH_STATIC | CALLGRAPH_STACK)) != 0;
+        rows += !is_row ? 0 : !stacks_only ? 2 : g->cycle[g->scc->component[graph->from[i]]] == 0;
     }
     for (uint32_t v = 0; v < graph->node_count; v++) {
         uint32_t out = graph->out_first[v + 1] - graph->out_first[v], in = graph->in_first[v + 1] - graph->in_first[v];
@@ -152,11 +152,16 @@ void report_rows_functions(struct arena *a, const struct report_graph *g, struct
         widest = in > widest ? in : widest;
     }
     struct rows_work w = {
-        .g = g, .rows = ARENA_ARRAY(a, rows, struct report_arc), .statics = ARENA_ARRAY(a, widest, uint32_t)};
+        .g = g, .rows = ARENA_ARRAY(a, rows + widest, struct report_arc), .statics = ARENA_ARRAY(a, widest, uint32_t)};
+    double *uncalled = stacks_only ? ARENA_ARRAY(a, g->function_count, double) : NULL;
     rows_places_take(&w.places, a, widest);
     for (uint32_t n = 0; n < g->function_count; n++) {
         struct report_function *f = &functions[n];
         const uint32_t node = g->node_of[n];
+        if (stacks_only && f->cycle != 0) { /* its cycle is a frame, and no caller or callee of it is read */
+            continue;
+        }
+        const size_t used = w.used;
         w.place_count = w.static_count = 0;
         f->spontaneous = true;
         for (uint32_t i = graph->in_first[node]; i < graph->in_first[node + 1]; i++) {
@@ -170,6 +175,12 @@ void report_rows_functions(struct arena *a, const struct report_graph *g, struct
         f->caller_count = w.place_count;
         f->static_callers = rows_add_static(&w, true);
         f->static_caller_count = w.static_count;
+        if (stacks_only) {
+            const double seconds = f->self + (report_kind_is_class(f->kind) ? 0 : f->children);
+            uncalled[n] = report_uncalled(seconds, f->callers, f->caller_count);
+            w.used = used;
+            f->caller_count = f->static_caller_count = 0;
+        }
 
         w.place_count = w.static_count = 0;
         for (uint32_t i = graph->out_first[node]; i < graph->out_first[node + 1]; i++) {
@@ -180,6 +191,7 @@ void report_rows_functions(struct arena *a, const struct report_graph *g, struct
         f->static_callees = rows_add_static(&w, false);
         f->static_callee_count = w.static_count;
     }
+    return uncalled;
 }
 
 /* Arcs over a cycle's border, by the function outside. */

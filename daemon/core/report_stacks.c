@@ -529,7 +529,7 @@ void report_frames_make(struct arena *a, const struct report_graph *g, struct re
 {
     const struct report_stacks *s = &g->stacks;
     const uint32_t n = s->count;
-    if (g->measures == NULL) {
+    if (!g->time_measured && g->measures == NULL) {
         return;
     }
     struct report_frame *frames = ARENA_ARRAY(a, n, struct report_frame), /* in the order of the stacks */
@@ -595,11 +595,13 @@ void report_frames_make(struct arena *a, const struct report_graph *g, struct re
                                          .cut = s->cut,
                                          .folded = s->folded,
                                          .incomplete = s->unknown,
-                                         .by_groups = g->measures->by_groups,
-                                         .groups = g->measures->groups,
-                                         .overdispersion = g->measures->overdispersion,
                                          .frame_count = n,
                                          .frames = out};
+    if (g->measures != NULL) {
+        facts->by_groups = g->measures->by_groups;
+        facts->groups = g->measures->groups;
+        facts->overdispersion = g->measures->overdispersion;
+    }
     r->stacks = facts;
     r->time_measured = g->time_measured;
 }

@@ -903,7 +903,7 @@ static enum profd_status side_add(struct connect *c, struct flame_side *s, struc
     subreport_init(&subreport, c->job);
     for (uint32_t i = 0; i < s->programs.count; i++) {
         struct report_work w = programs_work(&s->programs, i);
-        w.stacks_only = true;
+        w.stacks_only = w.without_errors = true;
         TRY(subreport_load(&subreport, &w, e));
         if (w.load.provenance.uploads == 0) {
             continue;

@@ -4,8 +4,6 @@
 #include "proto/sort.h"
 #include "render/render_internal.h"
 
-#define FLOW_ROUNDING 1e-9 /* less than this share of a total is a rounding error */
-
 /* The dominator tree while it grows, and the order in which entities are visited: callers before callees. */
 struct flow_tree {
     struct stacks_flow *flow;
@@ -68,15 +66,12 @@ static double stacks_flow_share(const struct stacks_flow *f, const struct report
 /* The part of the entity's total that no caller accounts for, 0 … 1. */
 static double stacks_flow_uncalled(const struct report *r, uint32_t entity)
 {
-    bool cycle = entity >= r->function_count;
-    const struct report_cycle *c = cycle ? &r->cycles[entity - r->function_count] : NULL;
-    const struct report_arc *callers = cycle ? c->callers : r->functions[entity].callers;
-    uint32_t count = cycle ? c->caller_count : r->functions[entity].caller_count;
-    double all = flow_reported(r, entity), left = all;
-    for (uint32_t i = 0; i < count; i++) {
-        left -= callers[i].inside ? 0 : callers[i].self + callers[i].children;
+    if (entity >= r->function_count) {
+        const struct report_cycle *c = &r->cycles[entity - r->function_count];
+        return report_uncalled(c->self + c->children, c->callers, c->caller_count);
     }
-    return left > FLOW_ROUNDING * all ? left / all : 0;
+    const struct report_function *f = &r->functions[entity];
+    return r->uncalled ? r->uncalled[entity] : report_uncalled(flow_reported(r, entity), f->callers, f->caller_count);
 }
 
 static uint32_t tree_depth(const struct flow_tree *t, uint32_t v)
