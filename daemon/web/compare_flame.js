@@ -69,7 +69,7 @@ function paint(box) {
   const d = box.b - box.a;
   const same = kindOf(d) === "same";
   const kind = box.certain ? kindOf(d) : "same";
-  const sign = same ? "= " : `${box.certain ? signOf(d) : "≈"} ${points(d)} `;
+  const sign = same ? "=" : `${box.certain ? signOf(d) : "≈"} ${points(d)}`;
   return { kind, sign, style: `--strong:${strength(d)}%`, edge: box.certain && !same ? Number(d < 0) : undefined };
 }
 

@@ -7,7 +7,10 @@ import { NARROW, nextOf } from "./table.js";
 
 const ROW = 24; // pixels: also the least height of what a finger finds
 const LEAST = 2; // pixels of the narrowest box that is drawn; narrower ones are drawn together
+const SLIVER = 0.5; // pixels that are not drawn
 const LETTER = 7.25; // pixels of a letter
+const INSET = 3; // pixels before a name
+const READABLE = 5; // letters that are left of a name at least
 const GAP = 12; // between the pointer and the tooltip
 const MAP = 40; // pixels: height of the small picture of the whole
 const ALL = { from: 0, to: 1 };
@@ -16,38 +19,54 @@ const REST = 400; // ms after the last turn of the wheel: a zoom is one step of 
 const NEAR = 3; // widths of a box that are shown around one that is found
 const FOUND = 1e-4; // of the whole: the narrowest box that a search goes to
 
-function inside(box, zoom) {
-  for (let b = box; b; b = b.parent) if (b === zoom) return true;
-  return false;
+/** Which part of the root a box is. */
+function partOf(box) {
+  const { value } = rootOf(box);
+  const start = startOf(box) / value;
+  return box.parent ? { from: start, to: start + box.value / value } : ALL;
 }
 
-/** What is drawn if a part of a box fills the width: {box, x, w, level}; siblings that are too narrow are one place. */
-function placesOf(top, width, { from, to }) {
-  const scale = top.value > 0 ? width / ((to - from) * top.value) : 0;
-  const places = [];
-  const todo = [{ box: top, x: -from * top.value * scale, w: top.value * scale, level: top.level }];
-  while (todo.length) {
-    const place = todo.pop();
-    places.push(place);
-    let { x } = place;
-    const narrow = { narrow: 0, x: 0, w: 0, level: place.level + 1 };
-    const next = [];
-    for (const box of place.box.children) {
+/** What is drawn if a part of the root fills the width: {box, x, w, level}, upper levels first; siblings that are too
+ *  narrow are one place. */
+function placesOf(root, width, { from, to }) {
+  const scale = root.value > 0 ? width / ((to - from) * root.value) : 0;
+  const places = [{ box: root, x: -from * root.value * scale, w: root.value * scale, level: root.level }];
+  for (const { box: parent, x: left, level } of places) {
+    let x = left;
+    const narrow = { count: 0, x: 0, w: 0, level: level + 1 };
+    for (const box of parent?.children ?? []) {
       const w = box.value * scale;
-      if (x + w > 0 && x < width) {
-        if (w >= LEAST) next.push({ box, x, w, level: place.level + 1 });
+      if (x + w > SLIVER && x < width - SLIVER) {
+        if (w >= LEAST) places.push({ box, x, w, level: level + 1 });
         else {
-          if (!narrow.narrow) narrow.x = x;
-          narrow.narrow += 1;
+          if (!narrow.count) narrow.x = x;
+          narrow.count += 1;
           narrow.w += w;
         }
       }
       x += w;
     }
-    for (const one of next.reverse()) todo.push(one);
-    if (narrow.w >= 0.5) places.push(narrow);
+    if (narrow.w >= SLIVER) places.push(narrow);
   }
   return places;
+}
+
+/** A name in that many letters: what stands before it goes first, then its end; "" where it could not be read. */
+function fitted(name, letters) {
+  const text = format.shorten(name, letters);
+  if (text.length <= letters) return text;
+  return letters > READABLE ? `${text.slice(0, letters - 1)}…` : "";
+}
+
+/** What a box says: a sign, such as "▲ +6.4", before its name, as far as there is space. */
+function labelOf(name, sign, letters) {
+  if (!sign) return fitted(name, letters);
+  const [arrow] = sign;
+  for (const before of [`${sign} `, `${arrow} `, ""]) {
+    const text = fitted(name, letters - before.length);
+    if (text) return before + text;
+  }
+  return [sign, arrow].find((text) => text.length <= letters) ?? "";
 }
 
 /** What stands below a picture of stacks before a box is chosen. */
@@ -62,10 +81,10 @@ export class Flame {
    *  the box that the pointer, a finger or the focus is at. menu(box, event): opens its menu. up: callers stand above.
    */
   constructor({ top, at = "", label, text, paint, zoomed, told, menu, up = false }) {
-    Object.assign(this, { top, text, paint, zoomed, told, menu, up, width: 0, range: ALL });
+    Object.assign(this, { top, text, paint, zoomed, told, menu, up, width: 0, sight: partOf(top) });
     Object.assign(this, { nodes: new Map(), drawn: new Map(), names: new Map() });
     const [from, to] = at.split(",").map(Number);
-    if (to > from) Object.assign(this, { top: rootOf(top), range: { from, to } });
+    if (to > from) Object.assign(this, { top: rootOf(top), sight: { from, to } });
     this.view = svg("svg.flame", { role: "tree", "aria-label": label, tabindex: "-1" });
     this.tip = el("div.tip", { hidden: true, "aria-hidden": "true" });
     this.picture = el("div.picture.flames", this.view, this.tip);
@@ -81,7 +100,7 @@ export class Flame {
     on("pointerleave", () => (this.tip.hidden = true));
     on("focusin", (event) => this.tell(this.boxOf(event)));
     for (const name of ["pointerdown", "pointermove"])
-      this.map.addEventListener(name, (event) => event.buttons === 1 && this.centre(event));
+      this.map.addEventListener(name, (event) => event.buttons === 1 && this.choose(event));
     new ResizeObserver(() => this.picture.clientWidth !== this.width && this.draw()).observe(this.picture);
   }
 
@@ -90,29 +109,19 @@ export class Flame {
   }
 
   zoom(box, focus = true) {
-    Object.assign(this, { top: box, range: ALL });
+    Object.assign(this, { top: box, sight: partOf(box) });
     clearTimeout(this.rest);
     this.draw();
-    this.zoomed(box, "");
     if (focus) this.focus(box);
-  }
-
-  /** The part of the root that fills the width. */
-  sight() {
-    const root = rootOf(this.top);
-    const [start, part] = [startOf(this.top) / root.value, this.top.value / root.value];
-    return { from: start + this.range.from * part, to: start + this.range.to * part };
+    this.zoomed(box, "");
   }
 
   /** Shows that part of the root. */
   look(from, to) {
     const part = Math.min(1, Math.max(CLOSEST, to - from));
     const start = Math.min(1 - part, Math.max(0, from + (to - from - part) / 2));
-    Object.assign(this, { top: rootOf(this.top), range: { from: start, to: start + part } });
-    this.waits ||= requestAnimationFrame(() => {
-      this.waits = 0;
-      this.draw();
-    });
+    Object.assign(this, { top: rootOf(this.top), sight: { from: start, to: start + part } });
+    this.waits ||= requestAnimationFrame(() => this.draw());
     clearTimeout(this.rest);
     const at = part < 1 ? [start, start + part].map((x) => x.toFixed(7)).join() : "";
     this.rest = setTimeout(() => this.view.isConnected && this.zoomed(this.top, at), REST);
@@ -120,13 +129,13 @@ export class Flame {
 
   /** Zooms around a place, 0 to 1 from left to right. */
   scale(factor, at) {
-    const { from, to } = this.sight();
+    const { from, to } = this.sight;
     const middle = from + at * (to - from);
     this.look(middle - (middle - from) * factor, middle + (to - middle) * factor);
   }
 
   move(pixels) {
-    const { from, to } = this.sight();
+    const { from, to } = this.sight;
     const by = Math.min(1 - to, Math.max(-from, (pixels / this.width) * (to - from)));
     if (by) this.look(from + by, to + by);
   }
@@ -152,45 +161,52 @@ export class Flame {
     this.picture.scrollTop += dy;
   }
 
-  /** Moves the part that is in sight to the pointer on the small picture. */
-  centre(event) {
+  /** On the small picture: moves what is in sight to the pointer, or from outside of it takes what is dragged over. */
+  choose(event) {
     const frame = this.map.getBoundingClientRect();
     const at = (event.clientX - frame.left) / frame.width;
-    const { from, to } = this.sight();
+    const { from, to } = this.sight;
+    if (event.type === "pointerdown") {
+      this.begun = at < from || at > to ? at : undefined;
+      this.map.setPointerCapture(event.pointerId);
+    }
     const half = (to - from) / 2;
-    this.look(at - half, at + half);
+    if (this.begun === undefined || event.type === "pointerdown") this.look(at - half, at + half);
+    else this.look(Math.min(at, this.begun), Math.max(at, this.begun));
     event.preventDefault();
   }
 
   /** Whether only a part is in sight. */
   get part() {
-    return Boolean(this.top.parent) || this.range.to - this.range.from < 1;
+    return this.sight.to - this.sight.from < 1;
   }
 
   draw() {
+    cancelAnimationFrame(this.waits);
+    this.waits = 0;
     this.width = this.picture.clientWidth;
     const width = Math.max(this.width, 200);
-    const over = [];
-    for (let b = this.top.parent; b; b = b.parent) over.unshift({ box: b, x: 0, w: width, level: b.level });
-    const places = [...over, ...placesOf(this.top, width, this.range)];
-    const deepest = places.reduce((most, p) => Math.max(most, p.level), 0);
+    const places = placesOf(rootOf(this.top), width, this.sight);
+    const deepest = places.at(-1).level;
     const y = (level) => (this.up ? deepest - level : level) * ROW;
     const focused = this.nodes.get(document.activeElement);
+    const before = this.drawn;
+    Object.assign(this, { nodes: new Map(), drawn: new Map(), names: new Map() });
     this.view.setAttribute("viewBox", `0 0 ${width} ${(deepest + 1) * ROW}`);
     this.view.setAttribute("height", (deepest + 1) * ROW);
-    this.nodes = new Map();
-    this.drawn = new Map();
-    this.names = new Map();
     this.tip.hidden = true;
-    replace(
-      this.view,
-      places.map((p) => (p.narrow ? this.narrow(p, y(p.level)) : this.box(p, y(p.level), width))),
-    );
+    const parts = places.map((p) => {
+      if (p.count) return this.narrow(p, y(p.level));
+      const node = before.get(p.box) ?? this.box(p.box);
+      this.put(node, p, y(p.level), width);
+      return node;
+    });
+    this.view.replaceChildren(...parts);
     if (this.up) this.picture.scrollTop = this.picture.scrollHeight; // the function itself is below
-    if (focused) this.focus(this.drawn.has(focused) ? focused : this.top);
     this.drawMap(width);
     this.mark(this.wanted, this.chosen);
     this.letters();
+    if (focused) this.focus(this.drawn.has(focused) ? focused : this.top);
   }
 
   /** The whole, and which part of it is in sight. */
@@ -200,8 +216,8 @@ export class Flame {
     if (!shown) return;
     if (this.mapped !== width) {
       this.mapped = width;
-      const places = placesOf(rootOf(this.top), width, ALL).filter((p) => !p.narrow);
-      const levels = 1 + places.reduce((most, p) => Math.max(most, p.level), 0);
+      const places = placesOf(rootOf(this.top), width, ALL).filter((p) => p.box);
+      const levels = 1 + places.at(-1).level;
       const row = MAP / levels;
       const rect = ({ box, x, w, level }) => {
         const at = { x: x.toFixed(1), y: (this.up ? levels - 1 - level : level) * row, height: row };
@@ -212,42 +228,43 @@ export class Flame {
       this.map.setAttribute("viewBox", `0 0 ${width} ${MAP}`);
       replace(this.map, places.map(rect), this.frame);
     }
-    const { from, to } = this.sight();
+    const { from, to } = this.sight;
     const [a, b] = [from * width, Math.max(to * width, from * width + 1)];
-    this.frame.setAttribute("d", `M0,0H${a}V${MAP}H0zM${b},0H${width}V${MAP}H${b}z`);
+    this.frame.setAttribute("d", `M0,0H${a}V${MAP}H0zM${b},0H${width}V${MAP}H${b}zM${a},0V${MAP}M${b},0V${MAP}`);
   }
 
   /** Siblings that are too narrow to be drawn each; the title says how many. */
   narrow(p, y) {
     const size = { x: p.x.toFixed(2), y, width: Math.max(p.w - 0.5, 0.5), height: ROW - 1 };
-    const title = `${format.several(p.narrow, "box is", "boxes are")} too narrow to be shown`;
+    const title = `${format.several(p.count, "box is", "boxes are")} too narrow to be shown`;
     return svg("rect.narrow", { ...size }, svg("title", title));
   }
 
-  box({ box, x, w, level }, y, width) {
-    const left = Math.max(0, x); // a name stands in the part that is in sight
-    const size = Math.min(width, x + w) - left;
-    const { kind, style, sign = "", edge } = this.paint(box);
-    const letters = Math.floor((size - 6) / LETTER) - sign.length;
-    const text = letters >= 3 ? svg("text", { x: 4, y: ROW - 8 }) : null;
-    const node = svg(
+  box(box) {
+    const { kind, style, edge } = this.paint(box);
+    const about = { role: "treeitem", "aria-level": box.level + 1, "aria-label": this.text(box).join(", ") };
+    return svg(
       "g",
-      {
-        class: `box ${kind}${level < this.top.level ? " above" : ""}${box.inferred ? " inferred" : ""}`,
-        role: "treeitem",
-        tabindex: box === this.top ? 0 : -1,
-        "aria-level": level + 1,
-        "aria-label": this.text(box).join(", "),
-        transform: `translate(${left.toFixed(2)},${y})`,
-      },
-      svg("rect", { width: Math.max(size - 0.5, 0.4).toFixed(2), height: ROW - 1, style }),
-      edge === undefined ? null : svg("rect.edge", { y: edge * (ROW - 4), width: size, height: 3 }),
-      text,
+      { class: `box ${kind}${box.inferred ? " inferred" : ""}`, ...about },
+      svg("rect", { height: ROW - 1, style }),
+      edge === undefined ? null : svg("rect.edge", { y: edge * (ROW - 4), height: 3 }),
+      svg("text", { x: INSET, y: ROW - 8 }),
     );
-    if (text) this.names.set(box, [text, sign + format.clip(box.label, letters)]);
+  }
+
+  /** Puts the node of a box to its place; its name stands in the part that is in sight. */
+  put(node, { box, x, w, level }, y, width) {
+    const left = Math.max(0, x);
+    const size = Math.min(width, x + w) - left;
+    node.setAttribute("transform", `translate(${left.toFixed(2)},${y})`);
+    node.setAttribute("tabindex", box === this.top ? 0 : -1);
+    node.classList.toggle("above", level < this.top.level);
+    const wide = Math.max(size - 0.5, 0.4).toFixed(2);
+    for (const rect of node.querySelectorAll("rect")) rect.setAttribute("width", wide);
+    const letters = Math.floor((size - INSET - 1) / LETTER);
+    this.names.set(box, [node.lastChild, labelOf(box.label, this.paint(box).sign, letters)]);
     this.nodes.set(node, box);
     this.drawn.set(box, node);
-    return node;
   }
 
   hit(box) {
@@ -290,15 +307,10 @@ export class Flame {
     walk(root, gather);
     if (!hits.length) return null;
     this.found = nextOf(hits, this.found, step);
-    const [start, part] = [startOf(this.found) / root.value, this.found.value / root.value];
-    const { from, to } = this.sight();
-    if (start < from || start + part > to + 1e-9 || !this.names.has(this.found))
-      this.look(start - NEAR * part, start + (NEAR + 1) * part);
-    if (this.waits) {
-      cancelAnimationFrame(this.waits);
-      this.waits = 0;
-      this.draw();
-    }
+    const { from, to } = partOf(this.found);
+    if (from < this.sight.from || to > this.sight.to + 1e-9 || !this.names.get(this.found)?.[1])
+      this.look(from - NEAR * (to - from), to + NEAR * (to - from));
+    if (this.waits) this.draw();
     this.mark(this.wanted, this.chosen);
     this.drawn.get(this.found)?.scrollIntoView({ block: "nearest" });
     return { place: hits.indexOf(this.found) + 1, of: hits.length };
@@ -365,7 +377,7 @@ export class Flame {
     const now = this.nodes.get(document.activeElement);
     if (!now) return;
     const seen = (b) => (b && this.drawn.has(b) ? b : undefined);
-    const siblings = now.parent && inside(now, this.top) && now !== this.top ? now.parent.children.filter(seen) : [now];
+    const siblings = now.parent?.children.filter(seen) ?? [now];
     const place = siblings.indexOf(now);
     const child = () => now.children.find(seen);
     const [out, into] = this.up ? ["ArrowDown", "ArrowUp"] : ["ArrowUp", "ArrowDown"];

@@ -194,13 +194,18 @@ const nameless = (text) =>
 /** A name for a sentence: without template arguments, arguments and result. */
 export const called = (name) => nameless(bare(shortName(name)));
 
-/** A name of at most n characters: arguments go first, then namespaces, then the middle. */
-export function clip(name, n) {
+/** A name of at most n characters where that is enough: arguments go first, then namespaces. */
+export function shorten(name, n) {
   if (name.length <= n) return name;
   let text = nameless(bare(name));
-  if (text.length <= n) return text;
+  const whole = text.length;
   for (let at = text.indexOf("::"); at >= 0 && text.length > n; at = text.indexOf("::")) text = text.slice(at + 2);
-  if (text.length <= n) return text.length < n - 2 ? `…::${text}` : text;
+  return text.length < whole && text.length < n - 2 ? `…::${text}` : text;
+}
+/** A name of at most n characters: at last its middle goes. */
+export function clip(name, n) {
+  let text = shorten(name, n);
+  if (text.length <= n) return text;
   text = text.replace(/<…>$/, "");
   const end = Math.floor((n - 1) / 2);
   return `${text.slice(0, n - 1 - end)}…${text.slice(-end)}`;

@@ -9,6 +9,9 @@ import { BESIDE, column, NARROW, numbers } from "./table.js";
 export const bar = (text, share, title) =>
   el("span.share", { title, style: { "--share": `${Math.max(0, Math.min(100, share))}%` } }, text);
 
+/** A number below its name, in a list of them: dl.tiles. */
+export const tile = ([name, number, more]) => [el("dt", name), el("dd", number, more ? el("span.hint", ` ${more}`) : null)];
+
 const [SHORT, HALF] = [20, 30]; // characters of a name on a phone, and in a table with something beside it
 
 /** A name as it fits: where there is little space its end, which tells functions apart. less: characters that a chip

@@ -1,15 +1,17 @@
 // Stacks as pictures: from the root down, from the leaves up, or around one function; beside them a table of functions.
+import * as api from "./api.js";
 import { leaving, leftOut, removals, splitChoice, timeChoice } from "./choices.js";
-import { breath, copy, el, replace } from "./dom.js";
+import { breath, copy, el, later, replace } from "./dom.js";
 import * as format from "./format.js";
 import { Flame, POINT, textOf } from "./flame_draw.js";
 import { popup } from "./menu.js";
+import { sampled } from "./origin.js";
 import { saving } from "./picture.js";
 import { around, boxAt, functions, functionsAbove, leaves, matched, pathOf, refined } from "./stacks.js";
 import { lookOf, noStacks, remarks, stacksChip, stacksOf } from "./stacks_ask.js";
-import { another, focusOf, functionAt, links, step, to } from "./state.js";
+import { another, focusOf, functionAt, links, question, step, to } from "./state.js";
 import { column, findField, matcher, NARROW, numbers, Table } from "./table.js";
-import { bar, fitting } from "./report_columns.js";
+import { bar, fitting, tile } from "./report_columns.js";
 
 const MODES = [
   ["", "Root first"],
@@ -34,38 +36,42 @@ const REFINED = [
 ];
 const keysOf = (state) => Object.fromEntries(REFINED.map(([name]) => [name, leftOut(state, name)]));
 
-/** The modules of functions by time: {hues: by name, paint(box) for Flame}. */
+/** The colours of functions, by module, those with the most time first: {hueOf(frame), paint(box) for Flame}. */
 function modulesOf(rows) {
   const times = new Map();
-  for (const { frame, self } of rows) {
-    if (frame.module && (frame.kernel || !frame.name.startsWith("[")))
-      times.set(frame.module, { kernel: frame.kernel, time: (times.get(frame.module)?.time ?? 0) + self });
-  }
-  const all = [...times].sort(([, a], [, b]) => b.time - a.time);
-  const hues = new Map();
-  let next = 0;
-  for (const [name, { kernel }] of all) hues.set(name, kernel ? KERNEL : HUES[Math.min(next++, HUES.length - 1)]);
+  for (const { frame, self } of rows)
+    if (frame.module && !frame.kernel && !frame.name.startsWith("["))
+      times.set(frame.module, (times.get(frame.module) ?? 0) + self);
+  const order = [...times.keys()].sort((a, b) => times.get(b) - times.get(a));
+  const hues = new Map(order.map((name, i) => [name, HUES[Math.min(i, HUES.length - 1)]]));
+  const hueOf = (frame) => (frame.kernel ? KERNEL : frame.name.startsWith("[") ? undefined : hues.get(frame.module));
   const paint = ({ label, frame }) => {
-    if (frame?.kernel) return { kind: "kernel", style: `--hue:${KERNEL}` };
-    const hue = frame && !frame.name.startsWith("[") ? hues.get(frame.module) : undefined;
+    const hue = frame && hueOf(frame);
     if (hue === undefined) return { kind: "plain" };
+    if (hue === KERNEL) return { kind: "kernel", style: `--hue:${hue}` };
     let shade = 0;
     for (const c of label) shade = (shade * 31 + c.codePointAt(0)) % 1009;
     return { kind: "", style: `--hue:${hue};--shade:${(shade % SHADES) - 2}` };
   };
-  return { hues, paint };
+  return { hueOf, paint };
 }
 
-/** Which colour is which program or library. */
-function legend({ hues }, rows) {
-  const entry = (hue, names) => el("span", el("i.swatch", { style: hue === null ? {} : { "--hue": hue } }), names);
-  const byHue = new Map();
-  for (const [name, hue] of hues) byHue.set(hue, [...(byHue.get(hue) ?? []), name]);
-  const few = (names) => (names.length > 2 ? `${names.length} others` : names.join(", "));
-  const none = rows.some(({ frame }) => frame.name.startsWith("[") && !frame.kernel);
-  const all = [...byHue].map(([hue, names]) => entry(hue, few(names)));
-  if (none) all.push(entry(null, "no symbol"));
-  return all.length > 1 ? el("p.hint.legend", all) : null;
+/** Which colour is which program or library, with the time of its own functions. */
+function legend({ hueOf }, rows, look) {
+  const all = new Map();
+  for (const { frame, self } of rows) {
+    const hue = hueOf(frame);
+    const entry = all.get(hue) ?? all.set(hue, { names: new Set(), time: 0 }).get(hue);
+    entry.names.add(hue === undefined ? "no symbol" : frame.module || "kernel");
+    entry.time += self;
+  }
+  const entry = ([hue, { names, time }]) => {
+    const name = names.size > 2 ? `${names.size} others` : [...names].join(", ");
+    const colour = { style: hue === undefined ? {} : { "--hue": hue } };
+    return el("span", { title: [...names].join(", ") }, el("i.swatch", colour), `${name} ${look.percent(time)}`);
+  };
+  const shown = [...all].sort(([, a], [, b]) => b.time - a.time);
+  return shown.length > 1 ? el("p.hint.legend", { title: "Colours: where the time itself is" }, shown.map(entry)) : null;
 }
 
 /** A function as the address names it: its address, and its build if that is another one. */
@@ -122,13 +128,14 @@ class Stacks {
   flame(top, label, self, half = "") {
     const start = half ? `${half}~` : "";
     const mine = (text) => (text.startsWith(start) ? text.slice(start.length) : "");
-    const zoomed = (box, part) => {
+    const zoomed = async (box, part) => {
       const [zoom, at] = [pathOf(box), part].map((text) => text && start + text);
-      if (zoom !== this.state.zoom || at !== this.state.at) step(this.state, { zoom, at, row: "", top: "" });
       this.away.hidden = !zoom && !at;
+      for (const other of this.flames) if (half && other.half !== half && other.part) other.reset(false);
+      await breath(); // the picture is one task, the table beside it another
+      if (zoom !== this.state.zoom || at !== this.state.at) step(this.state, { zoom, at, row: "", top: "" });
       this.list();
       this.filter(matcher(this.state.q));
-      for (const other of this.flames) if (half && other.half !== half && other.part) other.reset(false);
     };
     const told = (box) => this.tell(box, self);
     const text = (box) => textOf(box, this.look, self);
@@ -161,6 +168,31 @@ class Stacks {
       this.flame(both.callers, `Callers of ${this.middle.label}`, "begins with it:", "up"),
       this.flame(both.callees, `Callees of ${this.middle.label}`, "self", "down"),
     ];
+  }
+
+  /** The function of a sandwich, and its own numbers. */
+  head(signal) {
+    const { middle, look, state } = this;
+    const range = look.range(middle.total);
+    const calls = el("div");
+    const all = [
+      ["Self", look.amount(middle.self), look.percent(middle.self)],
+      ["Total", look.amount(middle.total), look.percent(middle.total)],
+      range && ["Total, 95 % interval", look.between(range), format.several(range.stacks, "stack", "stacks")],
+    ];
+    const { address, build_id } = middle.frame;
+    if (address) {
+      const path = `/functions/${encodeURIComponent(address)}`;
+      const asked = { ...question(state), build_id, limit: 1, names: "short" };
+      later(api.json(api.path(state.build, path, asked), signal), ({ functions: [f], provenance }) => {
+        const mark = sampled({ provenance }) ? "~" : "";
+        const more = f.self_calls ? `and ${mark}${format.exact(f, "self_calls")} recursive` : "";
+        const known = f.calls > 0 || f.self_calls || !look.measured;
+        replace(calls, tile(["Calls", known ? mark + format.exact(f, "calls") : "none counted", more]));
+      });
+    }
+    const title = el("h3.function.one", { title: middle.name }, format.called(middle.label));
+    return el("section.head", title, el("dl.tiles", all.filter(Boolean).map((one) => el("div", tile(one))), calls));
   }
 
   /** What stands below the pictures of a box or a function. */
@@ -270,9 +302,7 @@ function body(all, synthetic, state) {
     );
   if (state.mode !== "sandwich") return all.flames[0].node;
   const [callers, callees] = all.flames;
-  const title = (text) => el("h3", { title: all.middle.name }, text);
-  const name = format.called(all.middle.label);
-  return [title(`Callers of ${name}`), callers.node, title(`${name} and what it calls`), callees.node];
+  return [el("h4", "Its callers"), callers.node, el("h4", "What it calls"), callees.node];
 }
 
 const modeChoice = (state) =>
@@ -306,9 +336,11 @@ export async function draw(main, state, signal) {
   const choices = [split, times, layout, state.layout === "table" ? null : parts, all.away, all.sum];
   const pictures = el(
     "div.pictures",
-    legend(all.modules, all.all),
+    all.middle ? all.head(signal) : null,
+    slim ? null : legend(all.modules, all.all, all.look),
     body(all, found.answer.synthetic, state),
     all.flames.length ? all.detail : null,
+    slim ? legend(all.modules, all.all, all.look) : null,
   );
   const both = { class: state.layout ? "beside alone" : "beside" };
   replace(
