@@ -1,11 +1,11 @@
 // Draws the call graph: boxes, edges and groups at the places that dagre gave them.
 import { related } from "./graph_fold.js";
-import { add, svg } from "./dom.js";
+import { add, el, svg } from "./dom.js";
 import * as format from "./format.js";
 import { NARROW } from "./table.js";
 
 const [TITLE, SHORT] = [28, 13]; // characters of a name; where there is little space
-const SPOT = 12; // radius of the circle that focuses: a target of 24 pixels
+const [SPOT, SEEN] = [12, 8]; // radius of the circle that focuses: a target of 24 pixels, and what is seen of it
 
 /** A curve through the middles between the points. */
 export function smooth(points) {
@@ -49,9 +49,9 @@ function drawEdge(e, place, total, look) {
   const time = e.inside ? "inside a cycle" : look.amount(e.time) + rangeOf(e, look);
   const calls =
     e.calls > 0 || !look.measured ? look.mark + format.several(e.calls, "call", "calls") : "seen in stacks only";
-  const title = `${calls}, ${time}`;
+  const title = e.about ?? `${calls}, ${time}`;
   const path = { "stroke-width": (1 + 7 * Math.sqrt(share)).toFixed(2), "marker-end": "url(#arrow)" };
-  const kind = e.inside ? "edge inside" : "edge";
+  const kind = `edge${e.inside ? " inside" : ""}${e.breaks ? " breaks" : ""}`;
   const line = svg("g", { class: kind }, svg("path", { d: smooth(place.points), ...path }), svg("title", title));
   return [line, drawLabel(e, place, title)];
 }
@@ -76,6 +76,7 @@ const heatOf = (n, total) => Math.sqrt(total > 0 ? Math.min(1, selfOf(n) / total
 
 /** What a box says below its name, and what its title says beyond that. */
 function textsOf(n, look) {
+  if (n.texts) return n.texts;
   if (n.rest) {
     const calls = format.several(n.rest.calls, "call", "calls");
     return { times: look.amount(n.total_seconds), more: `, ${look.mark}${calls}` };
@@ -94,15 +95,21 @@ function textsOf(n, look) {
   return { times, more: `, ${cycleText(n.whole, look)}${opens}` };
 }
 
+const paper = el("canvas").getContext("2d");
+function widthOf(text, font) {
+  paper.font = `${font} system-ui, sans-serif`;
+  return paper.measureText(text).width;
+}
+
 /** How large a box is, and the letters of its name: its texts fit. total: the time of all. */
 export function sizeOf(n, look, total) {
   const letters = Math.round(SMALL + (slim() ? 0 : LARGE - SMALL) * heatOf(n, total));
-  const title = 0.62 * letters * titleOf(n).length + 28;
-  const times = 6.8 * textsOf(n, look).times.length + 16;
-  return { w: Math.round(Math.max(90, title, times)), h: 29 + letters, letters };
+  const title = widthOf(titleOf(n), `600 ${letters}px`) + 24;
+  const times = widthOf(textsOf(n, look).times, "12px") + 16;
+  return { w: Math.round(Math.max(80, title, times)), h: 27 + letters, letters };
 }
 
-/** on: {open(cycle), follow(node), focus(node), mark(id or null), seen(node): it has the focus of the keyboard,
+/** on: {open(cycle), follow(node), focus(node) unless no box has what is near it, mark(id or null), seen(node): it has the focus of the keyboard,
  *  menu(node, event)}. */
 function drawNode(n, place, total, look, on) {
   const share = total > 0 ? Math.min(1, n.total_seconds / total) : 0;
@@ -110,7 +117,7 @@ function drawNode(n, place, total, look, on) {
   const { times, more } = textsOf(n, look);
   const act = () => (n.rest || n.whole?.members_shown === 0 ? undefined : cycle ? on.open(n.cycle) : on.follow(n));
   const keys = (event) => {
-    const does = { Enter: act, " ": act, f: () => n.rest || on.focus(n) }[event.key];
+    const does = { Enter: act, " ": act, f: () => n.rest || on.focus?.(n) }[event.key];
     if (!does || event.ctrlKey || event.metaKey || event.altKey) return;
     event.preventDefault();
     event.stopPropagation();
@@ -119,7 +126,8 @@ function drawNode(n, place, total, look, on) {
   const spot = svg(
     "g.spot",
     { "aria-hidden": "true", transform: `translate(${n.w},0)`, onclick: () => on.focus(n) },
-    svg("circle", { r: SPOT }),
+    svg("circle.target", { r: SPOT }),
+    svg("circle", { r: SEEN }),
     svg("circle.dot", { r: 3 }),
     svg("title", "show only what is near"),
   );
@@ -140,7 +148,7 @@ function drawNode(n, place, total, look, on) {
   box.addEventListener("blur", () => on.mark(null));
   const wrap = { class: "item", transform: `translate(${place.x - n.w / 2},${place.y - n.h / 2})` };
   const hover = { onpointerenter: () => on.mark(n.id), onpointerleave: () => on.mark(null) };
-  return svg("g", { ...wrap, ...hover, oncontextmenu: (event) => on.menu(n, event) }, box, n.rest ? null : spot);
+  return svg("g", { ...wrap, ...hover, oncontextmenu: (event) => on.menu(n, event) }, box, n.rest || !on.focus ? null : spot);
 }
 
 /** Enter and the space bar do what a click does. */

@@ -81,6 +81,8 @@ export function fold(graph, open) {
   return { nodes: [...nodes.values()], edges: [...edges.all.values()], groups: groups.filter((g) => g.members.length) };
 }
 
+const PASSED_ON = 0.98; // of its time: what a function passes on that is not worth a place
+
 /** Ends of edges by node: from(edge) → to(edge), most time first. */
 function ends(edges, from) {
   const out = new Map();
@@ -144,6 +146,38 @@ export function without(graph, hide, ignore) {
   );
 }
 
+/** The edges of most time from a node up to a root. */
+function wayUp(callers, id) {
+  const way = [];
+  const passed = new Set();
+  for (let at = id; at !== undefined; at = way.at(-1)?.source) {
+    passed.add(at);
+    const e = callers.get(at)?.find((c) => !passed.has(c.source));
+    if (!e) break;
+    way.push(e);
+  }
+  return way;
+}
+
+/** The nodes with the most time of their own first, each behind the way of most time to it. What stands above all of it
+ *  and only passes its time on, as start-up code does, comes last. selfOf(node): its own time. */
+export function hottest({ nodes, edges, start }, selfOf) {
+  const callers = ends(edges, "target");
+  const byId = new Map(nodes.map((n) => [n.id, n]));
+  const order = new Set(start ? [start] : []);
+  for (const n of [...nodes].sort((a, b) => selfOf(b) - selfOf(a) || b.total_seconds - a.total_seconds))
+    for (const e of [...wayUp(callers, n.id).reverse(), { target: n.id }])
+      for (const id of [e.source, e.target]) if (byId.has(id)) order.add(byId.get(id));
+  const calls = ends(edges, "source");
+  const passes = (n) => {
+    const [only] = n && n !== start && !selfOf(n) ? (calls.get(n.id) ?? []) : [];
+    return only?.time >= PASSED_ON * n.total_seconds ? byId.get(only.target) : undefined;
+  };
+  const trunk = new Set();
+  for (let n = [...order].find((m) => !callers.has(m.id)); passes(n) && !trunk.has(n); n = passes(n)) trunk.add(n);
+  return [...order].filter((n) => !trunk.has(n)).concat([...trunk]);
+}
+
 /** What belongs to a node: its callers and callees, and the path of most time from a root to it. */
 export function related({ edges }, id) {
   const ids = new Set([id]);
@@ -153,13 +187,6 @@ export function related({ edges }, id) {
     ids.add(e.source).add(e.target);
   };
   for (const e of edges) if (e.source === id || e.target === id) mark(e);
-  const callers = ends(edges, "target");
-  const passed = new Set();
-  for (let at = id; at !== undefined && !passed.has(at); ) {
-    passed.add(at);
-    const e = callers.get(at)?.find((c) => !passed.has(c.source));
-    if (e) mark(e);
-    at = e?.source;
-  }
+  for (const e of wayUp(ends(edges, "target"), id)) mark(e);
   return { ids, edges: marked };
 }

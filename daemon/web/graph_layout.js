@@ -1,5 +1,5 @@
 // Places of a call graph, by dagre: callers before callees, members of an open cycle together.
-const GAPS = { nodesep: 14, edgesep: 8, ranksep: 34, marginx: 4, marginy: 4 };
+const GAPS = { nodesep: 14, edgesep: 8, ranksep: 26, marginx: 4, marginy: 4 };
 const MANY = 90; // nodes from which only one direction is tried, with the faster ranking
 const LABELS = 70; // edges up to which every one has its label in the picture
 

@@ -2,13 +2,18 @@
 import * as api from "./api.js";
 import { el, replace } from "./dom.js";
 import * as format from "./format.js";
-import { another, question, remembersOpen, to } from "./state.js";
-import { NARROW, plain } from "./table.js";
-import { bar, fitting } from "./report_columns.js";
+import { drawGraph, sizeOf } from "./graph_draw.js";
+import { layout } from "./graph_layout.js";
+import { another, go, question, remembersOpen, to } from "./state.js";
+import { column, NARROW, numbers, plain, Table } from "./table.js";
+import { bar, fitting, tile } from "./report_columns.js";
 
 const ARCS_MOST = 200; // arcs and members of each cycle
-const CYCLES_MOST = 50;
 const BREAK_MOST = 10; // that are named above the members
+const DRAWN = 12; // members of a cycle that is drawn
+const HIGH = 320; // pixels of the picture of a cycle
+
+const slim = () => innerWidth < NARROW;
 
 /** A member as a link to its callers and callees. */
 function member(cycle, name, state) {
@@ -25,8 +30,6 @@ function member(cycle, name, state) {
 const cut = (shown, count) =>
   shown < count ? el("p.hint", `The first ${format.count(shown)} of ${format.count(count)}.`) : null;
 
-const calls = (row) => format.exact(row, "calls");
-
 /** The arcs without which there is no cycle, as one sentence. */
 function breaking(cycle, state) {
   const named = cycle.break.slice(0, BREAK_MOST);
@@ -36,21 +39,55 @@ function breaking(cycle, state) {
     el("span.arc", member(cycle, arc.caller, state), " → ", member(cycle, arc.callee, state)),
     ` (${format.many(arc, "calls", "call", "calls")})`,
   ]);
-  const what = cycle.break_count === 1 ? "this call" : `these ${format.count(cycle.break_count)} calls`;
-  const end = others ? ` and ${format.count(others)} more.` : ".";
-  return el("p", el("strong", "To break it, "), `remove ${what}: `, arcs, end);
+  if (!others) {
+    const what = named.length === 1 ? "this call" : `these ${named.length} calls`;
+    return el("p", el("strong", "To break it, "), `remove ${what}: `, arcs, ".");
+  }
+  const all = `${format.count(cycle.break_count)} of ${format.several(cycle.arc_count, "call", "calls")} in its code`;
+  const many = `Its members call each other so often that ${all} would have to go: `;
+  return el("p", el("strong", "It is hard to break. "), many, arcs, ` and ${format.count(others)} more.`);
+}
+
+const keyOf = (arc) => `${arc.caller}\n${arc.callee}`;
+
+/** The members and their calls as a picture; those that would break the cycle have a mark. */
+async function picture(cycle, box, state, amount) {
+  const marked = new Set(cycle.break.map(keyOf));
+  const most = format.largest(cycle.arcs.map((a) => a.calls));
+  const total = cycle.self_seconds || 1;
+  const look = { amount, percent: (value) => format.percent(value), mark: "" };
+  const nodes = cycle.members.map((m) => {
+    const calls = `${format.exact(m, "calls_outside")} calls from outside, ${format.exact(m, "calls_inside")} from members`;
+    const texts = { times: `self ${amount(m.self_seconds)}`, more: `, ${calls}` };
+    const node = { id: m.name, title: m.name, total_seconds: m.self_seconds, self_seconds: m.self_seconds, texts };
+    return { ...node, ...sizeOf(node, look, total), address: m.address };
+  });
+  const edges = cycle.arcs.map((a) => {
+    const breaks = marked.has(keyOf(a));
+    const calls = `${format.short(a.calls)} ×`;
+    const about = `${a.caller} → ${a.callee}: ${format.many(a, "calls", "call", "calls")}${breaks ? ", would break it" : ""}`;
+    const ends = { source: a.caller, target: a.callee, time: (total * a.calls) / most, calls: a.calls };
+    return { ...ends, about, breaks, text: breaks ? `✂ ${calls}` : calls };
+  });
+  const shown = { nodes, edges, groups: [] };
+  const places = await layout(shown, { w: box.clientWidth, h: HIGH });
+  const follow = (n) => go({ ...another("report"), fn: n.address, of: "" });
+  const { view } = drawGraph(shown, places, total, look, { follow, peek: () => {}, seen: () => {}, menu: () => {} });
+  const [w, h] = [Math.ceil(places.width), Math.ceil(places.height)];
+  view.setAttribute("viewBox", `0 0 ${w} ${h}`);
+  view.style.cssText = `width:${w}px;height:${h}px`;
+  replace(box, view);
 }
 
 function members(cycle, state, amount) {
   const rows = [...cycle.members].sort((a, b) => b.self_seconds - a.self_seconds);
   const line = (m) => [
     member(cycle, m.name, state),
-    amount(m.self_seconds),
+    bar(amount(m.self_seconds), (100 * m.self_seconds) / (cycle.self_seconds || 1)),
     format.exact(m, "calls_outside"),
     format.exact(m, "calls_inside"),
   ];
-  const slim = innerWidth < NARROW;
-  const from = slim ? ["From outside", "From members"] : ["Calls from outside", "Calls from members"];
+  const from = slim() ? ["From outside", "From members"] : ["Calls from outside", "Calls from members"];
   const columns = [["Member"], ["Self", 1], ...from.map((title) => [title, 1])];
   const region = { class: "scroll", tabIndex: 0, role: "region", "aria-label": `Members of cycle ${cycle.number}` };
   const title = el("span.unseen", format.several(cycle.member_count, "member", "members"));
@@ -59,15 +96,15 @@ function members(cycle, state, amount) {
 }
 
 function arcs(cycle, state) {
-  const breaks = new Set(cycle.break.map((a) => `${a.caller}\n${a.callee}`));
+  const breaks = new Set(cycle.break.map(keyOf));
   const line = (a) => [
     member(cycle, a.caller, state),
     member(cycle, a.callee, state),
-    calls(a),
-    breaks.has(`${a.caller}\n${a.callee}`) ? "would break it" : "",
+    format.exact(a, "calls"),
+    breaks.has(keyOf(a)) ? "would break it" : "",
   ];
   const columns = [["Caller"], ["Callee"], ["Calls", 1], ["Remove"]];
-  const summary = el("summary", `${format.several(cycle.arc_count, "call", "calls")} among members`);
+  const summary = el("summary", `${format.several(cycle.arc_count, "pair", "pairs")} of members that call`);
   const region = { class: "scroll", tabIndex: 0, role: "region", "aria-label": `Calls in cycle ${cycle.number}` };
   const make = () => [
     el("div", region, plain("Calls among members", columns, cycle.arcs.map(line))),
@@ -78,40 +115,62 @@ function arcs(cycle, state) {
 
 const shareOf = ({ percent }, ticks) => (percent > 0 ? `${format.share(percent, ticks)} of the time` : "no ticks");
 
-/** A cycle. heading: its level, "h2" where it is the only one; ticks: of all functions. */
-function section(cycle, state, amount, heading, ticks) {
-  const of = (field) => format.exact(cycle, field);
-  const times = `${amount(cycle.total_seconds)} with callees, ${amount(cycle.self_seconds)} in its members`;
-  const counts = `${of("calls_outside")} calls from outside, ${of("calls_inside")} among members`;
+/** A cycle. ticks: of all functions. */
+function section(cycle, state, amount, ticks) {
+  const facts = [
+    ["In its members", amount(cycle.self_seconds)],
+    ["With callees", amount(cycle.total_seconds)],
+    ["Calls from outside", format.exact(cycle, "calls_outside")],
+    ["Calls among members", format.exact(cycle, "calls_inside")],
+  ];
   return el(
     "section.one-cycle",
     { "aria-label": `Cycle ${cycle.number}` },
     el(
       "div.bar.compare",
-      el(heading, {}, `Cycle ${cycle.number}`),
+      el("h2", {}, `Cycle ${cycle.number}`),
       el("span.measure", bar(shareOf(cycle, ticks), cycle.percent)),
       el("a", to(state, { ...another("graph"), zoom: String(cycle.number) }), "In the call graph"),
     ),
     breaking(cycle, state),
-    members(cycle, state, amount),
-    el("p", `${format.several(cycle.member_count, "member", "members")}: ${times}; ${counts}.`),
+    el("dl.tiles", facts.map((fact) => el("div", tile(fact)))),
+    el(
+      "div.drawn",
+      cycle.member_count <= DRAWN && cycle.arcs.length === cycle.arc_count ? el("div.picture") : null,
+      members(cycle, state, amount),
+    ),
     arcs(cycle, state),
   );
 }
 
+/** How a cycle is called: by the member with the most time. */
+function titleOf({ members: all, member_count: count }) {
+  const top = all.reduce((a, b) => (b.self_seconds > a.self_seconds ? b : a));
+  const others = count > 1 ? ` and ${format.several(count - 1, "other", "others")}` : "";
+  return `${fitting(format.called(top.name), 10, true)}${others}`;
+}
+
 /** How many there are, and which to look at. */
 function summary(count, first, ticks) {
-  const { members: all, member_count: size, percent } = first;
-  const top = all.reduce((a, b) => (b.self_seconds > a.self_seconds ? b : a));
-  const others = size > 1 ? ` and ${format.several(size - 1, "other function", "other functions")}` : "";
-  const named = `${fitting(format.called(top.name))}${others}`;
-  const hottest = `The hottest is cycle ${first.number}, ${shareOf(first, ticks)}: ${named}.`;
-  const hot = percent > 0 ? hottest : "No samples fell in any cycle.";
-  return el(
-    "div.bar.compare",
-    el("h2", format.several(count, "cycle", "cycles")),
-    innerWidth < NARROW ? null : el("p.answer", el("strong", hot)),
-  );
+  const hottest = `The hottest is cycle ${first.number}, ${shareOf(first, ticks)}: ${titleOf(first)}.`;
+  const hot = first.percent > 0 ? hottest : "No samples fell in any cycle.";
+  return el("div.bar.compare", el("h2", format.several(count, "cycle", "cycles")), el("p.answer", el("strong", hot)));
+}
+
+/** All cycles; each leads to its members. */
+function list({ rows, ticks }, state, amount) {
+  const link = (c) => to(state, { focus: String(c.number), open: "" });
+  const name = (c) => [el("span.chip", `↻${c.number}`), el("a", { ...link(c), tabIndex: -1 }, titleOf(c))];
+  const share = (c) => bar(c.percent > 0 ? format.share(c.percent, ticks) : "–", c.percent);
+  const columns = [
+    column("number", "Cycle", { numeric: false, value: (c) => String(c.number).padStart(9, "0"), cell: name }),
+    numbers("percent", "Time", { bars: true, width: 9.2, slim: 4.6, cell: share, hint: "of all, with callees" }),
+    numbers("self_seconds", "In members", { width: 7, cell: (c) => amount(c.self_seconds) }),
+    numbers("calls_inside", "Calls among members", { width: 11.5, cell: (c) => format.exact(c, "calls_inside") }),
+    numbers("break_count", "To remove", { width: 7, hint: "pairs of members of which the calls hold it together" }),
+  ];
+  const open = (c) => go({ focus: String(c.number), open: "" });
+  return new Table({ label: "Cycles", columns, rows, state, sort: "number", tall: true, open });
 }
 
 const NONE = "No functions of this build call each other in a circle. A function that only calls itself is no cycle.";
@@ -122,20 +181,25 @@ export async function draw(main, state, signal) {
   const { since, until, match, scope, dimension } = question(state);
   const url = api.path(state.build, "/cycles", { since, until, match, scope, dimension, limit: ARCS_MOST });
   const answer = await api.json(url, signal);
-  const { rows, dimension: sampled } = answer;
+  const { rows } = answer;
   if (rows.length === 0) {
     replace(main, el("div.bar.compare", el("h2", "Cycles")), el("p.empty", NONE));
     return;
   }
-  const amount = format.amounts(sampled, answer);
-  const several = rows.length > 1;
-  replace(
-    main,
-    several ? summary(answer.count, rows[0], answer.ticks) : null,
-    rows.slice(0, CYCLES_MOST).map((c) => section(c, state, amount, several ? "h3" : "h2", answer.ticks)),
-    answer.count > CYCLES_MOST
-      ? el("p.hint", `Only the ${CYCLES_MOST} hottest of ${format.count(answer.count)} are listed.`)
-      : null,
-    el("p.hint", answer.time === "measured" ? MEASURED : DIVIDED),
-  );
+  const amount = format.amounts(answer.dimension, answer);
+  const shown = rows.find((c) => String(c.number) === state.focus) ?? rows[0];
+  const one = section(shown, state, amount, answer.ticks);
+  const hint = el("p.hint", answer.time === "measured" ? MEASURED : DIVIDED);
+  if (rows.length > 1) {
+    const table = list(answer, state, amount);
+    const region = { class: "pane", tabIndex: 0, role: "region", "aria-label": "The cycle that was chosen" };
+    const both = el("div.split", table.node, el("div", region, one));
+    replace(main, summary(answer.count, rows[0], answer.ticks), both, hint);
+    if (slim()) table.show(["percent", "self_seconds"], true);
+    else if (innerWidth < 1700) table.show(["percent", "self_seconds", "break_count"]);
+    table.restore();
+    table.select(rows.indexOf(shown), false);
+  } else replace(main, one, hint);
+  const box = one.querySelector("div.picture");
+  if (box) await picture(shown, box, state, amount);
 }

@@ -3,9 +3,9 @@ import * as api from "./api.js";
 import { leaving, leftOut, removals, timeChoice } from "./choices.js";
 import { breath, choice, copy, el, replace, say } from "./dom.js";
 import * as format from "./format.js";
-import { fold, near, partOf, totalOf, without } from "./graph_fold.js";
+import { fold, hottest, near, partOf, totalOf, without } from "./graph_fold.js";
 import { drawGraph, selfOf, sizeOf } from "./graph_draw.js";
-import { busiest, layout, trunk } from "./graph_layout.js";
+import { layout } from "./graph_layout.js";
 import { popup } from "./menu.js";
 import { sampled } from "./origin.js";
 import { Camera, fits, heightFor, saving } from "./picture.js";
@@ -15,12 +15,11 @@ import { findField, matcher, NARROW, nextOf, pictureTable, plain } from "./table
 const USUAL = 40; // functions of a picture
 const MOST = 200;
 const AROUND = 1000; // functions with the most time, of which those near one are chosen
-const [HIGH, LOW] = [0.66, 0.5]; // of the window: the most and the least height of the picture
-const BARS = 120; // pixels of what stands above and below it
+const [HIGH, LOW] = [0.66, 0.46]; // of the window: the most and the least height of the picture
+const [BARS, SLIM_BARS] = [130, 190]; // pixels of what stands above and below it
 const DEPTHS = ["1", "2", "3"];
-const [SLIM, FEWEST] = [12, 4]; // functions of a picture where there is little space
-const ENOUGH = 15; // functions of a picture that is cut rather than made smaller
-const STEP = 0.12; // of the functions are left out at once until the picture fits
+const SLIM = 12; // functions of a picture where there is little space
+const FEWEST = 4; // functions of a picture that is cut rather than made smaller
 const PEEK = 3; // callers and callees that are named
 const LEFT_OUT = [
   ["hide", "Hide it", "Hidden:"],
@@ -72,20 +71,10 @@ function chosen(graph, state) {
 
 const limitOf = (state) => Math.min(MOST, Number(state.nodes) || USUAL);
 
-/** Where the picture begins when it is too large for the window: at the function asked for, else where a root and most
- *  of the time are. */
-function anchor(shown, places, size) {
-  const y = (n) => places.nodes.get(n.id).y;
-  const x = (n) => places.nodes.get(n.id).x;
-  const root = shown.nodes.reduce((a, b) => {
-    const before = x(b) + y(b) < x(a) + y(a) - 1;
-    return b.total_seconds > a.total_seconds || (b.total_seconds === a.total_seconds && before) ? b : a;
-  });
-  const time = (n) => n.total_seconds;
-  if (shown.start && innerWidth < NARROW) return busiest(shown.nodes, places, size, time, shown.start);
-  if (shown.start) return places.nodes.get(shown.start.id);
-  const { passed, end } = trunk(shown, root, time);
-  return busiest(shown.nodes, places, size, (n) => (passed.has(n) ? 0 : n.total_seconds), end);
+/** Where the picture begins when it is too large for the window: at the function asked for, else at the hottest one. */
+function anchor({ nodes, start }, places) {
+  const hottest = start ?? nodes.reduce((a, b) => (selfOf(b) > selfOf(a) ? b : a));
+  return places.nodes.get(hottest.id);
 }
 
 /** What is shown, how much is not, and ways to see more or less. */
@@ -105,9 +94,9 @@ function sentence(shown, state) {
   }
   const what = shown.start
     ? `${format.called(shown.start.title)} and what is near`
-    : shown.nodes.length === 1
-      ? "The box with the most time"
-      : `The ${shown.nodes.length} boxes with the most time`;
+    : state.nodes || !shown.left
+      ? `${format.several(shown.nodes.length, "box", "boxes")}`
+      : "The hottest and the ways to them";
   return el("p", what, left, ways, ".");
 }
 
@@ -121,23 +110,18 @@ function depths(state) {
   return el("span.bar", name, select, all);
 }
 
-/** Without the functions that have the least time: the one asked for stays. */
-function withoutLeast(shown, count) {
-  const others = shown.nodes.filter((n) => n !== shown.start).sort((a, b) => a.total_seconds - b.total_seconds);
-  const least = new Set(others.slice(0, count));
-  const members = [...least].reduce((sum, n) => sum + (n.whole?.members_shown || 1), 0);
-  const rest = partOf(
-    shown,
-    shown.nodes.filter((n) => !least.has(n)),
-  );
-  return { ...shown, ...rest, left: (shown.left || 0) + members };
-}
-
 /** What stands at all lines: numbers of calls, or times where most calls are not counted. */
 const counted = (edges, look) => !look.measured || 2 * edges.filter((e) => e.calls > 0).length >= edges.length;
 
-/** The functions with the most time of which the picture can be read as a whole, unless the address says how many.
- *  Sizes and texts of what is shown are set. */
+/** The part that those nodes are, and how many functions are not in it. */
+function part(all, nodes) {
+  const out = all.nodes.filter((n) => !nodes.includes(n));
+  const members = out.reduce((sum, n) => sum + (n.whole?.members_shown || 1), 0);
+  return { ...all, ...partOf(all, nodes), left: (all.left || 0) + members };
+}
+
+/** As many of the hottest functions, with the ways to them, as can be read in one picture, unless the address says how
+ *  many. Sizes and texts of what is shown are set. */
 async function fitting(graph, all, state, size) {
   const look = lookOf(graph);
   const total = totalOf(graph);
@@ -145,18 +129,26 @@ async function fitting(graph, all, state, size) {
   const calls = counted(all.edges, look);
   const text = (e) => (calls ? `${look.mark}${format.short(e.calls)} ×` : look.amount(e.time));
   for (const e of all.edges) e.text = calls && look.measured && !(e.calls > 0) ? "" : text(e);
-  const slim = innerWidth < NARROW;
   const fixed = state.nodes || state.at || all.groups.length;
-  const [most, least] = slim ? [SLIM, FEWEST] : [MOST, ENOUGH];
-  let shown = fixed || all.nodes.length <= most ? all : withoutLeast(all, all.nodes.length - most);
-  let places = await layout(shown, size);
-  while (!fixed && shown.nodes.length > least && !fits(places, size)) {
+  const order = fixed ? all.nodes : hottest(all, selfOf);
+  const tried = async (count) => {
+    const shown = count < all.nodes.length ? part(all, order.slice(0, count)) : all;
+    const places = await layout(shown, size);
+    return { shown, places, fit: fits(places, size) };
+  };
+  let [least, most] = [Math.min(FEWEST, order.length), order.length];
+  let best = await tried(fixed || innerWidth >= NARROW ? most : Math.min(most, SLIM));
+  if (fixed || best.fit) return best;
+  most = best.shown.nodes.length;
+  best = null;
+  while (most - least > 1) {
     await breath(); // one layout is a task
-    const fewer = slim ? 1 : Math.ceil(STEP * shown.nodes.length);
-    shown = withoutLeast(shown, Math.min(fewer, shown.nodes.length - least));
-    places = await layout(shown, size);
+    const middle = (least + most) >> 1;
+    const next = await tried(middle);
+    if (next.fit) [least, best] = [middle, next];
+    else most = middle;
   }
-  return { shown, places };
+  return best ?? tried(least);
 }
 
 /** A box's menu. */
@@ -220,7 +212,7 @@ async function picture(graph, shown, places, size, state, { box, detail }) {
     size,
     state.at,
     (at) => note(state, { at }),
-    anchor(shown, places, size),
+    anchor(shown, places),
   );
   drawn.view.style.height = `${size.h}px`;
   replace(box, drawn.view);
@@ -263,7 +255,8 @@ export async function draw(main, state, signal) {
   }
   const box = el("div.picture");
   const detail = el("p.hint.detail", { "aria-live": "polite" }, WAYS);
-  const free = innerHeight - main.getBoundingClientRect().top - scrollY - BARS;
+  const slim = innerWidth < NARROW;
+  const free = innerHeight - main.getBoundingClientRect().top - scrollY - (slim ? SLIM_BARS : BARS);
   const size = {
     w: main.clientWidth || innerWidth,
     h: Math.min(HIGH * innerHeight, Math.max(LOW * innerHeight, free)),
@@ -286,7 +279,6 @@ export async function draw(main, state, signal) {
   );
   const drawnTable = table(graph, state);
   const near = state.focus ? depths(state) : null;
-  const slim = innerWidth < NARROW;
   const bar = [
     el("h2.unseen", "Call graph"),
     field,

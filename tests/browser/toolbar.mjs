@@ -7,7 +7,7 @@ const { functions: named } = await get(`api/v1/builds/${wide}/report?limit=0`);
 const cached = named.find((f) => f.name.includes("find_or_insert")).address;
 const DATA =
   "[role=grid] tbody tr[data-at], svg.graph .node, svg.flame .box, .treegrid tr[data-at], .one-cycle tbody tr, " +
-  ".offers li, .compare + .answer";
+  ".offers li, .compare + .answer, .tiles dd";
 const VIEWS = [
   ["builds", ""],
   ["functions", "?view=functions"],
