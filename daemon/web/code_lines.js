@@ -91,8 +91,8 @@ class Places {
 }
 
 /**
- * answer: of /addresses. Gives {rows, shared, lost}: rows by file and line, that of the function's entry first, each
- * with ticks, seconds, calls, callees, and low and high (95 %, in ticks) where it may have ticks; estimated: a bin
+ * answer: of /addresses. Gives {rows, shared, lost}: rows by file and line, the file of the function's entry first and then
+ * that with most time, each with ticks, seconds, calls, callees, and low and high (95 %, in ticks) where it may have ticks; estimated: a bin
  * covers several lines and is divided by their bytes. most: a call site has several callees, of which one may have
  * jumped to another, so that calls is the most there were. shared: ticks of bins with bytes of other functions, which
  * are at no line. lost: calls of which the site is not known.
@@ -118,9 +118,11 @@ export function linesOf(answer) {
     place.most ||= place.callees.some((other) => other.address === call.address);
     place.callees.push(call);
   }
-  const [first] = ranges;
-  const own = (row) => row.file === first?.file;
-  const order = (a, b) => own(b) - own(a) || (a.file < b.file ? -1 : a.file > b.file) || a.line - b.line;
+  const files = new Map();
+  for (const { file, seconds } of places.byName.values()) files.set(file, (files.get(file) ?? 0) + seconds);
+  const own = (row) => row.file === ranges[0]?.file;
+  const byFile = (a, b) => files.get(b.file) - files.get(a.file) || (a.file < b.file ? -1 : 1);
+  const order = (a, b) => own(b) - own(a) || (a.file === b.file ? a.line - b.line : byFile(a, b));
   const rows = [...places.byName.values()].sort(order);
   for (const row of rows) Object.assign(row, interval(answer, row.ticks, row.sure, row.possible));
   return { rows, shared, lost };
@@ -128,15 +130,26 @@ export function linesOf(answer) {
 
 const CONTEXT = 5; // lines before and behind those that have code
 
-/** Rows of a file's text that have no code stand around and between those that have. */
+/** The rows of a file with its text, and around them lines that have no code; {gap} stands for lines that are left out. */
 export function withText(rows, file, text) {
-  const own = rows.filter((row) => row.file === file);
-  const known = new Map(own.map((row) => [row.line, row]));
-  const [from, to] = [Math.max(1, own[0].line - CONTEXT), own.at(-1).line + CONTEXT];
-  const all = [];
-  for (let line = from; line <= Math.min(to, text.length); line++) {
+  const known = new Map(rows.map((row) => [row.line, row]));
+  const near = rows.flatMap(({ line }) => Array.from({ length: 2 * CONTEXT + 1 }, (_, i) => line - CONTEXT + i));
+  const shown = [...new Set(near)].filter((n) => n >= 1 && n <= text.length).sort((a, b) => a - b);
+  const all = shown.flatMap((line, i) => {
     const none = { file, line, ticks: 0, seconds: 0, calls: 0, callees: [] };
-    all.push({ ...(known.get(line) ?? none), text: text[line - 1] });
+    const row = { ...(known.get(line) ?? none), text: text[line - 1] };
+    return i && line > shown[i - 1] + 1 ? [{ gap: true, file, callees: [] }, row] : [row];
+  });
+  return [...all, ...rows.filter((row) => row.line > text.length)];
+}
+
+/** The rows of a file without its text: lines in a row that have neither ticks nor calls are one, up to the line last. */
+export function folded(rows) {
+  const all = [];
+  for (const row of rows) {
+    const quiet = !row.ticks && !row.calls;
+    if (quiet && all.at(-1)?.quiet) all.at(-1).last = row.line;
+    else all.push({ ...row, quiet });
   }
-  return [...all, ...own.filter((row) => row.line > text.length)];
+  return all;
 }

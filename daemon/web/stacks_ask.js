@@ -55,6 +55,7 @@ export function lookOf(answer, root) {
     range: (value) => interval(answer, value, root.value),
     between: (known) => amount.between(known.low, known.high),
     percent: (value) => format.share((100 * value) / (root.value || 1), answer.ticks),
+    share: (value, of) => format.share((100 * value) / (of || 1), answer.ticks * (of / (root.value || 1))),
     whole: root.value || 1,
     measured: Boolean(answer.stacks) && !answer.synthetic,
   };

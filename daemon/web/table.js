@@ -126,15 +126,15 @@ export class RowList {
  * there is no space), bars, slim (width without them), title, hint, numeric, value(row) to sort by, cell(row) → text
  * or node}.
  * rows: an array, or how many there are: then they are known by their numbers.
- * open(row): Enter or a click on a row. state: where sort order, active row and place are kept; sort: the order without
+ * open(row): Enter or a click on a row. moved(row): another row is the active one. state: where sort order, active row and place are kept; sort: the order without
  * it.
  * sorted(key, dir): told when the user sorts.
  */
 export class Table extends RowList {
-  constructor({ label, columns, rows, state, sort, open, sorted, tall = false }) {
+  constructor({ label, columns, rows, state, sort, open, moved, sorted, tall = false }) {
     super("grid", label, columns);
     const count = rows.length ?? rows;
-    Object.assign(this, { all: columns, list: rows, count, state, usual: sort, open, sorted, tall });
+    Object.assign(this, { all: columns, list: rows, count, state, usual: sort, open, moved, sorted, tall });
     this.order = Uint32Array.from({ length: count }, (_, i) => i);
     this.none = el("p.hint.none", { hidden: true }, "No row matches the filter.");
     this.node.classList.toggle("tall", tall);
@@ -263,6 +263,7 @@ export class Table extends RowList {
   /** remembered: in the address. */
   move(to, remembered = true) {
     super.move(to);
+    if (remembered && this.rows.length) this.moved?.(this.row(this.rows[this.active]));
     if (remembered) note(this.state, { row: String(this.active || "") });
   }
 

@@ -2,7 +2,7 @@
 // text of the lines is with the reader: files that are opened stay in this browser.
 import * as api from "./api.js";
 import { instructionsOf } from "./code_instructions.js";
-import { interval, linesOf, withText } from "./code_lines.js";
+import { folded, interval, linesOf, withText } from "./code_lines.js";
 import { keepSources, readSources, sourceOf } from "./code_source.js";
 import { copy, el, replace, say } from "./dom.js";
 import * as format from "./format.js";
@@ -52,18 +52,23 @@ function addressesOf(answer) {
   return [...ticks, ...calls].sort((a, b) => a.at - b.at || Boolean(a.call) - Boolean(b.call));
 }
 
-/** Lines by file and number, with the text of those files that were opened; below each line what it calls. */
+/** Lines by file, below the name and the time of each, with the text of those that were opened; below each line what it
+ *  calls. */
 function linesShown(lines, answer) {
-  const files = [...new Set(lines.rows.map((row) => row.file))];
-  const rows = files.flatMap((file) => {
-    const text = textOf(file, answer);
-    return text ? withText(lines.rows, file, text) : lines.rows.filter((row) => row.file === file);
-  });
-  return rows.flatMap((row) => {
-    const place = row.file ? `${format.base(row.file)}:${row.line}` : "no line known";
+  const files = Map.groupBy(lines.rows, (row) => row.file);
+  const lineOf = (row) => {
+    if (row.gap) return [{ ...row, name: "⋯", title: "lines without code of this function" }];
+    const number = row.last ? `${row.line} … ${row.last}` : row.line;
+    const place = row.file ? `${format.base(row.file)}:${number}` : "no line known";
     const name = row.text === undefined || wide() ? place : String(row.line); // there the text needs the space
-    const title = row.file ? `${row.file}:${row.line}` : "bytes without a line in the debug information";
+    const title = row.file ? `${row.file}:${number}` : "bytes without a line in the debug information";
     return [{ ...row, place, name, title }, ...row.callees.map((call) => ({ call, calls: call.calls, name: "" }))];
+  };
+  return [...files].flatMap(([file, rows]) => {
+    const text = textOf(file, answer);
+    const shown = (text ? withText(rows, file, text) : folded(rows)).flatMap(lineOf);
+    const whole = rows.reduce((sum, row) => sum + row.seconds, 0);
+    return file ? [{ path: file, whole, estimated: rows.some((row) => row.estimated) }, ...shown] : shown;
   });
 }
 
@@ -92,8 +97,9 @@ function nameColumn(rows, state, title) {
   const texts = rows.some((row) => row.text !== undefined);
   const times = (c) =>
     wide() || title === "Address" || (title === "Line" && !texts) ? null : `×${format.short(c.calls)}`;
-  const cell = ({ name, title: about, call, text, shared: of, head, goes }) => [
-    name ? el("code", { class: head ? "place head" : "place", title: about }, name) : el("span.indent"),
+  const cell = ({ path, name, title: about, call, text, shared: of, head, goes }) => [
+    path ? el("code.path", { title: path }, el("bdi", path)) : null,
+    path ? null : name ? el("code", { class: head ? "place head" : "place", title: about }, name) : el("span.indent"),
     call ? el("span.callee", "→", calleeLink(call, state), times(call)) : null,
     text === undefined ? null : el("code.text", { title: text }, text),
     goes ? el("span.callee", calleeLink(goes, state), times(goes)) : null,
@@ -110,7 +116,10 @@ function columns(rows, answer, state, title) {
   const mark = (row) => (row.estimated ? "~" : "");
   const value = (row) => row.ticks || -1;
   const range = (row) => (row.high === undefined ? "" : amount.between(row.low * tick, row.high * tick));
-  const self = (row) => (row.ticks ? bar(mark(row) + amount(row.seconds), (100 * row.seconds) / own, range(row)) : "");
+  const self = (row) => {
+    if (row.path) return row.whole ? el("strong", mark(row) + amount(row.whole)) : "";
+    return row.ticks ? bar(mark(row) + amount(row.seconds), (100 * row.seconds) / own, range(row)) : "";
+  };
   const count = (row) => (row.ticks ? mark(row) + format.count(row.ticks_str ?? Math.round(row.ticks)) : "");
   const calls = {
     value: (row) => row.calls || -1,
@@ -288,7 +297,7 @@ function asmOf(answer, row) {
   });
   const line = (i) => [
     el("code", { title: i.title }, `${i.name}  ${i.text}`, i.goes ? ` ${i.goes.callee}` : ""),
-    i.ticks ? (i.estimated ? "~" : "") + amount(i.seconds) : "",
+    i.ticks ? bar((i.estimated ? "~" : "") + amount(i.seconds), (100 * i.seconds) / (row.seconds || 1)) : "",
     i.calls ? format.exact(i, "calls") : "",
   ];
   const none = el("p.hint", `${row.name} has no instructions in this function.`);
@@ -329,6 +338,7 @@ function show(main, state, answer) {
     sort: "name",
     tall: true,
     open: asm ? beside : undefined,
+    moved: asm ? beside : undefined,
   });
   replace(
     box,

@@ -5,26 +5,30 @@ import * as format from "./format.js";
 import { boxAt, leaves, matched, pathOf, walk } from "./stacks.js";
 import { lookOf, noStacks, remarks, stacksChip, stacksOf } from "./stacks_ask.js";
 import { another, functionAt, go, links, note, to } from "./state.js";
-import { findField, matcher, NARROW, nextOf } from "./table.js";
+import { BESIDE, findField, matcher, NARROW, nextOf } from "./table.js";
 import { TreeGrid } from "./tree_grid.js";
 import { bar } from "./report_columns.js";
 
-const RANGE = "95 % interval"; // of a total, a column
 const MODES = [
   ["", "Root first"],
   ["leaves", "Leaves first"],
 ];
-const HOT = 0.5; // of its parent: a box that is open from the beginning
+const HOT = 0.1; // of all time: a box that is open from the beginning
+const OPEN = 40; // rows that are open then at most
 const MOST = 20000; // boxes in which names are searched
 
-/** Where the tree is open when the address does not say: along the path that has most of the time. */
-function hottest(root) {
-  let box = root;
-  for (let next = root; next && next.value >= HOT * box.value; next = box.children[0]) {
-    box = next;
-    if (!box.children.length) break;
+/** The boxes that are open when the address does not say: those with most of the time. */
+function hot(root) {
+  const all = [];
+  const open = [root];
+  for (let rows = 0; open.length && rows < OPEN; ) {
+    const box = open.reduce((a, b) => (b.value > a.value ? b : a));
+    open.splice(open.indexOf(box), 1);
+    rows += box.children.length;
+    if (rows <= OPEN || box.children.length === 1 || box === root) all.push(box);
+    open.push(...box.children.filter((child) => child.value >= HOT * root.value));
   }
-  return box === root ? root.children[0] : box;
+  return all;
 }
 
 const functionOf = ({ frame }, state) => ({
@@ -33,6 +37,7 @@ const functionOf = ({ frame }, state) => ({
 });
 
 function columnsOf(look, state) {
+  const slim = innerWidth < NARROW;
   const percent = (box) => (100 * box.value) / look.whole;
   const range = (box) => {
     const known = look.range(box.value);
@@ -48,41 +53,29 @@ function columnsOf(look, state) {
       : null,
     box.frame?.kernel ? el("span.chip", "kernel") : null,
   ];
+  const letters = slim ? [19, 0.7] : innerWidth < BESIDE ? [46, 1.8] : [78, 1.8]; // of a name, and less for each level
+  const label = (box) => format.clip(box.label, Math.max(12, Math.floor(letters[0] - letters[1] * box.level)));
   const name = (box) => [
     box.frame?.address
-      ? el("a", { ...to(state, functionOf(box, state)), tabIndex: -1, title: box.name }, box.label)
-      : el("span", { title: box.name ?? box.label }, box.label),
+      ? el("a", { ...to(state, functionOf(box, state)), tabIndex: -1, title: box.name }, label(box))
+      : el("span", { title: box.name ?? box.label }, label(box)),
     notes(box),
   ];
-  const all = [
+  const part = (box) => (box.parent.frame ? look.share(box.value, box.parent.value) : "");
+  const own = (box) => (box.self > 0 ? look.amount(box.self) : "");
+  const number = (title, width, cell, hint) => ({ title, numeric: true, width, cell, hint });
+  const total = (box) => (slim ? look.amount(box.value) : bar(look.amount(box.value), percent(box)));
+  const caller = state.mode === "leaves" ? "Of callee" : "Of caller";
+  const where = { title: "In", width: 9, cell: (box) => box.frame?.module ?? "", hint: "program or library" };
+  return [
     { title: "Function", cell: name },
-    {
-      title: "Total",
-      numeric: true,
-      width: 9,
-      cell: (box) => bar(look.amount(box.value), percent(box)),
-      hint: "time of all stacks with this path",
-    },
-    { title: "Total %", numeric: true, width: 5.9, cell: (box) => look.percent(box.value) },
-    { title: RANGE, numeric: true, width: 9.5, cell: range, hint: "interval of the total, from the number of stacks" },
-    {
-      title: "Self",
-      numeric: true,
-      width: 6,
-      cell: (box) => (box.self > 0 ? look.amount(box.self) : ""),
-      hint: "time of the stacks that end in it",
-    },
-    {
-      title: "Level",
-      numeric: true,
-      width: 4.6,
-      hint: "number of calls from the root",
-      cell: (box) => String(box.level),
-    },
+    number("Total", slim ? 5 : 9, total, "time of all stacks with this path"),
+    number("Total %", 5.9, (box) => look.percent(box.value)),
+    ...(slim ? [] : [number(caller, 6.4, part, "part of the time of the row above that it is below")]),
+    ...(slim || !look.measured ? [] : [number("95 % interval", 9.5, range, "of the total, from the number of stacks")]),
+    ...(slim || state.mode === "leaves" ? [] : [number("Self", 6, own, "time of the stacks that end in it")]),
+    ...(innerWidth < BESIDE ? [] : [where]),
   ];
-  const without = [look.measured ? "" : RANGE, state.mode === "leaves" ? "Self" : ""];
-  if (innerWidth >= NARROW) return all.filter((c) => !without.includes(c.title));
-  return [all[0], { ...all[1], width: 5, cell: (box) => look.amount(box.value) }, all[2]];
 }
 
 const modeChoice = (state) =>
@@ -140,8 +133,8 @@ export async function draw(main, state, signal) {
     label: "Call tree",
     root: top,
     columns: columnsOf(look, state),
-    at: named === top ? hottest(top) : named,
-    narrow: slim,
+    at: named === top ? top.children[0] : named,
+    opened: named === top ? hot(top) : [],
     moved: (box) => note(state, { zoom: pathOf(box) }),
     open: (box) => box.frame?.address && go(functionOf(box, state)),
   });
