@@ -1,25 +1,16 @@
 // Ticks and calls of the source lines of one function, from those of its addresses. Pure.
 
-const NORMAL = 1.959963984540054; // of 95 %
-
-/** Wilson's score interval of x of n samples, of which n/overdispersion are independent: one end. */
-function bound(x, n, overdispersion, sign) {
-  const m = n / overdispersion;
-  const p = x / n;
-  const z2 = NORMAL * NORMAL;
-  const half = NORMAL * Math.sqrt((p * (1 - p)) / m + z2 / (4 * m * m));
-  return n * Math.max(0, (p + z2 / (2 * m) + sign * half) / (1 + z2 / m));
-}
+import { wilson } from "./stacks.js";
 
 /** Within which a number of ticks is with 95 % probability: {low, high}. sure: ticks that are its own; possible: and
  *  those that may be. */
 export function interval(answer, ticks, sure = ticks, possible = ticks) {
   const { ticks: all, overdispersion } = answer;
   if (!possible || !all) return {};
-  return {
-    low: Math.min(bound(sure, all, overdispersion, -1), ticks),
-    high: Math.max(bound(Math.min(possible, all), all, overdispersion, 1), ticks),
-  };
+  const samples = all / overdispersion;
+  const low = all * wilson(sure / all, samples).low;
+  const high = all * wilson(Math.min(1, possible / all), samples).high;
+  return { low: Math.min(low, ticks), high: Math.max(high, ticks) };
 }
 
 /** Ranges without overlaps, by ascending address; where lines contradict each other, the first one has the bytes. */

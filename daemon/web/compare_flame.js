@@ -3,13 +3,13 @@
 import * as api from "./api.js";
 import { answerOf, judge } from "./compare_judge.js";
 import { sideQuestion } from "./compare_sides.js";
-import { el, replace, say } from "./dom.js";
+import { el, replace } from "./dom.js";
 import { Flame, POINT } from "./flame_draw.js";
 import * as format from "./format.js";
 import { saving } from "./picture.js";
 import { boxAt, keyOfName, pathOf, walk } from "./stacks.js";
 import { step } from "./state.js";
-import { findField, matcher, NARROW, pictureTable, plain } from "./table.js";
+import { finder, NARROW, pictureTable, plain } from "./table.js";
 
 const SAME = 0.0005; // a difference of shares that is shown as none
 const STRONG = 0.1; // a difference of shares that has the full colour
@@ -115,12 +115,10 @@ export async function show(main, bars, diff, state, signal) {
     },
   });
   flame.view.classList.add("differences");
-  const search = (typed) => {
-    const wanted = matcher(typed);
+  const { field, apply } = finder(state, (wanted) => {
     flame.mark(wanted);
-    if (wanted) say(`${format.several(boxes.filter((b) => wanted(b.name)).length, "box", "boxes")}`);
-  };
-  const filter = findField(state, "Find functions", search);
+    return wanted ? boxes.filter((b) => wanted(b.name)) : [];
+  });
   const reset = el("button", { type: "button", onclick: () => flame.reset() }, "Reset zoom");
   const save = saving("profd-differences", () => [flame.view]);
   const which = a.synthetic ? (b.synthetic ? "" : " of A") : " of B";
@@ -137,7 +135,7 @@ export async function show(main, bars, diff, state, signal) {
   const columns = [["Depth", 1], ["Function"], ["A", 1], ["B", 1], ["Points", 1]];
   replace(
     main,
-    el("div.compare.bar", bars, filter, innerWidth < NARROW ? null : [reset, save]),
+    el("div.compare.bar", bars, field, innerWidth < NARROW ? null : [reset, save]),
     answerOf(diff, verdicts),
     innerWidth < NARROW ? [flame.node, legend(CHANCE)] : [legend(CHANCE), flame.node],
     detail,
@@ -147,5 +145,5 @@ export async function show(main, bars, diff, state, signal) {
     el("p.hint", hint),
   );
   flame.draw();
-  if (state.q) search(state.q);
+  if (state.q) apply(state.q);
 }

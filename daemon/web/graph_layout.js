@@ -52,44 +52,6 @@ function place(dagre, { nodes, edges, groups }, rankdir, size, gaps) {
   };
 }
 
-/** The middle of the window of that size that shows most weight. weight(node); must: a node that it shows. */
-export function busiest(nodes, places, size, weight, must) {
-  const at = (n) => places.nodes.get(n.id);
-  const clamp = (middle, part, whole) =>
-    part >= whole ? whole / 2 : Math.min(Math.max(middle, part / 2), whole - part / 2);
-  const shows = (middle, n) =>
-    Math.abs(at(n).x - middle.x) <= (size.w - n.w) / 2 && Math.abs(at(n).y - middle.y) <= (size.h - n.h) / 2;
-  let best = { sum: -1 };
-  const between = (p, q) => ({ x: (p.x + q.x) / 2, y: (p.y + q.y) / 2 });
-  const centres = must ? [at(must), ...nodes.flatMap((n) => [at(n), between(at(n), at(must))])] : nodes.map(at);
-  for (const { x, y } of centres) {
-    const middle = { x: clamp(x, size.w, places.width), y: clamp(y, size.h, places.height) };
-    if (must && best.sum >= 0 && !shows(middle, must)) continue;
-    const sum = nodes.reduce((all, m) => all + (shows(middle, m) ? weight(m) : 0), 0);
-    if (sum > best.sum) best = { ...middle, sum };
-  }
-  return best;
-}
-
-const PASSED_ON = 0.9; // of its time: what a function of the trunk passes on to one callee
-
-/** end: the first function from the root on that does not only pass its time on, as start-up code does; passed: those
- *  that do, before it. timeOf(node). */
-export function trunk(shown, root, timeOf) {
-  const next = (n) => {
-    const called = shown.edges.filter((e) => e.source === n.id && e.target !== n.id);
-    const main = called.find((e) => e.time >= PASSED_ON * timeOf(n));
-    return main && shown.nodes.find((m) => m.id === main.target && !m.whole);
-  };
-  const way = (from) => {
-    const seen = new Set();
-    for (let n = from; n && !seen.has(n); n = next(n)) seen.add(n);
-    return [...seen];
-  };
-  const end = way(root).at(-1);
-  return { passed: new Set(shown.nodes.filter((n) => n !== end && way(n).includes(end))), end };
-}
-
 /** graph: {nodes: {id, w, h}, edges: {source, target, text}, groups: {id, members}}; size: of the window that shows
  *  it. gaps: of dagre. Of downwards and to the right, the direction that needs less shrinking. */
 export async function layout(graph, size, gaps = GAPS) {

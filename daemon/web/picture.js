@@ -26,59 +26,43 @@ export class Camera {
     const [w, h] = [places.width + 2 * MARGIN, places.height + 2 * MARGIN];
     Object.assign(this, { picture, moved, width: w, height: h, size, anchor, pointers: new Map() });
     picture.setAttribute("tabindex", "0");
-    picture.addEventListener("wheel", (event) => this.wheel(event), { passive: false });
-    picture.addEventListener("pointerdown", (event) => this.down(event));
-    picture.addEventListener("pointermove", (event) => this.drag(event));
+    const on = (name, act) => picture.addEventListener(name, act, { passive: false });
+    on("wheel", (event) => this.wheel(event));
+    on("pointerdown", (event) => this.down(event));
+    on("pointermove", (event) => this.drag(event));
     for (const end of ["pointerup", "pointercancel", "pointerleave"])
-      picture.addEventListener(end, (event) => this.pointers.delete(event.pointerId));
-    picture.addEventListener("keydown", (event) => this.key(event));
-    this.view = this.first();
-    const [px, py, pw] = at.split(",").map(Number);
-    if (at && [px, py, pw].every(Number.isFinite) && pw > 0) {
-      this.view = { x: px, y: py, w: pw, h: (pw * size.h) / size.w };
-    }
-    this.draw();
+      on(end, (event) => this.pointers.delete(event.pointerId));
+    on("keydown", (event) => this.key(event));
+    const [x, y, part] = at.split(",").map(Number);
+    if (at && [x, y, part].every(Number.isFinite) && part > 0) {
+      this.view = { x, y, w: part, h: (part * size.h) / size.w };
+      this.draw();
+    } else this.aim(readable(this, size), anchor);
   }
 
-  /** The part of that scale around a point, inside the picture where it is larger than the window. */
-  around(scale, { x, y }) {
+  /** Shows the part of that scale around a point, inside the picture where it is larger than the window. */
+  aim(scale, { x, y }) {
     const [w, h] = [this.size.w / scale, this.size.h / scale];
     const inside = (middle, part, whole) =>
       part >= whole
         ? (whole - part) / 2 - MARGIN
         : Math.min(Math.max(middle - part / 2, -MARGIN), whole - part - MARGIN);
-    const top = h >= this.height ? -MARGIN : inside(y, h, this.height);
-    return { x: inside(x, w, this.width), y: top, w, h };
+    this.view = { x: inside(x, w, this.width), y: h >= this.height ? -MARGIN : inside(y, h, this.height), w, h };
+    this.draw();
   }
 
-  /** All of it where that can be read. */
-  first() {
-    return this.around(readable(this, this.size), this.anchor);
-  }
-
-  fit() {
-    this.view = this.around(Math.min(this.size.w / this.width, this.size.h / this.height, LARGEST), this.anchor);
-    this.show();
-  }
-
-  /** Brings a point into the middle, readable. */
-  center(point) {
-    this.view = this.around(Math.max(this.size.w / this.view.w, 1), point);
-    this.show();
-  }
-
-  /** Brings a box around that point into sight: {x, y, width, height}. */
+  /** Brings a box around that point into sight, so that it can be read: {x, y, width, height}. */
   reveal(box) {
     const { x, y, w, h } = this.view;
+    const scale = this.size.w / w;
     const inside = (middle, size, low, part) => middle - size / 2 >= low && middle + size / 2 <= low + part;
-    if (inside(box.x, box.width, x, w) && inside(box.y, box.height, y, h)) return;
-    this.view = this.around(this.size.w / w, box);
-    this.draw();
+    if (scale >= LEAST && inside(box.x, box.width, x, w) && inside(box.y, box.height, y, h)) return;
+    this.aim(Math.max(scale, LEAST), box);
   }
 
+  /** As it was in the beginning: all of it where that can be read. */
   reset() {
-    this.view = this.first();
-    this.draw();
+    this.aim(readable(this, this.size), this.anchor);
     this.moved("");
   }
 

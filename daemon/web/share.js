@@ -26,17 +26,20 @@ function staticArcs(state) {
   return el("p.bar.check", box, el("label", { for: "static" }, text));
 }
 
-/** The same question for a terminal. */
-function command(state) {
-  const words = ["profctl", "report", state.build];
-  if (state.since) words.push("--since", state.since);
-  if (state.until) words.push("--until", state.until);
-  if (state.scope) words.push("--scope", state.scope);
+/** A command of profctl for a terminal, with the uploads that the address chooses. */
+export function command(words, state) {
+  const all = ["profctl", ...words];
+  for (const name of ["since", "until"]) if (state[name]) all.push(`--${name}`, state[name]);
+  for (const m of state.match) all.push("--match", m);
+  return all.map(format.quote).join(" ");
+}
+
+/** The same question. */
+function reportCommand(state) {
+  const words = ["report", state.build];
   if (state.static) words.push("--static");
-  if (state.time) words.push("--time", state.time);
-  if (state.dimension) words.push("--dimension", state.dimension);
-  for (const m of state.match) words.push("--match", m);
-  return words.map(format.quote).join(" ");
+  for (const name of ["scope", "time", "dimension"]) if (state[name]) words.push(`--${name}`, state[name]);
+  return command(words, state);
 }
 
 function copies(url, state) {
@@ -49,7 +52,7 @@ function copies(url, state) {
   return el(
     "p.bar",
     button("Copy link", () => copy(location.href, "Link")),
-    button("Copy profctl command", () => copy(command(state), "Command")),
+    button("Copy profctl command", () => copy(reportCommand(state), "Command")),
     button("Copy gprof text", fetched({ format: "gprof", static: "", dimension: "", time: "" }, "gprof listing")),
     button("Copy JSON", fetched({ format: "json", limit: 0 }, "JSON")),
   );

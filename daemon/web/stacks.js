@@ -253,16 +253,19 @@ export function startOf(box) {
 
 const Z = 1.959963984540054; // P(|Z| ≤ z) = 0.95
 
-/** The 95 % interval of a time in these stacks, from their number: Wilson's score interval, widened for ticks that come
- *  in bundles. The rule of report_measure_wilson(). answer: format=tree or a report. null: not known. */
+/** Wilson's score interval of a share of so many samples. The rule of report_measure_wilson(). */
+export function wilson(p, samples) {
+  const middle = p + (Z * Z) / (2 * samples);
+  const half = Z * Math.sqrt((p * (1 - p)) / samples + (Z * Z) / (4 * samples * samples));
+  const all = 1 + (Z * Z) / samples;
+  return { low: p > 0 && middle > half ? (middle - half) / all : 0, high: p < 1 ? (middle + half) / all : 1 };
+}
+
+/** The 95 % interval of a time in these stacks, from their number, widened for ticks that come in bundles. answer:
+ *  format=tree or a report. null: not known. */
 export function interval(answer, value, whole) {
   const stacks = answer.stacks?.count / answer.stacks?.overdispersion;
   if (!(stacks > 0) || !(whole > 0) || answer.synthetic) return null;
-  const p = Math.min(1, value / whole);
-  const middle = p + (Z * Z) / (2 * stacks);
-  const half = Z * Math.sqrt((p * (1 - p)) / stacks + (Z * Z) / (4 * stacks * stacks));
-  const all = 1 + (Z * Z) / stacks;
-  const low = p > 0 && middle > half ? (middle - half) / all : 0;
-  const high = p < 1 ? (middle + half) / all : 1;
+  const { low, high } = wilson(Math.min(1, value / whole), stacks);
   return { low: low * whole, high: high * whole, stacks: Math.round((value / whole) * answer.stacks.count) };
 }

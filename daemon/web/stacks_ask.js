@@ -5,7 +5,7 @@ import { matchOf, unfiltered, valuesOf } from "./choices.js";
 import { el } from "./dom.js";
 import * as format from "./format.js";
 import { menu } from "./menu.js";
-import { interval, joined, treeOf } from "./stacks.js";
+import { interval, joined, matched, treeOf } from "./stacks.js";
 
 const VALUES = 12; // of a label: a tree for each
 
@@ -59,6 +59,12 @@ export function lookOf(answer, root) {
     whole: root.value || 1,
     measured: Boolean(answer.stacks) && !answer.synthetic,
   };
+}
+
+/** How many boxes match, and the time below them. */
+export function matchedText(root, wanted, look) {
+  const { boxes, time } = matched(root, wanted);
+  return `${format.several(boxes, "box", "boxes")}: ${look.amount(time)}, ${look.percent(time)} of the time`;
 }
 
 /** Tells which values of the label are not in the picture. */

@@ -1,6 +1,6 @@
 // A table of up to some hundred thousand rows of which only those in sight are in the page. One tab stop; arrows move,
 // Enter opens.
-import { el, replace } from "./dom.js";
+import { el, replace, say } from "./dom.js";
 import * as format from "./format.js";
 import { note, remembersOpen } from "./state.js";
 
@@ -421,6 +421,24 @@ export function findField(state, label, apply, next) {
 export function nextOf(hits, shown, step) {
   const at = hits.indexOf(shown);
   return hits[at < 0 ? (step > 0 ? 0 : hits.length - 1) : (at + step + hits.length) % hits.length];
+}
+
+/** The same where it is a list that is found. find(wanted): marks what matches, and gives it; show(hit): brings one of
+ *  them into sight. Gives {field, apply}: apply(text) when the picture is drawn. */
+export function finder(state, find, show) {
+  let hits = [];
+  let shown;
+  const apply = (text) => {
+    hits = find(matcher(text));
+    shown = undefined;
+    const more = show ? "; Enter goes to the next one" : "";
+    if (text) say(format.several(hits.length, "box matches", "boxes match") + more);
+  };
+  const next = (step) => {
+    shown = nextOf(hits, shown, step);
+    if (shown) show(shown);
+  };
+  return { field: findField(state, "Find functions", apply, show && next), apply };
 }
 
 /** A picture's content as a table, in a closed <details>. It is made when opened: pictures may have many parts. */

@@ -6,6 +6,7 @@ import { folded, interval, linesOf, withText } from "./code_lines.js";
 import { keepSources, readSources, sourceOf } from "./code_source.js";
 import { copy, el, replace, say } from "./dom.js";
 import * as format from "./format.js";
+import { command } from "./share.js";
 import { another, functionAt, links, question, to } from "./state.js";
 import { column, NARROW, numbers, plain, Table } from "./table.js";
 import { bar, fitting } from "./report_columns.js";
@@ -133,15 +134,6 @@ function columns(rows, answer, state, title) {
     numbers("count", "Ticks", { value, cell: count }),
     numbers("calls", "Calls", { ...calls, width: wide() ? 8 : 6.8 }),
   ];
-}
-
-/** The same with text and instructions, where sources and binutils are. */
-function command(state, f) {
-  const words = ["profctl", "annotate", state.build, f.name];
-  if (state.since) words.push("--since", state.since);
-  if (state.until) words.push("--until", state.until);
-  for (const m of state.match) words.push("--match", m);
-  return words.map(format.quote).join(" ");
 }
 
 /** Without a function: the ones with the most time. */
@@ -312,7 +304,7 @@ function show(main, state, answer) {
   const form = forms.find((one) => one.form === state.form) ?? forms[0];
   const rows = form.rows();
   const f = answer.function;
-  const shell = command(state, f);
+  const shell = command(["annotate", state.build, f.name], state); // has texts where sources and binutils are
   const about = { type: "button", title: shell };
   const counted = f.calls > 0 || f.self_calls > 0 || f.self_seconds > 0 || answer.calls.length > 0;
   const files = [...new Set(answer.lines.map((line) => line.file))];

@@ -2,8 +2,9 @@
 import * as api from "./api.js";
 import { el, replace } from "./dom.js";
 import * as format from "./format.js";
-import { drawGraph, sizeOf } from "./graph_draw.js";
+import { drawWhole, sizeOf, thickness } from "./graph_draw.js";
 import { layout } from "./graph_layout.js";
+import { heat, labelOf } from "./graph_words.js";
 import { another, go, question, remembersOpen, to } from "./state.js";
 import { column, NARROW, numbers, plain, Table } from "./table.js";
 import { bar, fitting, tile } from "./report_columns.js";
@@ -51,32 +52,28 @@ function breaking(cycle, state) {
 const keyOf = (arc) => `${arc.caller}\n${arc.callee}`;
 
 /** The members and their calls as a picture; those that would break the cycle have a mark. */
-async function picture(cycle, box, state, amount) {
+async function picture(cycle, box, amount) {
   const marked = new Set(cycle.break.map(keyOf));
   const most = format.largest(cycle.arcs.map((a) => a.calls));
-  const total = cycle.self_seconds || 1;
-  const look = { amount, percent: (value) => format.percent(value), mark: "" };
   const nodes = cycle.members.map((m) => {
+    const self = `self ${amount(m.self_seconds)}`;
     const calls = `${format.exact(m, "calls_outside")} calls from outside, ${format.exact(m, "calls_inside")} from members`;
-    const texts = { times: `self ${amount(m.self_seconds)}`, more: `, ${calls}` };
-    const node = { id: m.name, title: m.name, total_seconds: m.self_seconds, self_seconds: m.self_seconds, texts };
-    return { ...node, ...sizeOf(node, look, total), address: m.address };
+    const act = () => go({ ...another("report"), fn: m.address, of: "" });
+    const said = { label: labelOf(m.name), lines: [self], about: `${m.name}: ${self}, ${calls}`, kind: "", act };
+    const node = { id: m.name, ...said, ...heat(m.self_seconds / (cycle.self_seconds || 1)) };
+    return { ...node, ...sizeOf(node) };
   });
   const edges = cycle.arcs.map((a) => {
-    const breaks = marked.has(keyOf(a));
-    const calls = `${format.short(a.calls)} ×`;
-    const about = `${a.caller} → ${a.callee}: ${format.many(a, "calls", "call", "calls")}${breaks ? ", would break it" : ""}`;
-    const ends = { source: a.caller, target: a.callee, time: (total * a.calls) / most, calls: a.calls };
-    return { ...ends, about, breaks, text: breaks ? `✂ ${calls}` : calls };
+    const [breaks, calls] = [marked.has(keyOf(a)), `${format.short(a.calls)} ×`];
+    const about = `${a.caller} → ${a.callee}: ${format.many(a, "calls", "call", "calls")}`;
+    const said = breaks
+      ? { kind: "breaks", text: `✂ ${calls}`, about: `${about}, would break it` }
+      : { kind: "", text: calls, about };
+    return { source: a.caller, target: a.callee, time: a.calls, thick: thickness(a.calls / most), ...said };
   });
   const shown = { nodes, edges, groups: [] };
   const places = await layout(shown, { w: box.clientWidth, h: HIGH });
-  const follow = (n) => go({ ...another("report"), fn: n.address, of: "" });
-  const { view } = drawGraph(shown, places, total, look, { follow, peek: () => {}, seen: () => {}, menu: () => {} });
-  const [w, h] = [Math.ceil(places.width), Math.ceil(places.height)];
-  view.setAttribute("viewBox", `0 0 ${w} ${h}`);
-  view.style.cssText = `width:${w}px;height:${h}px`;
-  replace(box, view);
+  replace(box, drawWhole(shown, places, `Cycle ${cycle.number}. A table with the same calls follows.`).view);
 }
 
 function members(cycle, state, amount) {
@@ -201,5 +198,5 @@ export async function draw(main, state, signal) {
     table.select(rows.indexOf(shown), false);
   } else replace(main, one, hint);
   const box = one.querySelector("div.picture");
-  if (box) await picture(shown, box, state, amount);
+  if (box) await picture(shown, box, amount);
 }

@@ -7,8 +7,8 @@ import { Flame, POINT, textOf } from "./flame_draw.js";
 import { popup } from "./menu.js";
 import { sampled } from "./origin.js";
 import { saving } from "./picture.js";
-import { around, boxAt, functions, functionsAbove, leaves, matched, pathOf, refined } from "./stacks.js";
-import { lookOf, noStacks, remarks, stacksChip, stacksOf } from "./stacks_ask.js";
+import { around, boxAt, functions, functionsAbove, leaves, pathOf, refined } from "./stacks.js";
+import { lookOf, matchedText, noStacks, remarks, stacksChip, stacksOf } from "./stacks_ask.js";
 import { another, focusOf, functionAt, links, question, step, to } from "./state.js";
 import { column, findField, matcher, NARROW, numbers, Table } from "./table.js";
 import { bar, fitting, tile } from "./report_columns.js";
@@ -210,9 +210,7 @@ class Stacks {
     for (const flame of this.flames) flame.mark(wanted, flame.chosen);
     this.filter(wanted);
     if (!wanted) return void replace(this.sum);
-    const { boxes, time } = matched(this.root, wanted);
-    const share = this.look.percent(time);
-    this.matches = `${format.several(boxes, "box", "boxes")}: ${this.look.amount(time)}, ${share} of the time`;
+    this.matches = matchedText(this.root, wanted, this.look);
     replace(this.sum, this.matches);
   }
 

@@ -1,16 +1,16 @@
 // The call graph: the functions with the most time, or those around one. Edge width = time, label = calls.
 import * as api from "./api.js";
 import { leaving, leftOut, removals, timeChoice } from "./choices.js";
-import { breath, choice, copy, el, replace, say } from "./dom.js";
+import { breath, choice, copy, el, replace } from "./dom.js";
 import * as format from "./format.js";
-import { fold, hottest, near, partOf, totalOf, without } from "./graph_fold.js";
-import { drawGraph, selfOf, sizeOf } from "./graph_draw.js";
+import { fold, hottest, near, partOf, without } from "./graph_fold.js";
+import { drawGraph } from "./graph_draw.js";
+import { counted, describe, lookOf, selfOf } from "./graph_words.js";
 import { layout } from "./graph_layout.js";
 import { popup } from "./menu.js";
-import { sampled } from "./origin.js";
 import { Camera, fits, heightFor, saving } from "./picture.js";
 import { another, focusOf, functionAt, go, note, question, to } from "./state.js";
-import { findField, matcher, NARROW, nextOf, pictureTable, plain } from "./table.js";
+import { finder, NARROW, pictureTable, plain } from "./table.js";
 
 const USUAL = 40; // functions of a picture
 const MOST = 200;
@@ -25,14 +25,6 @@ const LEFT_OUT = [
   ["hide", "Hide it", "Hidden:"],
   ["ignore", "Hide it and what only it reaches", "Without what only this reaches:"],
 ];
-
-/** How amounts read, and what stands before calls that were sampled. */
-const lookOf = (graph) => ({
-  amount: format.amounts(graph.dimension, graph),
-  percent: (value) => format.share(value, graph.ticks),
-  measured: graph.time === "measured",
-  mark: sampled({ provenance: graph }) ? "~" : "",
-});
 
 /** A function in the address: its address, and its build if that is another one. */
 const nameOf = (node, state) => focusOf(state, node.address, node.build_id);
@@ -110,9 +102,6 @@ function depths(state) {
   return el("span.bar", name, select, all);
 }
 
-/** What stands at all lines: numbers of calls, or times where most calls are not counted. */
-const counted = (edges, look) => !look.measured || 2 * edges.filter((e) => e.calls > 0).length >= edges.length;
-
 /** The part that those nodes are, and how many functions are not in it. */
 function part(all, nodes) {
   const out = all.nodes.filter((n) => !nodes.includes(n));
@@ -121,14 +110,8 @@ function part(all, nodes) {
 }
 
 /** As many of the hottest functions, with the ways to them, as can be read in one picture, unless the address says how
- *  many. Sizes and texts of what is shown are set. */
-async function fitting(graph, all, state, size) {
-  const look = lookOf(graph);
-  const total = totalOf(graph);
-  for (const n of all.nodes) Object.assign(n, sizeOf(n, look, total));
-  const calls = counted(all.edges, look);
-  const text = (e) => (calls ? `${look.mark}${format.short(e.calls)} ×` : look.amount(e.time));
-  for (const e of all.edges) e.text = calls && look.measured && !(e.calls > 0) ? "" : text(e);
+ *  many. */
+async function fitting(all, state, size) {
   const fixed = state.nodes || state.at || all.groups.length;
   const order = fixed ? all.nodes : hottest(all, selfOf);
   const tried = async (count) => {
@@ -188,21 +171,24 @@ function peek(shown, look, id) {
   return own + ends("target", "source", "Called by") + ends("source", "target", "Calls");
 }
 
-async function picture(graph, shown, places, size, state, { box, detail }) {
+/** Draws it. focus(node) shows what is near. */
+function picture(graph, shown, places, size, state, { box, detail }) {
   const look = lookOf(graph);
-  const total = totalOf(graph);
   size.h = heightFor(places, size);
   const open = new Set(state.zoom.split(",").filter(Boolean));
-  const focused = (n) => {
+  for (const n of shown.nodes) {
+    if (n.whole?.members_shown) n.act = () => go({ zoom: [...open, n.cycle].join(","), at: "" });
+    else if (n.address)
+      n.act = () => go({ ...another("report"), ...functionAt(state, n.address, n.build_id) });
+  }
+  const focus = (n) => {
     const node = n.whole ? graph.nodes.find((m) => String(m.cycle) === n.cycle) : n;
     if (node) go({ focus: nameOf(node, state), at: "", nodes: "" });
   };
-  const drawn = drawGraph(shown, places, total, look, {
-    open: (cycle) => go({ zoom: [...open, cycle].join(","), at: "" }),
+  const drawn = drawGraph(shown, places, "Call graph. A table with the same arcs follows.", {
     close: (cycle) => go({ zoom: [...open].filter((c) => c !== cycle).join(","), at: "" }),
-    follow: (n) => go({ ...another("report"), ...functionAt(state, n.address, n.build_id) }),
-    focus: focused,
-    menu: (n, event) => n.rest || menu(n, state, () => focused(n), event),
+    focus,
+    menu: (n, event) => n.rest || menu(n, state, () => focus(n), event),
     peek: (id) => replace(detail, peek(shown, look, id)),
     seen: (n) => camera.reveal({ ...places.nodes.get(n.id), width: n.w, height: n.h }),
   });
@@ -216,25 +202,7 @@ async function picture(graph, shown, places, size, state, { box, detail }) {
   );
   drawn.view.style.height = `${size.h}px`;
   replace(box, drawn.view);
-  return { ...drawn, camera, places };
-}
-
-/** The field that marks boxes, and goes from one to the next. */
-function search(state, now) {
-  let hits = [];
-  let shown;
-  const apply = (text) => {
-    hits = now.drawn.find(matcher(text));
-    shown = undefined;
-    if (text) say(`${format.several(hits.length, "box matches", "boxes match")}; Enter goes to the next one`);
-  };
-  const next = (step) => {
-    shown = nextOf(hits, shown, step);
-    if (!shown) return;
-    now.drawn.camera.center(now.drawn.places.nodes.get(shown.id));
-    now.drawn.mark(shown.id);
-  };
-  return { field: findField(state, "Find functions", apply, next), apply };
+  return { ...drawn, camera };
 }
 
 export async function draw(main, state, signal) {
@@ -261,10 +229,14 @@ export async function draw(main, state, signal) {
     w: main.clientWidth || innerWidth,
     h: Math.min(HIGH * innerHeight, Math.max(LOW * innerHeight, free)),
   };
-  const { shown, places } = await fitting(graph, all, state, size);
+  describe(all, lookOf(graph));
+  const { shown, places } = await fitting(all, state, size);
   signal.throwIfAborted(); // another drawing has begun
   const now = {};
-  const { field, apply } = search(state, now);
+  const { field, apply } = finder(state, (wanted) => now.drawn.find(wanted), (n) => {
+    now.drawn.camera.reveal({ ...places.nodes.get(n.id), width: n.w, height: n.h });
+    now.drawn.mark(n.id);
+  });
   const button = (label, about, action) =>
     el("button", { type: "button", onclick: action, title: about, "aria-label": about }, label);
   const tools = el(
@@ -273,7 +245,6 @@ export async function draw(main, state, signal) {
     button("+", "Zoom in", () => now.drawn.camera.zoom(0.8)),
     button("−", "Zoom out", () => now.drawn.camera.zoom(1.25)),
     button("Reset zoom", "Reset zoom", () => now.drawn.camera.reset()),
-    button("Show all", "Show the whole picture", () => now.drawn.camera.fit()),
     saving("profd-call-graph", () => [now.drawn.view, `0 0 ${Math.ceil(places.width)} ${Math.ceil(places.height)}`]),
     state.zoom ? button("Close cycles", "Close cycles", () => go({ zoom: "", at: "" })) : null,
   );
@@ -293,7 +264,7 @@ export async function draw(main, state, signal) {
   const below = [detail, el("p.hint", hint), slim ? tools : null, drawnTable];
   replace(main, el("div.bar", bar), left(graph, state), box, below);
   size.w = box.clientWidth || size.w;
-  now.drawn = await picture(graph, shown, places, size, state, { box, detail });
+  now.drawn = picture(graph, shown, places, size, state, { box, detail });
   if (state.q) apply(state.q);
 }
 

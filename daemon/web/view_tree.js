@@ -2,10 +2,10 @@
 import { splitChoice, timeChoice } from "./choices.js";
 import { el, replace } from "./dom.js";
 import * as format from "./format.js";
-import { boxAt, leaves, matched, pathOf, walk } from "./stacks.js";
-import { lookOf, noStacks, remarks, stacksChip, stacksOf } from "./stacks_ask.js";
+import { boxAt, leaves, pathOf, walk } from "./stacks.js";
+import { lookOf, matchedText, noStacks, remarks, stacksChip, stacksOf } from "./stacks_ask.js";
 import { another, functionAt, go, links, note, to } from "./state.js";
-import { BESIDE, findField, matcher, NARROW, nextOf } from "./table.js";
+import { BESIDE, finder, NARROW } from "./table.js";
 import { TreeGrid } from "./tree_grid.js";
 import { bar } from "./report_columns.js";
 
@@ -84,36 +84,6 @@ const modeChoice = (state) =>
     return { mode, zoom: "", split };
   });
 
-/** The field that marks rows, and goes from one to the next: it opens the way to it. */
-function search(state, grid, root, top, look) {
-  const sum = el("output.hint", { for: "filter" });
-  let hits = [];
-  let shown;
-  const apply = (text) => {
-    const wanted = matcher(text);
-    hits = [];
-    shown = undefined;
-    let seen = 0;
-    if (wanted)
-      walk(top, (box) => {
-        if (box.frame && wanted(box.name ?? box.label)) hits.push(box);
-        return ++seen < MOST;
-      });
-    grid.search(wanted);
-    if (!wanted) return void replace(sum);
-    const { boxes, time } = matched(root, wanted);
-    const share = look.percent(time);
-    replace(sum, `${format.several(boxes, "box", "boxes")}: ${look.amount(time)}, ${share} of the time`);
-  };
-  const next = (step) => {
-    shown = nextOf(hits, shown, step);
-    if (!shown) return;
-    grid.reveal(shown);
-    grid.moved(shown);
-  };
-  return { field: findField(state, "Find functions", apply, next), sum, apply };
-}
-
 export async function draw(main, state, signal) {
   const found = await stacksOf(state, signal);
   const { root, answer } = found;
@@ -138,7 +108,23 @@ export async function draw(main, state, signal) {
     moved: (box) => note(state, { zoom: pathOf(box) }),
     open: (box) => box.frame?.address && go(functionOf(box, state)),
   });
-  const { field, sum, apply } = search(state, grid, root, top, look);
+  const sum = el("output.hint", { for: "filter" });
+  const hits = (wanted) => {
+    const all = [];
+    let seen = 0;
+    if (wanted)
+      walk(top, (box) => {
+        if (box.frame && wanted(box.name ?? box.label)) all.push(box);
+        return ++seen < MOST;
+      });
+    grid.search(wanted);
+    replace(sum, wanted ? matchedText(root, wanted, look) : "");
+    return all;
+  };
+  const { field, apply } = finder(state, hits, (box) => {
+    grid.reveal(box);
+    grid.moved(box);
+  });
   const button = (text, onclick) => el("button", { type: "button", onclick }, text);
   const tools = [button("Open all", () => grid.openAll(top)), button("Close all", () => grid.closeAll())];
   replace(
