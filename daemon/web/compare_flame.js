@@ -3,7 +3,7 @@
 import * as api from "./api.js";
 import { answerOf, judge } from "./compare_judge.js";
 import { sideQuestion } from "./compare_sides.js";
-import { el, replace } from "./dom.js";
+import { button, el, replace } from "./dom.js";
 import { Flame, POINT } from "./flame_draw.js";
 import * as format from "./format.js";
 import { saving } from "./picture.js";
@@ -119,7 +119,7 @@ export async function show(main, bars, diff, state, signal) {
     flame.mark(wanted);
     return wanted ? boxes.filter((b) => wanted(b.name)) : [];
   });
-  const reset = el("button", { type: "button", onclick: () => flame.reset() }, "Reset zoom");
+  const reset = button("Reset zoom", () => flame.reset());
   const save = saving("profd-differences", () => [flame.view]);
   const which = a.synthetic ? (b.synthetic ? "" : " of A") : " of B";
   const made = a.synthetic || b.synthetic ? ` The stacks${which} are derived from call counts.` : "";

@@ -4,7 +4,7 @@ import * as api from "./api.js";
 import { CHANCE, kindOf, legend, points, signOf, strength } from "./compare_flame.js";
 import { answerOf, judge } from "./compare_judge.js";
 import { sideQuestion } from "./compare_sides.js";
-import { el, replace } from "./dom.js";
+import { el, region, replace } from "./dom.js";
 import * as format from "./format.js";
 import { drawWhole, sizeOf, thickness } from "./graph_draw.js";
 import { totalOf } from "./graph_fold.js";
@@ -127,7 +127,7 @@ export async function show(main, bars, diff, state, signal) {
     replace(main, bar, el("p.empty", "No function has counts on either side."));
     return;
   }
-  const box = el("div.picture", { tabIndex: 0, role: "region", "aria-label": "Differences of the call graph" });
+  const box = region("div.picture", "Differences of the call graph");
   const signs = legend(CHANCE);
   const rest = el("p.hint", `The ${NODES} functions of each side with the most time. ${OPENS}`);
   const picture = slim() ? [box, signs] : [signs, box];

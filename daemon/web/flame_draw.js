@@ -82,7 +82,7 @@ export class Flame {
    */
   constructor({ top, at = "", label, text, paint, zoomed, told, menu, up = false }) {
     Object.assign(this, { top, text, paint, zoomed, told, menu, up, width: 0, sight: partOf(top) });
-    Object.assign(this, { nodes: new Map(), drawn: new Map(), names: new Map() });
+    Object.assign(this, { drawn: new Map(), names: new Map() });
     const [from, to] = at.split(",").map(Number);
     if (to > from) Object.assign(this, { top: rootOf(top), sight: { from, to } });
     this.view = svg("svg.flame", { role: "tree", "aria-label": label, tabindex: "-1" });
@@ -105,7 +105,7 @@ export class Flame {
   }
 
   boxOf(event) {
-    return this.nodes.get(event.target.closest?.(".box"));
+    return event.target.closest?.(".box")?.box;
   }
 
   zoom(box, focus = true) {
@@ -189,9 +189,9 @@ export class Flame {
     const places = placesOf(rootOf(this.top), width, this.sight);
     const deepest = places.at(-1).level;
     const y = (level) => (this.up ? deepest - level : level) * ROW;
-    const focused = this.nodes.get(document.activeElement);
+    const focused = this.focused;
     const before = this.drawn;
-    Object.assign(this, { nodes: new Map(), drawn: new Map(), names: new Map() });
+    Object.assign(this, { drawn: new Map(), names: new Map() });
     this.view.setAttribute("viewBox", `0 0 ${width} ${(deepest + 1) * ROW}`);
     this.view.setAttribute("height", (deepest + 1) * ROW);
     this.tip.hidden = true;
@@ -243,13 +243,20 @@ export class Flame {
   box(box) {
     const { kind, style, edge } = this.paint(box);
     const about = { role: "treeitem", "aria-level": box.level + 1, "aria-label": this.text(box).join(", ") };
-    return svg(
+    const node = svg(
       "g",
       { class: `box ${kind}${box.inferred ? " inferred" : ""}`, ...about },
       svg("rect", { height: ROW - 1, style }),
       edge === undefined ? null : svg("rect.edge", { y: edge * (ROW - 4), height: 3 }),
       svg("text", { x: INSET, y: ROW - 8 }),
     );
+    return Object.assign(node, { box });
+  }
+
+  /** The box that has the focus. */
+  get focused() {
+    const { box } = document.activeElement;
+    return this.drawn.get(box) === document.activeElement ? box : undefined;
   }
 
   /** Puts the node of a box to its place; its name stands in the part that is in sight. */
@@ -263,7 +270,6 @@ export class Flame {
     for (const rect of node.querySelectorAll("rect")) rect.setAttribute("width", wide);
     const letters = Math.floor((size - INSET - 1) / LETTER);
     this.names.set(box, [node.lastChild, labelOf(box.label, this.paint(box).sign, letters)]);
-    this.nodes.set(node, box);
     this.drawn.set(box, node);
   }
 
@@ -285,7 +291,7 @@ export class Flame {
   mark(wanted, chosen) {
     const other = wanted !== this.wanted;
     Object.assign(this, { wanted, chosen });
-    for (const [node, box] of this.nodes) {
+    for (const [box, node] of this.drawn) {
       const hit = this.hit(box);
       node.classList.toggle("hit", hit);
       node.classList.toggle("miss", Boolean(wanted) && !hit);
@@ -368,13 +374,13 @@ export class Flame {
   }
 
   focus(box) {
-    for (const [node, b] of this.nodes) node.setAttribute("tabindex", b === box ? "0" : "-1");
+    for (const [b, node] of this.drawn) node.setAttribute("tabindex", b === box ? "0" : "-1");
     this.drawn.get(box)?.focus({ preventScroll: false });
   }
 
   key(event) {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
-    const now = this.nodes.get(document.activeElement);
+    const now = this.focused;
     if (!now) return;
     const seen = (b) => (b && this.drawn.has(b) ? b : undefined);
     const siblings = now.parent?.children.filter(seen) ?? [now];

@@ -1,5 +1,5 @@
 // A picture that is zoomed and moved by wheel, fingers and keys, by changing the viewBox of an SVG. Pictures as files.
-import { el } from "./dom.js";
+import { button, el } from "./dom.js";
 import { menu } from "./menu.js";
 
 const MARGIN = 16;
@@ -182,7 +182,6 @@ export function saving(name, pictureOf) {
     el("a", { href: url, download: `${name}.${kind}` }).click();
     setTimeout(() => URL.revokeObjectURL(url), 60000);
   };
-  const button = (kind, text) => el("button", { type: "button", onclick: () => save(kind) }, text);
-  const both = el("p.bar", button("svg", "SVG"), button("png", "PNG"));
+  const both = el("p.bar", ["svg", "png"].map((kind) => button(kind.toUpperCase(), () => save(kind))));
   return menu("save", "Save the picture as a file", "Save", both);
 }

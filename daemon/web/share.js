@@ -1,6 +1,6 @@
 // What is rare: other ways to ask the same, copies and exports of the report that is shown.
 import * as api from "./api.js";
-import { choice, copy, el, labelled, say } from "./dom.js";
+import { button, choice, copy, el, labelled, say } from "./dom.js";
 import * as format from "./format.js";
 import { menu } from "./menu.js";
 import { go, question } from "./state.js";
@@ -48,7 +48,6 @@ function copies(url, state) {
       (text) => copy(text, name),
       (error) => say(error.message),
     );
-  const button = (text, onclick) => el("button", { type: "button", onclick }, text);
   return el(
     "p.bar",
     button("Copy link", () => copy(location.href, "Link")),

@@ -1,6 +1,6 @@
 // A table of up to some hundred thousand rows of which only those in sight are in the page. One tab stop; arrows move,
 // Enter opens.
-import { el, replace, say } from "./dom.js";
+import { el, region, replace, say } from "./dom.js";
 import * as format from "./format.js";
 import { note, remembersOpen } from "./state.js";
 
@@ -444,7 +444,7 @@ export function finder(state, find, show) {
 /** A picture's content as a table, in a closed <details>. It is made when opened: pictures may have many parts. */
 export const pictureTable = (state, key, summary, make) =>
   remembersOpen(state, key, el("details.picture-table", el("summary", `The same as a table: ${summary}`)), () =>
-    el("div.scroll", { tabIndex: 0, role: "region", "aria-label": summary }, make()),
+    region("div.scroll", summary, make()),
   );
 
 /** A small table of plain rows, for pictureTable. columns: [title, numeric, hint]; rows: arrays of texts or nodes. */

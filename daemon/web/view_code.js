@@ -4,7 +4,7 @@ import * as api from "./api.js";
 import { instructionsOf } from "./code_instructions.js";
 import { folded, interval, linesOf, withText } from "./code_lines.js";
 import { keepSources, readSources, sourceOf } from "./code_source.js";
-import { copy, el, replace, say } from "./dom.js";
+import { button, copy, el, region, replace, say } from "./dom.js";
 import * as format from "./format.js";
 import { command } from "./share.js";
 import { another, functionAt, links, question, to } from "./state.js";
@@ -178,7 +178,7 @@ function opener(files, box, answer, show) {
   const open = (id, text, title, more) => {
     const onchange = () => take(field.files, files, answer, show);
     const field = el("input", { type: "file", multiple: true, hidden: true, id, onchange, ...more });
-    return [el("button", { type: "button", title, onclick: () => field.click() }, text), field];
+    return [button(text, () => field.click(), { title }), field];
   };
   const folder = "Opens all sources of the program once. They stay in this browser, for all functions of this build.";
   return [
@@ -305,7 +305,6 @@ function show(main, state, answer) {
   const rows = form.rows();
   const f = answer.function;
   const shell = command(["annotate", state.build, f.name], state); // has texts where sources and binutils are
-  const about = { type: "button", title: shell };
   const counted = f.calls > 0 || f.self_calls > 0 || f.self_seconds > 0 || answer.calls.length > 0;
   const files = [...new Set(answer.lines.map((line) => line.file))];
   const box = el("div");
@@ -314,14 +313,14 @@ function show(main, state, answer) {
     el("h2.function.one", { title: f.name }, titleOf(f.name)),
     forms.length > 1 ? formLinks(state, forms, form) : null,
     has && form.form !== ADDRESSES ? opener(files, box, answer, () => show(main, state, answer)) : null,
-    wide() ? el("button", { ...about, onclick: () => copy(shell, "Command") }, "Copy command") : null,
+    wide() ? button("Copy command", () => copy(shell, "Command"), { title: shell }) : null,
     counted ? el("a", to(state, another("report")), "Callers and callees") : null,
   );
-  const pane = { class: "pane", tabIndex: 0, role: "region", "aria-label": "Instructions of a line" };
-  const asm = form.form === "lines" && answer.instructions.length && wide() ? el("div", pane) : null;
+  const beside = form.form === "lines" && answer.instructions.length && wide();
+  const asm = beside ? region("div.pane", "Instructions of a line") : null;
   const hottest = hottestOf(rows);
-  const beside = (row) => asm && row.file && replace(asm, asmOf(answer, row));
-  if (hottest) beside(hottest);
+  const follow = asm ? (row) => row.file && replace(asm, asmOf(answer, row)) : undefined;
+  if (hottest) follow?.(hottest);
   const table = new Table({
     label: form.title,
     columns: columns(rows, answer, state, form.column),
@@ -329,8 +328,8 @@ function show(main, state, answer) {
     state,
     sort: "name",
     tall: true,
-    open: asm ? beside : undefined,
-    moved: asm ? beside : undefined,
+    open: follow,
+    moved: follow,
   });
   replace(
     box,

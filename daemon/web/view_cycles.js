@@ -1,6 +1,6 @@
 // Cycles: which is hottest, which functions are in it, which calls hold it together, and which to remove to break it.
 import * as api from "./api.js";
-import { el, replace } from "./dom.js";
+import { el, region, replace } from "./dom.js";
 import * as format from "./format.js";
 import { drawWhole, sizeOf, thickness } from "./graph_draw.js";
 import { layout } from "./graph_layout.js";
@@ -86,9 +86,8 @@ function members(cycle, state, amount) {
   ];
   const from = slim() ? ["From outside", "From members"] : ["Calls from outside", "Calls from members"];
   const columns = [["Member"], ["Self", 1], ...from.map((title) => [title, 1])];
-  const region = { class: "scroll", tabIndex: 0, role: "region", "aria-label": `Members of cycle ${cycle.number}` };
   const title = el("span.unseen", format.several(cycle.member_count, "member", "members"));
-  const table = el("div", region, plain(title, columns, rows.map(line)));
+  const table = region("div.scroll", `Members of cycle ${cycle.number}`, plain(title, columns, rows.map(line)));
   return el("div.picture-table", table, cut(rows.length, cycle.member_count));
 }
 
@@ -102,9 +101,8 @@ function arcs(cycle, state) {
   ];
   const columns = [["Caller"], ["Callee"], ["Calls", 1], ["Remove"]];
   const summary = el("summary", `${format.several(cycle.arc_count, "pair", "pairs")} of members that call`);
-  const region = { class: "scroll", tabIndex: 0, role: "region", "aria-label": `Calls in cycle ${cycle.number}` };
   const make = () => [
-    el("div", region, plain("Calls among members", columns, cycle.arcs.map(line))),
+    region("div.scroll", `Calls in cycle ${cycle.number}`, plain("Calls among members", columns, cycle.arcs.map(line))),
     cut(cycle.arcs.length, cycle.arc_count),
   ];
   return remembersOpen(state, `arcs${cycle.number}`, el("details.picture-table", summary), make);
@@ -189,8 +187,7 @@ export async function draw(main, state, signal) {
   const hint = el("p.hint", answer.time === "measured" ? MEASURED : DIVIDED);
   if (rows.length > 1) {
     const table = list(answer, state, amount);
-    const region = { class: "pane", tabIndex: 0, role: "region", "aria-label": "The cycle that was chosen" };
-    const both = el("div.split", table.node, el("div", region, one));
+    const both = el("div.split", table.node, region("div.pane", "The cycle that was chosen", one));
     replace(main, summary(answer.count, rows[0], answer.ticks), both, hint);
     if (slim()) table.show(["percent", "self_seconds"], true);
     else if (innerWidth < 1700) table.show(["percent", "self_seconds", "break_count"]);

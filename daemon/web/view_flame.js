@@ -1,7 +1,7 @@
 // Stacks as pictures: from the root down, from the leaves up, or around one function; beside them a table of functions.
 import * as api from "./api.js";
 import { leaving, leftOut, removals, splitChoice, timeChoice } from "./choices.js";
-import { breath, copy, el, later, replace } from "./dom.js";
+import { breath, button, copy, el, later, replace } from "./dom.js";
 import * as format from "./format.js";
 import { Flame, POINT, textOf } from "./flame_draw.js";
 import { popup } from "./menu.js";
@@ -199,8 +199,8 @@ class Stacks {
   tell(box, self) {
     const ways = viewsOf(box, this.state).flatMap(([text, link]) => [" ", el("a", link, text)]);
     const flame = this.flames.find((one) => one.drawn.has(box));
-    const more = { type: "button", "aria-haspopup": "menu", onclick: (event) => this.menu(box, flame, event) };
-    const rest = box.frame ? [" ", el("button", more, "More…")] : null;
+    const menu = (event) => this.menu(box, flame, event);
+    const rest = box.frame ? [" ", button("More…", menu, { "aria-haspopup": "menu" })] : null;
     replace(this.detail, textOf(box, this.look, self).join(", "), ways, rest);
     for (const flame of this.flames) if (flame.chosen !== box.key) flame.mark(flame.wanted, box.key);
   }
@@ -300,7 +300,8 @@ function body(all, synthetic, state) {
     );
   if (state.mode !== "sandwich") return all.flames[0].node;
   const [callers, callees] = all.flames;
-  return [el("h4", "Its callers"), callers.node, el("h4", "What it calls"), callees.node];
+  const title = (text) => el("h4", text);
+  return [title("Its callers"), callers.node, title("What it calls"), callees.node];
 }
 
 const modeChoice = (state) =>
@@ -326,8 +327,7 @@ export async function draw(main, state, signal) {
   const slim = innerWidth < NARROW;
   const search = (text) => all.search(text);
   const filter = findField(state, "Mark functions", search, (step) => all.next(step));
-  const reset = () => all.reset();
-  all.away = el("button", { type: "button", hidden: !state.zoom && !state.at, onclick: reset }, "Reset zoom");
+  all.away = button("Reset zoom", () => all.reset(), { hidden: !state.zoom && !state.at });
   const split = state.mode === "" ? splitChoice(state, { zoom: "", at: "" }) : null;
   const layout = slim ? null : links("Layout", LAYOUTS, state.layout, state, (value) => ({ layout: value }));
   const parts = all.flames.length ? saving("profd-flame", () => [all.flames[0].view]) : null;

@@ -1,7 +1,7 @@
 // The call graph: the functions with the most time, or those around one. Edge width = time, label = calls.
 import * as api from "./api.js";
 import { leaving, leftOut, removals, timeChoice } from "./choices.js";
-import { breath, choice, copy, el, replace } from "./dom.js";
+import { breath, button, choice, copy, el, replace } from "./dom.js";
 import * as format from "./format.js";
 import { fold, hottest, near, partOf, without } from "./graph_fold.js";
 import { drawGraph } from "./graph_draw.js";
@@ -237,16 +237,14 @@ export async function draw(main, state, signal) {
     now.drawn.camera.reveal({ ...places.nodes.get(n.id), width: n.w, height: n.h });
     now.drawn.mark(n.id);
   });
-  const button = (label, about, action) =>
-    el("button", { type: "button", onclick: action, title: about, "aria-label": about }, label);
   const tools = el(
     "span.bar.tools",
     { role: "toolbar", "aria-label": "Picture" },
-    button("+", "Zoom in", () => now.drawn.camera.zoom(0.8)),
-    button("−", "Zoom out", () => now.drawn.camera.zoom(1.25)),
-    button("Reset zoom", "Reset zoom", () => now.drawn.camera.reset()),
+    button("+", () => now.drawn.camera.zoom(0.8), { "aria-label": "Zoom in" }),
+    button("−", () => now.drawn.camera.zoom(1.25), { "aria-label": "Zoom out" }),
+    button("Reset zoom", () => now.drawn.camera.reset()),
     saving("profd-call-graph", () => [now.drawn.view, `0 0 ${Math.ceil(places.width)} ${Math.ceil(places.height)}`]),
-    state.zoom ? button("Close cycles", "Close cycles", () => go({ zoom: "", at: "" })) : null,
+    state.zoom ? button("Close cycles", () => go({ zoom: "", at: "" })) : null,
   );
   const drawnTable = table(graph, state);
   const near = state.focus ? depths(state) : null;

@@ -1,6 +1,6 @@
 // The call tree: stacks as rows that open, from the root down or from the leaves up.
 import { splitChoice, timeChoice } from "./choices.js";
-import { el, replace } from "./dom.js";
+import { button, el, replace } from "./dom.js";
 import * as format from "./format.js";
 import { boxAt, leaves, pathOf, walk } from "./stacks.js";
 import { lookOf, matchedText, noStacks, remarks, stacksChip, stacksOf } from "./stacks_ask.js";
@@ -125,7 +125,6 @@ export async function draw(main, state, signal) {
     grid.reveal(box);
     grid.moved(box);
   });
-  const button = (text, onclick) => el("button", { type: "button", onclick }, text);
   const tools = [button("Open all", () => grid.openAll(top)), button("Close all", () => grid.closeAll())];
   replace(
     main,
