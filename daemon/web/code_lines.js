@@ -82,11 +82,11 @@ class Places {
 }
 
 /**
- * answer: of /addresses. Gives {rows, shared, lost}: rows by file and line, the file of the function's entry first and then
- * that with most time, each with ticks, seconds, calls, callees, and low and high (95 %, in ticks) where it may have ticks; estimated: a bin
- * covers several lines and is divided by their bytes. most: a call site has several callees, of which one may have
- * jumped to another, so that calls is the most there were. shared: ticks of bins with bytes of other functions, which
- * are at no line. lost: calls of which the site is not known.
+ * answer: of /addresses. Gives {rows, shared, lost}: rows by file and line, the file of the function's entry first and
+ * then that with most time, each with ticks, seconds, calls, callees, and low and high (95 %, in ticks) where it may
+ * have ticks; estimated: a bin covers several lines and is divided by their bytes. most: a call site has several
+ * callees, and one may have jumped to another, so that calls is the most there were. shared: ticks of bins with bytes of
+ * other functions, which are at no line. lost: calls of which the site is not known.
  */
 export function linesOf(answer) {
   const start = BigInt(answer.function.address);
@@ -121,7 +121,7 @@ export function linesOf(answer) {
 
 const CONTEXT = 5; // lines before and behind those that have code
 
-/** The rows of a file with its text, and around them lines that have no code; {gap} stands for lines that are left out. */
+/** The rows of a file with its text, and around them lines without code; {gap} stands for lines that are left out. */
 export function withText(rows, file, text) {
   const known = new Map(rows.map((row) => [row.line, row]));
   const near = rows.flatMap(({ line }) => Array.from({ length: 2 * CONTEXT + 1 }, (_, i) => line - CONTEXT + i));
@@ -134,7 +134,7 @@ export function withText(rows, file, text) {
   return [...all, ...rows.filter((row) => row.line > text.length)];
 }
 
-/** The rows of a file without its text: lines in a row that have neither ticks nor calls are one, up to the line last. */
+/** The rows of a file without its text: neighbours that have neither ticks nor calls are one, up to the line last. */
 export function folded(rows) {
   const all = [];
   for (const row of rows) {

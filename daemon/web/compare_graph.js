@@ -90,7 +90,8 @@ function describe({ nodes, edges }, state) {
     n.kind = n.certain ? kindOf(n.b - n.a) : "same";
     Object.assign(n, { label: labelOf(n.title), letters: LETTERS, style: `--strong:${strength(n.b - n.a)}%` });
     Object.assign(n, sizeOf(n));
-    const side = n.at_a ? { build: state.build, ...n.at_a } : { ...sideQuestion(state, "b"), build: state.against, ...n.at_b };
+    const other = () => ({ ...sideQuestion(state, "b"), build: state.against, ...n.at_b });
+    const side = n.at_a ? { build: state.build, ...n.at_a } : other();
     n.act = () => go({ ...another("report"), ...side, of: side.of === side.build ? "" : side.of });
   }
   for (const e of edges) {
@@ -134,7 +135,8 @@ export async function show(main, bars, diff, state, signal) {
   replace(main, bar, answerOf(diff, verdicts), picture, table(state, shown.nodes), rest);
   const size = { w: box.clientWidth || innerWidth, h: HIGH * innerHeight };
   const places = await layout(shown, size, slim() ? CLOSE : undefined);
-  const { view, find } = drawWhole(shown, places, "Differences of the call graph. A table with the same numbers follows.");
+  const about = "Differences of the call graph. A table with the same numbers follows.";
+  const { view, find } = drawWhole(shown, places, about);
   view.classList.add("differences");
   replace(box, view);
   const { field, apply } = finder(state, find);

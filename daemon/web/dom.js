@@ -47,7 +47,8 @@ export const el = called((tag, props, children) => {
 export const button = (text, onclick, more = {}) => el("button", { type: "button", onclick, ...more }, text);
 
 /** What scrolls is reached by the keyboard, and has a name. */
-export const region = (tag, label, ...content) => el(tag, { tabIndex: 0, role: "region", "aria-label": label }, content);
+export const region = (tag, label, ...content) =>
+  el(tag, { tabIndex: 0, role: "region", "aria-label": label }, content);
 
 /** An element of a picture: attributes, "on…" handlers, style as text. */
 export const svg = called((tag, props, children) => {

@@ -201,7 +201,7 @@ export class Flame {
       this.put(node, p, y(p.level), width);
       return node;
     });
-    this.view.replaceChildren(...parts);
+    replace(this.view, parts);
     if (this.up) this.picture.scrollTop = this.picture.scrollHeight; // the function itself is below
     this.drawMap(width);
     this.mark(this.wanted, this.chosen);

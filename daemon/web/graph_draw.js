@@ -26,8 +26,9 @@ function widthOf(text, font) {
 
 /** How large a box is, so that its texts fit: label, with letters of that many pixels, and lines below it. */
 export function sizeOf({ label, letters, lines }) {
-  const widths = [widthOf(label, `600 ${letters}px`) + 24, ...lines.map((line) => widthOf(line, "12px") + 16)];
-  return { w: Math.round(Math.max(80, ...widths)), h: letters + 11 + LINE * lines.length };
+  const longest = lines.reduce((most, line) => Math.max(most, widthOf(line, "12px") + 16), 80);
+  const w = Math.max(longest, widthOf(label, `600 ${letters}px`) + 24);
+  return { w: Math.round(w), h: letters + 11 + LINE * lines.length };
 }
 
 /** How thick the line of a part of all is. */
@@ -115,9 +116,10 @@ function arrowHead() {
   return svg("defs", svg("marker", marker, svg("path", { d: "M0,0L8,4L0,8z" })));
 }
 
-/** The picture. shown: nodes {id, label, letters, lines, w and h of sizeOf(), kind, style, about, act(); near: false where
- *  nothing is near}, edges {source, target, thick, kind, text, about} and groups {id, cycle, text, about}. on: {close(cycle),
- *  focus(node), menu(node, event), peek(id): the box that is pointed at, seen(node): it has the focus of the keyboard}.
+/** The picture. shown: nodes {id, label, letters, lines, w and h of sizeOf(), kind, style, about, act(); near: false
+ *  where nothing is near}, edges {source, target, thick, kind, text, about} and groups {id, cycle, text, about}.
+ *  on: {close(cycle), focus(node), menu(node, event), peek(id): the box that is pointed at, seen(node): it has the
+ *  focus of the keyboard}.
  *  Gives {view, mark(id or null), find(wanted)}: these change what stands out. */
 export function drawGraph(shown, places, about, on = {}) {
   const [nodes, edges] = [new Map(), new Map()];

@@ -20,7 +20,7 @@ export const lookOf = (graph) => ({
 /** The time of a box's own code. */
 export const selfOf = (n) => n.whole?.self_seconds ?? (n.rest ? 0 : n.self_seconds);
 
-/** How hot a box is by its own part of all: its letters, and its colour by the root of it, so that small parts are seen. */
+/** How hot a box is by its own part of all: letters and colour follow the root of it, so that small parts are seen. */
 export function heat(part, slim = innerWidth < NARROW) {
   const root = Math.sqrt(Math.min(1, part));
   return {

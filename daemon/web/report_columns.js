@@ -10,7 +10,10 @@ export const bar = (text, share, title) =>
   el("span.share", { title, style: { "--share": `${Math.max(0, Math.min(100, share))}%` } }, text);
 
 /** A number below its name, in a list of them: dl.tiles. */
-export const tile = ([name, number, more]) => [el("dt", name), el("dd", number, more ? el("span.hint", ` ${more}`) : null)];
+export const tile = ([name, number, more]) => [
+  el("dt", name),
+  el("dd", number, more ? el("span.hint", ` ${more}`) : null),
+];
 
 const [SHORT, HALF] = [20, 30]; // characters of a name on a phone, and in a table with something beside it
 

@@ -126,7 +126,8 @@ export class RowList {
  * there is no space), bars, slim (width without them), title, hint, numeric, value(row) to sort by, cell(row) → text
  * or node}.
  * rows: an array, or how many there are: then they are known by their numbers.
- * open(row): Enter or a click on a row. moved(row): another row is the active one. state: where sort order, active row and place are kept; sort: the order without
+ * open(row): Enter or a click on a row. moved(row): another row is the active one.
+ * state: where sort order, active row and place are kept; sort: the order without
  * it.
  * sorted(key, dir): told when the user sorts.
  */

@@ -9,10 +9,12 @@ const SLIM = { step: 6, deep: 12 };
 
 export class TreeGrid extends RowList {
   /** root: a box of stacks.js; its children are the first rows. columns: {title, hint, numeric, width, cell(box)}, the
-   *  first with the names. at: the row that is active; opened: boxes that are open; moved(box): told when another is. open(box): Enter. */
+   *  first with the names. at: the row that is active; moved(box): told when another is. opened: boxes that are open.
+   *  open(box): Enter. */
   constructor({ label, root, columns, at, opened, moved, open }) {
     super("treegrid", label, columns);
-    Object.assign(this, { root, moved, open, indent: innerWidth < NARROW ? SLIM : WIDE, opened: new Set([root, ...opened]) });
+    Object.assign(this, { root, moved, open, indent: innerWidth < NARROW ? SLIM : WIDE });
+    this.opened = new Set([root, ...opened]);
     const title = (c) => el("th", { scope: "col", class: c.numeric ? "n still" : "still", title: c.hint }, c.title);
     const width = (c, i) => el("col", { style: { width: i ? `${c.width}rem` : "auto" } });
     replace(this.head, columns.map(title));

@@ -57,7 +57,8 @@ async function picture(cycle, box, amount) {
   const most = format.largest(cycle.arcs.map((a) => a.calls));
   const nodes = cycle.members.map((m) => {
     const self = `self ${amount(m.self_seconds)}`;
-    const calls = `${format.exact(m, "calls_outside")} calls from outside, ${format.exact(m, "calls_inside")} from members`;
+    const [outside, inside] = ["calls_outside", "calls_inside"].map((field) => format.exact(m, field));
+    const calls = `${outside} calls from outside, ${inside} from members`;
     const act = () => go({ ...another("report"), fn: m.address, of: "" });
     const said = { label: labelOf(m.name), lines: [self], about: `${m.name}: ${self}, ${calls}`, kind: "", act };
     const node = { id: m.name, ...said, ...heat(m.self_seconds / (cycle.self_seconds || 1)) };

@@ -71,7 +71,8 @@ function legend({ hueOf }, rows, look) {
     return el("span", { title: [...names].join(", ") }, el("i.swatch", colour), `${name} ${look.percent(time)}`);
   };
   const shown = [...all].sort(([, a], [, b]) => b.time - a.time);
-  return shown.length > 1 ? el("p.hint.legend", { title: "Colours: where the time itself is" }, shown.map(entry)) : null;
+  const about = { title: "The time of the functions of each colour themselves" };
+  return shown.length > 1 ? el("p.hint.legend", about, shown.map(entry)) : null;
 }
 
 /** A function as the address names it: its address, and its build if that is another one. */

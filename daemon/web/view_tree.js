@@ -26,7 +26,7 @@ function hot(root) {
     open.splice(open.indexOf(box), 1);
     rows += box.children.length;
     if (rows <= OPEN || box.children.length === 1 || box === root) all.push(box);
-    open.push(...box.children.filter((child) => child.value >= HOT * root.value));
+    for (const child of box.children) if (child.value >= HOT * root.value) open.push(child);
   }
   return all;
 }
