@@ -2,7 +2,7 @@
 import * as api from "./api.js";
 import { choice, el, later, replace } from "./dom.js";
 import { called } from "./format.js";
-import { go, question, to } from "./state.js";
+import { another, focusOf, functionAt, go, question, to } from "./state.js";
 import { equals } from "./toolbar.js";
 
 /** The values of the label by which the address splits, largest first, and how many others there are. */
@@ -50,6 +50,19 @@ export function splitChoice(state, changes = {}) {
     select.value = state.split;
   });
   return select;
+}
+
+/** A function in the other views that show one: [text, link]. */
+export function otherViews(state, address, build) {
+  const [at, focus] = [functionAt(state, address, build), focusOf(state, address, build)];
+  const all = [
+    ["report", "Callers and callees", at],
+    ["graph", "In the call graph", { focus }],
+    ["flame", "In stacks", { mode: "sandwich", focus }],
+    ["code", "Code", at],
+  ];
+  const link = ([view, text, changes]) => [text, to(state, { ...another(view), ...changes })];
+  return all.filter(([view]) => view !== state.view).map(link);
 }
 
 /** The keys of boxes that the address leaves out under a name. */

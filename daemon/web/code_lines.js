@@ -85,8 +85,8 @@ class Places {
  * answer: of /addresses. Gives {rows, shared, lost}: rows by file and line, the file of the function's entry first and
  * then that with most time, each with ticks, seconds, calls, callees, and low and high (95 %, in ticks) where it may
  * have ticks; estimated: a bin covers several lines and is divided by their bytes. most: a call site has several
- * callees, and one may have jumped to another, so that calls is the most there were. shared: ticks of bins with bytes of
- * other functions, which are at no line. lost: calls of which the site is not known.
+ * callees, and one may have jumped to another, so that calls is the most there were. shared: ticks of bins with bytes
+ * of other functions, which are at no line. lost: calls of which the site is not known.
  */
 export function linesOf(answer) {
   const start = BigInt(answer.function.address);

@@ -1,11 +1,12 @@
 // One function: callers on the left, callees on the right, calls on every arc. A cycle is one node that opens in place.
 import * as api from "./api.js";
+import { otherViews } from "./choices.js";
 import { copy, el, replace, say } from "./dom.js";
 import * as format from "./format.js";
 import { SAMPLED, sampled } from "./origin.js";
 import { arcs } from "./pane_arcs.js";
 import { totalText } from "./report_columns.js";
-import { another, functionAt, question, remembersOpen, to } from "./state.js";
+import { functionAt, question, remembersOpen, to } from "./state.js";
 import { seriesPart } from "./series.js";
 import { NARROW } from "./table.js";
 
@@ -47,20 +48,13 @@ function callsOf(flat) {
   };
 }
 
-/** The function in the call graph, with its callers and callees. */
-const around = (state) => to(state, { ...another("graph"), focus: state.of ? `${state.fn}@${state.of}` : state.fn });
-/** The stacks that it is in: its callers above it, its callees below it. */
-const inStacks = (state) =>
-  to(state, { ...another("flame"), mode: "sandwich", focus: state.of ? `${state.fn}@${state.of}` : state.fn });
 /** short: the name without its template arguments. */
 const heading = (name, state, short = name) =>
   el(
     "div.bar",
     el("h2.function", { title: name }, innerWidth < NARROW ? format.called(name) : short),
     el("button", { type: "button", onclick: () => copy(name, "Name") }, "Copy name"),
-    el("a", around(state), "In the call graph"),
-    el("a", inStacks(state), "In stacks"),
-    el("a", to(state, another("code")), "Code"),
+    otherViews(state, state.fn, state.of).map(([text, link]) => el("a", link, text)),
     el("a", { ...to(state, { fn: "", of: "" }), id: "pane-close" }, "Close"),
   );
 const list = (facts) =>

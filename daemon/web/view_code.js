@@ -202,10 +202,8 @@ function filesOpened(rows, answer) {
 /** What cannot be said of all numbers. */
 function remarks(lines, answer) {
   const { rows, shared, lost } = lines;
-  const short = [...new Set(rows.map((row) => row.file))].filter((file) => {
-    const text = textOf(file, answer);
-    return text && rows.some((row) => row.file === file && row.line > text.length);
-  });
+  const behind = rows.filter((row) => row.line > (textOf(row.file, answer)?.length ?? Infinity));
+  const short = [...new Set(behind.map((row) => format.base(row.file)))];
   const { sure, unsure, other } = filesOpened(rows, answer);
   return [
     other.length
@@ -215,9 +213,7 @@ function remarks(lines, answer) {
           "Its text is not shown.",
         )
       : null,
-    short.length
-      ? el("p.warning", `${short.map(format.base).join(", ")}: fewer lines than what was compiled had.`)
-      : null,
+    short.length ? el("p.warning", `${short.join(", ")}: fewer lines than what was compiled had.`) : null,
     el("p.hint", [
       `${format.count(answer.function.bytes)} bytes of ${format.base(answer.function.object)}. `,
       shared
@@ -257,35 +253,31 @@ function headline(rows, answer) {
 
 /** What can be shown, the usual one first: {form, title, column, rows}. */
 function formsOf(lines, answer) {
-  const all = [
-    { form: INSTRUCTIONS, title: "Instructions", column: "Instruction", rows: () => instructionsShown(answer) },
-    { form: ADDRESSES, title: "Addresses", column: "Address", rows: () => addressesOf(answer) },
+  const byLine = { form: "lines", title: "Lines", column: "Line", rows: () => linesShown(lines, answer) };
+  const byCode = { form: INSTRUCTIONS, title: "Instructions", column: "Instruction" };
+  const byAddress = { form: ADDRESSES, title: "Addresses", column: "Address", rows: () => addressesOf(answer) };
+  return [
+    ...(answer.lines.length ? [byLine] : []),
+    ...(answer.instructions.length ? [{ ...byCode, rows: () => instructionsShown(answer) }] : []),
+    byAddress,
   ];
-  if (!answer.instructions.length) all.shift();
-  if (answer.lines.length)
-    all.unshift({ form: "lines", title: "Lines", column: "Line", rows: () => linesShown(lines, answer) });
-  return all;
 }
 
 /** Links to the others. */
-const formLinks = (state, forms, now) =>
-  links(
-    "Shown as",
-    forms.map((form) => [form, form.title]),
-    now,
-    state,
-    (form) => {
-      return { form: form === forms[0] ? "" : form.form, sort: "", dir: "", row: "", top: "" };
-    },
-  );
+function formLinks(state, forms, now) {
+  const changes = (form) => ({ form: form === forms[0] ? "" : form.form, sort: "", dir: "", row: "", top: "" });
+  const all = forms.map((form) => [form, form.title]);
+  return links("Shown as", all, now, state, changes);
+}
 
-/** The instructions of one line, beside the lines. */
+/** The instructions of one line, or of several that are one row, beside the lines. */
 function asmOf(answer, row) {
   const amount = format.amounts(answer.dimension, answer);
   let head = {};
   const own = instructionsOf(answer).rows.filter((one) => {
     if (one.head) head = one;
-    return one.at !== undefined && head.file === row.file && head.line === row.line;
+    const within = head.line >= row.line && head.line <= (row.last ?? row.line);
+    return one.at !== undefined && head.file === row.file && within;
   });
   const line = (i) => [
     el("code", { title: i.title }, `${i.name}  ${i.text}`, i.goes ? ` ${i.goes.callee}` : ""),
@@ -319,7 +311,7 @@ function show(main, state, answer) {
   const beside = form.form === "lines" && answer.instructions.length && wide();
   const asm = beside ? region("div.pane", "Instructions of a line") : null;
   const hottest = hottestOf(rows);
-  const follow = asm ? (row) => row.file && replace(asm, asmOf(answer, row)) : undefined;
+  const follow = asm ? (row) => row.line && replace(asm, asmOf(answer, row)) : undefined;
   if (hottest) follow?.(hottest);
   const table = new Table({
     label: form.title,

@@ -1,6 +1,6 @@
 // Stacks as pictures: from the root down, from the leaves up, or around one function; beside them a table of functions.
 import * as api from "./api.js";
-import { leaving, leftOut, removals, splitChoice, timeChoice } from "./choices.js";
+import { leaving, leftOut, otherViews, removals, splitChoice, timeChoice } from "./choices.js";
 import { breath, button, copy, el, later, replace } from "./dom.js";
 import * as format from "./format.js";
 import { Flame, POINT, textOf } from "./flame_draw.js";
@@ -9,7 +9,7 @@ import { sampled } from "./origin.js";
 import { saving } from "./picture.js";
 import { around, boxAt, functions, functionsAbove, leaves, pathOf, refined } from "./stacks.js";
 import { lookOf, matchedText, noStacks, remarks, stacksChip, stacksOf } from "./stacks_ask.js";
-import { another, focusOf, functionAt, links, question, step, to } from "./state.js";
+import { focusOf, links, question, step, to } from "./state.js";
 import { column, findField, matcher, NARROW, numbers, Table } from "./table.js";
 import { bar, fitting, tile } from "./report_columns.js";
 
@@ -85,18 +85,13 @@ function chosen(rows, state) {
   return rows.reduce((a, b) => (b.self > a.self ? b : a), rows[0]);
 }
 
-/** Other views of a function: [text, link]. */
+/** A function in its sandwich and in other views: [text, link]. */
 function viewsOf({ frame }, state) {
   if (!frame?.address) return [];
   const focus = nameOf(frame, state);
   const here = state.mode === "sandwich" && state.focus === focus;
-  const at = functionAt(state, frame.address, frame.build_id);
-  return [
-    ["Sandwich", here ? null : to(state, { mode: "sandwich", focus, zoom: "", at: "" })],
-    ["Callers and callees", to(state, { ...another("report"), ...at })],
-    ["In the call graph", to(state, { ...another("graph"), focus })],
-    ["Code", to(state, { ...another("code"), ...at })],
-  ].filter(([, link]) => link);
+  const sandwich = ["Sandwich", to(state, { mode: "sandwich", focus, zoom: "", at: "" })];
+  return [...(here ? [] : [sandwich]), ...otherViews(state, frame.address, frame.build_id)];
 }
 
 /** The pictures, the table and the line below them, and what they tell one another. */
@@ -134,6 +129,7 @@ class Stacks {
       this.away.hidden = !zoom && !at;
       for (const other of this.flames) if (half && other.half !== half && other.part) other.reset(false);
       await breath(); // the picture is one task, the table beside it another
+      if (!flame.view.isConnected) return;
       if (zoom !== this.state.zoom || at !== this.state.at) step(this.state, { zoom, at, row: "", top: "" });
       this.list();
       this.filter(matcher(this.state.q));
@@ -182,7 +178,7 @@ class Stacks {
       range && ["Total, 95 % interval", look.between(range), format.several(range.stacks, "stack", "stacks")],
     ];
     const { address, build_id } = middle.frame;
-    if (address) {
+    if (address && this.unrefined === this.all) {
       const path = `/functions/${encodeURIComponent(address)}`;
       const asked = { ...question(state), build_id, limit: 1, names: "short" };
       later(api.json(api.path(state.build, path, asked), signal), ({ functions: [f], provenance }) => {

@@ -1,6 +1,6 @@
 // The call graph: the functions with the most time, or those around one. Edge width = time, label = calls.
 import * as api from "./api.js";
-import { leaving, leftOut, removals, timeChoice } from "./choices.js";
+import { leaving, leftOut, otherViews, removals, timeChoice } from "./choices.js";
 import { breath, button, choice, copy, el, replace } from "./dom.js";
 import * as format from "./format.js";
 import { fold, hottest, near, partOf, without } from "./graph_fold.js";
@@ -17,6 +17,7 @@ const MOST = 200;
 const AROUND = 1000; // functions with the most time, of which those near one are chosen
 const [HIGH, LOW] = [0.66, 0.46]; // of the window: the most and the least height of the picture
 const [BARS, SLIM_BARS] = [130, 190]; // pixels of what stands above and below it
+const FRAME = 2; // pixels of its frame, left and right
 const DEPTHS = ["1", "2", "3"];
 const SLIM = 12; // functions of a picture where there is little space
 const FEWEST = 4; // functions of a picture that is cut rather than made smaller
@@ -120,10 +121,10 @@ async function fitting(all, state, size) {
     return { shown, places, fit: fits(places, size) };
   };
   let [least, most] = [Math.min(FEWEST, order.length), order.length];
-  let best = await tried(fixed || innerWidth >= NARROW ? most : Math.min(most, SLIM));
-  if (fixed || best.fit) return best;
-  most = best.shown.nodes.length;
-  best = null;
+  if (!fixed && innerWidth < NARROW) most = Math.min(most, SLIM);
+  const largest = await tried(most);
+  if (fixed || largest.fit) return largest;
+  let best;
   while (most - least > 1) {
     await breath(); // one layout is a task
     const middle = (least + most) >> 1;
@@ -137,14 +138,7 @@ async function fitting(all, state, size) {
 /** A box's menu. */
 function menu(n, state, focus, event) {
   event.preventDefault();
-  const where = functionAt(state, n.address, n.build_id);
-  const own = n.address
-    ? [
-        ["Callers and callees", to(state, { ...another("report"), ...where })],
-        ["In the flame graph", to(state, { ...another("flame"), mode: "sandwich", focus: nameOf(n, state) })],
-        ["Code", to(state, { ...another("code"), ...where })],
-      ]
-    : [];
+  const own = n.address ? otherViews(state, n.address, n.build_id) : [];
   const out = leaving(state, LEFT_OUT, keyOf(n, state));
   const name = n.name ?? n.title;
   popup(n.title, event, [["Copy name", () => copy(name, "Name")], ["Only what is near", focus], ...out, ...own]);
@@ -178,8 +172,7 @@ function picture(graph, shown, places, size, state, { box, detail }) {
   const open = new Set(state.zoom.split(",").filter(Boolean));
   for (const n of shown.nodes) {
     if (n.whole?.members_shown) n.act = () => go({ zoom: [...open, n.cycle].join(","), at: "" });
-    else if (n.address)
-      n.act = () => go({ ...another("report"), ...functionAt(state, n.address, n.build_id) });
+    else if (n.address) n.act = () => go({ ...another("report"), ...functionAt(state, n.address, n.build_id) });
   }
   const focus = (n) => {
     const node = n.whole ? graph.nodes.find((m) => String(m.cycle) === n.cycle) : n;
@@ -192,14 +185,8 @@ function picture(graph, shown, places, size, state, { box, detail }) {
     peek: (id) => replace(detail, peek(shown, look, id)),
     seen: (n) => camera.reveal({ ...places.nodes.get(n.id), width: n.w, height: n.h }),
   });
-  const camera = new Camera(
-    drawn.view,
-    places,
-    size,
-    state.at,
-    (at) => note(state, { at }),
-    anchor(shown, places),
-  );
+  const moved = (at) => note(state, { at });
+  const camera = new Camera(drawn.view, places, size, state.at, moved, anchor(shown, places));
   drawn.view.style.height = `${size.h}px`;
   replace(box, drawn.view);
   return { ...drawn, camera };
@@ -225,8 +212,9 @@ export async function draw(main, state, signal) {
   const detail = el("p.hint.detail", { "aria-live": "polite" }, WAYS);
   const slim = innerWidth < NARROW;
   const free = innerHeight - main.getBoundingClientRect().top - scrollY - (slim ? SLIM_BARS : BARS);
+  const { paddingLeft, paddingRight } = getComputedStyle(main);
   const size = {
-    w: main.clientWidth || innerWidth,
+    w: main.clientWidth - Number.parseFloat(paddingLeft) - Number.parseFloat(paddingRight) - FRAME,
     h: Math.min(HIGH * innerHeight, Math.max(LOW * innerHeight, free)),
   };
   describe(all, lookOf(graph));
@@ -261,7 +249,6 @@ export async function draw(main, state, signal) {
   // What can be clicked does not touch the picture: boxes that it cuts reach below it.
   const below = [detail, el("p.hint", hint), slim ? tools : null, drawnTable];
   replace(main, el("div.bar", bar), left(graph, state), box, below);
-  size.w = box.clientWidth || size.w;
   now.drawn = picture(graph, shown, places, size, state, { box, detail });
   if (state.q) apply(state.q);
 }
