@@ -197,6 +197,7 @@ async function draw() {
   try {
     // The view's own question is on its way while the build's row is fetched.
     const answer = await views[state.view].draw(main, state, signal);
+    done(); // what the view has said stays, however long the rest takes
     const row = await framed;
     if (signal.aborted) return;
     entitle(state, row);
