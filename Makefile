@@ -95,7 +95,7 @@ archives_of = $(foreach n,$(NEEDS_$(1)),$(B)/lib$(n).a)
 # The collector is there for the machines that it has assembly for.
 # Empty before a compiler is installed: what installs one runs make again.
 COLLECT_MACHINE := $(firstword $(subst -, ,$(shell $(CC) -dumpmachine 2>/dev/null)))
-INSTALLS := deps dist demo demo-fleet check lint nspawn deb packages image kubernetes image-check fuzz oracle oracle-glibc oracle-real insight \
+INSTALLS := deps dist demo demo-fleet check lint nspawn deb deb-arm64 packages image kubernetes image-check fuzz oracle oracle-glibc oracle-real insight \
             collect-real regression ci-trial check-aarch64
 ifeq ($(COLLECT_MACHINE),)
 ifneq ($(filter-out $(INSTALLS) clean uninstall,$(or $(MAKECMDGOALS),all)),)

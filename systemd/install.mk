@@ -1,5 +1,6 @@
-# Installation below prefix and DESTDIR.
+# Installation below prefix and DESTDIR. PROFCTL prints the completions: of a cross build, one that runs here.
 INSTALL ?= install
+PROFCTL ?= $(B)/profctl
 .PHONY: install install-collect uninstall
 EXAMPLES := schema/ci/profd-compare.sh schema/prometheus-alerts.yaml systemd/nginx.conf systemd/haproxy.cfg
 UNITS := $(wildcard systemd/*.service systemd/*.socket systemd/*.timer)
@@ -44,9 +45,9 @@ install: all $(if $(COLLECT),install-collect)
 	$(INSTALL) -D -m 644 -t $(DESTDIR)$(docdir) README.md LICENSE
 	$(INSTALL) -D -m 644 -t $(DESTDIR)$(docdir)/examples $(EXAMPLES)
 	$(INSTALL) -d $(addprefix $(DESTDIR),$(bashcompdir) $(zshcompdir) $(fishcompdir))
-	$(B)/profctl completion bash > $(DESTDIR)$(bashcompdir)/profctl
-	$(B)/profctl completion zsh > $(DESTDIR)$(zshcompdir)/_profctl
-	$(B)/profctl completion fish > $(DESTDIR)$(fishcompdir)/profctl.fish
+	$(PROFCTL) completion bash > $(DESTDIR)$(bashcompdir)/profctl
+	$(PROFCTL) completion zsh > $(DESTDIR)$(zshcompdir)/_profctl
+	$(PROFCTL) completion fish > $(DESTDIR)$(fishcompdir)/profctl.fish
 uninstall:
 	rm -f $(addprefix $(DESTDIR),$(INSTALLED))
 
