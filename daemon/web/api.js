@@ -22,7 +22,9 @@ async function fetchAnswer(url, signal, token = sessionStorage.getItem("token"))
   const headers = token ? { Authorization: `Bearer ${token}` } : {};
   let answer;
   try {
-    answer = await fetch(url, { headers, signal, cache: "no-cache" });
+    const early = globalThis.early?.url === url ? globalThis.early.answer : undefined; // of theme.js
+    delete globalThis.early;
+    answer = await (early ?? fetch(url, { headers, signal, cache: "no-cache" }));
   } catch (error) {
     if (error.name === "AbortError") throw error;
     throw Object.assign(new Error("The server of this page does not answer.", { cause: error }), { away: true });

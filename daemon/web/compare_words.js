@@ -42,7 +42,7 @@ const WHOLE = [
 
 const LEAST_SAMPLES = 150; // of a function on each side if nothing had changed, for a test of its time
 const LEAST_GROUPS = 12; // of 16 random ones: about 20 processes are in so many
-const LEAST_PROCESSES = 20;
+export const LEAST_PROCESSES = 20;
 const UNCHANGED = new Set(["not-significant", "constant", "too-few"]);
 
 /** A row that changed, perhaps changed, or is on one side only. The others are folded. */

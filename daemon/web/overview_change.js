@@ -1,32 +1,40 @@
 // What changed in the newest build of a program since the build before it: asked of the daemon when the list is shown.
 import * as api from "./api.js";
 import { request } from "./compare_sides.js";
-import { changed, changeOf, verdict } from "./compare_words.js";
+import { changed, changeOf, LEAST_PROCESSES, plan, verdict } from "./compare_words.js";
 import { el, later } from "./dom.js";
 import * as format from "./format.js";
 import { another, to } from "./state.js";
 
+const [LETTERS, SHORTEST] = [30, 10]; // characters of an answer, and of the name in it
 const MOST = 5; // programs that are compared without being asked for: those with most CPU time
 
 /** The two builds that appeared last, the newer one first. */
 const newestTwo = (builds) =>
   [...builds].sort((a, b) => Date.parse(b.first_seen) - Date.parse(a.first_seen)).slice(0, 2);
 
+/** Why nothing is said to have changed. */
+function reason(diff, table) {
+  const waits = table.rows.find((r) => r.verdict === "not-significant" && r.needs !== "nothing");
+  if (table.not_computed || table.rows.every((r) => r.needs === "processes"))
+    return `? needs about ${LEAST_PROCESSES} processes`;
+  if (table.counts["too-few"] === table.counts.rows) return "? too few ticks yet";
+  if (!waits) return "≈ no change";
+  return waits.needs === "data" ? `? to tell: ${plan(waits, diff)}` : `? ${plan(waits, diff)}`;
+}
+
 /** The first row of the comparison, if it changed: "▲ new: validate_coupon 53 %"; else why there is none. */
 function answer(diff) {
   const table = diff.metrics.find((t) => t.metric === diff.lead);
   const [row] = table.rows;
-  if (!row || !changed(row)) {
-    const few = table.not_computed || table.counts["too-few"] === table.counts.rows;
-    const open = table.rows.some((r) => r.verdict === "not-significant" && r.needs !== "nothing");
-    const why = few ? "? too little data" : open ? "? cannot tell yet" : "≈ no change";
-    return { look: "same", text: why };
-  }
+  if (!row || !changed(row)) return { look: "same", text: reason(diff, table) };
   const { kind, sign, text } = verdict(row, diff, table);
   const alone = /^only/.test(row.verdict);
-  const size = alone ? format.percent(100 * (row.b ?? row.a ?? 0), 200) : changeOf(row);
+  const size = row.change === null ? format.percent(100 * (row.b || row.a || 0), 200) : changeOf(row);
   const look = { "+": "▲", "−": "▼" }[sign] ?? sign;
-  return { look: kind, text: `${look} ${alone ? `${text}: ` : ""}${format.shortName(row.function)} ${size}` };
+  const [before, after] = [`${look} ${alone ? `${text}: ` : ""}`, ` ${size}${sign === "?" ? ", few processes" : ""}`];
+  const name = format.clip(format.called(row.function), Math.max(SHORTEST, LETTERS - before.length - after.length));
+  return { look: kind, text: before + name + after };
 }
 
 /** Asks for the comparisons one after the other, so that the list has at most one question under way. */

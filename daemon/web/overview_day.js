@@ -40,23 +40,25 @@ export function chosen(state, match, first, signal) {
   return load({ ...fleetQuestion(state), match, since, step }, signal).then(byBuild);
 }
 
-/** The days, or chosen times, of builds as one: {load: by step, services, versions, marks, hosts, least}. marks:
- *  [version, step] of those that appeared then. hosts: the most machines of one hour and label, so there may be more if
- *  `least`. Builds that were not seen in the last day add nothing. */
+/** The days, or chosen times, of builds as one: {load: by step, services, versions, marks, hosts, least}. versions: the
+ *  newest one first. marks: [version, step] of those that appeared then. hosts: the most machines of one hour and
+ *  label, so there may be more if `least`. Builds that were not seen in the last day add nothing. */
 export async function dayOf(builds) {
   const all = builds.some((b) => b.load) ? null : await (asked ??= lastDay().then(byBuild));
   const rows = builds.map((b) => b.load ?? all?.get(b.build_id)).filter(Boolean);
   const steps = all ? HOURS : format.largest(rows.map((r) => r.seconds.length));
   const load = new Array(steps).fill(0);
   for (const row of rows) row.seconds.slice(0, steps).forEach((s, i) => (load[i] += s));
-  const values = (name) => [...new Set(rows.flatMap((r) => r.labels[name]))].sort();
+  const known = await (versions ??= versionsOf().then(byBuildId));
+  const times = builds.flatMap((b) => known.get(b.build_id) ?? []);
+  const age = new Map(times.map(({ version, first }) => [version, Date.parse(first)]));
+  const newest = (a, b) => (age.get(b) ?? 0) - (age.get(a) ?? 0) || (a < b ? 1 : -1);
+  const values = (name) => [...new Set(rows.flatMap((r) => r.labels[name]))];
   const hosts = rows.reduce((most, r) => Math.max(most, r.hosts), 0);
   const busy = rows.reduce((n, r) => n + r.seconds.filter((s) => s > 0).length, 0);
   const place = ({ version, first }) => [version, (Date.parse(first) / 1000 - rows[0]?.from) / rows[0]?.step];
-  const known = all ? await (versions ??= versionsOf().then(byBuildId)) : null; // of one label or time: not told apart
-  const appeared = builds.flatMap((b) => known?.get(b.build_id) ?? []).map(place);
-  const marks = appeared.filter(([, at]) => at > 0 && at < steps);
-  const labels = { services: values("service"), versions: values("version") };
+  const marks = all ? times.map(place).filter(([, at]) => at > 0 && at < steps) : []; // of one label: not told apart
+  const labels = { services: values("service").sort(), versions: values("version").sort(newest) };
   return { load, ...labels, marks, hosts, least: busy > 1 && hosts > 0 };
 }
 

@@ -3,7 +3,7 @@ import { el } from "./dom.js";
 import * as format from "./format.js";
 import { lacksTicks, SAMPLED, sampled } from "./origin.js";
 import { to } from "./state.js";
-import { BESIDE, column, NARROW, numbers } from "./table.js";
+import { BESIDE, column, fitted, NARROW, numbers } from "./table.js";
 
 /** A number with a bar beside it. */
 export const bar = (text, share, title) =>
@@ -45,6 +45,8 @@ const BY_CALLS =
   "without the other members; a name in brackets does not pass time on to its callers";
 const MEASURED = "time of all stacks that the function is in; each stack counts once";
 
+const CHIP = 76; // pixels
+
 /** now(): the present state. */
 function nameColumn(flat, now) {
   const c = flat.columns;
@@ -54,36 +56,33 @@ function nameColumn(flat, now) {
     const text = innerWidth < NARROW ? `↻${cycle}` : `cycle ${cycle}`;
     return el("span.chip", { role: "img", title: about, "aria-label": about }, text);
   };
-  const cell = (i) => [
-    el(
-      "a",
-      { ...link(i), tabIndex: -1, title: c.name[i] },
-      fitting(c.short_name[i] ?? c.name[i], c.cycle[i] ? 5 : 0, Boolean(now().fn)),
-    ),
-    c.cycle[i] ? chip(c.cycle[i]) : null,
-  ];
+  const cell = (i, space) => {
+    const name = fitted(c.short_name[i] ?? c.name[i], space - (c.cycle[i] ? CHIP : 0));
+    return [el("a", { ...link(i), tabIndex: -1, title: c.name[i] }, name), c.cycle[i] ? chip(c.cycle[i]) : null];
+  };
   return column("name", "Function", { value: (i) => c.name[i], cell });
 }
 
 /** The time by numbers of calls, where a measured one excludes it. */
 export const differs = (byCalls, amount) => el("span.differs", `, by calls ${amount(byCalls)}`);
 
-/** The interval of a measured time, and whether the time by calls is outside it. */
-function rangeColumn(flat) {
+/** The interval of a measured total, and the total by calls where it is outside of it. */
+function rangeColumns(flat, amount) {
   const c = flat.columns;
-  const amount = format.amounts(flat.report.totals.dimension, flat.report.totals);
   const cell = (i) => {
     if (!c.measured_samples[i]) return "";
-    const text = amount.between(c.measured_low[i], c.measured_high[i]);
     const about = `${format.several(c.measured_samples[i], "stack", "stacks")}; by calls ${amount(c.total_seconds[i])}`;
-    return el("span", { title: about }, text, c.measured_differs[i] ? differs(c.total_seconds[i], amount) : null);
+    return el("span", { title: about }, amount.between(c.measured_low[i], c.measured_high[i]));
   };
-  const hint = "contains the true total in 95 of 100 cases; where the time by calls is outside it, both are shown";
-  const width = c.measured_differs?.some(Boolean) ? 15.5 : 10.2;
-  return numbers("range", "95 % interval", {
-    ...{ hint, width, cell },
-    value: (i) => c.measured_high[i] - c.measured_low[i],
-  });
+  const range = { cell, value: (i) => c.measured_high[i] - c.measured_low[i], width: 11.2, rare: 1 };
+  const other = (i) => (c.measured_differs[i] ? el("span.differs", amount(c.total_seconds[i])) : "");
+  const byCalls = { cell: other, value: (i) => (c.measured_differs[i] ? c.total_seconds[i] : Number.NaN), rare: 2 };
+  const hint = "contains the true total in 95 of 100 cases";
+  const outside = "the total by numbers of calls, where it is outside the interval";
+  return [
+    numbers("range", "Total, 95 % interval", { ...range, hint }),
+    ...(c.measured_differs?.some(Boolean) ? [numbers("bycalls", "By calls", { ...byCalls, hint: outside })] : []),
+  ];
 }
 
 /** A tick without a stack is in no measured total: it is at least the self time, and reads so. */
@@ -108,10 +107,10 @@ function timeColumns(flat) {
   const spent = { value: (i) => c.self_seconds[i] };
   return [
     numbers("self", "Self", { hint: "time in the function itself", ...both, ...spent, cell: self }),
-    numbers("selfp", "Self %", { ...spent, cell: (i) => percent(own(i)) }),
+    numbers("selfp", "Self %", { ...spent, cell: (i) => percent(own(i)), rare: 5 }),
     numbers("total", "Total", { hint: measured ? MEASURED : BY_CALLS, ...both, value: total, cell: totalCell }),
     numbers("percent", "Total %", { value: total, cell: shareText }),
-    ...(measured ? [rangeColumn(flat)] : []),
+    ...(measured ? rangeColumns(flat, amount) : []),
   ];
 }
 
@@ -151,12 +150,12 @@ function callColumns(flat) {
   const ratio = { value: perCaller, cell: (i) => format.ratio(perCaller(i)), hint: perCallerHint };
   return [
     numbers("calls", `${mark}Calls`, { ...counted, width, value: (i) => Number(c.calls[i]) }),
-    numbers("percaller", "Calls/caller", { ...ratio, width: 7.2 }),
+    numbers("percaller", "Calls/caller", { ...ratio, width: 7.2, rare: 9 }),
     ...(unknown
       ? []
       : [
-          numbers("percall", "Self/call", time(c.self_seconds)),
-          numbers("totalcall", "Total/call", time(totalsOf(flat))),
+          numbers("percall", "Self/call", { ...time(c.self_seconds), rare: 3 }),
+          numbers("totalcall", "Total/call", { ...time(totalsOf(flat)), rare: 4 }),
         ]),
   ];
 }
@@ -186,7 +185,8 @@ function partColumns(flat, parts) {
 export function columnsOf(flat, now, parts = []) {
   const { build } = flat.columns;
   const name = (i, other) => format.base(flat.report.builds[build[i]]?.name ?? other);
-  const where = column("build", "In", { value: (i) => name(i, ""), cell: (i) => name(i, "[outside]") });
-  const times = timeColumns(flat);
-  return [nameColumn(flat, now), ...times, ...partColumns(flat, parts), ...callColumns(flat), where];
+  const rare = build.some((b) => b !== build[0]) ? 1 : 6; // one value says little
+  const where = { value: (i) => name(i, ""), cell: (i) => name(i, "[outside]"), rare };
+  const all = [nameColumn(flat, now), ...timeColumns(flat), ...partColumns(flat, parts), ...callColumns(flat)];
+  return [...all, column("build", "In", where)];
 }

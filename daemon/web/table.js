@@ -10,9 +10,14 @@ const MISSING = 2; // rows, for which a list is not worth scrolling
 const ROW = 30; // pixels: rows have one height, so that places can be computed
 const PAPER = 2000; // rows that are printed
 const NAME = 9.5; // rem that a column of names has at least
+const [NAMES_MOST, LETTER, BESIDES] = [40, 0.53, 4.4]; // letters for which other columns leave, and rem that they take
 const NUMBER = 6.2;
 const TEXT = 7;
 const [REM, EDGES] = [16, 36]; // pixels of a rem, and beside a table
+const PADDING = 24; // pixels of a cell
+const SHORTEST = 7; // letters of a name
+const ruler = document.createElement("canvas").getContext("2d");
+ruler.font = "15px system-ui, sans-serif"; // of the page
 const lists = new WeakMap(); // by their nodes
 let tables = 0;
 
@@ -123,8 +128,8 @@ export class RowList {
 
 /**
  * A table that is sorted and filtered. columns: {key, width in rem, still (no order by it), rare (left out where
- * there is no space), bars, slim (width without them), title, hint, numeric, value(row) to sort by, cell(row) → text
- * or node}.
+ * names have no space, the largest number first), bars, slim (width without them), title, hint, numeric, value(row) to
+ * sort by, cell(row, space) → text or node; space: pixels of a name}.
  * rows: an array, or how many there are: then they are known by their numbers.
  * open(row): Enter or a click on a row. moved(row): another row is the active one.
  * state: where sort order, active row and place are kept; sort: the order without
@@ -137,6 +142,9 @@ export class Table extends RowList {
     const count = rows.length ?? rows;
     Object.assign(this, { all: columns, list: rows, count, state, usual: sort, open, moved, sorted, tall });
     this.order = Uint32Array.from({ length: count }, (_, i) => i);
+    const letters = (i) => String(columns[0].value?.(this.row(i)) ?? "").length;
+    const longest = this.order.reduce((most, i) => (most < NAMES_MOST ? Math.max(most, letters(i)) : most), 0);
+    this.named = Math.max(NAME, LETTER * Math.min(NAMES_MOST, longest) + BESIDES);
     this.none = el("p.hint.none", { hidden: true }, "No row matches the filter.");
     this.node.classList.toggle("tall", tall);
     this.node.append(this.none);
@@ -190,13 +198,15 @@ export class Table extends RowList {
     // What is no number stands last in either direction; equals stay in the report's order. Text by its code units:
     // fast.
     const none = (v) => (Number.isNaN(v) ? 1 : 0);
-    this.order.sort((a, b) => {
+    const compare = (a, b) => {
       const x = values[a];
       const y = values[b];
       if (x === y) return a - b;
       if (x < y) return -sign;
       return x > y ? sign : none(x) - none(y) || a - b;
-    });
+    };
+    const { order } = this; // as the daemon sorted it, mostly
+    if (order.some((i, at) => at > 0 && compare(order[at - 1], i) > 0)) order.sort(compare);
     this.drawHead();
     this.filter(this.wanted);
   }
@@ -256,9 +266,19 @@ export class Table extends RowList {
     );
   }
 
+  /** Pixels of a name: the first column has what the others leave. */
+  draw() {
+    const wide = this.columns.map((c, i) => REM * this.widthOf(c, i));
+    const others = wide.reduce((sum, w) => sum + w, -wide[0]);
+    const space = Math.max(this.node.clientWidth - others, wide[0]) - PADDING;
+    if (space !== this.space) this.from = -1;
+    this.space = space;
+    super.draw();
+  }
+
   lineOf(at) {
     const row = this.row(this.rows[at]);
-    return this.line(at, (c, k) => (k === 0 ? el("span.named", c.cell(row)) : c.cell(row)));
+    return this.line(at, (c, k) => (k === 0 ? el("span.named", c.cell(row, this.space)) : c.cell(row)));
   }
 
   /** remembered: in the address. */
@@ -320,20 +340,25 @@ export class Table extends RowList {
     this.draw();
   }
 
-  /** Shows what the window has space for: bars go first, then rare columns, the last one first. few: the columns of a
-   *  narrow window. */
-  fit(few) {
-    if (few && innerWidth < NARROW) return this.show(few, true);
+  /** The columns for which there is space beside whole names: rare ones leave, then bars. Gives what show() takes. */
+  fitting(list = this.all) {
     const space = (document.documentElement.clientWidth - EDGES) / REM;
-    const needs = (list, plain) => list.reduce((sum, c, i) => sum + this.widthOf(c, i, plain), 0);
-    const plain = innerWidth < BESIDE || needs(this.all, false) > space;
-    let list = this.all;
-    while (needs(list, plain) > space && list.some((c) => c.rare)) {
-      const last = list.findLast((c) => c.rare);
-      list = list.filter((c) => c !== last);
+    const width = (c, i, plain) => (i === 0 ? Math.max(this.named, c.width ?? 0) : this.widthOf(c, i, plain));
+    const needs = (plain) => left.reduce((sum, c, i) => sum + width(c, i, plain), 0);
+    const rank = (c) => Number(c.rare ?? 0);
+    let left = list;
+    const slim = innerWidth < BESIDE;
+    while (needs(slim) > space && left.some(rank)) {
+      const worst = left.reduce((a, b) => (rank(b) >= rank(a) ? b : a));
+      left = left.filter((c) => c !== worst);
     }
-    const keys = list.map((c) => c.key);
-    return this.show(keys, plain);
+    return [left.map((c) => c.key), slim || needs(false) > space];
+  }
+
+  /** Shows what the window has space for. few: the columns of a narrow window. */
+  fit(few) {
+    if (few && innerWidth < NARROW) this.show(few, true);
+    else this.show(...this.fitting());
   }
 }
 
@@ -351,6 +376,15 @@ export const numbers = (key, title, more) =>
 export const ago = (at, never = "") =>
   at ? el("time", { dateTime: at, title: format.both(at) }, format.ago(at)) : never;
 
+/** A name in that many pixels: where it is longer, its end, which tells functions apart. */
+export function fitted(name, space) {
+  const wide = (text) => ruler.measureText(text).width;
+  let text = name;
+  for (let n = Math.ceil((name.length * space) / wide(name)); n > SHORTEST && wide(text) > space; n--)
+    text = format.clip(name, n);
+  return text;
+}
+
 /** A pattern, or a plain text where it is none. */
 export function matcher(text) {
   if (!text) return undefined;
@@ -364,9 +398,11 @@ export function matcher(text) {
 }
 
 /** A table and the field that filters it. about: what the field does; text(row): what it looks at; wanted(typed): which
- *  rows that leaves, or undefined for all; told(typed, rows): called when rows were left out, with their numbers; few:
- *  columns where there is little space; others: of Table. show() is called when the table is in the page. */
-export function listing({ about, hint = "Filter (regex)", text, wanted, told, few, ...others }) {
+ *  rows that leaves, or undefined for all; told(typed, rows): called when rows were left out, with their numbers;
+ *  nouns: what a row is and what rows are, where the number of rows says it all; more: there are others that were not
+ *  read; few: columns where there is little space; others: of Table. show() is called when the table is in the page. */
+export function listing({ about, hint = "Filter (regex)", text, wanted, nouns, more, few, told, ...others }) {
+  const count = (n) => say(`${format.count(n)} of ${format.several(table.count, ...nouns)}${more ? " and more" : ""}`);
   const table = new Table({ tall: true, ...others });
   const matching = (typed) => {
     const matches = matcher(typed);
@@ -374,7 +410,8 @@ export function listing({ about, hint = "Filter (regex)", text, wanted, told, fe
   };
   const apply = (typed) => {
     table.filter((wanted ?? matching)(typed));
-    told(typed, table.rows);
+    if (told) told(typed, table.rows);
+    else count(table.rows.length);
   };
   const filter = filterField(table, about, hint, apply, table);
   const show = () => {

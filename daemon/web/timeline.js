@@ -4,7 +4,7 @@ import * as api from "./api.js";
 import { el, replace, say, svg } from "./dom.js";
 import { base, largest, least, moment } from "./format.js";
 import { go } from "./state.js";
-import { BESIDE } from "./table.js";
+import { NARROW } from "./table.js";
 
 const STEPS = [
   ["1m", 60],
@@ -74,7 +74,7 @@ export async function versionsOf(program, signal) {
  *  interface; build: the one that is shown. A version that appeared before has no mark. Of marks whose texts would
  *  touch, that of the build stays, then the newest. A text that the right edge would cut stands left of its line. */
 function versionMarks(range, versions, build) {
-  const space = innerWidth < BESIDE ? innerWidth - EDGES : innerWidth / 2; // about: a chart may stand beside a table
+  const space = innerWidth < NARROW ? innerWidth - EDGES : innerWidth / 2; // about: the load stands beside a sentence
   const placed = versions.map(({ version, first, build_id: id }) => {
     const at = version ? (Date.parse(first) / 1000 - range.from) / range.width / range.bars : -1;
     const wide = (String(version).length * LETTER + LINE) / space;

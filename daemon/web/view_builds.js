@@ -5,11 +5,12 @@ import * as format from "./format.js";
 import { chosen, dayOf, filled, forget, spark } from "./overview_day.js";
 import { changeLink, comparisons } from "./overview_change.js";
 import { another, go, note, to } from "./state.js";
-import { ago, BESIDE, column, listing, NARROW, numbers } from "./table.js";
+import { ago, BESIDE, column, fitted, listing, NARROW, numbers } from "./table.js";
 import { equals, labelChips, labelsMenu, timeMenu } from "./toolbar.js";
 import { bar } from "./report_columns.js";
 
 const LIBRARIES = "Libraries";
+const [CHIP, MARK] = [56, 20]; // pixels of what stands beside a name
 const VALUES_MOST = 100; // values of a label that are asked for at first: each is one request
 const ROUGH = 200; // times have the digits of that number of ticks: the list does not know how many there were
 
@@ -72,15 +73,6 @@ function rowsOf(groups) {
   });
 }
 
-/** The version of the newest build beside a name, where there is no column of versions. */
-function versionChip(row) {
-  const chip = (list) => {
-    const text = list.length > 2 ? format.several(list.length, "version", "versions") : list.join(", ");
-    return el("span.chip", { title: list.join(", ") }, text);
-  };
-  return filled(dayOf([row.build]), ({ versions }) => (versions.length ? chip(versions) : []));
-}
-
 const rowName = ({ group, below, build }) =>
   group.label && !below
     ? group.name
@@ -89,7 +81,8 @@ const rowName = ({ group, below, build }) =>
       : format.base(build.name) || "?";
 
 /** The name of a row; a group of several has a button that shows them. */
-function nameCell(row, state, shown, toggle, live) {
+function nameCell(row, state, { open, toggle, live }, space) {
+  const shown = open.has(row.group.name);
   const { group, build } = row;
   const { name, build_id: id } = build;
   const exact = row.builds.every((b) => b.exact);
@@ -106,6 +99,8 @@ function nameCell(row, state, shown, toggle, live) {
     );
   const label = `${shown ? "▾" : "▸"} ${format.count(group.builds.length)}`;
   const several = !row.below && (group.builds.length > 1 || group.folded || group.label);
+  const running = !row.below && !group.folded && group.builds.some((b) => live.has(b.build_id));
+  const chips = (several ? CHIP : 0) + (running ? CHIP : 0) + (exact ? 0 : MARK) + (row.below ? MARK : 0);
   const about = format.several(group.builds.length, "build", "builds");
   const props = {
     type: "button",
@@ -117,16 +112,18 @@ function nameCell(row, state, shown, toggle, live) {
   };
   return [
     row.below ? el("span.indent") : null,
-    group.folded && !row.below ? LIBRARIES : link(rowName(row)),
-    row.below || group.folded || !group.builds.some((b) => live.has(b.build_id)) ? null : el("span.chip.live", "live"),
+    group.folded && !row.below ? LIBRARIES : link(fitted(rowName(row), space - chips)),
+    running ? el("span.chip.live", "live") : null,
     exact ? null : el("abbr.inexact", { title: `not exact: ${reasons}` }, " ≈"),
-    group.folded || group.label || innerWidth >= NARROW ? null : versionChip(row),
     several ? el("button", { ...props, onclick: () => toggle(group) }, label) : null,
   ];
 }
 
-/** Texts side by side; all of them on hover. */
-const words = (list) => el("span", { title: list.join(", ") }, list.join(", ") || "–");
+/** The first of several texts, and how many others there are; all of them on hover. */
+const words = ([first, ...others]) => {
+  const more = others.length ? ` +${others.length}` : "";
+  return el("span", { title: [first, ...others].join(", ") }, first ? first + more : "–");
+};
 
 const DAYS = "in the last 24 hours";
 const HOSTS = "the most machines that sent the same service and version in one hour of the last day";
@@ -145,7 +142,7 @@ function listColumns(total) {
   };
   const shareCell = (row) => bar(share(row) > 0 ? format.percent(share(row), ROUGH) : "0 %", share(row));
   const shareLook = {
-    slim: innerWidth < BESIDE ? 5.4 : 7.3,
+    slim: innerWidth < BESIDE ? 5.9 : 7.3,
     width: 9.6,
     bars: true,
     hint: "time in its own code, as a share of all builds",
@@ -153,13 +150,13 @@ function listColumns(total) {
   const time = (row) => format.seconds(seconds(row), ROUGH);
   const own = { width: 6, hint: "in its own code; libraries have their own rows" };
   const seen = (row) => ago(row.build.last_seen);
-  const processes = { cell: number("processes_started"), rare: true };
+  const processes = { cell: number("processes_started"), rare: 5 };
   return {
     share: of("share", innerWidth < BESIDE ? "CPU" : "CPU share", (g) => g.seconds, { cell: shareCell, ...shareLook }),
     seconds: of("seconds", "CPU time", (g) => g.seconds, { cell: time, ...own }),
-    calls: of("calls", "Calls", (g) => sum(g.builds, "calls"), { cell: number("calls"), width: 5, rare: true }),
+    calls: of("calls", "Calls", (g) => sum(g.builds, "calls"), { cell: number("calls"), width: 5, rare: 4 }),
     processes: of("processes", "Processes", (g) => sum(programsOf(g.builds), "processes_started"), processes),
-    last: of("last", "Last seen", (g) => Date.parse(g.last.last_seen) || 0, { cell: seen, width: 8.8 }),
+    last: of("last", "Last seen", (g) => Date.parse(g.last.last_seen) || 0, { cell: seen, width: 8.8, rare: 2 }),
   };
 }
 
@@ -177,14 +174,14 @@ function dayColumns(narrowed) {
     load: of("load", narrowed ? "Trend" : "Last day", wide, (d) => spark(d.load, undefined, d.marks), {
       numeric: true,
     }),
-    service: of("service", "Service", 7.4, (d) => words(d.services), { rare: true }),
-    version: of("version", "Version", 7.3, (d) => words(d.versions)),
-    hosts: of("hosts", "Hosts", 4.6, hosts, { numeric: true, rare: true }),
+    service: of("service", "Service", 9, (d) => words(d.services), { rare: 3 }),
+    version: of("version", "Version", 7.3, (d) => words(d.versions), { rare: 1 }),
+    hosts: of("hosts", "Hosts", 4.6, hosts, { numeric: true, rare: 3 }),
   };
 }
 
 function columns(state, view) {
-  const nameOf = (row) => nameCell(row, state, view.open.has(row.group.name), view.toggle, view.live);
+  const nameOf = (row, space) => nameCell(row, state, view, space);
   const title = state.split ? state.split.replace(/^./, (c) => c.toUpperCase()) : "Program";
   const value = ({ group }) => (group.folded ? "\uffff" : group.name);
   const name = column("name", title, { value, cell: nameOf });
@@ -193,8 +190,8 @@ function columns(state, view) {
   if (innerWidth < NARROW) return [name, load, share];
   const several = ({ group, below }) => !below && !group.folded && group.builds.length > 1;
   const changed = (row) => (several(row) ? changeLink(row.group, view.compared.get(row.group), state) : "");
-  const hint = "what changed most, compared with the build before";
-  const change = column("change", "Newest build", { cell: changed, hint, width: 13.6, still: true });
+  const hint = "what changed most in the newest build, compared with the one before";
+  const change = column("change", "Newest build", { cell: changed, hint, width: 17.2, still: true });
   const compared = view.compared.size ? [change] : [];
   const all = [name, ...compared, version, share, seconds, load, service, hosts, calls, processes, last];
   return all.filter((c) => c.key !== state.split);

@@ -8,8 +8,8 @@ import * as words from "./compare_words.js";
 import { choice, el, replace, say } from "./dom.js";
 import * as format from "./format.js";
 import { another, go, links, note, to } from "./state.js";
-import { column, listing, matcher, NARROW, numbers } from "./table.js";
-import { bar, fitting } from "./report_columns.js";
+import { column, fitted, listing, matcher, NARROW, numbers } from "./table.js";
+import { bar } from "./report_columns.js";
 
 const FORMS = [
   ["", "Table"],
@@ -18,6 +18,7 @@ const FORMS = [
 ];
 const WORTH_FILTER = 8; // rows
 const FEW = ["verdict"]; // columns where there is little space
+const ARROW = 24; // pixels between a caller and its callee
 const REST = "rest"; // of the address: rows without a change are shown
 
 /** Where a row's function is shown with callers and callees: in A, or in B if A does not have it. */
@@ -29,13 +30,13 @@ function there(row, state) {
   return { ...report, build: state.against, since, until, match, fn: row.address_b, of };
 }
 
-const nameOf = (name) => (innerWidth < NARROW ? fitting(format.called(name)) : format.shortName(name));
-
 function nameColumn(state) {
   const namesOf = (row) => (row.caller === null ? [row.function] : [row.caller, row.function]);
-  const cell = (row) => {
-    const link = { ...to(state, there(row, state)), tabIndex: -1, title: namesOf(row).join(" → ") };
-    return el("a", link, namesOf(row).map(nameOf).join(" → "));
+  const cell = (row, space) => {
+    const names = namesOf(row);
+    const link = { ...to(state, there(row, state)), tabIndex: -1, title: names.join(" → ") };
+    const own = (space - ARROW * (names.length - 1)) / names.length;
+    return el("a", link, names.map((name) => fitted(format.shortName(name), own)).join(" → "));
   };
   return column("name", "Function", { value: (row) => namesOf(row).join(" "), cell });
 }
@@ -70,7 +71,7 @@ function columns(rows, metric, diff, table) {
   const beyond = "of B against A, without what all functions have in common";
   const first = (row) => String(rank.get(row)).padStart(8, "0");
   const cpu = (row) => bar(format.percent(100 * row.share, 200), 100 * row.share);
-  const needs = `how much more data is needed before a change of ${planned} can be told from chance`;
+  const needs = `how much more data is needed to tell a change of ${planned} from chance`;
   const both = [side("a"), side("b")];
   return [
     column("verdict", "Verdict", { width: 11.5, value: first, cell: verdict }),
@@ -78,15 +79,17 @@ function columns(rows, metric, diff, table) {
       ? [
           ...both,
           number("points", "Points", 4.8, "of the share: B less A", points),
-          number("effect", "Per process", 7, per, words.effectText, effect),
+          number("effect", "Per process", 7, per, words.effectText, { ...effect, rare: 2 }),
         ]
       : []),
     number("change", "Change", 6.2, beyond, words.changeOf, change),
-    number("interval", "95 % interval", 11.6, "contains the true change in 95 of 100 cases", words.interval),
+    number("interval", "Change, 95 % interval", 13.2, "contains the true change in 95 of 100 cases", words.interval, {
+      ...{ still: true, rare: 1 },
+    }),
     ...(share
       ? []
       : [...both, number("share", "CPU share", 9.6, "on the side where it is larger", cpu, { bars: true })]),
-    number("plan", `Data for ${planned}`, 10, needs, plan, { still: true, rare: true }),
+    number("plan", `To detect ${planned}`, 10, needs, plan, { still: true, rare: 3 }),
   ];
 }
 

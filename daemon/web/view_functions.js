@@ -5,12 +5,13 @@ import { choice, el, labelled, replace, say } from "./dom.js";
 import * as format from "./format.js";
 import { sampled, SAMPLED, truthChip } from "./origin.js";
 import { filled, spark } from "./overview_day.js";
-import { bar, fitting } from "./report_columns.js";
+import { bar } from "./report_columns.js";
 import { another, fleetQuestion, go, to } from "./state.js";
-import { BESIDE, column, listing, NARROW, numbers, plain } from "./table.js";
+import { BESIDE, column, fitted, listing, NARROW, numbers, plain } from "./table.js";
 import { secondsOf, stamp, stepFor, timeOf } from "./timeline.js";
 import { equals, labelChips, labelsMenu, timeMenu } from "./toolbar.js";
 
+const [FILE, LETTER] = [24, 7]; // pixels of a file's name beside that of its function, and of its letters
 const MOST = 1000; // names that are fetched; the daemon sorts, so that these are the first ones
 const AT_ONCE = 8; // programs that are asked for a function
 const STEPS = 16; // of a trend, at most
@@ -26,16 +27,20 @@ function callsCell(row, mark) {
   if (row.calls === 0 && row.self_calls === 0 && row.self_seconds > 0)
     return el("span", { title: "ticks fell into it; no call was counted" }, "–");
   const text = callsText(row, mark);
-  return innerWidth < NARROW ? el("span", { title: text }, mark + format.short(row.calls)) : text;
+  return innerWidth < BESIDE ? el("span", { title: text }, mark + format.short(row.calls)) : text;
 }
 
 function columns(rows, { first, amount, mark, state, trends }) {
   const widest = rows.reduce((most, row) => Math.max(most, callsText(row, mark).length), 0);
   const each = (row) => (row.calls > 0 ? row.self_seconds / row.calls : Number.NaN);
-  const name = (row) => {
+  const name = (row, space) => {
     const link = { ...to(state, place(row)), tabIndex: -1, title: row.name };
-    const chip = row.file && innerWidth >= NARROW ? el("span.chip", { title: row.file }, format.base(row.file)) : null;
-    return [el("a", link, fitting(row.short_name ?? row.name, 0, Boolean(state.fn))), chip];
+    const file = row.file && innerWidth >= NARROW ? format.base(row.file) : "";
+    const left = space - (file ? FILE + LETTER * file.length : 0);
+    return [
+      el("a", link, fitted(row.short_name ?? row.name, left)),
+      file ? el("span.chip", { title: row.file }, file) : null,
+    ];
   };
   const time = (field, percent, hint) => ({
     value: (row) => row[field],
@@ -45,22 +50,22 @@ function columns(rows, { first, amount, mark, state, trends }) {
   const trend = (row) => filled(trends(), (all) => (all.has(row) ? spark(all.get(row), "Self time") : []));
   const calls = {
     cell: (row) => callsCell(row, mark),
-    width: innerWidth < NARROW ? 7.2 : Math.max(6.2, 0.58 * widest + 2.5),
+    width: innerWidth < BESIDE ? 7.2 : Math.max(6.2, 0.58 * widest + 2.5),
     hint: mark ? SAMPLED : undefined,
   };
   const sum = "self time and that of callees, added up over the reports of the programs";
-  const perCall = { value: each, cell: (row) => amount(each(row), row.self_seconds) };
+  const perCall = { value: each, cell: (row) => amount(each(row), row.self_seconds), rare: 2 };
   return [
     column("name", "Function", { cell: name }),
     numbers("self", "Self", time("self_seconds", "percent", "time in the function itself")),
-    numbers("percent", "Self %", { cell: (row) => format.share(row.percent, first.ticks) }),
+    numbers("percent", "Self %", { cell: (row) => format.share(row.percent, first.ticks), rare: 1 }),
     numbers("trend", "Trend", { cell: trend, still: true, width: 7.6, hint: "self time over the chosen time" }),
     numbers("total", "Total", time("total_seconds", "total_percent", sum)),
     numbers("calls", `${mark}Calls`, calls),
     // of a sampled call no time is known
     ...(mark ? [] : [numbers("percall", "Self/call", perCall)]),
-    numbers("programs", "Builds", { rare: true, hint: "builds of programs with the function in their reports" }),
-    numbers("builds", "Files", { rare: true, hint: "programs and libraries, by build-id, that contain the function" }),
+    numbers("programs", "Builds", { rare: 3, hint: "builds of programs with the function in their reports" }),
+    numbers("builds", "Files", { rare: 4, hint: "programs and libraries, by build-id, that contain the function" }),
   ];
 }
 

@@ -1,23 +1,19 @@
-// The hosts of a fleet: lag and silence.
+// The hosts of a fleet: which are late or silent. The longest silent one stands first.
 import * as api from "./api.js";
-import { el, replace, say } from "./dom.js";
+import { el, replace } from "./dom.js";
 import * as format from "./format.js";
 import { fleet, to } from "./state.js";
-import { ago, column, listing, numbers } from "./table.js";
+import { ago, column, fitted, listing, numbers } from "./table.js";
 import { equals } from "./toolbar.js";
 
-const LATE = 120; // seconds of lag from which a host lags
-const LOST = 86400; // from which it is not heard of
-const FEW = ["state", "lag"]; // columns where there is little space
-
-/** What is wrong with a host: a sign, a word and what it means. The worst comes first. */
-function stateOf(host) {
-  if (host.lag_seconds >= LOST)
-    return { rank: 0, kind: "more", sign: "▲", text: "not heard of", about: "It has not arrived for a day or longer." };
-  if (host.lag_seconds >= LATE)
-    return { rank: 1, kind: "more", sign: "▲", text: "lags", about: "It is late by more than two minutes." };
-  return { rank: 2, kind: "same", sign: "✓", text: "up to date", about: "It arrived within the last two minutes." };
-}
+const FEW = ["state", "contact"]; // columns where there is little space
+/** What a host without contact for that many seconds is called. The worst comes first. */
+const STATES = [
+  { least: 86400, kind: "more", sign: "▲", text: "silent", about: "for a day or longer" },
+  { least: 120, kind: "more", sign: "▲", text: "late", about: "by more than two minutes" },
+  { least: 0, kind: "same", sign: "✓", text: "up to date", about: "" },
+];
+const stateOf = (host) => STATES.find(({ least }) => host.lag_seconds >= least) ?? STATES.at(-1);
 
 const remarks = (host) =>
   [
@@ -27,57 +23,45 @@ const remarks = (host) =>
     .filter(Boolean)
     .join("; ");
 
-/** "12 s", "5 min", "3 h", "4 d". */
-const lag = (s) =>
-  s < 120
-    ? `${s} s`
-    : s < 7200
-      ? `${Math.round(s / 60)} min`
-      : s < 172800
-        ? `${Math.round(s / 3600)} h`
-        : `${Math.round(s / 86400)} d`;
-
 function columns(state) {
-  const name = (host) => {
+  const name = (host, space) => {
     const there = { ...fleet("functions"), match: [equals("host", host.name)] };
-    return el("a", { ...to(state, there), tabIndex: -1, title: `Functions on ${host.name}` }, host.name);
+    const about = { tabIndex: -1, title: `Functions on ${host.name}` };
+    return el("a", { ...to(state, there), ...about }, fitted(host.name, space));
   };
-  const order = (host) => `${stateOf(host).rank}${String(1e9 - host.lag_seconds).padStart(10, "0")}`;
   const stateCell = (host) => {
     const { kind, sign, text: word, about } = stateOf(host);
     const mark = el("span", { "aria-hidden": "true" }, `${sign} `);
-    return el("span", { class: `delta ${kind}`, title: about }, mark, word);
+    return el("span", { class: `delta ${kind}`, title: `${word} ${about}` }, mark, word);
   };
-  const text = (key, title, width, value) =>
-    column(key, title, { value, cell: (host) => el("span", { title: value(host) }, value(host)), width });
-  const upload = {
-    value: (host) => Date.parse(host.last_upload) || 0,
-    cell: (host) => ago(host.last_upload, "never"),
-    hint: "when counts of the host came last",
+  const text = (key, title, width, rare, value) =>
+    column(key, title, { value, cell: (host) => el("span", { title: value(host) }, value(host)), width, rare });
+  const when = (key, title, time, hint) => {
+    const value = (host) => Date.parse(time(host)) || 0;
+    return numbers(key, title, { value, cell: (host) => ago(time(host), "never"), width: 9.5, hint });
   };
+  const silence = (host) => String(1e9 - host.lag_seconds).padStart(10, "0");
+  const contact = (host) => new Date(Date.now() - 1000 * host.lag_seconds).toISOString();
   return [
-    column("name", "Host", { cell: name, width: 8 }),
-    column("state", "State", { value: order, cell: stateCell, width: 9.6 }),
-    numbers("lag", "Lag", {
-      value: (host) => host.lag_seconds,
-      cell: (host) => lag(host.lag_seconds),
-      ...{ width: 4.8, hint: "time since the host arrived last" },
-    }),
-    numbers("upload", "Last upload", { ...upload, width: 9.5 }),
-    text("version", "profd", 6, (host) => host.version || "–"),
-    text("tenant", "Tenant", 7, (host) => host.tenant),
-    text("remarks", "Remarks", 16, remarks),
+    column("name", "Host", { cell: name }),
+    column("state", "State", { value: silence, cell: stateCell, width: 8 }),
+    when("contact", "Last contact", contact, "when the host last reached this daemon, with or without new counts"),
+    when("upload", "New counts", (host) => host.last_upload, "when counts of the host last came"),
+    text("version", "profd", 6, 2, (host) => host.version || "–"),
+    text("tenant", "Tenant", 7, 3, (host) => host.tenant),
+    text("remarks", "Remarks", 16, 1, remarks),
   ];
 }
 
 /** How many are in which state, the worst first. */
 function headline(rows) {
-  const counts = new Map();
-  for (const { rank, text } of rows.map(stateOf)) counts.set(text, { rank, n: (counts.get(text)?.n ?? 0) + 1 });
-  const parts = [...counts]
-    .sort(([, a], [, b]) => a.rank - b.rank)
-    .map(([text, { n }]) => `${format.count(n)} ${text}`);
-  return el("p.answer", el("strong", `${format.several(rows.length, "host", "hosts")}: ${parts.join(", ")}.`));
+  const part = (state) => {
+    const n = rows.filter((host) => stateOf(host) === state).length;
+    return n ? `${format.count(n)} ${state.text} ${state.about}`.trim() : "";
+  };
+  const parts = STATES.map(part).filter(Boolean).join(", ");
+  const order = rows.length > 1 ? " The host that has been silent longest stands first." : "";
+  return el("p.answer", el("strong", `${format.several(rows.length, "host", "hosts")}: ${parts}.`), order);
 }
 
 export async function draw(main, state, signal) {
@@ -89,13 +73,12 @@ export async function draw(main, state, signal) {
     replace(main, el("div.toolbar", title), el("p.empty", none));
     return;
   }
-  const told = (_, shown) =>
-    say(`${format.count(shown.length)} of ${format.several(rows.length, "host", "hosts")}${more ? " and more" : ""}`);
   const { table, filter, show } = listing({
     about: "Filter hosts by name, tenant or state",
     hint: "Filter",
     text: (host) => `${host.name} ${host.tenant} ${stateOf(host).text} ${remarks(host)}`,
-    told,
+    nouns: ["host", "hosts"],
+    more,
     few: FEW,
     label: "Hosts",
     columns: columns(state),

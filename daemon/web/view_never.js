@@ -4,11 +4,11 @@ import { unfiltered } from "./choices.js";
 import { el, replace, say } from "./dom.js";
 import * as format from "./format.js";
 import { another, go, question, to } from "./state.js";
-import { BESIDE, column, listing, numbers } from "./table.js";
-import { fitting } from "./report_columns.js";
+import { BESIDE, column, fitted, listing, numbers } from "./table.js";
 
 const MOST = 2000; // rows
 const FEW = ["bytes"]; // columns where there is little space
+const OTHER = "Another copy of this function was called; this one was not";
 const INLINED = "Other functions have copies of its code, which count no calls: it may have run";
 
 /** The code of a function: its lines, where they are known. */
@@ -16,23 +16,27 @@ const whereIs = (row) => ({ ...another("code"), fn: row.address, of: "" });
 
 const bytes = (n) => (n >= 10240 ? `${format.count(Math.round(n / 1024))} KiB` : `${format.count(n)} B`);
 
-function columns(state) {
-  const name = (row) => {
-    const title = "Another copy of this function was called; this one was not";
+function columns(rows, state) {
+  const chip = (title, text) => el("span.chip", { title }, text);
+  const name = (row, space) => {
     const link = { ...to(state, whereIs(row)), tabIndex: -1, title: row.function };
-    const chip = row.entered_elsewhere ? el("span.chip", { title }, "other copy ran") : null;
-    const inlined = row.inlined ? el("span.chip", { title: INLINED }, "inlined") : null;
-    return [el("a", link, fitting(format.shortName(row.function))), chip, inlined];
+    const left = space - (row.entered_elsewhere ? 130 : 0) - (row.inlined ? 80 : 0);
+    return [
+      el("a", link, fitted(format.shortName(row.function), left)),
+      row.entered_elsewhere ? chip(OTHER, "other copy ran") : null,
+      row.inlined ? chip(INLINED, "inlined") : null,
+    ];
   };
   const file = (row) => el("span", { title: row.file }, format.base(row.file) || "–");
   const size = { width: 7, hint: "of its machine code, with all copies that were not called" };
-  return [
+  const all = [
     column("name", "Function", { value: (row) => row.function, cell: name }),
     numbers("bytes", "Size", { cell: (row) => bytes(row.bytes), ...size }),
     numbers("copies", "Copies", { hint: "clones that the compiler made, and that were not called" }),
-    column("address", "Address", { cell: (row) => el("code", row.address), width: 9 }),
+    column("address", "Address", { cell: (row) => el("code", row.address), width: 9, rare: 1 }),
     column("file", "File", { cell: file, width: innerWidth < BESIDE ? 12 : 18 }),
   ];
+  return rows.some((row) => row.copies > 1) ? all : all.filter((c) => c.key !== "copies");
 }
 
 /** Functions of which not all copies are known not to have run. */
@@ -95,7 +99,7 @@ export async function draw(main, state, signal) {
     told,
     few: FEW,
     label: "Functions never called",
-    columns: columns(state),
+    columns: columns(rows, state),
     rows,
     state,
     sort: "bytes",

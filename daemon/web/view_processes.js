@@ -4,7 +4,7 @@ import * as api from "./api.js";
 import { el, replace, say } from "./dom.js";
 import * as format from "./format.js";
 import { another, to, go } from "./state.js";
-import { ago, BESIDE, column, filterField, listing, numbers } from "./table.js";
+import { ago, column, filterField, fitted, listing, NARROW, numbers } from "./table.js";
 import { labelChips, labelsMenu } from "./toolbar.js";
 
 const AGAIN = 5000; // ms
@@ -31,10 +31,11 @@ const tags = (row) =>
     .map(([k, v]) => `${k}=${v}`)
     .join(" ");
 
-const WIDE = 1600; // pixels of a window with space for rare columns
+const FIRST = ["service", "version", "host"]; // of the labels, which have columns
+const LETTER = 0.56; // rem
 
-function nameCell({ build_id: build, name: path, exact, why }, state) {
-  const text = format.base(path) || "?";
+function nameCell({ build_id: build, name: path, exact, why }, state, space) {
+  const text = fitted(format.base(path) || "?", space - (exact ? 0 : 20));
   const link = { ...to(state, { ...another("report"), build, match: [] }), tabIndex: -1, title: path };
   const title = `not exact${why ? `: ${why}` : ""}`;
   return [build ? el("a", link, text) : text, exact ? null : el("abbr.inexact", { title }, " ≈")];
@@ -45,7 +46,21 @@ function overhead({ overhead: share, overhead_below: below, ticks }) {
   return below === null ? format.percent(100 * share, ticks) : `<${format.percent(Math.ceil(10000 * below) / 100)}`;
 }
 
-/** The columns that say something of these rows in a window of that width. */
+/** A column for each label: what tells processes apart leaves last. */
+function labelColumns(rows) {
+  const rank = (name) => (FIRST.indexOf(name) + 1 || FIRST.length + 1) - FIRST.length - 1;
+  const names = [...new Set(rows.flatMap((row) => Object.keys(row.labels ?? {})))];
+  names.sort((a, b) => rank(a) - rank(b) || (a < b ? -1 : 1));
+  return names.map((name) => {
+    const value = (row) => row.labels?.[name] ?? "";
+    const letters = rows.reduce((most, row) => Math.max(most, value(row).length), name.length + 1);
+    const cell = (row) => el("span", { title: value(row) }, value(row) || "–");
+    const look = { width: Math.min(14, LETTER * letters + 1.5), rare: FIRST.includes(name) ? 1 : 5 };
+    return column(`label-${name}`, name, { value, cell, ...look });
+  });
+}
+
+/** The columns that say something of these rows. */
 function columns(rows, state) {
   const pid = ({ pid: outside, pid_inside: inside }) => {
     const title = inside && inside !== outside ? `${inside} in its own PID namespace` : "";
@@ -71,29 +86,24 @@ function columns(rows, state) {
   const cpu = { value: (row) => row.cpu_seconds, cell: (row) => format.seconds(row.cpu_seconds) };
   const memory = { value: (row) => row.memory_bytes, cell: (row) => bytes(row.memory_bytes), hint: "of the counters" };
   const read = { value: (row) => Date.parse(row.harvested) || 0, cell: (row) => ago(row.harvested, "not yet") };
-  const labels = { value: tags, cell: (row) => el("span", { title: tags(row) }, tags(row)) };
-  const left = [rows.every((r) => r.uid === rows[0].uid) ? "uid" : "", innerWidth < WIDE ? "memory" : ""];
+  const runs = { value: (row) => row.age_seconds, cell: (row) => age(row.age_seconds), width: 6.8, rare: 3 };
+  const name = { value: (row) => format.base(row.name), cell: (row, space) => nameCell(row, state, space) };
   const all = [
-    column("name", "Program", { value: (row) => format.base(row.name), cell: (row) => nameCell(row, state) }),
+    column("name", "Program", name),
+    ...labelColumns(rows),
     numbers("pid", "Process", { cell: pid, width: 5.6 }),
     numbers("uid", "User", { cell: (row) => String(row.uid), width: 3.8 }),
     column("state", "State", { cell: stateCell, width: 6.8 }),
-    numbers("rate", "Ticks/s", { cell: rate, width: 5.4, hint: rateHint, rare: true }),
+    numbers("rate", "Ticks/s", { cell: rate, width: 5.4, hint: rateHint, rare: 6 }),
     numbers("persecond", "Calls/s", { ...speed, width: 6 }),
-    numbers("calls", "Calls", { cell: calls, width: 5.2 }),
+    numbers("calls", "Calls", { cell: calls, width: 5.2, rare: 4 }),
     numbers("cpu", "CPU time", { ...cpu, width: 6 }),
     numbers("overhead", "Overhead", { ...share, cell: overhead, width: 6.4 }),
-    numbers("age", "Runs for", {
-      value: (row) => row.age_seconds,
-      cell: (row) => age(row.age_seconds),
-      width: 6.8,
-      rare: true,
-    }),
-    numbers("memory", "Memory", { ...memory, width: 5.4 }),
-    numbers("harvested", "Last read", { ...read, width: 8.4, rare: true }),
-    column("labels", "Labels", { ...labels, width: innerWidth < BESIDE ? 13 : 19.8 }),
+    numbers("age", "Runs for", runs),
+    numbers("memory", "Memory", { ...memory, width: 5.4, rare: 7 }),
+    numbers("harvested", "Last read", { ...read, width: 8.4, rare: 5 }),
   ];
-  return all.filter((c) => !left.includes(c.key));
+  return rows.every((r) => r.uid === rows[0].uid) ? all.filter((c) => c.key !== "uid") : all;
 }
 
 const ask = (state, signal) =>
@@ -123,6 +133,9 @@ function show(state, answer, box) {
     spoken = true;
     list.apply(text);
   };
+  list.show();
+  const hidden = table.all.filter((c) => c.key.startsWith("label-") && !table.columns.includes(c));
+  const rest = `Labels that have no space here: ${hidden.map((c) => c.title).join(", ")}.`;
   const focused =
     box.querySelector(".scroll")?.contains(document.activeElement) &&
     document.activeElement.getAttribute("role") === "grid";
@@ -136,8 +149,9 @@ function show(state, answer, box) {
       `${format.count(rows.filter((r) => r.state === "counting").length)} counting.`,
     ),
     table.node,
+    hidden.length && innerWidth >= NARROW ? el("p.hint", rest) : null,
   );
-  list.show();
+  table.restore();
   table.node.scrollLeft = aside;
   if (focused) table.table.focus({ preventScroll: true });
 }

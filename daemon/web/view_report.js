@@ -22,31 +22,27 @@ const FEW = ["self", "total", "calls"]; // columns where there is little space
 const PHONE = ["self", "total"];
 const FEW_SPLIT = ["self", "part0", "part1"];
 const PHONE_SPLIT = ["part0", "part1"];
-const SPARED = ["selfp", "percent", "range", "percall", "totalcall", "build"]; // where labels have columns
+const SPARED = ["selfp", "percent", "range", "bycalls", "percall", "totalcall", "build"]; // where labels have columns
 const PARTS = 6; // values of a label
 
-/** The columns that the address names, else those that have space. */
+/** The columns that the address names, else those that have space, and whether names have the place of bars. */
 function shownColumns(table, state) {
-  if (state.cols) return state.cols.split(",");
+  const little = Boolean(state.fn) || innerWidth < NARROW;
+  if (state.cols) return [state.cols.split(","), little || innerWidth < BESIDE];
   const few = innerWidth < NARROW ? [PHONE, PHONE_SPLIT] : [FEW, FEW_SPLIT];
-  if (little(state)) return few[state.split ? 1 : 0];
-  const range = table.all.some((c) => c.key === "range");
-  const rare = ["percaller", ...(state.split ? SPARED : range || innerWidth < BESIDE ? ["selfp"] : [])];
-  return table.all.map((c) => c.key).filter((key) => !rare.includes(key));
+  if (little) return [few[state.split ? 1 : 0], true];
+  return table.fitting(table.all.filter((c) => c.key !== "percaller" && !(state.split && SPARED.includes(c.key))));
 }
-
-const little = (state) => Boolean(state.fn) || innerWidth < NARROW;
-/** Names have the place of bars. */
-const slim = (state) => little(state) || innerWidth < BESIDE;
 
 /** Which columns are shown. now(): the present state. */
 function columnMenu(table, now) {
   const boxes = table.all.slice(1).map((c) => {
     const change = () => {
-      const on = shownColumns(table, now()).filter((key) => key !== c.key && key !== "name");
+      const [keys, slim] = shownColumns(table, now());
+      const on = keys.filter((key) => key !== c.key && key !== "name");
       const cols = [...(box.checked ? [...on, c.key] : on)].join(",") || "none";
       note(now(), { cols });
-      table.show(cols.split(","), slim(now()));
+      table.show(cols.split(","), slim);
     };
     const box = el("input", { id: `col-${c.key}`, type: "checkbox", onchange: change });
     return { box, key: c.key, line: el("p.check", box, el("label", { for: box.id }, c.title)) };
@@ -58,9 +54,9 @@ function columnMenu(table, now) {
     boxes.map(({ line }) => line),
   );
   const follow = () => {
-    const keys = shownColumns(table, now());
+    const [keys, slim] = shownColumns(table, now());
     for (const { box, key } of boxes) box.checked = keys.includes(key);
-    table.show(keys, slim(now()));
+    table.show(keys, slim);
   };
   return { node, follow };
 }

@@ -114,7 +114,7 @@ async function verdicts(page) {
     row,
   ]);
   point(
-    parse["95 % interval"] === `+${Math.round(100 * row.low)} % to +${Math.round(100 * row.high)} %`,
+    parse["Change, 95 % interval"] === `+${Math.round(100 * row.low)} % to +${Math.round(100 * row.high)} %`,
     "compare: within which interval",
     [parse, row],
   );
@@ -124,7 +124,7 @@ async function verdicts(page) {
   const unknown = await cells(page, open.function);
   point(
     unknown.Verdict.includes("cannot tell yet") &&
-      /^\d+(\.\d+)? (h|min|days) more$|× the data$/.test(unknown["Data for 2 %"]),
+      /^\d+(\.\d+)? (h|min|days) more$|× the data$/.test(unknown["To detect 2 %"]),
     "compare: what cannot be told says what it needs",
     [unknown, open],
   );

@@ -21,7 +21,7 @@ async function never(page) {
   );
   const sizes = await page.locator(`${ROW} td:nth-child(2)`).allTextContents();
   point(sizes.join() === wanted.rows.map((r) => `${r.bytes} B`).join(), "never called: by size, largest first", sizes);
-  const files = await page.locator(`${ROW} td:nth-child(5)`).allTextContents();
+  const files = await page.locator(`${ROW} td:last-child`).allTextContents();
   point(files.length > 0 && files.every((name) => name === "shop.c"), "never called: the file of each", files);
   const answer = await text(page, ".answer");
   point(
@@ -162,6 +162,23 @@ async function overTime(page) {
   const picture = page.locator(".over-time figure svg").nth(1);
   await picture.scrollIntoViewIfNeeded();
   const { x, y, width, height } = await picture.boundingBox();
+  const before = page.url();
+  const chosen = () => page.getAttribute("#series-brush", "aria-valuetext");
+  await page.mouse.click(x + width / 2, y + height / 2);
+  const clicked = [await chosen(), page.url()];
+  point(clicked.join() === ["no selection", before].join(), "over time: a plain click selects nothing", clicked);
+  await page.mouse.move(x + 1, y + height / 2);
+  await page.mouse.down();
+  await page.mouse.move(x + width / 2, y + height / 2);
+  const dragged = await chosen();
+  await picture.dispatchEvent("pointercancel");
+  const cancelled = await chosen();
+  await page.mouse.up();
+  point(
+    / to .*: /.test(dragged) && cancelled === "no selection" && (await chosen()) === cancelled && page.url() === before,
+    "over time: a gesture that the browser takes away selects nothing",
+    [dragged, cancelled, page.url()],
+  );
   await page.mouse.move(x + 1, y + height / 2);
   await page.mouse.down();
   await page.mouse.move(x + width / 2, y + height / 2);

@@ -24,9 +24,12 @@ async function programRows(page) {
   point(shown.length === programs.size + 1, "overview: a row for each program, one for libraries", shown);
   point(/^Libraries/.test(shown.at(-1)), "overview: libraries are folded, and last", shown.at(-1));
   const calc = await cells(page, "calc");
-  point(calc.Service === "calc" && calc.Version === "1.0, 1.1", "overview: service and versions of a program", calc);
+  point(calc.Service === "calc" && calc.Version === "1.1 +1", "overview: service and versions of a program", calc);
   const sorter = await cells(page, "sorter");
-  point(sorter.Version === "1.0, 1.1, 2.0" && /▸ 2$/.test(sorter.Program), "overview: those of all its builds", sorter);
+  const titles = row(page, "sorter").locator("td span[title*='2.0']");
+  point(sorter.Version === "2.0 +2" && /▸ 2$/.test(sorter.Program), "overview: the newest of its versions", sorter);
+  const all = await titles.first().getAttribute("title");
+  point(all === "2.0, 1.1, 1.0", "overview: all on hover, the newest one first", all);
   // A live process goes on counting: the share was between those of two answers.
   const own = builds.find((b) => b.build_id === id("calc")).seconds;
   const share = (list) => (100 * own) / list.reduce((sum, b) => sum + b.seconds, 0);
@@ -146,7 +149,7 @@ async function chosen(page) {
 }
 
 export async function overview() {
-  const page = await open({ viewport: { width: 1440, height: 900 } });
+  const page = await open({ viewport: { width: 2000, height: 900 } }); // with space for every column
   for (const part of [programRows, whole, folds, chosen]) await part(page);
   await page.context().close();
 }

@@ -86,9 +86,9 @@ export async function questions() {
     says(/Overhead: 4\.8 % of the ticks/, "#question"),
   );
   const hosts = (await get("api/v1/hosts")).rows;
-  await ask("10. which hosts lag or are not heard of", [tab("Hosts")], async (page) => {
+  await ask("10. which hosts are late or silent", [tab("Hosts")], async (page) => {
     const rows = await page.locator(`${GRID} tr[data-at]`).allTextContents();
-    const states = ["not heard of", "lags", "up to date"];
+    const states = ["silent", "late", "up to date"];
     return [rows.length === hosts.length && states.every((s, i) => rows[i].includes(s)), rows];
   });
   await page.context().close();

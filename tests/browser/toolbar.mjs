@@ -50,19 +50,22 @@ async function high() {
   }
 }
 
-/** In the width of a small window, no table is wider than its place, and no title of a column is cut. */
+/** No table is wider than its place, and no title of a column, no name and no answer in it is cut. */
 async function whole() {
   const page = await open({ viewport: { width: 1024, height: 768 } });
   await visit(page, "");
-  const tables = VIEWS.filter(([name]) => /^(builds|functions|live|table|call tree|compare)$/.test(name));
-  for (const [name, query] of tables) {
-    await step(page, query);
-    const cut = await page
-      .locator("main .scroll, main th")
-      .evaluateAll((all) =>
-        all.filter((e) => e.scrollWidth > e.clientWidth + 1).map((e) => e.textContent.slice(0, 60)),
-      );
-    point(cut.length === 0, `${name}, 1024 wide: no column is cut`, cut);
+  const tables = VIEWS.filter(([name]) => /^(builds|functions|live|table|call tree|compare|report with.*)$/.test(name));
+  for (const width of [1024, 1440]) {
+    await page.setViewportSize({ width, height: 768 });
+    for (const [name, query] of tables) {
+      await step(page, query);
+      const cut = await page
+        .locator("main .scroll, main th, main [role=grid] .named > a, main td > a.delta")
+        .evaluateAll((all) =>
+          all.filter((e) => e.scrollWidth > e.clientWidth + 1).map((e) => e.textContent.slice(0, 60)),
+        );
+      point(cut.length === 0, `${name}, ${width} wide: no column, name or answer is cut`, cut);
+    }
   }
   await page.context().close();
 }
