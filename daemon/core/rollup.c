@@ -404,22 +404,30 @@ enum profd_status rollup_sum_add_mapped(struct rollup_sum *s, const struct count
     return PROFD_OK;
 }
 
+/* Adds what the uploads of a group brought to the sum. A run without rows that need shares becomes a part of the sum as
+ * it is. Its space for nodes has no shares, and so it must not be used again. */
+static void push_group(struct rollup_sum *s, struct runs_run *own, uint32_t group)
+{
+    const bool *shared = s->shared.shared;
+    if (shared[COUNTS_ARC_ROWS] || (shared[COUNTS_NODE_ROWS] && own->r.node_count > 0)) {
+        own = runs_copy(&s->shared, own, group);
+    } else if (shared[COUNTS_NODE_ROWS]) {
+        own->capacity[COUNTS_NODE_ROWS] = 0;
+    }
+    runs_push(&s->shared, &s->sums, own, true);
+}
+
 enum profd_status rollup_sum_finish(struct rollup_sum *s, struct counts *out, struct counts_shares *shares,
                                     struct profd_error *e)
 {
     uint64_t ticks, calls;
-    bool shared = false;
     ARENA_BOUNDARY(s->plain.arena, profd_no_memory(e));
-    for (unsigned kind = 0; kind < COUNTS_KINDS; kind++) {
-        shared |= s->shared.shared[kind];
-    }
     for (uint32_t g = 0; g < COUNTS_GROUPS; g++) { /* what a group brought joins the sum, as the group's share */
         if (s->uploads[g]) {
             runs_push(&s->plain, &s->groups[g], upload_sum_finish(s->uploads[g], &s->plain), true);
         }
         if (s->groups[g].depth > 0) {
-            struct runs_run *own = runs_close(&s->plain, &s->groups[g]);
-            runs_push(&s->shared, &s->sums, shared ? runs_copy(&s->shared, own, g) : own, true);
+            push_group(s, runs_close(&s->plain, &s->groups[g]), g);
         }
     }
     struct runs_run *run = runs_limit(&s->shared, runs_close(&s->shared, &s->sums));

@@ -44,12 +44,12 @@ static inline uint32_t table_slot(const struct table *t, uint64_t hash)
 }
 
 /* Mixes two words into one by a 128-bit multiplication, so that a client that does not know the seed cannot choose
- * collisions. */
+ * collisions. The first word is mixed in once more, because it would be lost where the second makes the product 0. */
 static inline uint64_t table_mix(uint64_t a, uint64_t b)
 {
     __extension__ typedef unsigned __int128 wide;
     wide product = (wide)(a ^ UINT64_C(0x9e3779b97f4a7c15)) * (b ^ UINT64_C(0xd6e8feb86659fd93));
-    return (uint64_t)product ^ (uint64_t)(product >> 64);
+    return (uint64_t)product ^ (uint64_t)(product >> 64) ^ a;
 }
 
 /* Hash of n bytes. O(n). */

@@ -3,6 +3,7 @@
 #include <stdint.h>
 
 #include "core/hashmap.h"
+#include "core/row_table.h"
 #include "tests/rounds.h"
 
 #define KEYS 3000u
@@ -38,4 +39,15 @@ Test(hashmap, what_was_put_is_found_until_it_is_removed)
     cr_assert_eq(count, 0);
     hashmap_clear(&t);
     cr_assert_eq(t.bytes, 0);
+}
+
+/* A client that chooses one word of a key must not make the other word meaningless. */
+Test(hashmap, no_word_hides_the_other_one)
+{
+    static const uint64_t words[] = {0, 1, UINT64_MAX, UINT64_C(0x9e3779b97f4a7c15), UINT64_C(0xd6e8feb86659fd93)};
+    for (size_t w = 0; w < sizeof words / sizeof *words; w++) {
+        for (uint64_t first = 1; first < 1000; first++) {
+            cr_assert_neq(table_mix(first, words[w]), table_mix(first + 1, words[w]), "word %zu", w);
+        }
+    }
 }
