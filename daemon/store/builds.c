@@ -34,21 +34,17 @@ enum profd_status store_find_build(struct store *s, const struct store_scope *sc
     size_t count = 0;
     char prefix[BUILDID_TEXT_SIZE];
     size_t n = strlen(text);
-    if (n >= sizeof prefix) {
-        return profd_error_set(e, PROFD_REFUSED, "a build-id has at most %d characters, this has %zu",
-                               BUILDID_TEXT_SIZE - 1, n);
-    }
+    FAIL_IF(n >= sizeof prefix, e, PROFD_REFUSED, "a build-id has at most %d characters, this has %zu",
+            BUILDID_TEXT_SIZE - 1, n);
     for (size_t i = 0; i <= n; i++) { /* ids copied from other tools may have capitals */
         prefix[i] = (char)(text[i] >= 'A' && text[i] <= 'Z' ? text[i] - 'A' + 'a' : text[i]);
     }
     TRY(n > 0 ? find_builds(s, scope, prefix, true, found, &count, e) : PROFD_OK);
     if (count == 0) {
-        if (!buildid_prefix_valid(prefix, n)) {
-            return profd_error_set(e, PROFD_REFUSED,
-                                   "\"%s\" is neither a build-id nor a prefix of at least 4 of its characters; "
-                                   "`profctl builds --all` lists the stored builds",
-                                   text);
-        }
+        FAIL_IF(!buildid_prefix_valid(prefix, n), e, PROFD_REFUSED,
+                "\"%s\" is neither a build-id nor a prefix of at least 4 of its characters; `profctl builds --all` "
+                "lists the stored builds",
+                text);
         TRY(find_builds(s, scope, prefix, false, found, &count, e));
     }
     if (count == 0) {
@@ -60,10 +56,8 @@ enum profd_status store_find_build(struct store *s, const struct store_scope *sc
                                "no profile of build \"%s\" is stored%s; `profctl builds --all` lists the stored builds",
                                text, owner);
     }
-    if (count > 1) {
-        return profd_error_set(e, PROFD_AMBIGUOUS, "\"%s\" begins several build-ids, among them %s and %s", text,
-                               found[0].text, found[1].text);
-    }
+    FAIL_IF(count > 1, e, PROFD_AMBIGUOUS, "\"%s\" begins several build-ids, among them %s and %s", text, found[0].text,
+            found[1].text);
     *id = found[0];
     return PROFD_OK;
 }
@@ -98,9 +92,7 @@ static enum profd_status add_series(struct store *s, struct build_sums *b, sqlit
     const uint8_t *set = sqlite_blob(q, SET, &n);
     const uint32_t uid = (uint32_t)sqlite3_column_int64(q, USER);
     const int64_t added = sqlite3_column_int64(q, ADDED);
-    if (n / 4 > LIMIT_BUILDS) {
-        return profd_error_set(e, PROFD_DAMAGED, "database %s: a set of %zu builds", s->path, n / 4);
-    }
+    FAIL_IF(n / 4 > LIMIT_BUILDS, e, PROFD_DAMAGED, "database %s: a set of %zu builds", s->path, n / 4);
     TRY(sqlite_sums_read(s, q, n / 4, &sums, e));
     if (b->uid_count == 0) {
         b->row_id = sqlite3_column_int64(q, BUILD);

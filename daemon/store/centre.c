@@ -299,9 +299,8 @@ enum profd_status sqlite_find_tenant(struct store *s, const char *name, int64_t 
         TRY(sqlite_run(s, SQL_TENANT_ADD, VALUES(TEXT(name)), e));
         *id = sqlite3_last_insert_rowid(s->db);
     }
-    if (store_tenant_uid(*id) < STORE_TENANT_LAST) {
-        return profd_error_set(e, PROFD_LIMIT, "there are %u tenants, the limit", STORE_TENANT - STORE_TENANT_LAST + 1);
-    }
+    FAIL_IF(store_tenant_uid(*id) < STORE_TENANT_LAST, e, PROFD_LIMIT, "there are %u tenants, the limit",
+            STORE_TENANT - STORE_TENANT_LAST + 1);
     return PROFD_OK;
 }
 

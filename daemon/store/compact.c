@@ -14,9 +14,8 @@ enum profd_status folded_decode_hosts(struct arena *a, const uint8_t *in, size_t
     int64_t *ids = ARENA_ARRAY(a, n + 1, int64_t); /* each has at least one byte */
     TRY(ids ? PROFD_OK : profd_no_memory(e));
     while (in < end) {
-        if (!varint_get(&in, end, &step) || step == 0 || step > SUM_MAX - id) {
-            return profd_error_set(e, PROFD_DAMAGED, "a sum's list of hosts breaks its rules at number %zu", k);
-        }
+        FAIL_IF(!varint_get(&in, end, &step) || step == 0 || step > SUM_MAX - id, e, PROFD_DAMAGED,
+                "a sum's list of hosts breaks its rules at number %zu", k);
         id += step;
         ids[k++] = (int64_t)id;
     }
@@ -99,10 +98,8 @@ enum profd_status sqlite_processes_decode(const struct store *s, sqlite3_stmt *q
         return PROFD_OK;
     }
     const uint8_t *bytes = sqlite_blob(q, column, &n);
-    if (!random_groups_decode(bytes, n, out)) {
-        return profd_error_set(e, PROFD_DAMAGED,
-                               "database %s: a sum's %zu bytes of processes by group break their rules", s->path, n);
-    }
+    FAIL_IF(!random_groups_decode(bytes, n, out), e, PROFD_DAMAGED,
+            "database %s: a sum's %zu bytes of processes by group break their rules", s->path, n);
     return PROFD_OK;
 }
 
@@ -389,9 +386,7 @@ static enum profd_status widen_upload(struct widening *w, int64_t at, bool *row,
     enum profd_status status = counts_decode(bytes, n, (uint32_t)w->series.build_count, &m.counts, &why);
     sqlite_finish(q);
     m.readable = !status; /* otherwise verification reports it */
-    if (status == PROFD_NO_MEMORY) {
-        return profd_error_set(e, status, "%s", why.sentence);
-    }
+    FAIL_IF(status == PROFD_NO_MEMORY, e, status, "%s", why.sentence);
     const struct sqlite_slice narrow = {w->series.id, w->width, m.end, w->instance, m.number};
     status = slice_remove(w->s, &narrow, e);
     if (!status && w->any) {
@@ -757,11 +752,9 @@ static enum profd_status roll(struct rolling *r, const struct sqlite_identity *s
     sqlite_finish(q);
     TRY(status);
     const uint64_t uploads = r->folding.out.uploads;
-    if (uploads == 0) {
-        return profd_error_set(e, PROFD_DAMAGED,
-                               "database %s: series %lld, hour %lld: the ledger names uploads that are not there",
-                               s->path, (long long)series->id, (long long)hour);
-    }
+    FAIL_IF(uploads == 0, e, PROFD_DAMAGED,
+            "database %s: series %lld, hour %lld: the ledger names uploads that are not there", s->path,
+            (long long)series->id, (long long)hour);
     TRY(folding_finish(&r->folding, e));
     TRY(add_upward(s, r->arena, series, SQLITE_LEVEL_HOUR, hour, &r->folding.out, e));
     TRY(sqlite_run(s, SQL_RAW_REMOVE,

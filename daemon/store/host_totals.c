@@ -183,10 +183,8 @@ enum profd_status sqlite_host_totals_decode(struct store *s, const uint8_t *byte
         x.sums.first = (int64_t)numbers[4];
         x.sums.last = (int64_t)(numbers[4] + numbers[5]);
         x.sums.inexact = (uint32_t)numbers[6];
-        if (!good || !sqlite_shares_decode(at, (size_t)numbers[7], &x.sums)) {
-            return profd_error_set(e, PROFD_DAMAGED,
-                                   "database %s: totals by host that the tier gave for it break their rules", s->path);
-        }
+        FAIL_IF(!good || !sqlite_shares_decode(at, (size_t)numbers[7], &x.sums), e, PROFD_DAMAGED,
+                "database %s: totals by host that the tier gave for it break their rules", s->path);
         at += numbers[7];
         TRY(each(context, &x, e));
     }

@@ -69,9 +69,7 @@ enum profd_status store_pattern_compile(struct arena *a, const char *text, struc
     char words[128];
     PCRE2_SIZE offset;
     const size_t n = strlen(text);
-    if (n > LIMIT_PATTERN) {
-        return profd_error_set(e, PROFD_BAD_QUERY, "a regular expression of %zu bytes, at most %u", n, LIMIT_PATTERN);
-    }
+    FAIL_IF(n > LIMIT_PATTERN, e, PROFD_BAD_QUERY, "a regular expression of %zu bytes, at most %u", n, LIMIT_PATTERN);
     struct store_pattern *p = ARENA_NEW(a, struct store_pattern);
     pcre2_general_context *general = pcre2_general_context_create(pattern_take, pattern_give, a);
     pcre2_compile_context *context = general ? pcre2_compile_context_create(general) : NULL;
@@ -102,11 +100,9 @@ enum profd_status store_pattern_judge(const struct store_filter *filter, struct 
     char words[128];
     for (size_t i = 0; i < filter->matcher_count; i++) {
         const struct store_pattern *p = filter->matchers[i].pattern;
-        if (p && p->failed != 0) {
-            return profd_error_set(e, PROFD_LIMIT,
-                                   "the regular expression \"%.200s\" cannot be applied to a value of label %s: %s",
-                                   p->text, filter->matchers[i].name, pattern_words(p->failed, words, sizeof words));
-        }
+        FAIL_IF(p && p->failed != 0, e, PROFD_LIMIT,
+                "the regular expression \"%.200s\" cannot be applied to a value of label %s: %s", p->text,
+                filter->matchers[i].name, pattern_words(p->failed, words, sizeof words));
     }
     return PROFD_OK;
 }

@@ -100,10 +100,8 @@ enum profd_status sqlite_sums_read(struct store *s, sqlite3_stmt *q, size_t buil
     if (sqlite3_column_type(q, COLUMN_RAW_SINCE) != SQLITE_NULL) {
         out->raw_since = sqlite3_column_int64(q, COLUMN_RAW_SINCE);
     }
-    if (!sqlite_shares_decode(shares, n, out)) {
-        return profd_error_set(e, PROFD_DAMAGED, "database %s: the %zu bytes of shares of %zu builds break their rules",
-                               s->path, n, builds);
-    }
+    FAIL_IF(!sqlite_shares_decode(shares, n, out), e, PROFD_DAMAGED,
+            "database %s: the %zu bytes of shares of %zu builds break their rules", s->path, n, builds);
     return PROFD_OK;
 }
 

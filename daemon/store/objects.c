@@ -334,14 +334,11 @@ static enum profd_status put_object(struct store *s, const struct store_object *
     if (o->host) {
         struct store_offered offered;
         TRY(host_build_limit(s, h, o->encoded_size, &offered, e));
-        if (offered.verdict != STORE_OFFER_TAKEN) {
-            return profd_error_set(
-                e, PROFD_LIMIT,
-                "a host may have %u parsed objects of at most %u bytes, with %llu bytes in all; that of "
-                "build %s has %zu bytes",
+        FAIL_IF(offered.verdict != STORE_OFFER_TAKEN, e, PROFD_LIMIT,
+                "a host may have %u parsed objects of at most %u bytes, with %llu bytes in all; that of build %s has "
+                "%zu bytes",
                 STORE_OFFER_MOST, LIMIT_PARSED_OBJECT, (unsigned long long)STORE_OFFER_BYTES, o->id.text,
                 o->encoded_size);
-        }
         TRY(host_build_judge(s, h, o->hash, o->has_names, e));
     }
     if (h->kept_out) {
@@ -350,9 +347,7 @@ static enum profd_status put_object(struct store *s, const struct store_object *
         TRY(host_build_set(s, h, o->hash, o->encoded_size, o->received + STORE_OFFER_AGAIN, e));
         TRY(sqlite_first(s, SQL_HOST_BUILD_FIRST, VALUES(INTEGER(h->build), INTEGER(h->uid), INTEGER(h->host)), &q,
                          &row, e));
-        if (!row) {
-            return profd_error_set(e, PROFD_INTERNAL, "the symbols of build %s vanished", o->id.text);
-        }
+        FAIL_IF(!row, e, PROFD_INTERNAL, "the symbols of build %s vanished", o->id.text);
         const char *mine = sqlite_text(q, 0), *first = sqlite_text(q, 1);
         if (*first) {
             profd_error_set(
@@ -414,9 +409,7 @@ enum profd_status store_put_object(struct store *s, const struct store_object *o
     if (own.host) {
         bool found;
         TRY(host_build_find(s, own.host, own.id.text, &h, &found, e));
-        if (!found) {
-            return profd_error_set(e, PROFD_FORBIDDEN, "this host has sent no counts of build %s", own.id.text);
-        }
+        FAIL_IF(!found, e, PROFD_FORBIDDEN, "this host has sent no counts of build %s", own.id.text);
         own.uid = h.uid;
     }
     TRY(store_get_use(s, own.uid, &use, e));
@@ -443,10 +436,8 @@ static enum profd_status find_known(struct store *s, uint32_t uid, const char *b
 {
     char key[sizeof uid + BUILDID_TEXT_SIZE];
     const size_t length = strlen(build_id);
-    if (length >= BUILDID_TEXT_SIZE) {
-        return profd_error_set(e, PROFD_REFUSED, "a build-id has at most %d characters, this has %zu",
-                               BUILDID_TEXT_SIZE - 1, length);
-    }
+    FAIL_IF(length >= BUILDID_TEXT_SIZE, e, PROFD_REFUSED, "a build-id has at most %d characters, this has %zu",
+            BUILDID_TEXT_SIZE - 1, length);
     memcpy(key, &uid, sizeof uid);
     memcpy(key + sizeof uid, build_id, length);
     const struct known_object *cached = s->writable ? hashmap_find(&s->known, key, sizeof uid + length) : NULL;

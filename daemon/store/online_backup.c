@@ -73,16 +73,12 @@ enum profd_status store_backup_step(struct store_backup *b, uint64_t bytes, uint
     if (fd >= 0) {
         close(fd);
     }
-    if (synced != 0) {
-        return profd_error_set(e, PROFD_IO, "cannot sync the copy \"%s\": %s", b->making, strerror(error));
-    }
+    FAIL_IF(synced != 0, e, PROFD_IO, "cannot sync the copy \"%s\": %s", b->making, strerror(error));
     int renamed = renameat2(AT_FDCWD, b->making, AT_FDCWD, b->path, RENAME_NOREPLACE);
     if (renamed != 0 && (errno == EINVAL || errno == ENOSYS)) { /* not every file system can rename without replacing */
         renamed = lstat(b->path, &st) == 0 ? (errno = EEXIST, -1) : rename(b->making, b->path);
     }
-    if (renamed != 0) {
-        return profd_error_set(e, PROFD_CANT_CREATE, "cannot name the copy \"%s\": %s", b->path, strerror(errno));
-    }
+    FAIL_IF(renamed != 0, e, PROFD_CANT_CREATE, "cannot name the copy \"%s\": %s", b->path, strerror(errno));
     free(b->making);
     b->making = NULL;
     TRY(sqlite_sync_directory(b->path, e));
@@ -99,9 +95,7 @@ enum profd_status store_backup_begin(struct store *s, const char *path, struct s
 {
     int64_t page = 0, number = 0;
     struct stat st;
-    if (!s->writable) {
-        return profd_error_set(e, PROFD_INTERNAL, "this handle of the store only reads");
-    }
+    FAIL_IF(!s->writable, e, PROFD_INTERNAL, "this handle of the store only reads");
     TRY(sqlite_direct_integer(s->db, "PRAGMA page_size", &page, e));
     TRY(sqlite_direct_integer(s->db, "SELECT number FROM centre", &number, e));
     struct store_backup *b = calloc(1, sizeof *b);

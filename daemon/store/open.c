@@ -23,9 +23,8 @@ static enum profd_status draw_salt(sqlite3 *db, struct profd_error *e)
 {
     int64_t salt;
     char sql[64];
-    if (getrandom(&salt, sizeof salt, 0) != (ssize_t)sizeof salt) {
-        return profd_error_set(e, PROFD_IO, "no random bytes for the salt of ETags");
-    }
+    FAIL_IF(getrandom(&salt, sizeof salt, 0) != (ssize_t)sizeof salt, e, PROFD_IO,
+            "no random bytes for the salt of ETags");
     sqlite3_snprintf((int)sizeof sql, sql, "UPDATE state SET salt=%lld", (long long)salt);
     return sqlite_direct_run(db, sql, "cannot set the salt of ETags", e);
 }
@@ -39,19 +38,12 @@ static enum profd_status judge_schema(sqlite3 *db, const char *path, int64_t *ve
     if (status) {
         return profd_error_wrap(e, status, "database \"%s\"", path);
     }
-    if (application != SQLITE_APPLICATION_ID) {
-        return profd_error_set(e, PROFD_DAMAGED, "\"%s\" is not a profd database: its application id is 0x%08llx", path,
-                               (unsigned long long)application);
-    }
-    if (has < 1) {
-        return profd_error_set(e, PROFD_DAMAGED, "\"%s\" has schema version %lld; the first is 1", path,
-                               (long long)has);
-    }
-    if (has > SQLITE_SCHEMA_VERSION) {
-        return profd_error_set(e, PROFD_NEWER,
-                               "\"%s\" has schema version %lld, from a newer profd; this one knows up to %d", path,
-                               (long long)has, SQLITE_SCHEMA_VERSION);
-    }
+    FAIL_IF(application != SQLITE_APPLICATION_ID, e, PROFD_DAMAGED,
+            "\"%s\" is not a profd database: its application id is 0x%08llx", path, (unsigned long long)application);
+    FAIL_IF(has < 1, e, PROFD_DAMAGED, "\"%s\" has schema version %lld; the first is 1", path, (long long)has);
+    FAIL_IF(has > SQLITE_SCHEMA_VERSION, e, PROFD_NEWER,
+            "\"%s\" has schema version %lld, from a newer profd; this one knows up to %d", path, (long long)has,
+            SQLITE_SCHEMA_VERSION);
     *version = has;
     return PROFD_OK;
 }
@@ -206,9 +198,7 @@ enum profd_status store_sqlite_check(struct store *s, void (*fault)(void *contex
     struct stat st;
     int64_t size = 0;
     TRY(sqlite_direct_integer(s->db, "PRAGMA page_size", &size, e));
-    if (stat(s->path, &st) != 0) {
-        return profd_error_set(e, PROFD_IO, "cannot check the database \"%s\"", s->path);
-    }
+    FAIL_IF(stat(s->path, &st) != 0, e, PROFD_IO, "cannot check the database \"%s\"", s->path);
     if (size > 0 && st.st_size % size != 0) {
         fault(context, "the file ends within a page");
     }
@@ -232,21 +222,15 @@ static uint32_t get_u32(const uint8_t *p)
 
 static enum profd_status judge_header(const char *path, const uint8_t *header, ssize_t n, struct profd_error *e)
 {
-    if (n < HEADER_SIZE || memcmp(header, "SQLite format 3", 16) != 0) {
-        return profd_error_set(e, PROFD_DAMAGED,
-                               "\"%s\" is not a profd database: it has no header of a SQLite database", path);
-    }
+    FAIL_IF(n < HEADER_SIZE || memcmp(header, "SQLite format 3", 16) != 0, e, PROFD_DAMAGED,
+            "\"%s\" is not a profd database: it has no header of a SQLite database", path);
     uint32_t application = get_u32(header + HEADER_APPLICATION), version = get_u32(header + HEADER_VERSION);
-    if (application != SQLITE_APPLICATION_ID) {
-        return profd_error_set(e, PROFD_DAMAGED,
-                               "\"%s\" is not a profd database: its application id is 0x%08x, not 0x%08x", path,
-                               application, (unsigned)SQLITE_APPLICATION_ID);
-    }
-    if (version > SQLITE_SCHEMA_VERSION) {
-        return profd_error_set(e, PROFD_NEWER,
-                               "\"%s\" has schema version %u, from a newer profd; this one knows up to %d", path,
-                               version, SQLITE_SCHEMA_VERSION);
-    }
+    FAIL_IF(application != SQLITE_APPLICATION_ID, e, PROFD_DAMAGED,
+            "\"%s\" is not a profd database: its application id is 0x%08x, not 0x%08x", path, application,
+            (unsigned)SQLITE_APPLICATION_ID);
+    FAIL_IF(version > SQLITE_SCHEMA_VERSION, e, PROFD_NEWER,
+            "\"%s\" has schema version %u, from a newer profd; this one knows up to %d", path, version,
+            SQLITE_SCHEMA_VERSION);
     return PROFD_OK;
 }
 
@@ -256,9 +240,8 @@ static enum profd_status judge_log(const char *path, struct profd_error *e)
     char log[PATH_MAX];
     struct stat st;
     int n = snprintf(log, sizeof log, "%s-wal", path);
-    if (n < 0 || (size_t)n >= sizeof log) {
-        return profd_error_set(e, PROFD_CONFIG, "the database's path has more than %zu bytes", sizeof log - 5);
-    }
+    FAIL_IF(n < 0 || (size_t)n >= sizeof log, e, PROFD_CONFIG, "the database's path has more than %zu bytes",
+            sizeof log - 5);
     if (stat(log, &st) == 0 && st.st_size > 0) {
         return profd_error_set(
             e, PROFD_CONFIG,
@@ -274,31 +257,23 @@ static enum profd_status judge_file(const char *path, bool *exists, struct profd
 {
     struct stat st;
     if (stat(path, &st) != 0) {
-        if (errno != ENOENT) {
-            return profd_error_set(e, PROFD_CANT_CREATE, "cannot stat the database \"%s\": %s", path, strerror(errno));
-        }
+        FAIL_IF(errno != ENOENT, e, PROFD_CANT_CREATE, "cannot stat the database \"%s\": %s", path, strerror(errno));
         *exists = false;
         return judge_log(path, e);
     }
-    if (!S_ISREG(st.st_mode)) {
-        return profd_error_set(e, PROFD_CONFIG, "the database \"%s\" is %s, not a file", path,
-                               S_ISDIR(st.st_mode) ? "a directory" : "a device, pipe or socket");
-    }
+    FAIL_IF(!S_ISREG(st.st_mode), e, PROFD_CONFIG, "the database \"%s\" is %s, not a file", path,
+            S_ISDIR(st.st_mode) ? "a directory" : "a device, pipe or socket");
     if (st.st_size == 0) {
         *exists = false;
         return judge_log(path, e);
     }
     int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0) {
-        return profd_error_set(e, PROFD_CANT_CREATE, "cannot open the database \"%s\": %s", path, strerror(errno));
-    }
+    FAIL_IF(fd < 0, e, PROFD_CANT_CREATE, "cannot open the database \"%s\": %s", path, strerror(errno));
     uint8_t header[HEADER_SIZE];
     ssize_t n = pread(fd, header, sizeof header, 0);
     int error = errno;
     close(fd);
-    if (n < 0) {
-        return profd_error_set(e, PROFD_IO, "cannot read the database \"%s\": %s", path, strerror(error));
-    }
+    FAIL_IF(n < 0, e, PROFD_IO, "cannot read the database \"%s\": %s", path, strerror(error));
     *exists = true;
     return judge_header(path, header, n, e);
 }
@@ -307,19 +282,15 @@ enum profd_status store_sqlite_judge(int fd, const char *path, uint64_t size, st
 {
     uint8_t header[HEADER_SIZE];
     ssize_t n = pread(fd, header, sizeof header, 0);
-    if (n < 0) {
-        return profd_error_set(e, PROFD_IO, "cannot read \"%s\": %s", path, strerror(errno));
-    }
+    FAIL_IF(n < 0, e, PROFD_IO, "cannot read \"%s\": %s", path, strerror(errno));
     TRY(judge_header(path, header, n, e));
     if (get_u32(header + HEADER_CHANGES) != get_u32(header + HEADER_VALID_FOR)) {
         return PROFD_OK;
     }
     uint32_t page = (uint32_t)header[HEADER_PAGE_SIZE] << 8 | header[HEADER_PAGE_SIZE + 1];
     uint64_t bytes = (uint64_t)get_u32(header + HEADER_PAGES) * (page == 1 ? 65536 : page);
-    if (bytes != size) {
-        return profd_error_set(e, PROFD_DAMAGED, "\"%s\" has %llu bytes, and its header says %llu", path,
-                               (unsigned long long)size, (unsigned long long)bytes);
-    }
+    FAIL_IF(bytes != size, e, PROFD_DAMAGED, "\"%s\" has %llu bytes, and its header says %llu", path,
+            (unsigned long long)size, (unsigned long long)bytes);
     return PROFD_OK;
 }
 
@@ -336,15 +307,11 @@ enum profd_status sqlite_sync_directory(const char *path, struct profd_error *e)
     int n = slash ? snprintf(directory, sizeof directory, "%.*s", (int)(slash - path) + 1, path)
                   : snprintf(directory, sizeof directory, ".");
     int fd = n > 0 && (size_t)n < sizeof directory ? open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
-    if (fd < 0) {
-        return profd_error_set(e, PROFD_IO, "cannot open the directory of \"%s\": %s", path, strerror(errno));
-    }
+    FAIL_IF(fd < 0, e, PROFD_IO, "cannot open the directory of \"%s\": %s", path, strerror(errno));
     int rc = fsync(fd);
     int error = errno;
     close(fd);
-    if (rc != 0) {
-        return profd_error_set(e, PROFD_IO, "cannot sync the directory of \"%s\": %s", path, strerror(error));
-    }
+    FAIL_IF(rc != 0, e, PROFD_IO, "cannot sync the directory of \"%s\": %s", path, strerror(error));
     return PROFD_OK;
 }
 
@@ -362,14 +329,11 @@ static enum profd_status create_file(const char *path, struct profd_error *e)
 {
     char making[PATH_MAX];
     int n = snprintf(making, sizeof making - 8, "%s.new", path);
-    if (n < 0 || (size_t)n >= sizeof making - 8) {
-        return profd_error_set(e, PROFD_CONFIG, "the database's path has more than %zu bytes", sizeof making - 13);
-    }
+    FAIL_IF(n < 0 || (size_t)n >= sizeof making - 8, e, PROFD_CONFIG, "the database's path has more than %zu bytes",
+            sizeof making - 13);
     remove_leftovers(making);
     int fd = open(making, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-    if (fd < 0) {
-        return profd_error_set(e, PROFD_CANT_CREATE, "cannot create the database \"%s\": %s", path, strerror(errno));
-    }
+    FAIL_IF(fd < 0, e, PROFD_CANT_CREATE, "cannot create the database \"%s\": %s", path, strerror(errno));
     close(fd);
     sqlite3 *db = NULL;
     enum profd_status status = PROFD_OK;
@@ -515,23 +479,18 @@ static enum profd_status open_writer(struct store *s, struct profd_error *e)
     TRY(judge_file(s->path, &exists, e));
     TRY(exists ? PROFD_OK : create_file(s->path, e));
     TRY(connect_file(s, SQLITE_OPEN_READWRITE, e));
-    if (sqlite3_db_readonly(s->db, "main") == 1) {
-        return profd_error_set(e, PROFD_CANT_CREATE, "the database \"%s\" may not be written by this user", s->path);
-    }
+    FAIL_IF(sqlite3_db_readonly(s->db, "main") == 1, e, PROFD_CANT_CREATE,
+            "the database \"%s\" may not be written by this user", s->path);
     TRY(judge_schema(s->db, s->path, &version, e));
     /* Checks, before the file is changed: the pages of a small file, and the tables. If the byte of the header that
      * states how much of a page is free were damaged, the check of the pages would fail. */
-    if (stat(s->path, &st) != 0) {
-        return profd_error_set(e, PROFD_IO, "cannot stat the database \"%s\": %s", s->path, strerror(errno));
-    }
+    FAIL_IF(stat(s->path, &st) != 0, e, PROFD_IO, "cannot stat the database \"%s\": %s", s->path, strerror(errno));
     TRY(!is_sealed(s) || st.st_size < QUICK_CHECK_BYTES ? check_pages(s, e) : PROFD_OK);
     TRY(sqlite_structure_judge(s->db, &sqlite_schema_newest, s->path, version, e));
-    if (!is_sealed(s)) {
-        return profd_error_set(e, PROFD_CONFIG,
-                               "the pages of the database \"%s\" have no checksums, because another program made it; "
-                               "profd --restore makes them in a copy",
-                               s->path);
-    }
+    FAIL_IF(!is_sealed(s), e, PROFD_CONFIG,
+            "the pages of the database \"%s\" have no checksums, because another program made it; profd --restore "
+            "makes them in a copy",
+            s->path);
 
     /* From here on the file is known to be a profd database, and may be written. */
     if (sqlite3_prepare_v2(s->db, "PRAGMA journal_mode=WAL", -1, &q, NULL) != SQLITE_OK) {
@@ -589,21 +548,14 @@ static enum profd_status open_reader(struct store *s, struct profd_error *e)
 {
     struct stat st;
     int64_t version = 0;
-    if (stat(s->path, &st) != 0) {
-        return profd_error_set(e, PROFD_NO_INPUT, "cannot open the database \"%s\": %s", s->path, strerror(errno));
-    }
-    if (!S_ISREG(st.st_mode)) {
-        return profd_error_set(e, PROFD_CONFIG, "the database \"%s\" is not a file", s->path);
-    }
+    FAIL_IF(stat(s->path, &st) != 0, e, PROFD_NO_INPUT, "cannot open the database \"%s\": %s", s->path,
+            strerror(errno));
+    FAIL_IF(!S_ISREG(st.st_mode), e, PROFD_CONFIG, "the database \"%s\" is not a file", s->path);
     TRY(connect_file(s, SQLITE_OPEN_READONLY, e));
     TRY(judge_schema(s->db, s->path, &version, e));
-    if (!is_sealed(s)) {
-        return profd_error_set(e, PROFD_DAMAGED, "the pages of the database \"%s\" have no checksums", s->path);
-    }
-    if (version != SQLITE_SCHEMA_VERSION) {
-        return profd_error_set(e, PROFD_CONFIG, "database \"%s\" has schema version %lld; open it for writing first",
-                               s->path, (long long)version);
-    }
+    FAIL_IF(!is_sealed(s), e, PROFD_DAMAGED, "the pages of the database \"%s\" have no checksums", s->path);
+    FAIL_IF(version != SQLITE_SCHEMA_VERSION, e, PROFD_CONFIG,
+            "database \"%s\" has schema version %lld; open it for writing first", s->path, (long long)version);
     return PROFD_OK;
 }
 
@@ -706,9 +658,8 @@ enum profd_status store_sqlite_renew(struct store *s, struct profd_error *e)
 {
     uint64_t incarnation[2];
     char sql[160];
-    if (getrandom(incarnation, sizeof incarnation, 0) != (ssize_t)sizeof incarnation) {
-        return profd_error_set(e, PROFD_IO, "no random bytes for the incarnation of a centre");
-    }
+    FAIL_IF(getrandom(incarnation, sizeof incarnation, 0) != (ssize_t)sizeof incarnation, e, PROFD_IO,
+            "no random bytes for the incarnation of a centre");
     sqlite3_snprintf((int)sizeof sql, sql,
                      "UPDATE centre SET restored=(SELECT number>0 FROM state), incarnation=x'%016llx%016llx'",
                      (unsigned long long)incarnation[0], (unsigned long long)incarnation[1]);

@@ -214,9 +214,7 @@ static enum profd_status read_bytes(struct store *s, sqlite3_stmt *q, int column
 {
     size_t n;
     const uint8_t *bytes = sqlite_blob(q, column, &n);
-    if (n != size) {
-        return profd_error_set(e, PROFD_DAMAGED, "database %s: %s of %zu bytes", s->path, what, n);
-    }
+    FAIL_IF(n != size, e, PROFD_DAMAGED, "database %s: %s of %zu bytes", s->path, what, n);
     memcpy(out, bytes, n);
     return PROFD_OK;
 }
@@ -341,9 +339,8 @@ static enum profd_status add_marks(struct store *s, int64_t from, int64_t to, in
 {
     uint8_t epoch[SEGMENT_EPOCH_SIZE];
     from = to - from < GAP_HOURS_MOST ? from : to - GAP_HOURS_MOST + 1;
-    if (getrandom(epoch, sizeof epoch, 0) != (ssize_t)sizeof epoch) {
-        return profd_error_set(e, PROFD_IO, "there are no random numbers for an epoch");
-    }
+    FAIL_IF(getrandom(epoch, sizeof epoch, 0) != (ssize_t)sizeof epoch, e, PROFD_IO,
+            "there are no random numbers for an epoch");
     for (unsigned i = 0; i < 4; i++) {
         epoch[i] = (uint8_t)((uint64_t)now / 1000000000u >> (24 - 8 * i));
     }
@@ -414,9 +411,7 @@ static enum profd_status open_segment(struct store *s, const struct store_upload
     uint8_t *bytes = NULL;
     size_t size = 0;
     TRY(sqlite_find(s, SQL_RELAY_NUMBER, NULL, 0, &sequence, &found, e));
-    if (!found) {
-        return profd_error_set(e, PROFD_DAMAGED, "database %s: table relay is empty", s->path);
-    }
+    FAIL_IF(!found, e, PROFD_DAMAGED, "database %s: table relay is empty", s->path);
     struct message_build *builds = calloc(u->build_count + 1, sizeof *builds);
     struct message_label *labels = calloc(u->label_count + 1, sizeof *labels);
     enum profd_status status = builds && labels ? PROFD_OK : profd_no_memory(e);
@@ -772,9 +767,8 @@ enum profd_status store_relay_meet(struct store *s, const uint8_t centre[STORE_C
     if (!r.known) {
         return PROFD_OK;
     }
-    if (centre && r.is.has_centre && memcmp(r.is.centre, centre, sizeof r.is.centre) != 0) {
-        return profd_error_set(e, PROFD_REFUSED, "the relay has reached another centre than that of this host");
-    }
+    FAIL_IF(centre && r.is.has_centre && memcmp(r.is.centre, centre, sizeof r.is.centre) != 0, e, PROFD_REFUSED,
+            "the relay has reached another centre than that of this host");
     const bool same = r.is.met && memcmp(r.is.incarnation, incarnation, sizeof r.is.incarnation) == 0;
     if (same && backup <= r.is.backup && (!centre || r.is.has_centre)) {
         return PROFD_OK;
@@ -828,9 +822,7 @@ enum profd_status store_relay_move(struct store *s, uint64_t *withdrawn, struct 
 {
     struct relay_row r;
     TRY(relay_load(s, &r, e));
-    if (!r.known) {
-        return profd_error_set(e, PROFD_NOT_FOUND, "this host has never forwarded anything: there is nothing to move");
-    }
+    FAIL_IF(!r.known, e, PROFD_NOT_FOUND, "this host has never forwarded anything: there is nothing to move");
     const uint64_t before = r.is.withdrawn.uploads;
     TRY(sqlite_write_begin(s, e));
     enum profd_status status =

@@ -214,16 +214,11 @@ int64_t sqlite_batch_number(struct sqlite_batch *b)
 /* Checks what the caller must have validated. */
 static enum profd_status judge_upload(const struct store_upload *u, struct profd_error *e)
 {
-    if (u->program >= u->build_count) {
-        return profd_error_set(e, PROFD_INTERNAL, "program %u is not one of the upload's %zu builds", u->program,
-                               u->build_count);
-    }
-    if (u->start > u->end || u->start < 0) {
-        return profd_error_set(e, PROFD_INTERNAL, "an upload's window ends before it starts");
-    }
-    if (u->group >= COUNTS_GROUPS) {
-        return profd_error_set(e, PROFD_INTERNAL, "an upload of group %u; there are %u", u->group, COUNTS_GROUPS);
-    }
+    FAIL_IF(u->program >= u->build_count, e, PROFD_INTERNAL, "program %u is not one of the upload's %zu builds",
+            u->program, u->build_count);
+    FAIL_IF(u->start > u->end || u->start < 0, e, PROFD_INTERNAL, "an upload's window ends before it starts");
+    FAIL_IF(u->group >= COUNTS_GROUPS, e, PROFD_INTERNAL, "an upload of group %u; there are %u", u->group,
+            COUNTS_GROUPS);
     return PROFD_OK;
 }
 
@@ -319,9 +314,7 @@ enum profd_status sqlite_batch_flush(struct sqlite_batch *b, struct profd_error 
                            e));
         }
         TRY(sqlite_series_load(s, k.series, more->build_count, &sums, &found, e));
-        if (!found) {
-            return profd_error_set(e, PROFD_INTERNAL, "series %lld vanished", (long long)k.series);
-        }
+        FAIL_IF(!found, e, PROFD_INTERNAL, "series %lld vanished", (long long)k.series);
         sqlite_sums_add(&sums, more);
         TRY(sqlite_series_save(s, k.series, &sums, e));
         batch_touch(b, k.series);
@@ -465,10 +458,7 @@ static enum profd_status grow(struct sqlite_batch *b, const struct store_upload 
     uint8_t *bytes = NULL;
     size_t size = 0;
     enum profd_status status = counts_decode(u->counts, u->counts_size, series->build_count, &more, &why);
-    if (status) {
-        return profd_error_set(e, status == PROFD_NO_MEMORY ? status : PROFD_INTERNAL, "a harvest's counts: %s",
-                               why.sentence);
-    }
+    FAIL_IF(status, e, status == PROFD_NO_MEMORY ? status : PROFD_INTERNAL, "a harvest's counts: %s", why.sentence);
     struct arena *scratch = arena_new(0);
     status = scratch ? rollup_grow(scratch, &g->counts, &more, &sum, &why) : profd_no_memory(&why);
     status = status ? status : counts_encode(&sum, &bytes, &size, &why);
@@ -548,9 +538,7 @@ static enum profd_status put_counts(struct sqlite_batch *b, struct store_upload 
                                  .width = sqlite3_column_int(q, 7)};
             const enum profd_status status = counts_decode(bytes, n, series->build_count, &g.counts, &why);
             sqlite_finish(q);
-            if (status == PROFD_NO_MEMORY) {
-                return profd_error_set(e, status, "%s", why.sentence);
-            }
+            FAIL_IF(status == PROFD_NO_MEMORY, e, status, "%s", why.sentence);
             found = !status; /* otherwise verification reports it */
         }
         if (found) {
@@ -781,9 +769,7 @@ static enum profd_status put_upload(struct sqlite_batch *b, const struct store_u
     int64_t host, number;
     const struct sqlite_series *series;
     bool may = true, counted = false;
-    if (u->sequence == 0) {
-        return profd_error_set(e, PROFD_INTERNAL, "an upload's sequence is 0; sequences begin with 1");
-    }
+    FAIL_IF(u->sequence == 0, e, PROFD_INTERNAL, "an upload's sequence is 0; sequences begin with 1");
     TRY(judge_upload(u, e));
     TRY(sqlite_share_take(s, &b->shares, u->uid, u->counts_size, &may, e));
     if (!may || u->ids == STORE_ID_OF_DAY) { /* a repeat takes no space */

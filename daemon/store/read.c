@@ -131,9 +131,7 @@ static enum profd_status reading_begin(struct row_selection *r, struct store *s,
         }
         TRY(status);
     }
-    if (r->series_count > UINT32_MAX) {
-        return profd_error_set(e, PROFD_LIMIT, "more than 2^32 series");
-    }
+    FAIL_IF(r->series_count > UINT32_MAX, e, PROFD_LIMIT, "more than 2^32 series");
     TRY(settle_edge(r, &r->since, false, e));
     return settle_edge(r, &r->until, true, e);
 }
@@ -149,9 +147,7 @@ static enum profd_status name_builds(struct row_selection *r, struct profd_error
             bool row = false;
             TRY(sqlite_first(r->s, SQL_BUILD_NAME, VALUES(INTEGER(info->rows[k]), INTEGER(0), INTEGER(info->uid)), &q,
                              &row, e));
-            if (!row) {
-                return profd_error_set(e, PROFD_DAMAGED, "database %s: a build's row is missing", r->s->path);
-            }
+            FAIL_IF(!row, e, PROFD_DAMAGED, "database %s: a build's row is missing", r->s->path);
             const char *text = sqlite_text(q, 0), *name = sqlite_text(q, 1);
             if (strlen(text) < sizeof build->id.text) {
                 memcpy(build->id.text, text, strlen(text) + 1);
@@ -630,9 +626,7 @@ static enum profd_status give_sealed(void *context, size_t i, const struct store
 {
     struct fetching *f = context;
     struct store_row row = i < f->list->count ? f->list->rows[i] : (struct store_row){.uploads = 0};
-    if (row.uploads == 0) {
-        return profd_error_set(e, PROFD_DAMAGED, "the tier gave a sum twice, or one that it was not asked for");
-    }
+    FAIL_IF(row.uploads == 0, e, PROFD_DAMAGED, "the tier gave a sum twice, or one that it was not asked for");
     f->list->rows[i].uploads = 0;
     f->given++;
     if (f->list == &f->r->totals) {
@@ -660,9 +654,7 @@ static enum profd_status read_sealed(struct row_selection *r, struct fetch_list 
     if (list->count == 0) {
         return PROFD_OK;
     }
-    if (!archive) {
-        return profd_error_set(e, PROFD_UNAVAILABLE, "past days were moved to the tier, and no tier is configured");
-    }
+    FAIL_IF(!archive, e, PROFD_UNAVAILABLE, "past days were moved to the tier, and no tier is configured");
     TRY(archive->fetch(archive->context, list->stubs, list->count, part, give_sealed, &f, e));
     return f.given == list->count
                ? PROFD_OK

@@ -237,10 +237,9 @@ enum profd_status sqlite_direct_fail(sqlite3 *db, const char *doing, struct prof
                                : rc == SQLITE_CORRUPT || rc == SQLITE_NOTADB ? PROFD_DAMAGED
                                : rc == SQLITE_BUSY                           ? PROFD_BUSY
                                                                              : PROFD_IO;
-    if (extended == SQLITE_IOERR_DATA) {
-        return profd_error_set(e, status, "%s: page %lld of the database is damaged: it does not have its checksum",
-                               doing, (long long)sqlite_seal_take_fault());
-    }
+    FAIL_IF(extended == SQLITE_IOERR_DATA, e, status,
+            "%s: page %lld of the database is damaged: it does not have its checksum", doing,
+            (long long)sqlite_seal_take_fault());
     return profd_error_set(e, status, "%s: %s (SQLite error %d)", doing, sqlite3_errmsg(db), extended);
 }
 

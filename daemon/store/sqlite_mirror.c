@@ -246,17 +246,12 @@ static enum profd_status show_block(struct store *s, uint64_t row, uint64_t sums
     int64_t series = 0, before = 0;
     bool found = false;
     TRY(find_arriving(s, row, &b, e));
-    if (b.sums != sums) {
-        return profd_error_set(e, PROFD_CONFLICT, "%" PRIu64 " of %" PRIu64 " sums of block %" PRIu64 " are here",
-                               b.sums, sums, b.number);
-    }
+    FAIL_IF(b.sums != sums, e, PROFD_CONFLICT, "%" PRIu64 " of %" PRIu64 " sums of block %" PRIu64 " are here", b.sums,
+            sums, b.number);
     TRY(sqlite_find(s, SQL_MIRROR_LONE, VALUES(INTEGER(row)), &series, &found, e));
-    if (found) {
-        return profd_error_set(e, PROFD_PROTOCOL,
-                               "block %" PRIu64 " of another centre is not mirrored: it has an hour of a series and no "
-                               "day of it",
-                               b.number);
-    }
+    FAIL_IF(found, e, PROFD_PROTOCOL,
+            "block %" PRIu64 " of another centre is not mirrored: it has an hour of a series and no day of it",
+            b.number);
     const struct sqlite_value which[] = {BLOB(b.centre, sizeof b.centre), INTEGER(b.number), INTEGER(row)};
     for (found = true; found;) {
         TRY(sqlite_find(s, SQL_MIRROR_BEFORE, which, sizeof which / sizeof which[0], &before, &found, e));

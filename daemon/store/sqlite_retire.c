@@ -159,9 +159,7 @@ static enum profd_status refuse_deletion(struct store *s, const struct store_sco
         TRY(sqlite_first(s, SQL_PROGRAM_OF_LIBRARY, VALUES(INTEGER(build), INTEGER(scope->all), SCOPE(scope)), &q, &row,
                          e));
     }
-    if (!row) {
-        return profd_error_set(e, PROFD_NOT_FOUND, "no build %s has been uploaded", build_id);
-    }
+    FAIL_IF(!row, e, PROFD_NOT_FOUND, "no build %s has been uploaded", build_id);
     enum profd_status status = profd_error_set(
         e, PROFD_REFUSED, "build %s is not a program but a library; delete the programs that use it, such as %s (%s)",
         build_id, sqlite_text(q, 0), sqlite_text(q, 1));

@@ -13,9 +13,7 @@ enum profd_status sqlite_load_state(struct store *s, struct sqlite_state *state,
     sqlite3_stmt *q;
     bool row = false;
     TRY(sqlite_first(s, SQL_STATE_GET, NULL, 0, &q, &row, e));
-    if (!row) {
-        return profd_error_set(e, PROFD_DAMAGED, "database %s: table state is empty", s->path);
-    }
+    FAIL_IF(!row, e, PROFD_DAMAGED, "database %s: table state is empty", s->path);
     *state = (struct sqlite_state){.number = sqlite3_column_int64(q, 0),
                                    .list_epoch = sqlite3_column_int64(q, 1),
                                    .salt = sqlite3_column_int64(q, 2),
@@ -56,9 +54,7 @@ void sqlite_discard_rows(struct store *s)
 
 enum profd_status sqlite_write_begin(struct store *s, struct profd_error *e)
 {
-    if (!s->writable) {
-        return profd_error_set(e, PROFD_INTERNAL, "this handle of the store only reads");
-    }
+    FAIL_IF(!s->writable, e, PROFD_INTERNAL, "this handle of the store only reads");
     s->spacious = false;
     TRY(sqlite_watch_look(s, e));
     TRY(sqlite_run(s, SQL_BEGIN_WRITE, NULL, 0, e));
@@ -207,11 +203,9 @@ enum profd_status sqlite_space_begin(struct store *s, struct profd_error *e)
     if (long_log || grows > available / 4) {
         TRY(sqlite_empty_log(s, long_log, e));
     }
-    if (s->wal_frames >= LOG_MOST * s->log_frames) {
-        return profd_error_set(
-            e, PROFD_BUSY, "a report that is being made holds the write-ahead log, which has %lld MiB; at most %lld",
+    FAIL_IF(s->wal_frames >= LOG_MOST * s->log_frames, e, PROFD_BUSY,
+            "a report that is being made holds the write-ahead log, which has %lld MiB; at most %lld",
             (long long)s->wal_frames * SQLITE_PAGE >> 20, (long long)LOG_MOST * s->log_frames * SQLITE_PAGE >> 20);
-    }
     return PROFD_OK;
 }
 

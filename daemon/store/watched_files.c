@@ -36,9 +36,7 @@ void sqlite_break(struct store *s, enum profd_status status, const char *why)
 static enum profd_status watch(struct store *s, const char *path, const struct stat *st, struct profd_error *e)
 {
     struct sqlite_watched *w = &s->watched[s->watched_count];
-    if (s->watched_count == SQLITE_WATCHED) {
-        return profd_error_set(e, PROFD_INTERNAL, "more than %u files are watched", SQLITE_WATCHED);
-    }
+    FAIL_IF(s->watched_count == SQLITE_WATCHED, e, PROFD_INTERNAL, "more than %u files are watched", SQLITE_WATCHED);
     w->path = strdup(path);
     TRY(w->path ? PROFD_OK : profd_no_memory(e));
     w->device = st->st_dev;
@@ -86,9 +84,7 @@ void sqlite_watch_note_log(struct store *s)
 enum profd_status store_sqlite_watch(struct store *s, const char *path, int fd, struct profd_error *e)
 {
     struct stat st;
-    if (fstat(fd, &st) != 0) {
-        return profd_error_set(e, PROFD_IO, "cannot look at \"%s\": %s", path, strerror(errno));
-    }
+    FAIL_IF(fstat(fd, &st) != 0, e, PROFD_IO, "cannot look at \"%s\": %s", path, strerror(errno));
     return watch(s, path, &st, e);
 }
 

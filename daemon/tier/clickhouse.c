@@ -253,10 +253,8 @@ static enum profd_status failure_describe(struct clickhouse *c, CURLcode code, s
     case CURLE_WEIRD_SERVER_REPLY:
         return profd_error_set(e, PROFD_PROTOCOL, "what answers at %s does not speak HTTP: %s", c->place, why);
     case CURLE_OPERATION_TIMEDOUT:
-        if (sent) {
-            return profd_error_set(e, PROFD_TIMEOUT, "ClickHouse at %s does not answer in %u s: %s", c->place,
-                                   (c->limits.answer_ms + 999) / 1000, why);
-        }
+        FAIL_IF(sent, e, PROFD_TIMEOUT, "ClickHouse at %s does not answer in %u s: %s", c->place,
+                (c->limits.answer_ms + 999) / 1000, why);
         __attribute__((fallthrough));
     default:
         c->code = sent ? c->code : NOT_SENT;
@@ -289,15 +287,10 @@ static const char *find_late_error(const struct buffer *b)
 static enum profd_status refusal_describe(struct clickhouse *c, const char *reply, long http, struct profd_error *e)
 {
     const char *at = strstr(reply, "Code: "), *text = at ? strstr(at, "Exception: ") : NULL;
-    if (!text && http >= 502 && http <= 504) {
-        return profd_error_set(e, PROFD_UNAVAILABLE, "a proxy at %s does not reach ClickHouse: HTTP status %ld",
-                               c->place, http);
-    }
-    if (!text) {
-        return profd_error_set(e, PROFD_PROTOCOL,
-                               "what answers at %s is not ClickHouse, or is a proxy that refuses: HTTP status %ld",
-                               c->place, http);
-    }
+    FAIL_IF(!text && http >= 502 && http <= 504, e, PROFD_UNAVAILABLE,
+            "a proxy at %s does not reach ClickHouse: HTTP status %ld", c->place, http);
+    FAIL_IF(!text, e, PROFD_PROTOCOL,
+            "what answers at %s is not ClickHouse, or is a proxy that refuses: HTTP status %ld", c->place, http);
     c->code = strtol(at + strlen("Code: "), NULL, 10);
     text += strlen("Exception: ");
     size_t n = strcspn(text, "\r\n");
@@ -339,11 +332,9 @@ static enum profd_status perform(struct clickhouse *c, struct buffer *url, const
         code = curl_easy_perform(c->curl);
         curl_easy_setopt(c->curl, CURLOPT_FRESH_CONNECT, 0L);
     }
-    if (c->reply.failed) {
-        return profd_error_set(e, PROFD_TOO_LARGE,
-                               "the reply of ClickHouse at %s needs more than the %zu bytes that it may have", c->place,
-                               c->limits.reply_bytes);
-    }
+    FAIL_IF(c->reply.failed, e, PROFD_TOO_LARGE,
+            "the reply of ClickHouse at %s needs more than the %zu bytes that it may have", c->place,
+            c->limits.reply_bytes);
     buffer_add_char(&c->reply, 0);
     if (c->reply.failed) {
         return profd_no_memory(e);
@@ -354,11 +345,8 @@ static enum profd_status perform(struct clickhouse *c, struct buffer *url, const
     if (code && !late) { /* newer servers cut the connection behind an error */
         return failure_describe(c, code, e);
     }
-    if (!late && (!c->head_ended || !c->framed)) {
-        return profd_error_set(e, PROFD_PROTOCOL,
-                               "what answers at %s does not say where its reply ends, so that it may be cut off",
-                               c->place);
-    }
+    FAIL_IF(!late && (!c->head_ended || !c->framed), e, PROFD_PROTOCOL,
+            "what answers at %s does not say where its reply ends, so that it may be cut off", c->place);
     return http == 200 && !late ? PROFD_OK : refusal_describe(c, late ? late : c->reply.data, http, e);
 }
 
@@ -415,10 +403,7 @@ static enum profd_status look(struct clickhouse *c, struct profd_error *e)
             known |= (uint64_t)!strcmp(name, settings[i].name) << i;
         }
     }
-    if (!known) {
-        return profd_error_set(e, PROFD_PROTOCOL, "what answers at %s is not ClickHouse: it has none of its settings",
-                               c->place);
-    }
+    FAIL_IF(!known, e, PROFD_PROTOCOL, "what answers at %s is not ClickHouse: it has none of its settings", c->place);
     c->unknown = ~known;
     c->looked = now_ms();
     return PROFD_OK;
@@ -508,10 +493,9 @@ enum profd_status clickhouse_take(struct clickhouse *c, const char *statement, s
     const char *type = NULL;
     TRY(run(c, true, NULL, statement, strlen(statement), e));
     curl_easy_getinfo(c->curl, CURLINFO_CONTENT_TYPE, &type);
-    if (!type || strncasecmp(type, "application/octet-stream", 24)) { /* an acknowledgement looks like no rows */
-        return profd_error_set(e, PROFD_PROTOCOL, "what answers a query at %s sends %.60s instead of rows", c->place,
-                               type ? type : "no type");
-    }
+    /* an acknowledgement looks like no rows */
+    FAIL_IF(!type || strncasecmp(type, "application/octet-stream", 24), e, PROFD_PROTOCOL,
+            "what answers a query at %s sends %.60s instead of rows", c->place, type ? type : "no type");
     rows_open(reply, (uint8_t *)c->reply.data, c->reply.size);
     buffer_init(&c->reply, 0);
     return PROFD_OK;

@@ -213,16 +213,11 @@ static enum profd_status fetch_row(struct fetch *q, struct row_reader *r, const 
     rows_fixed(r, key.series, sizeof key.series);
     key.level = rows_u8(r);
     key.at = rows_i64(r);
-    if (r->cut) {
-        return profd_error_set(e, PROFD_PROTOCOL, "a reply of ClickHouse ends within a sum, or has a text with a NUL");
-    }
+    FAIL_IF(r->cut, e, PROFD_PROTOCOL, "a reply of ClickHouse ends within a sum, or has a text with a NUL");
     const struct store_stub *stub = fetch_find(q, stubs, n, &key);
-    if (!stub) {
-        return profd_error_set(e, PROFD_PROTOCOL,
-                               "a reply of ClickHouse has a sum of block %" PRIu64
-                               " that was not asked for, or has it twice",
-                               key.block.number);
-    }
+    FAIL_IF(!stub, e, PROFD_PROTOCOL,
+            "a reply of ClickHouse has a sum of block %" PRIu64 " that was not asked for, or has it twice",
+            key.block.number);
     q->failed_each = q->each(q->each_context, (size_t)(stub - q->stubs), &bulk, e);
     return q->failed_each;
 }

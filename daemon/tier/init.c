@@ -52,10 +52,8 @@ __attribute__((format(printf, 6, 7))) static enum profd_status init_ask(struct i
     for (size_t i = 0; i < count; i++) {
         char *end;
         numbers[i] = strtoul(at, &end, 10);
-        if (end == at) {
-            return profd_error_set(e, PROFD_PROTOCOL, "ClickHouse at %s replied with \"%.60s\" instead of numbers",
-                                   clickhouse_place(n->server), line);
-        }
+        FAIL_IF(end == at, e, PROFD_PROTOCOL, "ClickHouse at %s replied with \"%.60s\" instead of numbers",
+                clickhouse_place(n->server), line);
         at = end;
     }
     return PROFD_OK;
@@ -75,16 +73,10 @@ static enum profd_status init_check_cluster(struct init *n, struct profd_error *
                  "SELECT uniqExact(shard_num), max(replica_num), uniqExact(host_name, port) FROM system.clusters WHERE "
                  "cluster = '%s' FORMAT TabSeparated",
                  a->cluster));
-    if (!c[0]) {
-        return profd_error_set(e, PROFD_REFUSED,
-                               "ClickHouse at %s has no cluster \"%s\" in its configuration (remote_servers)", place,
-                               a->cluster);
-    }
-    if (c[1] > 1 && !a->replicated) {
-        return profd_error_set(e, PROFD_REFUSED,
-                               "a shard of cluster \"%s\" has %lu replicas: add replicated=1 to the URL of the tier",
-                               a->cluster, c[1]);
-    }
+    FAIL_IF(!c[0], e, PROFD_REFUSED, "ClickHouse at %s has no cluster \"%s\" in its configuration (remote_servers)",
+            place, a->cluster);
+    FAIL_IF(c[1] > 1 && !a->replicated, e, PROFD_REFUSED,
+            "a shard of cluster \"%s\" has %lu replicas: add replicated=1 to the URL of the tier", a->cluster, c[1]);
     if (c[2] != a->server_count) {
         return profd_error_set(e, PROFD_REFUSED,
                                "cluster \"%s\" has %lu servers, and the URL of the tier names %u: name all of them, "
@@ -117,13 +109,10 @@ static enum profd_status init_make_database(struct init *n, struct profd_error *
         "SELECT count(), countIf(name = 'layout'), (SELECT count() FROM system.databases WHERE name = '%s'), "
         "toUInt32(splitByChar('.', version())[1]) FROM system.tables WHERE database = '%s' FORMAT TabSeparated",
         database, database));
-    if (c[0] && !c[1]) {
-        return profd_error_set(
-            e, PROFD_REFUSED,
-            "the database \"%s\" at %s has %lu tables, but not those of profd: name another database "
-            "in the URL of the tier",
+    FAIL_IF(c[0] && !c[1], e, PROFD_REFUSED,
+            "the database \"%s\" at %s has %lu tables, but not those of profd: name another database in the URL of the "
+            "tier",
             database, clickhouse_place(n->server), c[0]);
-    }
     n->durable = c[3] >= 21; /* fsync_after_insert came in 20.10; the table of such settings needs a GRANT */
     return c[2] ? PROFD_OK : init_ask(n, line, NULL, 0, e, "CREATE DATABASE IF NOT EXISTS `%s`", database);
 }
@@ -168,9 +157,8 @@ static enum profd_status init_expand(const struct init *n, const char *text, siz
         }
         while (text < stop) {
             const char *close = *text == '{' ? memchr(text, '}', (size_t)(stop - text)) : NULL;
-            if (close && !init_add_word(n, text + 1, (size_t)(close - text) - 1, out)) {
-                return profd_error_set(e, PROFD_INTERNAL, "schema/tier.sql has an unknown word %.20s", text);
-            }
+            FAIL_IF(close && !init_add_word(n, text + 1, (size_t)(close - text) - 1, out), e, PROFD_INTERNAL,
+                    "schema/tier.sql has an unknown word %.20s", text);
             if (!close) {
                 buffer_add_char(out, *text);
             }
@@ -213,11 +201,9 @@ static enum profd_status init_make(struct init *n, struct profd_error *e)
     unsigned long newest;
     TRY(init_make_tables(n, e));
     TRY(init_ask(n, other, &newest, 1, e, "SELECT max(version) FROM layout FORMAT TabSeparated"));
-    if (newest > VERSION) {
-        return profd_error_set(e, PROFD_NEWER,
-                               "the tables of database \"%s\" have version %lu, of a newer profd: this one knows %u",
-                               n->address->database, newest, VERSION);
-    }
+    FAIL_IF(newest > VERSION, e, PROFD_NEWER,
+            "the tables of database \"%s\" have version %lu, of a newer profd: this one knows %u", n->address->database,
+            newest, VERSION);
     TRY(init_ask(n, other, NULL, 0, e, "SELECT described FROM layout WHERE described != '%s' FORMAT TabSeparated",
                  n->layout));
     return other[0] ? profd_error_set(e, PROFD_REFUSED,
@@ -324,11 +310,8 @@ enum profd_status tier_init(const struct clickhouse_address *address, const char
     enum profd_status status = PROFD_OK;
     (void)snprintf(n.layout, sizeof n.layout, "%s%s%s", address->cluster[0] ? "cluster=" : "one server",
                    address->cluster, address->replicated ? "&replicated=1" : "");
-    if (!address->cluster[0] && address->server_count > 1) {
-        return profd_error_set(e, PROFD_REFUSED,
-                               "the URL of the tier names %u servers, but no cluster: add cluster=NAME",
-                               address->server_count);
-    }
+    FAIL_IF(!address->cluster[0] && address->server_count > 1, e, PROFD_REFUSED,
+            "the URL of the tier names %u servers, but no cluster: add cluster=NAME", address->server_count);
     for (unsigned i = 0; i < 2 * made.count && !status; i++) {
         status = i < made.count ? init_first(&n, i, &made, e) : init_second(&n, i - made.count, &made, e);
     }

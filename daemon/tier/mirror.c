@@ -461,11 +461,10 @@ static enum profd_status mirror_look(struct mirror *m, struct profd_error *e)
     m->looked = loop_now();
     m->differs = false;
     TRY(store_each_mirror(m->steps.store, mirror_compare, &c, e));
-    if (!m->manifest_digest && c.visible) { /* what is dropped keeps a row there */
-        return profd_error_set(e, PROFD_PROTOCOL,
-                               "the table manifest of ClickHouse is empty, although this database has blocks of it: "
-                               "restore that table from a backup of ClickHouse; until then reports keep these blocks");
-    }
+    /* what is dropped keeps a row there */
+    FAIL_IF(!m->manifest_digest && c.visible, e, PROFD_PROTOCOL,
+            "the table manifest of ClickHouse is empty, although this database has blocks of it: restore that table "
+            "from a backup of ClickHouse; until then reports keep these blocks");
     m->differs |= c.matched < m->list_count;
     size_t own = 0;
     for (size_t i = 0; i < m->list_count; i++) {
@@ -734,9 +733,8 @@ static enum profd_status mirror_read(struct mirror *m, struct profd_error *e)
     m->sum_count = m->put = 0;
     if (loop_now() - m->looked > LOOK_AGAIN_MS) {
         TRY(mirror_look(m, e));
-        if (m->differs || m->tombstone_count) { /* what left is hidden first, and what was deleted */
-            return profd_error_set(e, PROFD_CONFLICT, "the manifest has changed");
-        }
+        /* what left is hidden first, and what was deleted */
+        FAIL_IF(m->differs || m->tombstone_count, e, PROFD_CONFLICT, "the manifest has changed");
     }
     buffer_init(&statement, STATEMENT_BYTES);
     statement_list_sums(&statement, &m->next.m.block, &m->after, PAGE_ROWS);

@@ -256,16 +256,11 @@ static enum profd_status sealer_look(struct sealer *s, struct profd_error *e)
     }
     const bool cut = r.cut;
     rows_close(&r);
-    if (cut) {
-        return profd_error_set(e, PROFD_PROTOCOL, "a list of ClickHouse's blocks is cut off");
-    }
-    if (newest > s->totals.newest) {
-        return profd_error_set(e, PROFD_REFUSED,
-                               "ClickHouse has block %" PRIu64
-                               " of this centre, and this database has given numbers up "
-                               "to %" PRIu64 ": it is an older copy, so no day is sealed; use profd --restore",
-                               newest, s->totals.newest);
-    }
+    FAIL_IF(cut, e, PROFD_PROTOCOL, "a list of ClickHouse's blocks is cut off");
+    FAIL_IF(newest > s->totals.newest, e, PROFD_REFUSED,
+            "ClickHouse has block %" PRIu64 " of this centre, and this database has given numbers up to %" PRIu64
+            ": it is an older copy, so no day is sealed; use profd --restore",
+            newest, s->totals.newest);
     s->known = true;
     return PROFD_OK;
 }
