@@ -35,12 +35,10 @@ static enum profd_status name_take(const char *what, struct piece p, const char 
     for (size_t i = 0; i < p.size && fine; i++) {
         fine = http_is_alphanumeric(p.at[i]) || p.at[i] == '_' || (i && p.at[i] && strchr(more, p.at[i]));
     }
-    if (!fine) {
-        return profd_error_set(e, PROFD_USAGE,
-                               "the %s \"%.*s\" in the URL of the tier is not 1 to %d characters of A-Z, a-z, 0-9 and "
-                               "\"_%s\", the first a letter or \"_\"",
-                               what, (int)p.size, p.at ? p.at : "", CLICKHOUSE_NAME_MAX, more);
-    }
+    FAIL_IF(!fine, e, PROFD_USAGE,
+            "the %s \"%.*s\" in the URL of the tier is not 1 to %d characters of A-Z, a-z, 0-9 and \"_%s\", the first "
+            "a letter or \"_\"",
+            what, (int)p.size, p.at ? p.at : "", CLICKHOUSE_NAME_MAX, more);
     memcpy(out, p.at, p.size);
     out[p.size] = 0;
     return PROFD_OK;
@@ -60,12 +58,9 @@ static enum profd_status server_take(struct piece p, bool tls, struct clickhouse
         fine = v6 ? http_hex_value(p.at[i]) >= 0 || p.at[i] == ':' || p.at[i] == '.'
                   : http_is_alphanumeric(p.at[i]) || p.at[i] == '-' || p.at[i] == '.';
     }
-    if (!fine) {
-        return profd_error_set(e, PROFD_USAGE,
-                               "\"%.*s\" in the URL of the tier is not a host name, an IPv4 address or an IPv6 address "
-                               "in brackets",
-                               (int)whole.size, whole.at);
-    }
+    FAIL_IF(!fine, e, PROFD_USAGE,
+            "\"%.*s\" in the URL of the tier is not a host name, an IPv4 address or an IPv6 address in brackets",
+            (int)whole.size, whole.at);
     if (v6 && rest.size) {
         rest = (struct piece){rest.at + 1, rest.size - 1};
     }
@@ -75,10 +70,8 @@ static enum profd_status server_take(struct piece p, bool tls, struct clickhouse
             const bool digit = rest.at[i] >= '0' && rest.at[i] <= '9';
             port = !digit || port > 65535 ? 65536 : 10 * port + (unsigned long)(rest.at[i] - '0');
         }
-        if (port < 1 || port > 65535) {
-            return profd_error_set(e, PROFD_USAGE, "the port \"%.*s\" in the URL of the tier is not 1 to 65535",
-                                   (int)rest.size, rest.at);
-        }
+        FAIL_IF(port < 1 || port > 65535, e, PROFD_USAGE, "the port \"%.*s\" in the URL of the tier is not 1 to 65535",
+                (int)rest.size, rest.at);
     }
     memcpy(out->host, p.at, p.size);
     out->host[p.size] = 0;
@@ -96,9 +89,7 @@ static enum profd_status server_take(struct piece p, bool tls, struct clickhouse
 enum profd_status clickhouse_parse_address(const char *url, struct clickhouse_address *out, struct profd_error *e)
 {
     struct clickhouse_address a = {.user = "default", .database = "profd", .tls = !strncmp(url, "https://", 8)};
-    if (!a.tls && strncmp(url, "http://", 7)) {
-        return profd_error_set(e, PROFD_USAGE, "\"%s\" does not begin with https://", url);
-    }
+    FAIL_IF(!a.tls && strncmp(url, "http://", 7), e, PROFD_USAGE, "\"%s\" does not begin with https://", url);
     const size_t scheme = a.tls ? 8 : 7;
     struct piece place = {url + scheme, strlen(url) - scheme};
     struct piece parameters = piece_cut(&place, '?');
@@ -106,20 +97,16 @@ enum profd_status clickhouse_parse_address(const char *url, struct clickhouse_ad
     struct piece user = place;
     const struct piece hosts = piece_cut(&user, '@');
     if (hosts.at) {
-        if (memchr(user.at, ':', user.size)) {
-            return profd_error_set(e, PROFD_USAGE,
-                                   "the URL of the tier holds a password, which every user could read: write it to the "
-                                   "file that tier-password-file names");
-        }
+        FAIL_IF(memchr(user.at, ':', user.size), e, PROFD_USAGE,
+                "the URL of the tier holds a password, which every user could read: write it to the file that "
+                "tier-password-file names");
         TRY(name_take("user", user, "-.", a.user, e));
         place = hosts;
     }
     while (place.at) {
         const struct piece rest = piece_cut(&place, ',');
-        if (a.server_count == CLICKHOUSE_SERVERS_MOST) {
-            return profd_error_set(e, PROFD_USAGE, "the URL of the tier names more than %u servers",
-                                   CLICKHOUSE_SERVERS_MOST);
-        }
+        FAIL_IF(a.server_count == CLICKHOUSE_SERVERS_MOST, e, PROFD_USAGE,
+                "the URL of the tier names more than %u servers", CLICKHOUSE_SERVERS_MOST);
         TRY(server_take(place, a.tls, &a.servers[a.server_count++], e));
         place = rest;
     }
@@ -143,11 +130,8 @@ enum profd_status clickhouse_parse_address(const char *url, struct clickhouse_ad
         }
         parameters = rest;
     }
-    if (a.replicated && !a.cluster[0]) {
-        return profd_error_set(e, PROFD_USAGE,
-                               "replicated=1 in the URL of the tier also needs cluster=NAME: replicas belong to the "
-                               "shards of a cluster");
-    }
+    FAIL_IF(a.replicated && !a.cluster[0], e, PROFD_USAGE,
+            "replicated=1 in the URL of the tier also needs cluster=NAME: replicas belong to the shards of a cluster");
     *out = a;
     return PROFD_OK;
 }

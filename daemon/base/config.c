@@ -80,12 +80,8 @@ static enum profd_status config_parse_line(struct config *config, const char *li
     const char *equals = memchr(line, '=', n), *value;
     enum config_option option = 0;
 
-    if (memchr(line, 0, n)) {
-        return profd_error_set(e, PROFD_CONFIG, "the line contains a NUL byte");
-    }
-    if (!equals) {
-        return profd_error_set(e, PROFD_CONFIG, "\"%.*s\" is not key = value", (int)(n < 100 ? n : 100), line);
-    }
+    FAIL_IF(memchr(line, 0, n), e, PROFD_CONFIG, "the line contains a NUL byte");
+    FAIL_IF(!equals, e, PROFD_CONFIG, "\"%.*s\" is not key = value", (int)(n < 100 ? n : 100), line);
     size_t key_size = (size_t)(equals - line);
     value = equals + 1;
     size_t value_size = n - key_size - 1;
@@ -95,15 +91,11 @@ static enum profd_status config_parse_line(struct config *config, const char *li
                                      memcmp(config_rows[option].name, line, key_size) != 0)) {
         option++;
     }
-    if (option == CONFIG_COUNT) {
-        return profd_error_set(e, PROFD_CONFIG, "unknown key \"%.*s\"", (int)(key_size < 100 ? key_size : 100), line);
-    }
-    if (seen[option] && config_rows[option].kind != LIST) {
-        return profd_error_set(e, PROFD_CONFIG, "the key \"%s\" occurs twice", config_rows[option].name);
-    }
-    if (!value_size) {
-        return profd_error_set(e, PROFD_CONFIG, "the key \"%s\" has no value", config_rows[option].name);
-    }
+    FAIL_IF(option == CONFIG_COUNT, e, PROFD_CONFIG, "unknown key \"%.*s\"", (int)(key_size < 100 ? key_size : 100),
+            line);
+    FAIL_IF(seen[option] && config_rows[option].kind != LIST, e, PROFD_CONFIG, "the key \"%s\" occurs twice",
+            config_rows[option].name);
+    FAIL_IF(!value_size, e, PROFD_CONFIG, "the key \"%s\" has no value", config_rows[option].name);
     if (config_rows[option].kind == FLAG && (value_size != 3 || memcmp(value, "yes", 3) != 0) &&
         (value_size != 2 || memcmp(value, "no", 2) != 0)) {
         return profd_error_set(e, PROFD_CONFIG, "the value of \"%s\" is \"%.*s\", not yes or no",

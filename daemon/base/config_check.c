@@ -93,9 +93,7 @@ enum profd_status config_parse_age(const char *key, const char *text, int64_t *n
         !strcmp(text, "0") ? CONFIG_SCALED
                            : config_parse_scaled(text, units, sizeof units / sizeof *units, AGE_MAX / SECOND, &seconds);
 
-    if (result == CONFIG_TOO_MUCH) {
-        return profd_error_set(e, PROFD_CONFIG, "%s is \"%s\"; it must not exceed 100 years", key, text);
-    }
+    FAIL_IF(result == CONFIG_TOO_MUCH, e, PROFD_CONFIG, "%s is \"%s\"; it must not exceed 100 years", key, text);
     *ns = (int64_t)seconds * SECOND;
     return result == CONFIG_SCALED
                ? PROFD_OK
@@ -122,9 +120,7 @@ enum profd_status config_parse_bytes(const char *key, const char *text, uint64_t
     };
     const enum config_scaled result = config_parse_scaled(text, units, sizeof units / sizeof *units, INT64_MAX, bytes);
 
-    if (result == CONFIG_TOO_MUCH) {
-        return profd_error_set(e, PROFD_CONFIG, "%s is \"%.100s\"; it must not exceed 2^63 bytes", key, text);
-    }
+    FAIL_IF(result == CONFIG_TOO_MUCH, e, PROFD_CONFIG, "%s is \"%.100s\"; it must not exceed 2^63 bytes", key, text);
     return result == CONFIG_SCALED ? PROFD_OK
                                    : profd_error_set(e, PROFD_CONFIG,
                                                      "%s is \"%.100s\", not a whole number of bytes, or a number "
@@ -138,10 +134,8 @@ static enum profd_status config_check_level(struct config *config, struct profd_
     const char *level = config->values[CONFIG_log_level];
 
     config->log_level = LOG_LEVEL_NOTICE;
-    if (level && !log_find_level(level, &config->log_level)) {
-        return profd_error_set(e, PROFD_CONFIG, "log-level is \"%s\", not error, warning, notice, info or debug",
-                               level);
-    }
+    FAIL_IF(level && !log_find_level(level, &config->log_level), e, PROFD_CONFIG,
+            "log-level is \"%s\", not error, warning, notice, info or debug", level);
     return PROFD_OK;
 }
 
@@ -231,18 +225,14 @@ static enum profd_status config_check_relay_proxy(struct config *c, char *url, s
     const bool is_http = !strncmp(url, scheme, strlen(scheme));
 
     c->has_proxy = is_http && config_parse_address(at ? at + 1 : user, &c->proxy) && *c->proxy.port != '0';
-    if (!c->has_proxy) {
-        return profd_error_set(e, PROFD_CONFIG, "relay-proxy is \"%s%s\", not http://HOST:PORT", at ? "…@" : "",
-                               at ? at + 1 : url);
-    }
+    FAIL_IF(!c->has_proxy, e, PROFD_CONFIG, "relay-proxy is \"%s%s\", not http://HOST:PORT", at ? "…@" : "",
+            at ? at + 1 : url);
     if (at) {
         *at = 0;
         c->proxy_user = user;
     }
-    if (at && (*user == ':' || !strchr(user, ':') || !config_decode_percent(user))) {
-        return profd_error_set(
-            e, PROFD_CONFIG, "before the @ of relay-proxy is not USER:PASSWORD, with %%XX for each of : @ %% in them");
-    }
+    FAIL_IF(at && (*user == ':' || !strchr(user, ':') || !config_decode_percent(user)), e, PROFD_CONFIG,
+            "before the @ of relay-proxy is not USER:PASSWORD, with %%XX for each of : @ %% in them");
     return PROFD_OK;
 }
 
@@ -266,14 +256,11 @@ enum profd_status config_check_network(struct config *c, struct profd_error *e)
     TRY(config_check_level(c, e));
     TRY(config_take_path(c, CONFIG_socket, "/run/profd/profd.sock", &c->socket, e));
     TRY(listen_parse_unix(c->socket, e));
-    if (!c->values[CONFIG_relay]) {
-        return profd_error_set(e, PROFD_CONFIG, "relay is not configured: name the centre, as https://HOST");
-    }
+    FAIL_IF(!c->values[CONFIG_relay], e, PROFD_CONFIG, "relay is not configured: name the centre, as https://HOST");
     TRY(config_check_relay_url(c, e));
     TRY(config_parse_age("relay-interval", interval, &c->relay_interval, e));
-    if (c->relay_interval < RELAY_INTERVAL_MIN || c->relay_interval > RELAY_INTERVAL_MAX) {
-        return profd_error_set(e, PROFD_CONFIG, "relay-interval is \"%s\", not 1s to 1d", interval);
-    }
+    FAIL_IF(c->relay_interval < RELAY_INTERVAL_MIN || c->relay_interval > RELAY_INTERVAL_MAX, e, PROFD_CONFIG,
+            "relay-interval is \"%s\", not 1s to 1d", interval);
     TRY(c->values[CONFIG_relay_proxy] ? config_check_relay_proxy(c, c->values[CONFIG_relay_proxy], e) : PROFD_OK);
 
     /* By default, systemd's copy of the token comes before the file in /etc. */
@@ -292,17 +279,13 @@ static enum profd_status config_judge_secret(const char *what, const char *path,
     const char *directory = getenv("CREDENTIALS_DIRECTORY");
     const size_t n = directory ? strlen(directory) : 0;
 
-    if (!S_ISREG(st->st_mode)) {
-        return profd_error_set(e, PROFD_CONFIG, "the %s file %s is not a regular file", what, path);
-    }
+    FAIL_IF(!S_ISREG(st->st_mode), e, PROFD_CONFIG, "the %s file %s is not a regular file", what, path);
     /* A credential of the service manager is private whatever its mode. */
     if (n && !strncmp(path, directory, n) && path[n] == '/' && !strstr(path + n, "/../")) {
         return PROFD_OK;
     }
-    if (st->st_uid && st->st_uid != geteuid()) {
-        return profd_error_set(e, PROFD_CONFIG, "the %s file %s belongs to user %u, not to root or user %u", what, path,
-                               st->st_uid, geteuid());
-    }
+    FAIL_IF(st->st_uid && st->st_uid != geteuid(), e, PROFD_CONFIG,
+            "the %s file %s belongs to user %u, not to root or user %u", what, path, st->st_uid, geteuid());
     return st->st_mode & 077
                ? profd_error_set(e, PROFD_CONFIG, "other users may access the %s file %s (mode %04o); set mode 0600",
                                  what, path, (unsigned)(st->st_mode & 07777))
@@ -332,15 +315,12 @@ enum profd_status config_read_secret(const char *what, const char *path, size_t 
     }
     out[got] = 0;
     out[strcspn(out, "\r\n")] = 0;
-    if (strlen(out) < least || strlen(out) > size - 2) {
-        return profd_error_set(e, PROFD_CONFIG, "no %s in %s: its first line has %zu bytes, a %s has %zu to %zu", what,
-                               path, strlen(out), what, least, size - 2);
-    }
+    FAIL_IF(strlen(out) < least || strlen(out) > size - 2, e, PROFD_CONFIG,
+            "no %s in %s: its first line has %zu bytes, a %s has %zu to %zu", what, path, strlen(out), what, least,
+            size - 2);
     for (const char *c = out; *c; c++) {
-        if (*c <= ' ' || *c > '~') {
-            return profd_error_set(e, PROFD_CONFIG, "byte %td of the %s in %s is not printable ASCII", c - out + 1,
-                                   what, path);
-        }
+        FAIL_IF(*c <= ' ' || *c > '~', e, PROFD_CONFIG, "byte %td of the %s in %s is not printable ASCII", c - out + 1,
+                what, path);
     }
     return PROFD_OK;
 }
@@ -398,10 +378,8 @@ static enum profd_status config_default_sockets(struct config *config, struct pr
     } else if (!runtime || *runtime != '/' || !config_is_own(runtime)) {
         runtime = own;
         if (!config_is_own(own)) {
-            if (getenv("NOTIFY_SOCKET") && !getenv("LISTEN_FDS") && !config->values[CONFIG_socket]) {
-                return profd_error_set(e, PROFD_CONFIG,
-                                       "A service needs a socket: the service manager passed none. Use --socket PATH.");
-            }
+            FAIL_IF(getenv("NOTIFY_SOCKET") && !getenv("LISTEN_FDS") && !config->values[CONFIG_socket], e, PROFD_CONFIG,
+                    "A service needs a socket: the service manager passed none. Use --socket PATH.");
             runtime_directory(RUNTIME_SHARED, geteuid(), own);
             below = "";
         }
@@ -410,10 +388,8 @@ static enum profd_status config_default_sockets(struct config *config, struct pr
     if (config->values[CONFIG_socket] && !config->values[CONFIG_http_socket]) {
         return PROFD_OK;
     }
-    if (snprintf(directory, sizeof directory, "%s%s", runtime, below) >= (int)sizeof directory) {
-        return profd_error_set(e, PROFD_CONFIG, "XDG_RUNTIME_DIR has %zu bytes; the limit is %zu", strlen(runtime),
-                               sizeof directory - sizeof "/profd");
-    }
+    FAIL_IF(snprintf(directory, sizeof directory, "%s%s", runtime, below) >= (int)sizeof directory, e, PROFD_CONFIG,
+            "XDG_RUNTIME_DIR has %zu bytes; the limit is %zu", strlen(runtime), sizeof directory - sizeof "/profd");
     TRY(config_set_default(config, CONFIG_socket, directory, "/profd.sock", e));
     return config_set_default(config, CONFIG_http_socket, directory, "/http.sock", e);
 }
@@ -434,11 +410,8 @@ static enum profd_status config_check_origin(struct config *config, struct profd
         origin[i] = (char)(origin[i] >= 'A' && origin[i] <= 'Z' ? origin[i] + ('a' - 'A') : origin[i]);
     }
     size_t scheme = !strncmp(origin, "https://", 8) ? 8 : !strncmp(origin, "http://", 7) ? 7 : 0;
-    if (!scheme || !http_host_valid(origin + scheme, n - scheme)) {
-        return profd_error_set(e, PROFD_CONFIG,
-                               "http-origin is \"%s\", not http://HOST[:PORT] or https://HOST[:PORT] without a path",
-                               origin);
-    }
+    FAIL_IF(!scheme || !http_host_valid(origin + scheme, n - scheme), e, PROFD_CONFIG,
+            "http-origin is \"%s\", not http://HOST[:PORT] or https://HOST[:PORT] without a path", origin);
     own_port = scheme == 8 ? ":443" : ":80";
     if (n > strlen(own_port) && !strcmp(origin + n - strlen(own_port), own_port)) {
         origin[n - strlen(own_port)] = 0;
@@ -494,10 +467,8 @@ static enum profd_status config_check_policy(struct config *c, struct profd_erro
     TRY(config_parse_age("keep-age", keep_age, &c->keep_age, e));
     TRY(config_parse_bytes("raw-bytes", raw_bytes, &c->raw_bytes, e));
     TRY(config_parse_bytes("keep-bytes", keep_bytes, &c->keep_bytes, e));
-    if (!config_parse_number(share, &percent, &rest) || strcmp(rest, "%") != 0 || percent < 1 || percent > 100) {
-        return profd_error_set(e, PROFD_CONFIG, "user-share is \"%.100s\", not a whole number from 1%% to 100%%",
-                               share);
-    }
+    FAIL_IF(!config_parse_number(share, &percent, &rest) || strcmp(rest, "%") != 0 || percent < 1 || percent > 100, e,
+            PROFD_CONFIG, "user-share is \"%.100s\", not a whole number from 1%% to 100%%", share);
     c->user_share = (unsigned)percent;
     /* A default is adapted to a given value. */
     if (!c->values[CONFIG_raw_age] && c->keep_age && c->keep_age < c->raw_age) {
@@ -509,23 +480,15 @@ static enum profd_status config_check_policy(struct config *c, struct profd_erro
     if (!c->values[CONFIG_raw_bytes] && c->keep_bytes && c->keep_bytes / 2 < c->raw_bytes) {
         c->raw_bytes = c->keep_bytes / 2;
     }
-    if (c->raw_age < RAW_AGE_MIN) {
-        return profd_error_set(e, PROFD_CONFIG, "raw-age is \"%s\"; it must be at least 1s", raw_age);
-    }
-    if (c->keep_bytes && c->keep_bytes < KEEP_BYTES_MIN) {
-        return profd_error_set(e, PROFD_CONFIG, "keep-bytes is \"%s\"; it must be at least 1M, or 0 for no limit",
-                               keep_bytes);
-    }
-    if (c->raw_bytes < RAW_BYTES_MIN) {
-        return profd_error_set(e, PROFD_CONFIG, "raw-bytes is \"%s\"; it must be at least 64K", raw_bytes);
-    }
+    FAIL_IF(c->raw_age < RAW_AGE_MIN, e, PROFD_CONFIG, "raw-age is \"%s\"; it must be at least 1s", raw_age);
+    FAIL_IF(c->keep_bytes && c->keep_bytes < KEEP_BYTES_MIN, e, PROFD_CONFIG,
+            "keep-bytes is \"%s\"; it must be at least 1M, or 0 for no limit", keep_bytes);
+    FAIL_IF(c->raw_bytes < RAW_BYTES_MIN, e, PROFD_CONFIG, "raw-bytes is \"%s\"; it must be at least 64K", raw_bytes);
     /* Removing data before it is rolled up would change the meaning of raw-age. */
-    if (c->keep_age && c->keep_age < c->raw_age) {
-        return profd_error_set(e, PROFD_CONFIG, "keep-age %s is less than raw-age %s", keep_age, raw_age);
-    }
-    if (c->keep_bytes && c->keep_bytes < c->raw_bytes) {
-        return profd_error_set(e, PROFD_CONFIG, "keep-bytes %s is less than raw-bytes %s", keep_bytes, raw_bytes);
-    }
+    FAIL_IF(c->keep_age && c->keep_age < c->raw_age, e, PROFD_CONFIG, "keep-age %s is less than raw-age %s", keep_age,
+            raw_age);
+    FAIL_IF(c->keep_bytes && c->keep_bytes < c->raw_bytes, e, PROFD_CONFIG, "keep-bytes %s is less than raw-bytes %s",
+            keep_bytes, raw_bytes);
     return PROFD_OK;
 }
 
@@ -533,9 +496,8 @@ static enum profd_status config_check_interval(const char *name, const char *tex
 {
     int64_t interval;
     TRY(config_parse_age(name, text, &interval, e));
-    if (interval < INTERVAL_MIN || interval > INTERVAL_MAX) {
-        return profd_error_set(e, PROFD_CONFIG, "%s is \"%s\", not 1s to 1h", name, text);
-    }
+    FAIL_IF(interval < INTERVAL_MIN || interval > INTERVAL_MAX, e, PROFD_CONFIG, "%s is \"%s\", not 1s to 1h", name,
+            text);
     *out = interval;
     return PROFD_OK;
 }
@@ -551,17 +513,14 @@ static enum profd_status config_check_proxy(struct config *c, struct profd_error
     if (!config_find_user(name, &c->http_proxy_user)) {
         const unsigned long number = strtoul(name, &end, 10);
 
-        if (*name < '0' || *name > '9' || *end || number >= LIMIT_UID_TENANTS) {
-            return profd_error_set(e, PROFD_CONFIG, "proxy-user is \"%s\": there is no such user", name);
-        }
+        FAIL_IF(*name < '0' || *name > '9' || *end || number >= LIMIT_UID_TENANTS, e, PROFD_CONFIG,
+                "proxy-user is \"%s\": there is no such user", name);
         c->http_proxy_user = (uint32_t)number;
     }
-    if (!c->http_proxy_user || c->http_proxy_user == geteuid()) {
-        return profd_error_set(e, PROFD_CONFIG,
-                               "proxy-user is \"%s\": a proxy must not run as root or as the user of profd, because "
-                               "these may read and delete everything",
-                               name);
-    }
+    FAIL_IF(!c->http_proxy_user || c->http_proxy_user == geteuid(), e, PROFD_CONFIG,
+            "proxy-user is \"%s\": a proxy must not run as root or as the user of profd, because these may read and "
+            "delete everything",
+            name);
     c->has_http_proxy_user = true;
     return PROFD_OK;
 }
@@ -595,9 +554,8 @@ static enum profd_status config_check_relay(struct config *c, struct profd_error
 {
     const char *bytes = config_or(c->values[CONFIG_relay_keep_bytes], "1G");
     TRY(config_parse_bytes("relay-keep-bytes", bytes, &c->relay_keep_bytes, e));
-    if (c->relay_keep_bytes < RELAY_KEEP_MIN) {
-        return profd_error_set(e, PROFD_CONFIG, "relay-keep-bytes is \"%s\"; it must be at least 1M", bytes);
-    }
+    FAIL_IF(c->relay_keep_bytes < RELAY_KEEP_MIN, e, PROFD_CONFIG, "relay-keep-bytes is \"%s\"; it must be at least 1M",
+            bytes);
     if (!c->values[CONFIG_relay]) {
         return PROFD_OK;
     }
@@ -627,9 +585,7 @@ static enum profd_status config_check_tier(struct config *c, struct profd_error 
     char host[TIER_NAME_MOST + 1] = "";
 
     TRY(config_parse_age("seal-after", after, &c->seal_after, e));
-    if (c->seal_after < SEAL_AFTER_MIN) {
-        return profd_error_set(e, PROFD_CONFIG, "seal-after is \"%s\"; it must be at least 1d", after);
-    }
+    FAIL_IF(c->seal_after < SEAL_AFTER_MIN, e, PROFD_CONFIG, "seal-after is \"%s\"; it must be at least 1d", after);
     c->tier = c->values[CONFIG_tier];
     c->tier_password_file = c->values[CONFIG_tier_password_file];
     c->tier_ca = c->values[CONFIG_tier_ca];
@@ -669,9 +625,8 @@ enum profd_status config_check(struct config *config, struct profd_error *e)
     if (config->http_socket && !strcmp(config->http_socket, "none")) {
         config->http_socket = NULL;
     }
-    if (config->http_socket && !strcmp(config->http_socket, config->socket)) {
-        return profd_error_set(e, PROFD_CONFIG, "socket and http-socket are the same path: %s", config->socket);
-    }
+    FAIL_IF(config->http_socket && !strcmp(config->http_socket, config->socket), e, PROFD_CONFIG,
+            "socket and http-socket are the same path: %s", config->socket);
     TRY(listen_parse_unix(config->socket, e));
     TRY(config->http_socket ? listen_parse_unix(config->http_socket, e) : PROFD_OK);
     config->http = config->values[CONFIG_http];

@@ -23,19 +23,14 @@ static enum profd_status group_add(struct range_group *groups, uint32_t *count, 
                                    struct profd_error *e)
 {
     const struct counts_histogram *first = &c->histograms[0], *h = &c->histograms[record];
-    if (strncmp(first->dimension, h->dimension, 15) != 0) {
-        return profd_error_set(e, PROFD_CONFLICT, "dimension unit changed between histogram records: %.15s, then %.15s",
-                               first->dimension, h->dimension);
-    }
-    if (first->abbreviation != h->abbreviation) {
-        return profd_error_set(e, PROFD_CONFLICT,
-                               "dimension abbreviation changed between histogram records: %c, then %c",
-                               first->abbreviation, h->abbreviation);
-    }
-    if (fabs(compat_hist_scale(first) - compat_hist_scale(h)) > 0.000001) {
-        return profd_error_set(e, PROFD_CONFLICT, "different scales in histogram records: %.9g, then %.9g bytes a bin",
-                               2 * compat_hist_scale(first), 2 * compat_hist_scale(h));
-    }
+    FAIL_IF(strncmp(first->dimension, h->dimension, 15) != 0, e, PROFD_CONFLICT,
+            "dimension unit changed between histogram records: %.15s, then %.15s", first->dimension, h->dimension);
+    FAIL_IF(first->abbreviation != h->abbreviation, e, PROFD_CONFLICT,
+            "dimension abbreviation changed between histogram records: %c, then %c", first->abbreviation,
+            h->abbreviation);
+    FAIL_IF(fabs(compat_hist_scale(first) - compat_hist_scale(h)) > 0.000001, e, PROFD_CONFLICT,
+            "different scales in histogram records: %.9g, then %.9g bytes a bin", 2 * compat_hist_scale(first),
+            2 * compat_hist_scale(h));
     const struct range_group *met = NULL;
     for (uint32_t i = 0; i < *count; i++) {
         struct range_group *g = &groups[i];
@@ -49,12 +44,9 @@ static enum profd_status group_add(struct range_group *groups, uint32_t *count, 
             met = g;
         }
     }
-    if (met != NULL) {
-        return profd_error_set(e, PROFD_CONFLICT,
-                               "overlapping histogram records: 0x%" PRIx64 " to 0x%" PRIx64 ", then 0x%" PRIx64
-                               " to 0x%" PRIx64,
-                               met->low, met->high, h->low, h->high);
-    }
+    FAIL_IF(met != NULL, e, PROFD_CONFLICT,
+            "overlapping histogram records: 0x%" PRIx64 " to 0x%" PRIx64 ", then 0x%" PRIx64 " to 0x%" PRIx64, met->low,
+            met->high, h->low, h->high);
     groups[(*count)++] = (struct range_group){h->low, h->high, 1, record, h->bins, h->used};
     return PROFD_OK;
 }
@@ -409,10 +401,8 @@ enum profd_status compat_arcs_tally(const struct counts *c, const struct compat_
 {
     struct compat_arcs r = {0};
     uint64_t most = (uint64_t)c->arc_count + (calls != NULL ? calls->count : 0);
-    if (most >= UINT32_MAX) {
-        return profd_error_set(e, PROFD_LIMIT, "there may be at most 4294967294 arcs, not %llu",
-                               (unsigned long long)most);
-    }
+    FAIL_IF(most >= UINT32_MAX, e, PROFD_LIMIT, "there may be at most 4294967294 arcs, not %llu",
+            (unsigned long long)most);
     size_t n = (size_t)most + 1;
     struct arc_tally t = {.counts = c, .symbols = s, .filter = f, .code = calls, .r = &r, .met = (uint32_t)most};
     t.from = ARENA_ARRAY(a, n, uint32_t);

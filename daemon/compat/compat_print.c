@@ -824,12 +824,10 @@ enum profd_status compat_run_print(const struct compat_run *r, struct arena *a, 
         styles &= ~((o->no_flat ? COMPAT_STYLE_FLAT : 0) | (o->no_graph ? COMPAT_STYLE_GRAPH : 0) |
                     (o->no_counts ? COMPAT_STYLE_COUNTS : 0));
     }
-    if ((styles & COMPAT_STYLE_FLAT) != 0 && !r->has_histogram) {
-        return profd_error_set(e, PROFD_REFUSED, "gmon.out file is missing histogram");
-    }
-    if ((styles & COMPAT_STYLE_GRAPH) != 0 && !r->has_arcs) {
-        return profd_error_set(e, PROFD_REFUSED, "gmon.out file is missing call-graph data");
-    }
+    FAIL_IF((styles & COMPAT_STYLE_FLAT) != 0 && !r->has_histogram, e, PROFD_REFUSED,
+            "gmon.out file is missing histogram");
+    FAIL_IF((styles & COMPAT_STYLE_GRAPH) != 0 && !r->has_arcs, e, PROFD_REFUSED,
+            "gmon.out file is missing call-graph data");
     const size_t before = out->size;
     const uint64_t drained = out->drained;
     enum profd_status status = parts_print(r, styles, a, out, e);

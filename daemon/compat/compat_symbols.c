@@ -353,10 +353,8 @@ enum profd_status compat_symbols_choose(const struct object *object, const struc
             text = &object->ranges[i];
         }
     }
-    if (text == NULL) {
-        return profd_error_set(e, PROFD_REFUSED, "executable %s has no .text section, which gprof's listing needs",
-                               object->id.text);
-    }
+    FAIL_IF(text == NULL, e, PROFD_REFUSED, "executable %s has no .text section, which gprof's listing needs",
+            object->id.text);
     uint32_t *list = ARENA_ARRAY(a, object->symbol_count, uint32_t);
     uint32_t *scratch = ARENA_ARRAY(a, object->symbol_count, uint32_t);
     uint32_t *met = ARENA_ARRAY(a, object->symbol_count, uint32_t);
@@ -367,11 +365,8 @@ enum profd_status compat_symbols_choose(const struct object *object, const struc
             list[n++] = i;
         }
     }
-    if (n == 0) {
-        return profd_error_set(e, PROFD_REFUSED,
-                               "executable %s has no symbols: .symtab names no function, and gprof reads nothing else",
-                               object->id.text);
-    }
+    FAIL_IF(n == 0, e, PROFD_REFUSED,
+            "executable %s has no symbols: .symtab names no function, and gprof reads nothing else", object->id.text);
     memcpy(met, list, n * sizeof *met);
     uint32_t met_count = n;
     compat_sort(list, scratch, n, symbol_compare, &c);

@@ -182,9 +182,7 @@ static enum profd_status judge(const struct outcome *o, int answer, const struct
                                bool *lesser, struct profd_error *e)
 {
     *lesser = true;
-    if (o->timed_out) {
-        return profd_error_set(e, PROFD_LIMIT, "the worker took too long and was killed");
-    }
+    FAIL_IF(o->timed_out, e, PROFD_LIMIT, "the worker took too long and was killed");
     if (WIFSIGNALED(o->wait_status)) {
         const int number = WTERMSIG(o->wait_status);
         switch (number) {
@@ -208,12 +206,10 @@ static enum profd_status judge(const struct outcome *o, int answer, const struct
         }
     }
     struct worker_answer head;
-    if (!WIFEXITED(o->wait_status) || WEXITSTATUS(o->wait_status) != 0) {
-        return profd_error_set(e, PROFD_INTERNAL, "the worker ended with status %d", WEXITSTATUS(o->wait_status));
-    }
-    if (!read_head(answer, &head) || head.done != 1 || !profd_status_known(head.status)) {
-        return profd_error_set(e, PROFD_INTERNAL, "the worker ended without an answer");
-    }
+    FAIL_IF(!WIFEXITED(o->wait_status) || WEXITSTATUS(o->wait_status) != 0, e, PROFD_INTERNAL,
+            "the worker ended with status %d", WEXITSTATUS(o->wait_status));
+    FAIL_IF(!read_head(answer, &head) || head.done != 1 || !profd_status_known(head.status), e, PROFD_INTERNAL,
+            "the worker ended without an answer");
 
     /* The file may control the worker, so the worker's status only decides whether the file or the worker is at fault.
      * Its sentence is used as the reason. IO: the file could not be read, or became shorter meanwhile. */
@@ -231,10 +227,8 @@ static enum profd_status judge(const struct outcome *o, int answer, const struct
     default:
         return profd_error_set(e, PROFD_INTERNAL, "%s", head.sentence);
     }
-    if (head.size > limits->answer_bytes) {
-        return profd_error_set(e, PROFD_LIMIT, "the worker's answer may have %" PRIu64 " bytes, not %" PRIu64,
-                               limits->answer_bytes, head.size);
-    }
+    FAIL_IF(head.size > limits->answer_bytes, e, PROFD_LIMIT,
+            "the worker's answer may have %" PRIu64 " bytes, not %" PRIu64, limits->answer_bytes, head.size);
     *size = head.size;
     return PROFD_OK;
 }
@@ -245,9 +239,7 @@ static enum profd_status attempt(const struct worker_job *job, const int fds[BRO
 {
     *lesser = false;
     int memory = memfd_create("profd-answer", MFD_CLOEXEC);
-    if (memory < 0) {
-        return profd_error_set(e, PROFD_INTERNAL, "the broker has no memory for an answer: %s", strerror(errno));
-    }
+    FAIL_IF(memory < 0, e, PROFD_INTERNAL, "the broker has no memory for an answer: %s", strerror(errno));
     (void)disassembler_load(NULL); /* a worker may open no files */
     pid_t worker = fork();
     if (worker == 0) {
@@ -393,9 +385,8 @@ enum profd_status broker_start_with(struct broker **out, worker_act *act, const 
                                     struct profd_error *e)
 {
     int pair[2];
-    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0) {
-        return profd_error_set(e, PROFD_INTERNAL, "the broker's socket could not be made: %s", strerror(errno));
-    }
+    FAIL_IF(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0, e, PROFD_INTERNAL,
+            "the broker's socket could not be made: %s", strerror(errno));
     struct broker *b = malloc(sizeof *b);
     pid_t process = b == NULL ? -1 : fork();
     if (process == 0) {
@@ -441,9 +432,8 @@ _Noreturn void broker_main(void)
 enum profd_status broker_restart(struct broker *b, struct profd_error *e)
 {
     int pair[2];
-    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0) {
-        return profd_error_set(e, PROFD_INTERNAL, "the broker's socket could not be made: %s", strerror(errno));
-    }
+    FAIL_IF(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0, e, PROFD_INTERNAL,
+            "the broker's socket could not be made: %s", strerror(errno));
 
     /* posix_spawn copies nothing of this process, which may have threads. */
     static char name[] = BROKER_NAME;
@@ -516,15 +506,10 @@ bool broker_has_ended(struct broker *b, struct profd_error *why)
 /* Copies the object out of the answer's memory. */
 static enum profd_status fetch(int answer, uint64_t size, uint8_t **out, size_t *out_size, struct profd_error *e)
 {
-    if (size == 0 || size > LIMIT_OBJECT_ANSWER) {
-        return profd_error_set(e, PROFD_LIMIT, "an object's description must have 1 to %llu bytes, not %" PRIu64,
-                               LIMIT_OBJECT_ANSWER, size);
-    }
+    FAIL_IF(size == 0 || size > LIMIT_OBJECT_ANSWER, e, PROFD_LIMIT,
+            "an object's description must have 1 to %llu bytes, not %" PRIu64, LIMIT_OBJECT_ANSWER, size);
     uint8_t *bytes = malloc((size_t)size);
-    if (bytes == NULL) {
-        return profd_error_set(e, PROFD_NO_MEMORY, "out of memory for an object's description of %" PRIu64 " bytes",
-                               size);
-    }
+    FAIL_IF(bytes == NULL, e, PROFD_NO_MEMORY, "out of memory for an object's description of %" PRIu64 " bytes", size);
     const ssize_t n = whole_read(answer, bytes, (size_t)size, sizeof(struct worker_answer));
     if (n != (ssize_t)size) {
         free(bytes);
@@ -541,9 +526,7 @@ static enum profd_status broker_gone(struct broker *b, bool unread, struct profd
     close(b->socket);
     b->socket = -1;
     atomic_store(&b->state, BROKER_GONE);
-    if (unread) {
-        return profd_error_set(e, PROFD_BUSY, GONE_SENTENCE);
-    }
+    FAIL_IF(unread, e, PROFD_BUSY, GONE_SENTENCE);
     return profd_error_set(e, PROFD_INTERNAL,
                            "the process that reads executables has ended while it read this one; send it again with "
                            "profctl symbols");
@@ -553,9 +536,7 @@ enum profd_status broker_read_object(struct broker *b, const struct broker_file 
                                      struct profd_error *e)
 {
     int ready = BROKER_READY;
-    if (!atomic_compare_exchange_strong(&b->state, &ready, BROKER_SERVING)) {
-        return profd_error_set(e, PROFD_BUSY, GONE_SENTENCE);
-    }
+    FAIL_IF(!atomic_compare_exchange_strong(&b->state, &ready, BROKER_SERVING), e, PROFD_BUSY, GONE_SENTENCE);
     const int fds[BROKER_FDS] = {file->executable, file->debug};
     struct broker_request request = {BROKER_MAGIC, file->debug >= 0 ? 2 : 1, file->memory, file->instructions};
     if (!broker_send(b->socket, &request, sizeof request, fds, request.descriptors)) {

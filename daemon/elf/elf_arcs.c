@@ -296,9 +296,7 @@ enum profd_status elf_arcs_scan(struct elf_arcs *a, const GElf_Shdr *s, const ui
     } else {
         scan_x86(a, s, bytes);
     }
-    if (a->no_memory) {
-        return profd_error_set(e, PROFD_NO_MEMORY, "out of memory for %zu static arcs", a->capacity);
-    }
+    FAIL_IF(a->no_memory, e, PROFD_NO_MEMORY, "out of memory for %zu static arcs", a->capacity);
     return PROFD_OK;
 }
 
@@ -331,9 +329,8 @@ enum profd_status elf_arcs_finish(struct elf_arcs *a, struct profd_error *e)
     o->knows_returns = !a->full && a->overlapping == 0 && any && !missing;
     o->returns = keep_addresses(a, &a->returns, &o->return_count);
     o->signal_returns = keep_addresses(a, &a->signal_returns, &o->signal_return_count);
-    if (o->arcs == NULL || o->returns == NULL || o->signal_returns == NULL) {
-        return profd_error_set(e, PROFD_NO_MEMORY, "out of memory for %" PRIu32 " static arcs", a->count);
-    }
+    FAIL_IF(o->arcs == NULL || o->returns == NULL || o->signal_returns == NULL, e, PROFD_NO_MEMORY,
+            "out of memory for %" PRIu32 " static arcs", a->count);
     if (a->count != 0) {
         memcpy(o->arcs, a->arcs, a->count * sizeof *a->arcs);
     }

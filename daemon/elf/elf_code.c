@@ -331,9 +331,8 @@ enum profd_status elf_instructions_scan(struct elf_instructions *i, const GElf_S
         const uint8_t *p = bytes + (at - s->sh_addr);
         size_t left = (size_t)(stop - at);
         for (uint64_t address = at; left > 0 && disassembler_next(&i->disassembler, &p, &left, &address);) {
-            if (!add(i, i->disassembler.instruction)) {
-                return profd_error_set(e, PROFD_NO_MEMORY, "out of memory for %" PRIu32 " instructions", i->count);
-            }
+            FAIL_IF(!add(i, i->disassembler.instruction), e, PROFD_NO_MEMORY,
+                    "out of memory for %" PRIu32 " instructions", i->count);
         }
     }
     return PROFD_OK;
@@ -344,9 +343,8 @@ enum profd_status elf_instructions_finish(struct elf_instructions *i, struct pro
     struct object *o = i->build->object;
     char *texts = arena_copy(i->build->out, i->texts.data, i->texts.size);
     char *rows = i->count > 0 ? arena_copy(i->build->out, i->rows.data, i->rows.size) : NULL;
-    if (texts == NULL || (i->count > 0 && rows == NULL)) {
-        return profd_error_set(e, PROFD_NO_MEMORY, "out of memory for %" PRIu32 " instructions", i->count);
-    }
+    FAIL_IF(texts == NULL || (i->count > 0 && rows == NULL), e, PROFD_NO_MEMORY,
+            "out of memory for %" PRIu32 " instructions", i->count);
     o->instruction_texts = texts;
     o->instruction_text_bytes = (uint32_t)i->texts.size;
     o->instruction_bytes = (const uint8_t *)rows;

@@ -11,9 +11,7 @@
 enum profd_status elf_read_debuglink(int executable, struct elf_debuglink *out, struct profd_error *e)
 {
     struct arena *scratch = arena_new(0);
-    if (scratch == NULL) {
-        return profd_error_set(e, PROFD_NO_MEMORY, "out of memory for an ELF file's headers");
-    }
+    FAIL_IF(scratch == NULL, e, PROFD_NO_MEMORY, "out of memory for an ELF file's headers");
     struct elf_file *f = NULL;
     const GElf_Shdr *s = NULL;
     const uint8_t *bytes = NULL;
@@ -48,13 +46,9 @@ enum profd_status elf_read_crc(int file, uint64_t max, uint32_t *crc, struct pro
     uint64_t at = 0;
     uint8_t bytes[16384];
     for (ssize_t n = 1; n > 0; at += (uint64_t)n) {
-        if (at > max) {
-            return profd_error_set(e, PROFD_LIMIT, "a debug file of more than %llu bytes", (unsigned long long)max);
-        }
+        FAIL_IF(at > max, e, PROFD_LIMIT, "a debug file of more than %llu bytes", (unsigned long long)max);
         n = whole_read(file, bytes, sizeof bytes, at);
-        if (n < 0) {
-            return profd_error_set(e, PROFD_IO, "cannot read: %s", strerror(errno));
-        }
+        FAIL_IF(n < 0, e, PROFD_IO, "cannot read: %s", strerror(errno));
         sum = libdeflate_crc32(sum, bytes, (size_t)n);
     }
     *crc = sum;

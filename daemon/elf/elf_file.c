@@ -23,12 +23,9 @@
 enum profd_status elf_file_read(const struct elf_file *f, uint64_t offset, void *out, uint64_t size,
                                 struct profd_error *e)
 {
-    if (!elf_file_holds(f, offset, size)) {
-        return profd_error_set(e, PROFD_MALFORMED,
-                               "ELF data must lie inside the file of %" PRIu64 " bytes: %" PRIu64
-                               " bytes wanted at %" PRIu64,
-                               f->size, size, offset);
-    }
+    FAIL_IF(!elf_file_holds(f, offset, size), e, PROFD_MALFORMED,
+            "ELF data must lie inside the file of %" PRIu64 " bytes: %" PRIu64 " bytes wanted at %" PRIu64, f->size,
+            size, offset);
     const ssize_t got = whole_read(f->fd, out, (size_t)size, offset);
     return got == (ssize_t)size
                ? PROFD_OK
@@ -39,17 +36,12 @@ enum profd_status elf_file_read(const struct elf_file *f, uint64_t offset, void 
 /* Checks that the section has bytes, and that they are inside the file. */
 static enum profd_status check_section(const struct elf_file *f, const GElf_Shdr *s, struct profd_error *e)
 {
-    if (s->sh_type == SHT_NULL || s->sh_type == SHT_NOBITS || s->sh_flags & SHF_COMPRESSED) {
-        return profd_error_set(e, PROFD_MALFORMED,
-                               "section %s has no plain bytes (type %" PRIu32 ", flags 0x%" PRIx64 ")",
-                               elf_file_section_name(f, s), s->sh_type, s->sh_flags);
-    }
-    if (!elf_file_holds(f, s->sh_offset, s->sh_size)) {
-        return profd_error_set(e, PROFD_MALFORMED,
-                               "section %s must lie inside the file of %" PRIu64 " bytes: %" PRIu64
-                               " bytes at %" PRIu64,
-                               elf_file_section_name(f, s), f->size, s->sh_size, s->sh_offset);
-    }
+    FAIL_IF(s->sh_type == SHT_NULL || s->sh_type == SHT_NOBITS || s->sh_flags & SHF_COMPRESSED, e, PROFD_MALFORMED,
+            "section %s has no plain bytes (type %" PRIu32 ", flags 0x%" PRIx64 ")", elf_file_section_name(f, s),
+            s->sh_type, s->sh_flags);
+    FAIL_IF(!elf_file_holds(f, s->sh_offset, s->sh_size), e, PROFD_MALFORMED,
+            "section %s must lie inside the file of %" PRIu64 " bytes: %" PRIu64 " bytes at %" PRIu64,
+            elf_file_section_name(f, s), f->size, s->sh_size, s->sh_offset);
     return PROFD_OK;
 }
 
@@ -58,10 +50,8 @@ enum profd_status elf_file_load(const struct elf_file *f, const GElf_Shdr *s, st
 {
     TRY(check_section(f, s, e));
     uint8_t *p = arena_take(a, (size_t)s->sh_size + 1);
-    if (p == NULL) {
-        return profd_error_set(e, PROFD_NO_MEMORY, "out of memory for section %s of %" PRIu64 " bytes",
-                               elf_file_section_name(f, s), s->sh_size);
-    }
+    FAIL_IF(p == NULL, e, PROFD_NO_MEMORY, "out of memory for section %s of %" PRIu64 " bytes",
+            elf_file_section_name(f, s), s->sh_size);
     TRY(elf_file_read(f, s->sh_offset, p, s->sh_size, e));
     p[s->sh_size] = 0;
     *out = p;
@@ -134,9 +124,7 @@ static enum profd_status read_segments(struct elf_file *f, const GElf_Ehdr *h, s
     }
     TRY(check_count("program", count, e));
     f->segments = ARENA_ARRAY(a, count, GElf_Phdr);
-    if (f->segments == NULL) {
-        return profd_error_set(e, PROFD_NO_MEMORY, "out of memory for %zu program headers", count);
-    }
+    FAIL_IF(f->segments == NULL, e, PROFD_NO_MEMORY, "out of memory for %zu program headers", count);
     for (size_t i = 0; i < count; i++) {
         if (gelf_getphdr(f->elf, (int)i, &f->segments[i]) == NULL) {
             return table_outside(f, "program", count, h->e_phoff, e);
@@ -160,9 +148,7 @@ static enum profd_status read_sections(struct elf_file *f, const GElf_Ehdr *h, s
     }
     TRY(check_count("section", count, e));
     f->sections = ARENA_ARRAY(a, count, GElf_Shdr);
-    if (f->sections == NULL) {
-        return profd_error_set(e, PROFD_NO_MEMORY, "out of memory for %zu section headers", count);
-    }
+    FAIL_IF(f->sections == NULL, e, PROFD_NO_MEMORY, "out of memory for %zu section headers", count);
     for (size_t i = 0; i < count; i++) {
         if (gelf_getshdr(elf_getscn(f->elf, i), &f->sections[i]) == NULL) {
             return table_outside(f, "section", count, h->e_shoff, e);
@@ -173,16 +159,12 @@ static enum profd_status read_sections(struct elf_file *f, const GElf_Ehdr *h, s
     if (elf_getshdrstrndx(f->elf, &names) != 0 || names == SHN_UNDEF) {
         return PROFD_OK;
     }
-    if (names >= count || f->sections[names].sh_type != SHT_STRTAB) {
-        return profd_error_set(e, PROFD_MALFORMED,
-                               "the section of section names must be one of %" PRIu32
-                               " and a string table, not number %zu",
-                               f->section_count, names);
-    }
-    if (f->sections[names].sh_size > LIMIT_SECTION_NAMES) {
-        return profd_error_set(e, PROFD_LIMIT, "the names of sections may have at most %u bytes, not %" PRIu64,
-                               LIMIT_SECTION_NAMES, f->sections[names].sh_size);
-    }
+    FAIL_IF(names >= count || f->sections[names].sh_type != SHT_STRTAB, e, PROFD_MALFORMED,
+            "the section of section names must be one of %" PRIu32 " and a string table, not number %zu",
+            f->section_count, names);
+    FAIL_IF(f->sections[names].sh_size > LIMIT_SECTION_NAMES, e, PROFD_LIMIT,
+            "the names of sections may have at most %u bytes, not %" PRIu64, LIMIT_SECTION_NAMES,
+            f->sections[names].sh_size);
     f->names = names;
     Elf_Data *bytes;
     return elf_file_data(f, &f->sections[names], &bytes, e);
@@ -236,39 +218,31 @@ static enum profd_status read_headers(struct elf_file *f, struct arena *a, struc
                                      "not an executable or library (ELF): it begins with the bytes %02x %02x %02x %02x",
                                      first[0], first[1], first[2], first[3]);
     }
-    if (f->size < sizeof(Elf32_Ehdr)) {
-        return profd_error_set(e, PROFD_MALFORMED, "an ELF file has at least %zu bytes, this one %" PRIu64,
-                               sizeof(Elf32_Ehdr), f->size);
-    }
+    FAIL_IF(f->size < sizeof(Elf32_Ehdr), e, PROFD_MALFORMED, "an ELF file has at least %zu bytes, this one %" PRIu64,
+            sizeof(Elf32_Ehdr), f->size);
     if ((first[EI_CLASS] != ELFCLASS32 && first[EI_CLASS] != ELFCLASS64) ||
         (first[EI_DATA] != ELFDATA2LSB && first[EI_DATA] != ELFDATA2MSB) || first[EI_VERSION] != EV_CURRENT) {
         return profd_error_set(e, PROFD_MALFORMED,
                                "ELF class, byte order and version must be 1–2, 1–2 and 1, not %u, %u and %u",
                                first[EI_CLASS], first[EI_DATA], first[EI_VERSION]);
     }
-    if (first[EI_CLASS] == ELFCLASS64 && f->size < sizeof(Elf64_Ehdr)) {
-        return profd_error_set(e, PROFD_MALFORMED, "a 64-bit ELF file has at least %zu bytes, this one %" PRIu64,
-                               sizeof(Elf64_Ehdr), f->size);
-    }
+    FAIL_IF(first[EI_CLASS] == ELFCLASS64 && f->size < sizeof(Elf64_Ehdr), e, PROFD_MALFORMED,
+            "a 64-bit ELF file has at least %zu bytes, this one %" PRIu64, sizeof(Elf64_Ehdr), f->size);
     TRY(check_section_zero(f, e));
 
     GElf_Ehdr h;
     if (elf_version(EV_CURRENT) == EV_NONE || (f->elf = elf_begin(f->fd, ELF_C_READ, NULL)) == NULL) {
         return profd_error_set(e, PROFD_MALFORMED, "libelf cannot read the file's headers (error %d)", elf_errno());
     }
-    if (elf_kind(f->elf) != ELF_K_ELF || gelf_getehdr(f->elf, &h) == NULL) {
-        return profd_error_set(e, PROFD_MALFORMED, "libelf cannot read the file's header (error %d)", elf_errno());
-    }
+    FAIL_IF(elf_kind(f->elf) != ELF_K_ELF || gelf_getehdr(f->elf, &h) == NULL, e, PROFD_MALFORMED,
+            "libelf cannot read the file's header (error %d)", elf_errno());
     f->bits = h.e_ident[EI_CLASS] == ELFCLASS64 ? 64 : 32;
     f->big_endian = h.e_ident[EI_DATA] == ELFDATA2MSB;
     f->type = h.e_type;
     f->machine = h.e_machine;
     f->entry = h.e_entry;
-    if (f->type != ET_EXEC && f->type != ET_DYN) {
-        return profd_error_set(e, PROFD_MALFORMED,
-                               "an ELF file must be an executable (2) or a shared object (3); this one has type %u",
-                               f->type);
-    }
+    FAIL_IF(f->type != ET_EXEC && f->type != ET_DYN, e, PROFD_MALFORMED,
+            "an ELF file must be an executable (2) or a shared object (3); this one has type %u", f->type);
     TRY(read_sections(f, &h, a, e));
     return read_segments(f, &h, a, e);
 }
@@ -277,19 +251,14 @@ enum profd_status elf_file_open(int fd, struct arena *a, struct elf_file **out, 
 {
     /* The descriptor is checked before anything is read from it, so a pipe or a device cannot block. */
     int flags = fcntl(fd, F_GETFL);
-    if (flags < 0) {
-        return profd_error_set(e, PROFD_REFUSED, "an executable must be an open descriptor; %d is not", fd);
-    }
-    if (flags & O_PATH || (flags & O_ACCMODE) == O_WRONLY) {
-        return profd_error_set(e, PROFD_REFUSED,
-                               "an executable's descriptor must be readable; this one was opened with %s",
-                               flags & O_PATH ? "O_PATH" : "O_WRONLY");
-    }
+    FAIL_IF(flags < 0, e, PROFD_REFUSED, "an executable must be an open descriptor; %d is not", fd);
+    FAIL_IF(flags & O_PATH || (flags & O_ACCMODE) == O_WRONLY, e, PROFD_REFUSED,
+            "an executable's descriptor must be readable; this one was opened with %s",
+            flags & O_PATH ? "O_PATH" : "O_WRONLY");
     struct stat st;
-    if (fstat(fd, &st) != 0) { /* ours: elf_fstat.c */
-        return profd_error_set(e, PROFD_REFUSED, "an executable must be a regular file; fstat failed with errno %d",
-                               errno);
-    }
+    /* ours: elf_fstat.c */
+    FAIL_IF(fstat(fd, &st) != 0, e, PROFD_REFUSED, "an executable must be a regular file; fstat failed with errno %d",
+            errno);
     if (!S_ISREG(st.st_mode)) {
         const mode_t m = st.st_mode;
         return profd_error_set(e, PROFD_REFUSED, "an executable must be a regular file or a sealed memfd, not %s",
@@ -301,20 +270,14 @@ enum profd_status elf_file_open(int fd, struct arena *a, struct elf_file **out, 
     }
     /* Only files in memory support F_GET_SEALS, and among these only memfds and deleted files have no link. */
     int seals = fcntl(fd, F_GET_SEALS);
-    if (seals >= 0 && st.st_nlink == 0 && (seals & SEALS) != SEALS) {
-        return profd_error_set(e, PROFD_REFUSED,
-                               "a memfd must be sealed against shrinking, growing and writing; its seals are 0x%x",
-                               (unsigned)seals);
-    }
-    if (st.st_size < 0 || (uint64_t)st.st_size > LIMIT_OBJECT_BYTES) {
-        return profd_error_set(e, PROFD_TOO_LARGE, "an executable may have at most %llu bytes; this file has %" PRId64,
-                               LIMIT_OBJECT_BYTES, (int64_t)st.st_size);
-    }
+    FAIL_IF(seals >= 0 && st.st_nlink == 0 && (seals & SEALS) != SEALS, e, PROFD_REFUSED,
+            "a memfd must be sealed against shrinking, growing and writing; its seals are 0x%x", (unsigned)seals);
+    FAIL_IF(st.st_size < 0 || (uint64_t)st.st_size > LIMIT_OBJECT_BYTES, e, PROFD_TOO_LARGE,
+            "an executable may have at most %llu bytes; this file has %" PRId64, LIMIT_OBJECT_BYTES,
+            (int64_t)st.st_size);
 
     struct elf_file *f = ARENA_NEW(a, struct elf_file);
-    if (f == NULL) {
-        return profd_error_set(e, PROFD_NO_MEMORY, "out of memory for an ELF file's headers");
-    }
+    FAIL_IF(f == NULL, e, PROFD_NO_MEMORY, "out of memory for an ELF file's headers");
     *f = (struct elf_file){.fd = fd, .size = (uint64_t)st.st_size, .names = SHN_UNDEF};
     enum profd_status status = read_headers(f, a, e);
     if (status) {
@@ -370,9 +333,8 @@ enum profd_status elf_file_code(const struct elf_file *f, struct arena *a, uint3
 {
     struct code_key *keys = ARENA_ARRAY(a, (size_t)f->section_count + 1, struct code_key);
     uint32_t *list = ARENA_ARRAY(a, (size_t)f->section_count + 1, uint32_t);
-    if (keys == NULL || list == NULL) {
-        return profd_error_set(e, PROFD_NO_MEMORY, "out of memory for %" PRIu32 " sections", f->section_count);
-    }
+    FAIL_IF(keys == NULL || list == NULL, e, PROFD_NO_MEMORY, "out of memory for %" PRIu32 " sections",
+            f->section_count);
     uint32_t n = 0;
     uint64_t left = f->size; /* sections that share bytes would be read repeatedly */
     const uint64_t code = SHF_ALLOC | SHF_EXECINSTR;
@@ -380,11 +342,8 @@ enum profd_status elf_file_code(const struct elf_file *f, struct arena *a, uint3
         const GElf_Shdr *s = &f->sections[i];
         if (s->sh_type == SHT_PROGBITS && (s->sh_flags & code) == code && !(s->sh_flags & SHF_COMPRESSED) &&
             s->sh_size != 0) {
-            if (s->sh_size > left) {
-                return profd_error_set(e, PROFD_MALFORMED,
-                                       "executable sections must not have more bytes than the file, which has %" PRIu64,
-                                       f->size);
-            }
+            FAIL_IF(s->sh_size > left, e, PROFD_MALFORMED,
+                    "executable sections must not have more bytes than the file, which has %" PRIu64, f->size);
             left -= s->sh_size;
             keys[n++] = (struct code_key){s->sh_addr, i};
         }

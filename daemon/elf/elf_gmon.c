@@ -38,9 +38,7 @@ static enum profd_status read_gmon(const struct elf_file *f, const struct elf_fi
 {
     bool own = false, imports = false, dynamic = false;
     g->ends = ARENA_ARRAY(a, (size_t)f->section_count + f->segment_count + 1, uint64_t);
-    if (g->ends == NULL) {
-        return profd_error_set(e, PROFD_NO_MEMORY, "out of memory for the sections of an executable");
-    }
+    FAIL_IF(g->ends == NULL, e, PROFD_NO_MEMORY, "out of memory for the sections of an executable");
     TRY(look_through(f, SHT_SYMTAB, scratch, &own, &g->linked, e));
     TRY(look_through(f, SHT_DYNSYM, scratch, &imports, &g->linked, e));
     if (debug != NULL) {

@@ -96,9 +96,7 @@ static enum profd_status elf_id_hash_file(struct sha256_ctx *hash, const struct 
 enum profd_status elf_id_from_code(const struct sha256_ctx *hash, uint32_t sections, struct buildid *id,
                                    struct profd_error *e)
 {
-    if (sections == 0) {
-        return profd_error_set(e, PROFD_MALFORMED, "an executable must have a build-id or code; this file has neither");
-    }
+    FAIL_IF(sections == 0, e, PROFD_MALFORMED, "an executable must have a build-id or code; this file has neither");
     struct sha256_ctx copy = *hash;
     uint8_t digest[SHA256_DIGEST_SIZE];
     sha256_digest(&copy, sizeof digest, digest);
@@ -144,9 +142,7 @@ static enum profd_status hash_code(const struct elf_file *f, uint64_t most, stru
 enum profd_status elf_read_id(int executable, uint64_t most, struct buildid *id, struct profd_error *e)
 {
     struct arena *scratch = arena_new(0);
-    if (scratch == NULL) {
-        return profd_error_set(e, PROFD_NO_MEMORY, "out of memory for an ELF file's headers");
-    }
+    FAIL_IF(scratch == NULL, e, PROFD_NO_MEMORY, "out of memory for an ELF file's headers");
     struct elf_file *f = NULL;
     enum profd_status status = elf_file_open(executable, scratch, &f, e);
     if (status == PROFD_OK && elf_id_from_notes(f, id, NULL) != PROFD_OK) {
@@ -217,9 +213,7 @@ enum profd_status elf_build_finish(struct elf_build *b, struct profd_error *e)
     }
     char *names = arena_copy(b->out, b->names.data, b->names.size);
     const char *note = b->note.size == 0 ? "" : arena_copy(b->out, b->note.data, b->note.size);
-    if (names == NULL || note == NULL) {
-        return profd_error_set(e, PROFD_NO_MEMORY, "out of memory for %zu bytes of names", b->names.size);
-    }
+    FAIL_IF(names == NULL || note == NULL, e, PROFD_NO_MEMORY, "out of memory for %zu bytes of names", b->names.size);
     b->object->names = names;
     b->object->name_bytes = (uint32_t)b->names.size;
     b->object->note = note;

@@ -221,9 +221,7 @@ static enum profd_status rows_finish(struct line_reading *s, const struct elf_dw
     if (s->keep == ELF_LINE_KEEP_NONE || s->row_count == 0) {
         return PROFD_OK;
     }
-    if (s->no_memory) {
-        return profd_error_set(e, PROFD_NO_MEMORY, "out of memory for %" PRIu32 " source lines", s->row_count);
-    }
+    FAIL_IF(s->no_memory, e, PROFD_NO_MEMORY, "out of memory for %" PRIu32 " source lines", s->row_count);
     /* They are nearly always sorted, and qsort needs their size again. */
     bool ascend = true;
     for (uint32_t i = 1; i < s->row_count && ascend; i++) {
@@ -240,9 +238,7 @@ static enum profd_status rows_finish(struct line_reading *s, const struct elf_dw
         return PROFD_OK;
     }
     o->lines = ARENA_ARRAY(s->build->out, s->row_count, struct object_line);
-    if (o->lines == NULL) {
-        return profd_error_set(e, PROFD_NO_MEMORY, "out of memory for %" PRIu32 " source lines", s->row_count);
-    }
+    FAIL_IF(o->lines == NULL, e, PROFD_NO_MEMORY, "out of memory for %" PRIu32 " source lines", s->row_count);
     memcpy(o->lines, s->rows, s->row_count * sizeof *o->lines);
     o->line_count = s->row_count;
 
@@ -544,10 +540,7 @@ enum profd_status elf_line_read(struct elf_build *b, const struct elf_dwarf *d, 
     set_init(&s.paths, b->scratch);
     const struct object *o = b->object;
     s.list = ARENA_ARRAY(b->scratch, (size_t)o->symbol_count + 1, struct line_symbol);
-    if (s.list == NULL) {
-        return profd_error_set(e, PROFD_NO_MEMORY, "out of memory for the lines of %" PRIu32 " symbols",
-                               o->symbol_count);
-    }
+    FAIL_IF(s.list == NULL, e, PROFD_NO_MEMORY, "out of memory for the lines of %" PRIu32 " symbols", o->symbol_count);
     for (uint32_t i = 0; i < o->symbol_count; i++) {
         const struct object_symbol *symbol = &o->symbols[i];
         if ((all || symbol->bind == OBJECT_BIND_LOCAL) && symbol->flags & OBJECT_SYMBOL_EXECUTABLE) {

@@ -125,9 +125,7 @@ static enum profd_status line_spans_find(struct elf_build *b, const struct elf_d
         }
         out->copies[out->copy_count++] = r.copy;
     }
-    if (r.no_memory) {
-        return profd_error_set(e, PROFD_NO_MEMORY, "out of memory for %" PRIu32 " inlined functions", out->span_count);
-    }
+    FAIL_IF(r.no_memory, e, PROFD_NO_MEMORY, "out of memory for %" PRIu32 " inlined functions", out->span_count);
     out->damaged |= r.entries.damaged;
     elf_entries_note(&r.entries, b);
     if (out->span_count > 0) {
@@ -354,14 +352,11 @@ static enum profd_status paint(struct painter *p, const struct elf_dwarf *d, str
         (struct heap){span_before, p, ARENA_ARRAY(p->build->scratch, (size_t)p->spans.span_count + 1, uint32_t), 0};
     o->line_functions = ARENA_ARRAY(p->build->out, names, struct object_line_function);
     o->line_function_count = 1;
-    if (p->heap.items == NULL || o->line_functions == NULL || !owners_find(p) || !copies_name(p, d->bytes * 4)) {
-        return profd_error_set(e, PROFD_NO_MEMORY, "out of memory for the names of %zu functions", names);
-    }
+    FAIL_IF(p->heap.items == NULL || o->line_functions == NULL || !owners_find(p) || !copies_name(p, d->bytes * 4), e,
+            PROFD_NO_MEMORY, "out of memory for the names of %zu functions", names);
     uint32_t n = lines_split(p, NULL);
     struct object_line *lines = ARENA_ARRAY(p->build->out, (size_t)n + 1, struct object_line);
-    if (lines == NULL) {
-        return profd_error_set(e, PROFD_NO_MEMORY, "out of memory for %" PRIu32 " source lines", n);
-    }
+    FAIL_IF(lines == NULL, e, PROFD_NO_MEMORY, "out of memory for %" PRIu32 " source lines", n);
     o->line_count = lines_split(p, lines);
     o->lines = lines;
     if (p->spans.damaged) {

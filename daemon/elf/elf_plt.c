@@ -32,12 +32,10 @@ struct import_reader {
 static enum profd_status add_import(struct import_reader *r, const struct elf_import *i, struct profd_error *e)
 {
     struct elf_imports *p = r->out;
-    if (p->count >= LIMIT_SYMBOLS) {
-        return profd_error_set(e, PROFD_LIMIT, "an executable may have at most %u imported functions", LIMIT_SYMBOLS);
-    }
-    if (!ARENA_EXTEND(r->arena, p->list, p->count, r->capacity)) {
-        return profd_error_set(e, PROFD_NO_MEMORY, "out of memory for %" PRIu32 " imported functions", p->count + 1);
-    }
+    FAIL_IF(p->count >= LIMIT_SYMBOLS, e, PROFD_LIMIT, "an executable may have at most %u imported functions",
+            LIMIT_SYMBOLS);
+    FAIL_IF(!ARENA_EXTEND(r->arena, p->list, p->count, r->capacity), e, PROFD_NO_MEMORY,
+            "out of memory for %" PRIu32 " imported functions", p->count + 1);
     p->list[p->count++] = *i;
     return PROFD_OK;
 }
@@ -49,9 +47,7 @@ static enum profd_status read_section(struct import_reader *r, struct elf_build 
     Elf_Data *data;
     struct profd_error why;
     enum profd_status status = elf_file_data(r->f, s, &data, &why);
-    if (status == PROFD_NO_MEMORY) {
-        return profd_error_set(e, status, "%s", why.sentence);
-    }
+    FAIL_IF(status == PROFD_NO_MEMORY, e, status, "%s", why.sentence);
     if (status) {
         elf_build_note(b, "Some imported functions have no names: %s.", why.sentence);
         return PROFD_OK;
@@ -125,9 +121,7 @@ static enum profd_status elf_imports_read(struct elf_build *b, const struct elf_
         if (linked && loaded != link) {
             struct profd_error why;
             enum profd_status status = elf_symtab_load(f, link, b->scratch, &symbols, &why);
-            if (status == PROFD_NO_MEMORY) {
-                return profd_error_set(e, status, "out of memory for the dynamic symbols");
-            }
+            FAIL_IF(status == PROFD_NO_MEMORY, e, status, "out of memory for the dynamic symbols");
             if (status) {
                 elf_build_note(b, "Imported functions have no names: %s.", why.sentence);
             } else {
@@ -277,15 +271,10 @@ enum profd_status elf_plt_read(struct elf_build *b, const struct elf_file *f, st
             most += f->sections[code[i]].sh_size / 4 + 1;
         }
     }
-    if (most > LIMIT_SYMBOLS) {
-        return profd_error_set(e, PROFD_LIMIT,
-                               "an executable may have at most %u PLT slots; the size of its PLT allows %" PRIu64,
-                               LIMIT_SYMBOLS, most);
-    }
+    FAIL_IF(most > LIMIT_SYMBOLS, e, PROFD_LIMIT,
+            "an executable may have at most %u PLT slots; the size of its PLT allows %" PRIu64, LIMIT_SYMBOLS, most);
     p.slots = ARENA_ARRAY(b->scratch, (size_t)most + 1, struct elf_slot);
-    if (p.slots == NULL) {
-        return profd_error_set(e, PROFD_NO_MEMORY, "out of memory for %" PRIu64 " PLT slots", most);
-    }
+    FAIL_IF(p.slots == NULL, e, PROFD_NO_MEMORY, "out of memory for %" PRIu64 " PLT slots", most);
     /* Position-independent slots of i386 are relative to .got.plt, else to .got. */
     const GElf_Shdr *got = elf_file_find(f, ".got.plt");
     got = got == NULL ? elf_file_find(f, ".got") : got;
@@ -301,9 +290,7 @@ enum profd_status elf_plt_read(struct elf_build *b, const struct elf_file *f, st
 
     struct object *o = b->object;
     o->plt = ARENA_ARRAY(b->out, (size_t)p.slot_count + 1, struct object_plt);
-    if (o->plt == NULL) {
-        return profd_error_set(e, PROFD_NO_MEMORY, "out of memory for %" PRIu32 " PLT slots", p.slot_count);
-    }
+    FAIL_IF(o->plt == NULL, e, PROFD_NO_MEMORY, "out of memory for %" PRIu32 " PLT slots", p.slot_count);
     for (uint32_t i = 0; i < p.slot_count; i++) {
         struct elf_import *import = &p.imports.list[p.slots[i].import];
         if (import->text != NULL) {

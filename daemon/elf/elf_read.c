@@ -58,26 +58,19 @@ static enum profd_status read_code(struct elf_build *b, const struct elf_file *f
 static enum profd_status open_debug(int debug, const struct elf_build *b, bool has_id, struct elf_file **out,
                                     struct profd_error *e)
 {
-    if (!has_id) {
-        return profd_error_set(e, PROFD_WRONG_BUILD,
-                               "a debug file needs an executable with a build-id; this one has none");
-    }
+    FAIL_IF(!has_id, e, PROFD_WRONG_BUILD, "a debug file needs an executable with a build-id; this one has none");
     struct buildid id;
     enum profd_status status = elf_file_open(debug, b->scratch, out, e);
     if (!status) {
         status = elf_id_from_notes(*out, &id, e);
     }
-    if (status == PROFD_NOT_FOUND) {
-        return profd_error_set(e, PROFD_WRONG_BUILD, "a debug file must have the build-id %s; this one has none",
-                               b->object->id.text);
-    }
+    FAIL_IF(status == PROFD_NOT_FOUND, e, PROFD_WRONG_BUILD,
+            "a debug file must have the build-id %s; this one has none", b->object->id.text);
     if (status) {
         return profd_error_wrap(e, status, "debug file");
     }
-    if (strcmp(id.text, b->object->id.text) != 0) {
-        return profd_error_set(e, PROFD_WRONG_BUILD, "a debug file must have the build-id %s, not %s",
-                               b->object->id.text, id.text);
-    }
+    FAIL_IF(strcmp(id.text, b->object->id.text) != 0, e, PROFD_WRONG_BUILD,
+            "a debug file must have the build-id %s, not %s", b->object->id.text, id.text);
     return PROFD_OK;
 }
 
@@ -109,9 +102,7 @@ static enum profd_status read_object(struct elf_build *b, const struct elf_file 
         const uint8_t *bytes;
         TRY(elf_file_bytes(f, text, &bytes, e));
         o->text = (const uint8_t *)arena_copy(b->out, (const char *)bytes, (size_t)text->sh_size);
-        if (o->text == NULL) {
-            return profd_error_set(e, PROFD_NO_MEMORY, "out of memory for %" PRIu64 " bytes of .text", text->sh_size);
-        }
+        FAIL_IF(o->text == NULL, e, PROFD_NO_MEMORY, "out of memory for %" PRIu64 " bytes of .text", text->sh_size);
         o->text_address = text->sh_addr;
         o->text_size = text->sh_size;
     }
@@ -193,9 +184,7 @@ enum profd_status elf_read_loads(int executable, struct arena *a, struct elf_loa
         }
     }
     elf_file_close(f);
-    if (loads == NULL) {
-        return profd_error_set(e, PROFD_NO_MEMORY, "out of memory for the segments of a file");
-    }
+    FAIL_IF(loads == NULL, e, PROFD_NO_MEMORY, "out of memory for the segments of a file");
     *out = loads;
     *count = n;
     return PROFD_OK;

@@ -12,23 +12,16 @@ enum profd_status elf_symtab_load(const struct elf_file *f, uint32_t index, stru
 {
     const GElf_Shdr *s = &f->sections[index];
     const uint64_t entry = gelf_fsize(f->elf, ELF_T_SYM, 1, EV_CURRENT);
-    if (s->sh_entsize != entry) {
-        return profd_error_set(e, PROFD_MALFORMED, "a symbol must have %" PRIu64 " bytes; section %s says %" PRIu64,
-                               entry, elf_file_section_name(f, s), s->sh_entsize);
-    }
-    if (s->sh_size / entry > LIMIT_SYMBOLS) {
-        return profd_error_set(e, PROFD_LIMIT, "an executable may have at most %u symbols; this one has %" PRIu64,
-                               LIMIT_SYMBOLS, s->sh_size / entry);
-    }
-    if (s->sh_link >= f->section_count || f->sections[s->sh_link].sh_type != SHT_STRTAB) {
-        return profd_error_set(e, PROFD_MALFORMED,
-                               "the names of section %s must be a string table, not section %" PRIu32,
-                               elf_file_section_name(f, s), s->sh_link);
-    }
+    FAIL_IF(s->sh_entsize != entry, e, PROFD_MALFORMED,
+            "a symbol must have %" PRIu64 " bytes; section %s says %" PRIu64, entry, elf_file_section_name(f, s),
+            s->sh_entsize);
+    FAIL_IF(s->sh_size / entry > LIMIT_SYMBOLS, e, PROFD_LIMIT,
+            "an executable may have at most %u symbols; this one has %" PRIu64, LIMIT_SYMBOLS, s->sh_size / entry);
+    FAIL_IF(s->sh_link >= f->section_count || f->sections[s->sh_link].sh_type != SHT_STRTAB, e, PROFD_MALFORMED,
+            "the names of section %s must be a string table, not section %" PRIu32, elf_file_section_name(f, s),
+            s->sh_link);
     struct elf_symtab *t = ARENA_NEW(a, struct elf_symtab);
-    if (t == NULL) {
-        return profd_error_set(e, PROFD_NO_MEMORY, "out of memory for a symbol table");
-    }
+    FAIL_IF(t == NULL, e, PROFD_NO_MEMORY, "out of memory for a symbol table");
     *t = (struct elf_symtab){.file = f, .count = (uint32_t)(s->sh_size / entry)};
     TRY(elf_file_data(f, s, &t->symbols, e));
 
@@ -40,9 +33,7 @@ enum profd_status elf_symtab_load(const struct elf_file *f, uint32_t index, stru
     t->strings = names->sh_size > 0 && bytes[names->sh_size - 1] == '\0'
                      ? (const char *)bytes
                      : arena_copy(a, (const char *)bytes, (size_t)names->sh_size);
-    if (t->strings == NULL) {
-        return profd_error_set(e, PROFD_NO_MEMORY, "out of memory for %" PRIu64 " bytes of names", t->strings_size);
-    }
+    FAIL_IF(t->strings == NULL, e, PROFD_NO_MEMORY, "out of memory for %" PRIu64 " bytes of names", t->strings_size);
     for (uint32_t i = 0; i < f->section_count; i++) {
         if (f->sections[i].sh_type == SHT_SYMTAB_SHNDX && f->sections[i].sh_link == index) {
             TRY(elf_file_data(f, &f->sections[i], &t->wide_sections, e));
@@ -178,9 +169,7 @@ static enum profd_status read_table(struct elf_build *b, const struct elf_symtab
     /* gprof classifies the local names of its table, which is the executable's own .symtab. */
     if ((flags & (OBJECT_SYMBOL_DYNAMIC | OBJECT_SYMBOL_DEBUG)) == 0) {
         listed = ARENA_ARRAY(b->scratch, LOCAL_NAMES_BYTES((size_t)t->strings_size), uint8_t);
-        if (listed == NULL) {
-            return profd_error_set(e, PROFD_NO_MEMORY, "out of memory for %" PRIu64 " bytes of names", t->strings_size);
-        }
+        FAIL_IF(listed == NULL, e, PROFD_NO_MEMORY, "out of memory for %" PRIu64 " bytes of names", t->strings_size);
         local_names_judge(t->strings, (size_t)t->strings_size, listed);
     }
     for (uint32_t i = 1; i < t->count; i++) {
@@ -188,9 +177,7 @@ static enum profd_status read_table(struct elf_build *b, const struct elf_symtab
         wanted += is_wanted(t->file, &s);
     }
     b->object->symbols = ARENA_ARRAY(b->out, (size_t)wanted + 1, struct object_symbol);
-    if (b->object->symbols == NULL) {
-        return profd_error_set(e, PROFD_NO_MEMORY, "out of memory for %" PRIu32 " symbols", wanted);
-    }
+    FAIL_IF(b->object->symbols == NULL, e, PROFD_NO_MEMORY, "out of memory for %" PRIu32 " symbols", wanted);
     for (uint32_t i = 1; i < t->count; i++) {
         elf_symtab_get(t, i, &s);
         if (is_wanted(t->file, &s)) {
@@ -280,9 +267,7 @@ enum profd_status elf_functions_make(struct elf_build *b, struct elf_functions *
     }
     struct elf_function *list = ARENA_ARRAY(b->scratch, (size_t)n + 1, struct elf_function);
     uint32_t *symbols = ARENA_ARRAY(b->scratch, (size_t)n + 1, uint32_t);
-    if (list == NULL || symbols == NULL) {
-        return profd_error_set(e, PROFD_NO_MEMORY, "out of memory for %" PRIu32 " functions", n);
-    }
+    FAIL_IF(list == NULL || symbols == NULL, e, PROFD_NO_MEMORY, "out of memory for %" PRIu32 " functions", n);
     n = 0;
     for (uint32_t i = 0; i < o->symbol_count; i++) {
         const struct object_symbol *s = &o->symbols[i];
@@ -374,9 +359,7 @@ enum profd_status elf_ranges_read(struct elf_build *b, const struct elf_file *f,
 {
     struct object *o = b->object;
     o->ranges = ARENA_ARRAY(b->out, (size_t)f->section_count + f->segment_count + 2, struct object_range);
-    if (o->ranges == NULL) {
-        return profd_error_set(e, PROFD_NO_MEMORY, "out of memory for %" PRIu32 " sections", f->section_count);
-    }
+    FAIL_IF(o->ranges == NULL, e, PROFD_NO_MEMORY, "out of memory for %" PRIu32 " sections", f->section_count);
     const uint64_t code = SHF_ALLOC | SHF_EXECINSTR;
     for (uint32_t i = 0; i < f->section_count; i++) {
         const GElf_Shdr *s = &f->sections[i];
@@ -403,11 +386,9 @@ enum profd_status elf_ranges_read(struct elf_build *b, const struct elf_file *f,
             add_range(o, f->segments[i].p_vaddr, f->segments[i].p_memsz, OBJECT_RANGE_SEGMENT);
         }
     }
-    if (o->range_count > LIMIT_SECTIONS) {
-        return profd_error_set(
-            e, PROFD_LIMIT, "an executable may have at most %u executable sections and segments; this one has %" PRIu32,
-            LIMIT_SECTIONS, o->range_count);
-    }
+    FAIL_IF(o->range_count > LIMIT_SECTIONS, e, PROFD_LIMIT,
+            "an executable may have at most %u executable sections and segments; this one has %" PRIu32, LIMIT_SECTIONS,
+            o->range_count);
     qsort(o->ranges, o->range_count, sizeof *o->ranges, compare_ranges);
     return PROFD_OK;
 }

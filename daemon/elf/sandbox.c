@@ -119,10 +119,7 @@ enum profd_status sandbox_deny_files(struct profd_error *e)
     if (set >= 0) {
         close(set);
     }
-    if (done != 0) {
-        return profd_error_set(e, PROFD_INTERNAL, "the kernel refused the sandbox's Landlock rules: %s",
-                               strerror(error));
-    }
+    FAIL_IF(done != 0, e, PROFD_INTERNAL, "the kernel refused the sandbox's Landlock rules: %s", strerror(error));
     return PROFD_OK;
 }
 
@@ -201,33 +198,27 @@ static enum profd_status install_filter(int output, struct profd_error *e)
     allow_with(&f, SYS_tgkill, 0, self, 1); /* abort() */
     allow_with(&f, SYS_prlimit64, 0, mine, 1);
     verdict(&f, SECCOMP_RET_KILL_PROCESS);
-    if (f.count > FILTER_STEPS) {
-        return profd_error_set(e, PROFD_INTERNAL, "the sandbox's program has %u steps, above %d", f.count,
-                               FILTER_STEPS);
-    }
+    FAIL_IF(f.count > FILTER_STEPS, e, PROFD_INTERNAL, "the sandbox's program has %u steps, above %d", f.count,
+            FILTER_STEPS);
     const struct sock_fprog program = {f.count, f.code};
-    if (syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program) != 0) {
-        return profd_error_set(e, PROFD_INTERNAL, "the kernel refused the sandbox's seccomp program: %s",
-                               strerror(errno));
-    }
+    FAIL_IF(syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program) != 0, e, PROFD_INTERNAL,
+            "the kernel refused the sandbox's seccomp program: %s", strerror(errno));
     return PROFD_OK;
 }
 
 enum profd_status sandbox_enter(const struct sandbox_limits *limits, unsigned descriptors, int output,
                                 struct profd_error *e)
 {
-    if (close_range(descriptors, ~0u, 0) != 0) {
-        return profd_error_set(e, PROFD_INTERNAL, "the sandbox could not close descriptors: %s", strerror(errno));
-    }
+    FAIL_IF(close_range(descriptors, ~0u, 0) != 0, e, PROFD_INTERNAL, "the sandbox could not close descriptors: %s",
+            strerror(errno));
     if (!SANDBOX_POSSIBLE) {
         return PROFD_OK;
     }
     clearenv();
     /* Makes the allocator draw its random key before the sandbox is closed. */
     free(malloc(1));
-    if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) != 0 || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) {
-        return profd_error_set(e, PROFD_INTERNAL, "the sandbox could not give up privileges: %s", strerror(errno));
-    }
+    FAIL_IF(prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) != 0 || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0, e, PROFD_INTERNAL,
+            "the sandbox could not give up privileges: %s", strerror(errno));
     TRY(sandbox_deny_files(e));
     /* Memory last, because the other calls need some. The signal at the soft CPU limit states the reason, one second
      * before the kill. */

@@ -57,9 +57,7 @@ static enum profd_status take_budget(const struct worker_job *job, struct profd_
 {
     struct arena *a = arena_new(0);
     struct elf_file *f;
-    if (a == NULL) {
-        return profd_error_set(e, PROFD_NO_MEMORY, "out of memory for an ELF file's headers");
-    }
+    FAIL_IF(a == NULL, e, PROFD_NO_MEMORY, "out of memory for an ELF file's headers");
     uint64_t text = 0, symbols = 0, debug = 0;
     enum profd_status status = elf_file_open(WORKER_EXECUTABLE, a, &f, e);
     if (status == PROFD_OK) {
@@ -86,9 +84,7 @@ static enum profd_status take_budget(const struct worker_job *job, struct profd_
     }
     sandbox_lower(&l);
     struct worker_answer head = {.magic = WORKER_MAGIC, .budget_seconds = (uint32_t)l.cpu_seconds};
-    if (!write_at(0, &head, sizeof head)) {
-        return profd_error_set(e, PROFD_INTERNAL, "the worker could not write its answer");
-    }
+    FAIL_IF(!write_at(0, &head, sizeof head), e, PROFD_INTERNAL, "the worker could not write its answer");
     return PROFD_OK;
 }
 

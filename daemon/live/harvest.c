@@ -223,11 +223,8 @@ static enum profd_status harvest_find_former(struct store *store, struct live_pr
     struct harvest_namesake n = {.a = a};
     TRY(store_each_namesake(store, a->instance, harvest_on_namesake, &n, e));
 
-    if (n.maybe) {
-        return profd_error_set(
-            e, PROFD_CONFLICT,
+    FAIL_IF(n.maybe, e, PROFD_CONFLICT,
             "user %u has a process with this instance; it cannot be verified that this is the same process", n.uid);
-    }
     if (n.same) {
         attach_set_user(a->process, n.uid);
     }

@@ -31,9 +31,7 @@ enum profd_status live_new(const struct live_config *config, struct live **out, 
     struct live *l = calloc(1, sizeof *l);
     enum profd_status status = PROFD_OK;
 
-    if (!l) {
-        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for live processes");
-    }
+    FAIL_IF(!l, e, PROFD_NO_MEMORY, "no memory for live processes");
     l->config = *config;
     l->began = loop_clock();
     TAILQ_INIT(&l->asking);

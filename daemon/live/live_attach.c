@@ -20,14 +20,10 @@ static enum profd_status attach_judge_again(const struct live_process *old, cons
         return profd_error_set(e, PROFD_CONFLICT, "the memory is attached as that of process %u of another user",
                                old->origin.pid);
     }
-    if (old->conn) {
-        return profd_error_set(e, PROFD_CONFLICT,
-                               "process %u has attached another memory file of this instance and is connected",
-                               old->origin.pid);
-    }
-    if (old->stage != LIVE_IDLE) {
-        return profd_error_set(e, PROFD_BUSY, "another memory file of this instance is being read for the last time");
-    }
+    FAIL_IF(old->conn, e, PROFD_CONFLICT,
+            "process %u has attached another memory file of this instance and is connected", old->origin.pid);
+    FAIL_IF(old->stage != LIVE_IDLE, e, PROFD_BUSY,
+            "another memory file of this instance is being read for the last time");
     return PROFD_OK;
 }
 
@@ -98,15 +94,9 @@ static enum profd_status attach_take(struct live *l, struct conn *c, struct conn
     const struct process_place *place;
     int pidfd;
 
-    if (f->body.size) {
-        return profd_error_set(e, PROFD_MALFORMED, "an ATTACH has no body, this one has %zu bytes", f->body.size);
-    }
-    if (*l->config.get_slot(c)) {
-        return profd_error_set(e, PROFD_PROTOCOL, "a second ATTACH on one connection");
-    }
-    if (l->stopping) {
-        return profd_error_set(e, PROFD_STOPPING, "the daemon is stopping");
-    }
+    FAIL_IF(f->body.size, e, PROFD_MALFORMED, "an ATTACH has no body, this one has %zu bytes", f->body.size);
+    FAIL_IF(*l->config.get_slot(c), e, PROFD_PROTOCOL, "a second ATTACH on one connection");
+    FAIL_IF(l->stopping, e, PROFD_STOPPING, "the daemon is stopping");
     if (writer_check(l->config.writer, e)) {
         return PROFD_IO;
     }

@@ -193,9 +193,7 @@ enum profd_status live_list(const struct live *l, const struct store_scope *scop
     const struct live_process *a;
     size_t count = 0;
 
-    if (!found) {
-        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for a list of %zu processes", l->count);
-    }
+    FAIL_IF(!found, e, PROFD_NO_MEMORY, "no memory for a list of %zu processes", l->count);
     LIST_FOREACH(a, &l->processes, all)
     {
         if (!store_scope_has(scope, a->uid)) {
@@ -269,10 +267,7 @@ static enum profd_status control_judge_prefixes(struct live *l, bool all, uint32
         {
             n += (all || a->uid == uid) && !a->dead && control_has_prefix(a, r->text);
         }
-        if (n > 1) {
-            return profd_error_set(e, PROFD_AMBIGUOUS, "%zu live processes have an instance that begins with %s", n,
-                                   r->text);
-        }
+        FAIL_IF(n > 1, e, PROFD_AMBIGUOUS, "%zu live processes have an instance that begins with %s", n, r->text);
     }
     return PROFD_OK;
 }
@@ -297,9 +292,7 @@ enum profd_status live_control(struct live *l, const struct peer *peer, const st
 
         at += length > 0 ? (size_t)length : 0;
     }
-    if (!found) {
-        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for a list of %zu processes", l->count);
-    }
+    FAIL_IF(!found, e, PROFD_NO_MEMORY, "no memory for a list of %zu processes", l->count);
     LIST_FOREACH(p, &l->processes, all)
     {
         if ((!peer->may_admin && p->uid != peer->uid) || p->dead || !p->page || !control_is_meant(p, selection)) {
@@ -312,11 +305,8 @@ enum profd_status live_control(struct live *l, const struct peer *peer, const st
             return profd_error_set(e, PROFD_NO_MEMORY, "no memory for a list of %zu processes", l->count);
         }
     }
-    if (!count) {
-        return profd_error_set(e, PROFD_NOT_FOUND,
-                               "no live process%s matches %s; `profctl ps` lists the live processes",
-                               peer->may_admin ? "" : " of yours", words);
-    }
+    FAIL_IF(!count, e, PROFD_NOT_FOUND, "no live process%s matches %s; `profctl ps` lists the live processes",
+            peer->may_admin ? "" : " of yours", words);
     log_write(LOG_LEVEL_NOTICE, "administration", "user %u: %s of %zu %s (%s)", peer->uid,
               selection->pause ? "pause" : "resume", count, noun_for(count, "process", "processes"), words);
     *rows = found;

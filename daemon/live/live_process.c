@@ -89,9 +89,7 @@ enum profd_status process_new(struct live *l, uint32_t uid, const struct attach_
     enum profd_status status;
     struct stat st = {.st_dev = 0};
 
-    if (!a) {
-        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for a live process");
-    }
+    FAIL_IF(!a, e, PROFD_NO_MEMORY, "no memory for a live process");
     status = attach_open(fd, uid, origin, &a->process, e);
     if (status) {
         free(a);

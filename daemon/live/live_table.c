@@ -82,17 +82,13 @@ enum profd_status table_check_capacity(const struct live *l, uint32_t uid, struc
     struct conn_counts conns;
 
     conn_group_get_counts(l->config.conns, &conns);
-    if (u && u->count >= table_most_of_user(l)) {
-        return profd_error_set(e, PROFD_BUSY, "user %u has %zu attached processes; the limit is %zu", uid, u->count,
-                               table_most_of_user(l));
-    }
-    if (l->count >= LIMIT_ATTACHED) {
-        return profd_error_set(e, PROFD_BUSY, "%zu processes are attached; the limit is %u", l->count, LIMIT_ATTACHED);
-    }
-    if (conns.connections + conns.descriptors + table_held(l) + PER_PROCESS + others > l->config.descriptors) {
-        return profd_error_set(e, PROFD_BUSY, "the daemon's %zu descriptors are in use: %zu processes are attached",
-                               l->config.descriptors, l->count);
-    }
+    FAIL_IF(u && u->count >= table_most_of_user(l), e, PROFD_BUSY,
+            "user %u has %zu attached processes; the limit is %zu", uid, u->count, table_most_of_user(l));
+    FAIL_IF(l->count >= LIMIT_ATTACHED, e, PROFD_BUSY, "%zu processes are attached; the limit is %u", l->count,
+            LIMIT_ATTACHED);
+    FAIL_IF(conns.connections + conns.descriptors + table_held(l) + PER_PROCESS + others > l->config.descriptors, e,
+            PROFD_BUSY, "the daemon's %zu descriptors are in use: %zu processes are attached", l->config.descriptors,
+            l->count);
     return PROFD_OK;
 }
 

@@ -20,10 +20,8 @@ static enum profd_status reclaim_one(struct live *l, const struct listen_kept *k
     uint32_t uid, pid;
     int pidfd;
 
-    if (!fdstore_parse_name(kept->name, instance, &uid, &pid, &started)) {
-        return profd_error_set(e, PROFD_REFUSED, "the service manager passed a descriptor with the unknown name \"%s\"",
-                               kept->name);
-    }
+    FAIL_IF(!fdstore_parse_name(kept->name, instance, &uid, &pid, &started), e, PROFD_REFUSED,
+            "the service manager passed a descriptor with the unknown name \"%s\"", kept->name);
     origin_of(l, pid, &origin);
     origin.started = started;
     TRY(process_new(l, uid, &origin, kept->fd, &a, e));

@@ -156,13 +156,9 @@ enum profd_status live_sync(struct live *l, struct live_sync *sync, struct profd
 {
     struct live_user *u;
 
-    if (l->syncs >= SYNCS_MAX) {
-        return profd_error_set(e, PROFD_BUSY, "%zu SYNC requests wait; the limit is %u", l->syncs, SYNCS_MAX);
-    }
+    FAIL_IF(l->syncs >= SYNCS_MAX, e, PROFD_BUSY, "%zu SYNC requests wait; the limit is %u", l->syncs, SYNCS_MAX);
     u = table_open_user(l, sync->uid);
-    if (!u) {
-        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for a SYNC");
-    }
+    FAIL_IF(!u, e, PROFD_NO_MEMORY, "no memory for a SYNC");
     l->syncs++;
     STAILQ_INSERT_TAIL(&u->asked, sync, next);
     if (!u->asking) {

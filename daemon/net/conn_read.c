@@ -37,30 +37,20 @@ static enum profd_status conn_judge_header(struct conn *c, struct profd_error *e
 
     c->handler = NULL;
     if (c->state == CONN_GREETING) {
-        if (c->frame.type != FRAME_HELLO) {
-            return profd_error_set(e, PROFD_PROTOCOL, "%s before HELLO", name ? name : "something");
-        }
+        FAIL_IF(c->frame.type != FRAME_HELLO, e, PROFD_PROTOCOL, "%s before HELLO", name ? name : "something");
     } else {
-        if (c->frame.type == FRAME_HELLO) {
-            return profd_error_set(e, PROFD_PROTOCOL, "a second HELLO");
-        }
+        FAIL_IF(c->frame.type == FRAME_HELLO, e, PROFD_PROTOCOL, "a second HELLO");
         for (size_t i = 0; i < config->handler_count && !c->handler; i++) {
             c->handler = config->handlers[i].type == c->frame.type ? &config->handlers[i] : NULL;
         }
-        if (!c->handler) {
-            return profd_error_set(e, PROFD_UNKNOWN_TYPE, "this daemon does not accept %s",
-                                   name ? name : "such frames");
-        }
+        FAIL_IF(!c->handler, e, PROFD_UNKNOWN_TYPE, "this daemon does not accept %s", name ? name : "such frames");
         fds_min = c->handler->fds_min;
         fds_max = c->handler->fds_max;
     }
-    if (fds < fds_min || fds > fds_max) {
-        return profd_error_set(e, PROFD_PROTOCOL, "%s has %u descriptors, it must have %u to %u", name, fds, fds_min,
-                               fds_max);
-    }
-    if (!c->handler && c->frame.length > HELLO_MAX) {
-        return profd_error_set(e, PROFD_TOO_LARGE, "a HELLO of %u bytes, at most %d", c->frame.length, HELLO_MAX);
-    }
+    FAIL_IF(fds < fds_min || fds > fds_max, e, PROFD_PROTOCOL, "%s has %u descriptors, it must have %u to %u", name,
+            fds, fds_min, fds_max);
+    FAIL_IF(!c->handler && c->frame.length > HELLO_MAX, e, PROFD_TOO_LARGE, "a HELLO of %u bytes, at most %d",
+            c->frame.length, HELLO_MAX);
     return PROFD_OK;
 }
 
@@ -269,9 +259,7 @@ static enum profd_status conn_take_fds(struct conn *c, struct msghdr *m, struct 
             }
         }
     }
-    if (m->msg_flags & MSG_CTRUNC) {
-        return profd_error_set(e, PROFD_BUSY, "the daemon has no free descriptors for those that were sent");
-    }
+    FAIL_IF(m->msg_flags & MSG_CTRUNC, e, PROFD_BUSY, "the daemon has no free descriptors for those that were sent");
     return fits ? PROFD_OK
                 : profd_error_set(e, PROFD_PROTOCOL, "more than %d descriptors wait for the frame they belong to",
                                   CONN_FDS_MAX);

@@ -38,15 +38,11 @@ static enum profd_status body_admit(const struct http_body *b, size_t size, stru
             own += other->token == b->token ? body_count(other->capacity) : 0;
         }
     }
-    if (own > LIMIT_HTTP_POSTS_OF_ONE) {
-        return profd_error_set(e, PROFD_BUSY,
-                               "bodies of this token's requests would take %zu bytes, at most %u; try again", own,
-                               LIMIT_HTTP_POSTS_OF_ONE);
-    }
-    if (all > LIMIT_HTTP_POSTS) {
-        return profd_error_set(e, PROFD_BUSY, "bodies of all requests would take %zu bytes, at most %u; try again", all,
-                               LIMIT_HTTP_POSTS);
-    }
+    FAIL_IF(own > LIMIT_HTTP_POSTS_OF_ONE, e, PROFD_BUSY,
+            "bodies of this token's requests would take %zu bytes, at most %u; try again", own,
+            LIMIT_HTTP_POSTS_OF_ONE);
+    FAIL_IF(all > LIMIT_HTTP_POSTS, e, PROFD_BUSY, "bodies of all requests would take %zu bytes, at most %u; try again",
+            all, LIMIT_HTTP_POSTS);
     return PROFD_OK;
 }
 
@@ -59,15 +55,12 @@ static enum profd_status body_admit_file(const struct http_body *b, size_t n, st
 
     TAILQ_FOREACH(other, &body_all, next)
     {
-        if (other != b && other->put && other->token == b->token) {
-            return profd_error_set(e, PROFD_BUSY, "another file of this token is being read; try again");
-        }
+        FAIL_IF(other != b && other->put && other->token == b->token, e, PROFD_BUSY,
+                "another file of this token is being read; try again");
         all += other->put ? other->got : 0;
     }
-    if (all > LIMIT_HTTP_PUTS) {
-        return profd_error_set(e, PROFD_BUSY, "all files that are being read would take over %u bytes; try again",
-                               LIMIT_HTTP_PUTS);
-    }
+    FAIL_IF(all > LIMIT_HTTP_PUTS, e, PROFD_BUSY, "all files that are being read would take over %u bytes; try again",
+            LIMIT_HTTP_PUTS);
     return PROFD_OK;
 }
 
@@ -144,16 +137,13 @@ static enum profd_status body_take_digit(struct http_body *b, char c, struct pro
         b->left = b->left * 16 + (unsigned)digit;
         return PROFD_OK;
     }
-    if (c != '\r' || b->digits == 0) {
-        return profd_error_set(e, PROFD_MALFORMED,
-                               "a chunk does not begin with a size of 1 to %d hexadecimal digits and a line end, "
-                               "without extension (byte %llu of the body)",
-                               CHUNK_DIGITS, (unsigned long long)b->at);
-    }
-    if (b->left > LIMIT_HTTP_POST - b->got) {
-        return profd_error_set(e, PROFD_TOO_LARGE, "the body has %llu bytes or more, at most %u are taken",
-                               (unsigned long long)(b->got + b->left), LIMIT_HTTP_POST);
-    }
+    FAIL_IF(c != '\r' || b->digits == 0, e, PROFD_MALFORMED,
+            "a chunk does not begin with a size of 1 to %d hexadecimal digits and a line end, without extension (byte "
+            "%llu of the body)",
+            CHUNK_DIGITS, (unsigned long long)b->at);
+    FAIL_IF(b->left > LIMIT_HTTP_POST - b->got, e, PROFD_TOO_LARGE,
+            "the body has %llu bytes or more, at most %u are taken", (unsigned long long)(b->got + b->left),
+            LIMIT_HTTP_POST);
     b->part = HTTP_BODY_SIZE_END;
     return PROFD_OK;
 }
@@ -174,10 +164,8 @@ static enum profd_status body_take_mark(struct http_body *b, char c, struct prof
     };
     const bool last = b->part == HTTP_BODY_SIZE_END && b->left == 0;
 
-    if (c != marks[b->part].wanted) {
-        return profd_error_set(e, PROFD_MALFORMED, "%s (byte %llu of the body)", marks[b->part].rule,
-                               (unsigned long long)b->at);
-    }
+    FAIL_IF(c != marks[b->part].wanted, e, PROFD_MALFORMED, "%s (byte %llu of the body)", marks[b->part].rule,
+            (unsigned long long)b->at);
     b->part = last ? HTTP_BODY_LAST_CR : marks[b->part].next;
     b->digits = 0;
     return PROFD_OK;
@@ -196,9 +184,7 @@ static enum profd_status body_inflate(const struct http_body *b, uint8_t *out, s
     if (result == LIBDEFLATE_INSUFFICIENT_SPACE) {
         return PROFD_TOO_LARGE;
     }
-    if (result != LIBDEFLATE_SUCCESS) {
-        return profd_error_set(e, PROFD_MALFORMED, "the gzip of %zu bytes is damaged or cut", b->size);
-    }
+    FAIL_IF(result != LIBDEFLATE_SUCCESS, e, PROFD_MALFORMED, "the gzip of %zu bytes is damaged or cut", b->size);
     return took == b->size
                ? PROFD_OK
                : profd_error_set(e, PROFD_MALFORMED, "%zu bytes follow the one gzip member that a body may have",
@@ -209,9 +195,7 @@ static enum profd_status body_inflate(const struct http_body *b, uint8_t *out, s
  * an upper bound. */
 static enum profd_status body_find_size(const struct http_body *b, uint64_t *size, struct profd_error *e)
 {
-    if (b->size < 4) {
-        return profd_error_set(e, PROFD_MALFORMED, "the %s of %zu bytes is cut", coding_name(b->coding), b->size);
-    }
+    FAIL_IF(b->size < 4, e, PROFD_MALFORMED, "the %s of %zu bytes is cut", coding_name(b->coding), b->size);
     if (b->coding == CODING_GZIP) {
         const uint8_t *end = b->bytes + b->size - 4;
         *size = end[0] | (uint32_t)end[1] << 8 | (uint32_t)end[2] << 16 | (uint32_t)end[3] << 24;
@@ -232,10 +216,9 @@ static enum profd_status body_decode(struct http_body *b, struct profd_error *e)
     size_t size = 0;
 
     TRY(body_find_size(b, &stated, e));
-    if (stated > LIMIT_HTTP_POST) {
-        return profd_error_set(e, PROFD_TOO_LARGE, "the body has %llu bytes when it is decoded, at most %u are taken",
-                               (unsigned long long)stated, LIMIT_HTTP_POST);
-    }
+    FAIL_IF(stated > LIMIT_HTTP_POST, e, PROFD_TOO_LARGE,
+            "the body has %llu bytes when it is decoded, at most %u are taken", (unsigned long long)stated,
+            LIMIT_HTTP_POST);
     TRY(body_admit(b, b->capacity + (size_t)stated, e));
     uint8_t *out = malloc(stated > 0 ? (size_t)stated : 1);
     TRY(out ? PROFD_OK : profd_no_memory(e));

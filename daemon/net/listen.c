@@ -24,13 +24,9 @@ static enum profd_status listen_fill_address(const char *path, struct sockaddr_u
 {
     size_t n = strlen(path);
 
-    if (!n) {
-        return profd_error_set(e, PROFD_CONFIG, "the path of a socket is empty");
-    }
-    if (n >= sizeof a->sun_path) {
-        return profd_error_set(e, PROFD_CONFIG, "the socket path has %zu bytes, the limit is %zu: %s", n,
-                               sizeof a->sun_path - 1, path);
-    }
+    FAIL_IF(!n, e, PROFD_CONFIG, "the path of a socket is empty");
+    FAIL_IF(n >= sizeof a->sun_path, e, PROFD_CONFIG, "the socket path has %zu bytes, the limit is %zu: %s", n,
+            sizeof a->sun_path - 1, path);
     memset(a, 0, sizeof *a);
     a->sun_family = AF_UNIX;
     memcpy(a->sun_path, path, n + 1);
@@ -43,9 +39,7 @@ enum profd_status listen_make_directory(const char *path, mode_t mode, struct pr
     const size_t n = strlen(path);
     struct stat st;
 
-    if (n >= sizeof part) {
-        return profd_error_set(e, PROFD_TOO_LARGE, "a path of %zu bytes, at most %zu", n, sizeof part - 1);
-    }
+    FAIL_IF(n >= sizeof part, e, PROFD_TOO_LARGE, "a path of %zu bytes, at most %zu", n, sizeof part - 1);
     memcpy(part, path, n + 1);
     for (size_t i = 1; i <= n; i++) {
         if (part[i] && part[i] != '/') {
@@ -59,9 +53,7 @@ enum profd_status listen_make_directory(const char *path, mode_t mode, struct pr
         }
         part[i] = i < n ? '/' : 0;
     }
-    if (stat(path, &st) || !S_ISDIR(st.st_mode)) {
-        return profd_error_set(e, PROFD_CANT_CREATE, "%s is not a directory", path);
-    }
+    FAIL_IF(stat(path, &st) || !S_ISDIR(st.st_mode), e, PROFD_CANT_CREATE, "%s is not a directory", path);
     return PROFD_OK;
 }
 
@@ -69,16 +61,12 @@ enum profd_status listen_make_private_directory(const char *path, struct profd_e
 {
     struct stat st;
 
-    if (mkdir(path, 0700) && errno != EEXIST) {
-        return profd_error_set(e, PROFD_CANT_CREATE, "cannot make the directory %s: %s", path, strerror(errno));
-    }
-    if (lstat(path, &st) || !runtime_is_private(st.st_mode, st.st_uid, geteuid())) {
-        return profd_error_set(
-            e, PROFD_CANT_CREATE,
-            "%s is not a directory of uid %u with mode 0700; remove it, or use --socket PATH and set "
-            "PROFD_SOCKET=PATH for profctl and the programs",
+    FAIL_IF(mkdir(path, 0700) && errno != EEXIST, e, PROFD_CANT_CREATE, "cannot make the directory %s: %s", path,
+            strerror(errno));
+    FAIL_IF(lstat(path, &st) || !runtime_is_private(st.st_mode, st.st_uid, geteuid()), e, PROFD_CANT_CREATE,
+            "%s is not a directory of uid %u with mode 0700; remove it, or use --socket PATH and set PROFD_SOCKET=PATH "
+            "for profctl and the programs",
             path, (unsigned)geteuid());
-    }
     return PROFD_OK;
 }
 
@@ -98,27 +86,18 @@ static enum profd_status listen_clear_path(const struct sockaddr_un *a, struct p
         return errno == ENOENT ? PROFD_OK
                                : profd_error_set(e, PROFD_CANT_CREATE, "%s: %s", a->sun_path, strerror(errno));
     }
-    if (!S_ISSOCK(st.st_mode)) {
-        return profd_error_set(e, PROFD_CANT_CREATE, "%s exists and is not a socket", a->sun_path);
-    }
+    FAIL_IF(!S_ISSOCK(st.st_mode), e, PROFD_CANT_CREATE, "%s exists and is not a socket", a->sun_path);
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (fd < 0) {
-        return profd_error_set(e, PROFD_IO, "socket: %s", strerror(errno));
-    }
+    FAIL_IF(fd < 0, e, PROFD_IO, "socket: %s", strerror(errno));
     int failed = connect(fd, (const struct sockaddr *)a, sizeof *a) ? errno : 0;
     close(fd);
     /* EAGAIN: a process listens, and its backlog is full. */
-    if (!failed || failed == EAGAIN || failed == EINPROGRESS) {
-        return profd_error_set(e, PROFD_BUSY, "another daemon answers on %s", a->sun_path);
-    }
-    if (failed != ECONNREFUSED && failed != ENOENT) {
-        return profd_error_set(e, PROFD_CANT_CREATE, "cannot connect to the existing socket %s: %s", a->sun_path,
-                               strerror(failed));
-    }
-    if (unlink(a->sun_path) && errno != ENOENT) {
-        return profd_error_set(e, PROFD_CANT_CREATE, "cannot remove the stale socket %s: %s", a->sun_path,
-                               strerror(errno));
-    }
+    FAIL_IF(!failed || failed == EAGAIN || failed == EINPROGRESS, e, PROFD_BUSY, "another daemon answers on %s",
+            a->sun_path);
+    FAIL_IF(failed != ECONNREFUSED && failed != ENOENT, e, PROFD_CANT_CREATE,
+            "cannot connect to the existing socket %s: %s", a->sun_path, strerror(failed));
+    FAIL_IF(unlink(a->sun_path) && errno != ENOENT, e, PROFD_CANT_CREATE, "cannot remove the stale socket %s: %s",
+            a->sun_path, strerror(errno));
     return PROFD_OK;
 }
 
@@ -129,9 +108,7 @@ enum profd_status listen_open_unix(const char *path, mode_t mode, uint32_t group
     TRY(listen_fill_address(path, &a, e));
     TRY(listen_clear_path(&a, e));
     int made = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (made < 0) {
-        return profd_error_set(e, PROFD_IO, "socket: %s", strerror(errno));
-    }
+    FAIL_IF(made < 0, e, PROFD_IO, "socket: %s", strerror(errno));
     /* Bound with mode 0600 and opened up afterwards, so that mode and group are never wrong. */
     mode_t before = umask(0177);
     int failed = bind(made, (const struct sockaddr *)&a, sizeof a) ? errno : 0;
@@ -211,14 +188,10 @@ static enum profd_status listen_parse_address(const char *text, struct sockaddr_
     const size_t n = strspn(digits, "0123456789");
     const unsigned long number = n && n <= 5 && !digits[n] ? strtoul(digits, NULL, 10) : ULONG_MAX;
 
-    if (number > UINT16_MAX) {
-        return profd_error_set(e, PROFD_CONFIG, "\"%s\" is not ADDRESS:PORT with a port of 0–65535", text);
-    }
+    FAIL_IF(number > UINT16_MAX, e, PROFD_CONFIG, "\"%s\" is not ADDRESS:PORT with a port of 0–65535", text);
     *port = (uint16_t)number;
-    if (!listen_parse_loopback(text, (size_t)(colon - text), *port, a, size)) {
-        return profd_error_set(e, PROFD_CONFIG, "\"%s\" is not a loopback address (127.x.y.z, [::1] or localhost)",
-                               text);
-    }
+    FAIL_IF(!listen_parse_loopback(text, (size_t)(colon - text), *port, a, size), e, PROFD_CONFIG,
+            "\"%s\" is not a loopback address (127.x.y.z, [::1] or localhost)", text);
     return PROFD_OK;
 }
 
@@ -240,9 +213,7 @@ enum profd_status listen_open_tcp(const char *text, int *fd, uint16_t *port, str
 
     TRY(listen_parse_address(text, &a, &size, &number, e));
     int made = socket(a.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (made < 0) {
-        return profd_error_set(e, PROFD_IO, "%s: %s", text, strerror(errno));
-    }
+    FAIL_IF(made < 0, e, PROFD_IO, "%s: %s", text, strerror(errno));
     setsockopt(made, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
     if (bind(made, (const struct sockaddr *)&a, size) || listen(made, BACKLOG)) {
         status = profd_error_set(e, errno == EADDRINUSE ? PROFD_BUSY : PROFD_CANT_CREATE, "cannot listen on %s: %s",
@@ -287,14 +258,11 @@ static enum profd_status listen_check_passed(int fd, bool tcp, const char *name,
         loopback = IN6_IS_ADDR_LOOPBACK(&six->sin6_addr);
         *port = ntohs(six->sin6_port);
     }
-    if (tcp ? !loopback : a.ss_family != AF_UNIX) {
-        return profd_error_set(e, PROFD_CONFIG, "descriptor %d (\"%s\") that was passed in is not a %s socket", fd,
-                               name, tcp ? "loopback TCP" : "Unix");
-    }
+    FAIL_IF(tcp ? !loopback : a.ss_family != AF_UNIX, e, PROFD_CONFIG,
+            "descriptor %d (\"%s\") that was passed in is not a %s socket", fd, name, tcp ? "loopback TCP" : "Unix");
     int flags = fcntl(fd, F_GETFL);
-    if (flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) || fcntl(fd, F_SETFD, FD_CLOEXEC)) {
-        return profd_error_set(e, PROFD_IO, "descriptor %d (\"%s\"): %s", fd, name, strerror(errno));
-    }
+    FAIL_IF(flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) || fcntl(fd, F_SETFD, FD_CLOEXEC), e, PROFD_IO,
+            "descriptor %d (\"%s\"): %s", fd, name, strerror(errno));
     return PROFD_OK;
 }
 
@@ -315,9 +283,7 @@ static enum profd_status listen_assign_passed(struct listen_passed *p, int fd, c
                                "descriptor %d was passed in as \"%s\"; the names are upload, http and http-tcp", fd,
                                name);
     }
-    if (*place >= 0) {
-        return profd_error_set(e, PROFD_CONFIG, "two descriptors were passed in as \"%s\"", name);
-    }
+    FAIL_IF(*place >= 0, e, PROFD_CONFIG, "two descriptors were passed in as \"%s\"", name);
     *place = fd;
     return listen_check_passed(fd, place == &p->http_tcp, name, &p->http_port, e);
 }
@@ -335,9 +301,8 @@ static enum profd_status listen_read_passed(struct listen_passed *p, struct prof
     names = names ? names : "";
     errno = 0;
     n = strtoul(count, &end, 10);
-    if (errno || *end || end == count || n > PASSED_MAX) {
-        return profd_error_set(e, PROFD_CONFIG, "LISTEN_FDS is \"%s\", not a number of 0–%u", count, PASSED_MAX);
-    }
+    FAIL_IF(errno || *end || end == count || n > PASSED_MAX, e, PROFD_CONFIG,
+            "LISTEN_FDS is \"%s\", not a number of 0–%u", count, PASSED_MAX);
     p->kept = calloc(n ? n : 1, sizeof *p->kept);
     TRY(p->kept ? PROFD_OK : profd_no_memory(e));
     for (unsigned long i = 0; i < n; i++) {
@@ -351,9 +316,7 @@ static enum profd_status listen_read_passed(struct listen_passed *p, struct prof
             TRY(listen_assign_passed(p, fd, name, n == 1, e));
             continue;
         }
-        if (fcntl(fd, F_SETFD, FD_CLOEXEC)) {
-            return profd_error_set(e, PROFD_IO, "descriptor %d (\"%s\"): %s", fd, name, strerror(errno));
-        }
+        FAIL_IF(fcntl(fd, F_SETFD, FD_CLOEXEC), e, PROFD_IO, "descriptor %d (\"%s\"): %s", fd, name, strerror(errno));
         p->kept[p->kept_count].fd = fd;
         memcpy(p->kept[p->kept_count++].name, name, sizeof name);
     }

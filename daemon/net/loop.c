@@ -157,17 +157,13 @@ enum profd_status loop_watch_signal(struct loop *l, int number, void (*f)(void *
 {
     struct loop_signal *s = &l->signals[l->signal_count];
 
-    if (l->signal_count == SIGNALS_MAX) {
-        return profd_error_set(e, PROFD_INTERNAL, "more than %d signals are watched", SIGNALS_MAX);
-    }
+    FAIL_IF(l->signal_count == SIGNALS_MAX, e, PROFD_INTERNAL, "more than %d signals are watched", SIGNALS_MAX);
     s->f = f;
     s->context = context;
     s->event = evsignal_new(l->base, number, loop_on_signal, s);
     TRY(s->event ? PROFD_OK : profd_no_memory(e));
     l->signal_count++;
-    if (event_add(s->event, NULL)) {
-        return profd_error_set(e, PROFD_INTERNAL, "signal %d cannot be watched", number);
-    }
+    FAIL_IF(event_add(s->event, NULL), e, PROFD_INTERNAL, "signal %d cannot be watched", number);
     return PROFD_OK;
 }
 

@@ -25,15 +25,12 @@ enum profd_status peer_find_group(const char *text, uint32_t *gid, struct profd_
     errno = 0;
     number = strtoull(text, &end, 10);
     if (text[0] >= '0' && text[0] <= '9' && !*end) {
-        if (errno || number >= UINT32_MAX) {
-            return profd_error_set(e, PROFD_NOT_FOUND, "group number %s is not below 4294967295", text);
-        }
+        FAIL_IF(errno || number >= UINT32_MAX, e, PROFD_NOT_FOUND, "group number %s is not below 4294967295", text);
         *gid = (uint32_t)number;
         return PROFD_OK;
     }
-    if (!*text || getgrnam_r(text, &entry, space, sizeof space, &found) || !found) {
-        return profd_error_set(e, PROFD_NOT_FOUND, "there is no group \"%s\"", text);
-    }
+    FAIL_IF(!*text || getgrnam_r(text, &entry, space, sizeof space, &found) || !found, e, PROFD_NOT_FOUND,
+            "there is no group \"%s\"", text);
     *gid = found->gr_gid;
     return PROFD_OK;
 }
@@ -74,16 +71,12 @@ enum profd_status peer_read(int fd, const struct peer_policy *policy, struct pee
     struct ucred cred;
     socklen_t size = sizeof cred;
 
-    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &size)) {
-        return profd_error_set(e, PROFD_IO, "cannot determine the user of the peer: %s", strerror(errno));
-    }
+    FAIL_IF(getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &size), e, PROFD_IO,
+            "cannot determine the user of the peer: %s", strerror(errno));
     peer->uid = cred.uid;
-    if (cred.uid >= LIMIT_UID_TENANTS) {
-        return profd_error_set(e, PROFD_FORBIDDEN,
-                               "user %u may not use profd: numbers of users from %u on belong to the tenants of a "
-                               "centre",
-                               cred.uid, LIMIT_UID_TENANTS);
-    }
+    FAIL_IF(cred.uid >= LIMIT_UID_TENANTS, e, PROFD_FORBIDDEN,
+            "user %u may not use profd: numbers of users from %u on belong to the tenants of a centre", cred.uid,
+            LIMIT_UID_TENANTS);
     peer->gid = cred.gid;
     peer->pid = (uint32_t)cred.pid;
     peer->may_admin =

@@ -350,10 +350,8 @@ enum profd_status work_new(struct loop *l, const struct work_config *config, str
         return profd_error_set(e, PROFD_INTERNAL, "%s: %u threads, batches of %zu: at most %d and %d", config->name,
                                config->threads, config->batch_max, WORK_THREADS_MAX, WORK_BATCH_MAX);
     }
-    if (config->prepare && config->threads != 1) {
-        return profd_error_set(e, PROFD_INTERNAL, "%s: %u threads with preparation, which serves one", config->name,
-                               config->threads);
-    }
+    FAIL_IF(config->prepare && config->threads != 1, e, PROFD_INTERNAL,
+            "%s: %u threads with preparation, which serves one", config->name, config->threads);
     w = calloc(1, sizeof *w);
     TRY(w ? PROFD_OK : profd_no_memory(e));
     w->loop = l;

@@ -169,10 +169,8 @@ static enum profd_status batch_read_result(const json_t *entry, const struct bat
     }
     TRY(batch_read_bytes(entry, "sender", sender, sizeof sender, e));
     TRY(batch_read_number(entry, "sequence", &sequence, e));
-    if (sequence != u->sequence || memcmp(sender, u->sender, sizeof sender) != 0) {
-        return profd_error_set(e, PROFD_PROTOCOL,
-                               "the answer is not that to this batch: it is of an upload that was not sent");
-    }
+    FAIL_IF(sequence != u->sequence || memcmp(sender, u->sender, sizeof sender) != 0, e, PROFD_PROTOCOL,
+            "the answer is not that to this batch: it is of an upload that was not sent");
     return PROFD_OK;
 }
 
@@ -190,10 +188,9 @@ static enum profd_status batch_read_object(const struct batch *b, const json_t *
         return batch_lacks("went_back", "true or false", e);
     }
     out->went_back = json_is_true(went_back);
-    if (!json_is_array(uploads) || json_array_size(uploads) != b->upload_count) {
-        return profd_error_set(e, PROFD_PROTOCOL, "the answer is not that to this batch: it has %zu uploads, not %zu",
-                               json_array_size(uploads), b->upload_count);
-    }
+    FAIL_IF(!json_is_array(uploads) || json_array_size(uploads) != b->upload_count, e, PROFD_PROTOCOL,
+            "the answer is not that to this batch: it has %zu uploads, not %zu", json_array_size(uploads),
+            b->upload_count);
     for (size_t i = 0; i < b->upload_count; i++) {
         TRY(batch_read_result(json_array_get(uploads, i), &b->uploads[i], &out->results[i], e));
     }

@@ -175,15 +175,12 @@ static enum profd_status https_explain(struct https *h, CURLcode code, const cha
     enum profd_status status = PROFD_UNAVAILABLE;
 
     (void)curl_easy_getinfo(h->easy, CURLINFO_HTTP_CONNECTCODE, &proxy);
-    if (taking->too_large) {
-        return profd_error_set(e, PROFD_UNAVAILABLE, "%s: the answer has more than %u bytes", url, HTTPS_ANSWER_MAX);
-    }
+    FAIL_IF(taking->too_large, e, PROFD_UNAVAILABLE, "%s: the answer has more than %u bytes", url, HTTPS_ANSWER_MAX);
     if (taking->no_memory || code == CURLE_OUT_OF_MEMORY) {
         return profd_no_memory(e);
     }
-    if (proxy && (proxy < 200 || proxy > 299)) {
-        return profd_error_set(e, PROFD_UNAVAILABLE, "%s: the proxy refuses the connection: status %ld", url, proxy);
-    }
+    FAIL_IF(proxy && (proxy < 200 || proxy > 299), e, PROFD_UNAVAILABLE,
+            "%s: the proxy refuses the connection: status %ld", url, proxy);
     if (code == CURLE_PEER_FAILED_VERIFICATION) {
         status = PROFD_UNTRUSTED;
     } else if (code == CURLE_SSL_CACERT_BADFILE) {

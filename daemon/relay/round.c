@@ -202,9 +202,7 @@ static enum profd_status round_judge(struct round *r, const struct https_answer 
     } else if (*detail) {
         status = PROFD_PROTOCOL;
     }
-    if (*detail) {
-        return profd_error_set(e, status, "the centre answers %ld: %s", a->status, detail);
-    }
+    FAIL_IF(*detail, e, status, "the centre answers %ld: %s", a->status, detail);
     return profd_error_set(e, status, "%s answers %ld (%s): this is not the answer of a centre", r->config->relay,
                            a->status, *a->type ? a->type : "without a body");
 }

@@ -63,12 +63,8 @@ static enum profd_status stream_move(struct stream *s, bool writes, uint8_t *dat
             const int64_t left = deadline - stream_now();
             const int ready = poll(&p, 1, left > 0 ? (int)(left < INT32_MAX ? left : INT32_MAX) : 0);
 
-            if (ready < 0 && errno != EINTR) {
-                return profd_error_set(e, PROFD_IO, "poll: %s", strerror(errno));
-            }
-            if (!ready) {
-                return profd_error_set(e, PROFD_TIMEOUT, "no answer within the time allowed");
-            }
+            FAIL_IF(ready < 0 && errno != EINTR, e, PROFD_IO, "poll: %s", strerror(errno));
+            FAIL_IF(!ready, e, PROFD_TIMEOUT, "no answer within the time allowed");
         } else {
             return profd_error_set(e, PROFD_UNAVAILABLE, "%s", done ? strerror(errno) : "the connection was closed");
         }

@@ -494,9 +494,7 @@ static void admin_tier_done(void *context, struct work_item *item)
 
 static enum profd_status admin_begin_tier(struct admin *a, struct profd_error *e)
 {
-    if (!a->service->tier) {
-        return profd_error_set(e, PROFD_REFUSED, "no tier is configured: the key tier of profd.conf(5) names it");
-    }
+    FAIL_IF(!a->service->tier, e, PROFD_REFUSED, "no tier is configured: the key tier of profd.conf(5) names it");
     a->item.uid = a->uid;
     return work_put(a->service->tier, &a->item)
                ? PROFD_OK
@@ -613,9 +611,8 @@ static enum profd_status admin_begin_token(struct admin *a, struct profd_error *
     if (add && *a->request.until && when_parse("expires", a->request.until, t->created, &t->expires, e)) {
         return PROFD_USAGE;
     }
-    if (add && *a->request.until && t->expires <= t->created) {
-        return profd_error_set(e, PROFD_USAGE, "a token cannot end at %s, which is in the past", a->request.until);
-    }
+    FAIL_IF(add && *a->request.until && t->expires <= t->created, e, PROFD_USAGE,
+            "a token cannot end at %s, which is in the past", a->request.until);
     if (a->request.lasts) {
         t->expires = t->created + a->request.lasts;
     }
@@ -625,9 +622,8 @@ static enum profd_status admin_begin_token(struct admin *a, struct profd_error *
 
         memcpy(a->token, a->request.given, sizeof a->token);
         if (!*a->token) { /* draws one */
-            if (getrandom(secret, sizeof secret, 0) != (ssize_t)sizeof secret) {
-                return profd_error_set(e, PROFD_IO, "cannot draw a token: %s", strerror(errno));
-            }
+            FAIL_IF(getrandom(secret, sizeof secret, 0) != (ssize_t)sizeof secret, e, PROFD_IO,
+                    "cannot draw a token: %s", strerror(errno));
             memcpy(a->token, TOKEN_PREFIX, sizeof TOKEN_PREFIX - 1);
             hex_put(a->token + sizeof TOKEN_PREFIX - 1, secret, sizeof secret);
             explicit_bzero(secret, sizeof secret);
@@ -716,18 +712,11 @@ static enum profd_status admin_check(const struct admin_service *s, const struct
     if (request->verb != ADMIN_VERIFY && writer_check(s->config.shared->writer, e)) {
         return PROFD_IO;
     }
-    if (request->verb == ADMIN_BACKUP && space_get_reserve(s->config.space, &reserve) == RESERVE_GIVEN_UP) {
-        return profd_error_set(e, PROFD_FULL, "no space left in %s, where a backup is stored before it is sent",
-                               s->config.state_dir);
-    }
-    if (request->verb == ADMIN_BACKUP && s->backup) {
-        return profd_error_set(e, PROFD_BUSY, "another backup is in progress");
-    }
-    if (s->jobs >= LIMIT_ADMIN_JOBS) {
-        return profd_error_set(e, PROFD_BUSY,
-                               "too many admin requests: %zu in progress, the limit is %u; try again later", s->jobs,
-                               LIMIT_ADMIN_JOBS);
-    }
+    FAIL_IF(request->verb == ADMIN_BACKUP && space_get_reserve(s->config.space, &reserve) == RESERVE_GIVEN_UP, e,
+            PROFD_FULL, "no space left in %s, where a backup is stored before it is sent", s->config.state_dir);
+    FAIL_IF(request->verb == ADMIN_BACKUP && s->backup, e, PROFD_BUSY, "another backup is in progress");
+    FAIL_IF(s->jobs >= LIMIT_ADMIN_JOBS, e, PROFD_BUSY,
+            "too many admin requests: %zu in progress, the limit is %u; try again later", s->jobs, LIMIT_ADMIN_JOBS);
     return PROFD_OK;
 }
 
@@ -816,9 +805,7 @@ static enum profd_status admin_confirm_clock(struct admin_service *s, struct con
 {
     const double ahead = upkeep_job_confirm_clock(s->config.upkeep);
 
-    if (ahead <= 0) {
-        return profd_error_set(e, PROFD_REFUSED, "the clock is not ahead: removals use it already");
-    }
+    FAIL_IF(ahead <= 0, e, PROFD_REFUSED, "the clock is not ahead: removals use it already");
     log_write(LOG_LEVEL_NOTICE, "administration",
               "user %u confirmed the clock, which is %.1f days ahead: from now on data and ids of uploads are removed "
               "by it",
@@ -947,11 +934,9 @@ static enum profd_status parse_name(const char *what, const char *text, const ch
 {
     const size_t n = strlen(text);
 
-    if (!n || n > STORE_NAME_MOST || strspn(text, allowed) < n) {
-        return profd_error_set(e, PROFD_USAGE,
-                               "%s \"%.100s\" must have 1 to %u letters, digits and characters of \"%s\"", what, text,
-                               STORE_NAME_MOST, strstr(allowed, "._@-"));
-    }
+    FAIL_IF(!n || n > STORE_NAME_MOST || strspn(text, allowed) < n, e, PROFD_USAGE,
+            "%s \"%.100s\" must have 1 to %u letters, digits and characters of \"%s\"", what, text, STORE_NAME_MOST,
+            strstr(allowed, "._@-"));
     memcpy(out, text, n + 1);
     return PROFD_OK;
 }
@@ -971,10 +956,8 @@ static enum profd_status parse_rights(const char *text, unsigned *out, struct pr
         while (i < sizeof words / sizeof *words && (strlen(words[i].name) != n || memcmp(words[i].name, at, n) != 0)) {
             i++;
         }
-        if (i == sizeof words / sizeof *words) {
-            return profd_error_set(e, PROFD_USAGE, "\"%.100s\" is not a list of the rights read, write and admin",
-                                   text);
-        }
+        FAIL_IF(i == sizeof words / sizeof *words, e, PROFD_USAGE,
+                "\"%.100s\" is not a list of the rights read, write and admin", text);
         *out |= words[i].rights;
         at += n;
         if (!*at) {
@@ -999,27 +982,19 @@ static enum profd_status parse_token(const char *const *arguments, struct admin_
     } else {
         TRY(parse_name("the name of a tenant,", arguments[2], NAME_CHARACTERS, t->tenant, e));
     }
-    if (t->all && (t->rights & STORE_MAY_WRITE)) {
-        return profd_error_set(e, PROFD_USAGE,
-                               "a token with the right write belongs to one tenant, which owns what it sends, and not "
-                               "to all");
-    }
+    FAIL_IF(t->all && (t->rights & STORE_MAY_WRITE), e, PROFD_USAGE,
+            "a token with the right write belongs to one tenant, which owns what it sends, and not to all");
     if (*hosts) {
         TRY(parse_name("the pattern of the names of hosts,", hosts, NAME_CHARACTERS "*?", t->hosts, e));
     }
-    if (*hosts && !(t->rights & STORE_MAY_WRITE)) {
-        return profd_error_set(e, PROFD_USAGE, "only a token with the right write has a pattern of the names of hosts");
-    }
+    FAIL_IF(*hosts && !(t->rights & STORE_MAY_WRITE), e, PROFD_USAGE,
+            "only a token with the right write has a pattern of the names of hosts");
     if (!strncmp(kind, TOKEN_PREFIX, strlen(TOKEN_PREFIX))) {
         const char *const digits = kind + strlen(TOKEN_PREFIX);
 
-        if (strlen(digits) != 2 * SECRET_SIZE || digits[strspn(digits, "0123456789abcdef")]) {
-            return profd_error_set(e, PROFD_USAGE,
-                                   "the token is not " TOKEN_PREFIX
-                                   " and %d hexadecimal digits, as \"openssl rand -hex "
-                                   "%d\" prints them",
-                                   2 * SECRET_SIZE, SECRET_SIZE);
-        }
+        FAIL_IF(strlen(digits) != 2 * SECRET_SIZE || digits[strspn(digits, "0123456789abcdef")], e, PROFD_USAGE,
+                "the token is not " TOKEN_PREFIX " and %d hexadecimal digits, as \"openssl rand -hex %d\" prints them",
+                2 * SECRET_SIZE, SECRET_SIZE);
         memcpy(out->given, kind, strlen(kind) + 1);
     } else if (t->has_hash && strcmp(kind, "token") != 0) {
         return profd_error_set(e, PROFD_USAGE, "a token is shown (token) or named by a proxy (proxy), not \"%.100s\"",
@@ -1029,16 +1004,12 @@ static enum profd_status parse_token(const char *const *arguments, struct admin_
         const size_t n = strspn(end + 1, "0123456789");
         const unsigned long long seconds = n && n < 12 && !end[n + 1] ? strtoull(end + 1, NULL, 10) : 0;
 
-        if (!seconds || seconds > TOKEN_SECONDS_MAX) {
-            return profd_error_set(e, PROFD_USAGE, "token-add: \"%.100s\" is not 1 to %u seconds", end + 1,
-                                   TOKEN_SECONDS_MAX);
-        }
+        FAIL_IF(!seconds || seconds > TOKEN_SECONDS_MAX, e, PROFD_USAGE, "token-add: \"%.100s\" is not 1 to %u seconds",
+                end + 1, TOKEN_SECONDS_MAX);
         out->lasts = (int64_t)seconds * 1000000000;
         return PROFD_OK;
     }
-    if (strlen(end) >= sizeof out->until) {
-        return profd_error_set(e, PROFD_USAGE, "token-add: \"%.100s\" is not a time", end);
-    }
+    FAIL_IF(strlen(end) >= sizeof out->until, e, PROFD_USAGE, "token-add: \"%.100s\" is not a time", end);
     memcpy(out->until, end, strlen(end) + 1);
     return PROFD_OK;
 }
@@ -1075,10 +1046,8 @@ static enum profd_status parse_switch(const char *verb, const char *const *argum
 {
     enum profd_status status = PROFD_OK;
 
-    if (n > LIMIT_ADMIN_ARGUMENTS) {
-        return profd_error_set(e, PROFD_USAGE, "%s takes at most %u arguments, not %zu", verb, LIMIT_ADMIN_ARGUMENTS,
-                               n);
-    }
+    FAIL_IF(n > LIMIT_ADMIN_ARGUMENTS, e, PROFD_USAGE, "%s takes at most %u arguments, not %zu", verb,
+            LIMIT_ADMIN_ARGUMENTS, n);
     for (size_t i = 0; i < n && !status; i++) {
         if (!strncmp(arguments[i], RATE, strlen(RATE))) {
             const char *digits = arguments[i] + strlen(RATE);
@@ -1086,10 +1055,8 @@ static enum profd_status parse_switch(const char *verb, const char *const *argum
             const unsigned long rate =
                 size && size < 9 && !digits[size] ? strtoul(digits, NULL, 10) : ATTACH_RATE_MAX + 1ul;
 
-            if (rate > ATTACH_RATE_MAX) {
-                return profd_error_set(e, PROFD_USAGE, "%s: \"%.100s\" is not a rate from 0 to %u ticks per second",
-                                       verb, arguments[i], ATTACH_RATE_MAX);
-            }
+            FAIL_IF(rate > ATTACH_RATE_MAX, e, PROFD_USAGE,
+                    "%s: \"%.100s\" is not a rate from 0 to %u ticks per second", verb, arguments[i], ATTACH_RATE_MAX);
             out->processes.has_rate = true;
             out->processes.rate = (uint32_t)rate;
         } else {
@@ -1140,12 +1107,10 @@ enum profd_status admin_parse(const char *verb, const char *const *arguments, si
     while (i < sizeof verbs / sizeof *verbs && strcmp(verbs[i].name, verb) != 0) {
         i++;
     }
-    if (i == sizeof verbs / sizeof *verbs) {
-        return profd_error_set(e, PROFD_METHOD,
-                               "unknown command \"%.100s\"; known are delete, verify, backup, pause, resume, reload, "
-                               "confirm-clock, token-add, token-list, token-remove, relay-move and tier-init",
-                               verb);
-    }
+    FAIL_IF(i == sizeof verbs / sizeof *verbs, e, PROFD_METHOD,
+            "unknown command \"%.100s\"; known are delete, verify, backup, pause, resume, reload, confirm-clock, "
+            "token-add, token-list, token-remove, relay-move and tier-init",
+            verb);
     r.verb = verbs[i].verb;
     if (r.verb == ADMIN_PAUSE || r.verb == ADMIN_RESUME) {
         r.processes.pause = r.verb == ADMIN_PAUSE;
@@ -1160,10 +1125,8 @@ enum profd_status admin_parse(const char *verb, const char *const *arguments, si
     } else if (n) {
         const size_t size = strlen(arguments[0]);
 
-        if (!size || size >= sizeof r.build) {
-            return profd_error_set(e, PROFD_USAGE, "a build-id of %zu bytes; it must have 1 to %zu", size,
-                                   sizeof r.build - 1);
-        }
+        FAIL_IF(!size || size >= sizeof r.build, e, PROFD_USAGE, "a build-id of %zu bytes; it must have 1 to %zu", size,
+                sizeof r.build - 1);
         memcpy(r.build, arguments[0], size + 1);
     }
     if (!status) {

@@ -359,27 +359,19 @@ enum profd_status intake_reserve(struct intake *n, struct intake_parcel *p, stru
     const size_t weight = p->weight = parcel_weigh(p), host = get_share(n, p->host, sizeof p->host),
                  tenant = get_share(n, &p->tenant, sizeof p->tenant);
 
-    if (p->count > 1 && weight > HELD_MOST) {
-        return profd_error_set(e, PROFD_TOO_LARGE,
-                               "%zu uploads with %zu bytes after decompression; the limit is %u, or one upload",
-                               p->count, weight, HELD_MOST);
-    }
-    if (n->pending && n->held_bytes + weight > HELD_MOST) {
-        return profd_error_set(e, PROFD_BUSY, "uploads of %zu bytes wait to be stored; the limit is %u", n->held_bytes,
-                               HELD_MOST);
-    }
-    if (host && (host + weight > HELD_MOST_OF_HOST || n->held_bytes + host + weight > HELD_MOST)) {
-        return profd_error_set(e, PROFD_BUSY,
-                               "%zu bytes of this host and %zu of all hosts wait to be stored; a host may have %u, and "
-                               "not more than is left for others",
-                               host, n->held_bytes, HELD_MOST_OF_HOST);
-    }
-    if (tenant && n->held_bytes + tenant + weight > HELD_MOST) {
-        return profd_error_set(e, PROFD_BUSY,
-                               "%zu bytes of this tenant and %zu of all tenants wait to be stored; a tenant may not "
-                               "have more than is left for others of %u",
-                               tenant, n->held_bytes, HELD_MOST);
-    }
+    FAIL_IF(p->count > 1 && weight > HELD_MOST, e, PROFD_TOO_LARGE,
+            "%zu uploads with %zu bytes after decompression; the limit is %u, or one upload", p->count, weight,
+            HELD_MOST);
+    FAIL_IF(n->pending && n->held_bytes + weight > HELD_MOST, e, PROFD_BUSY,
+            "uploads of %zu bytes wait to be stored; the limit is %u", n->held_bytes, HELD_MOST);
+    FAIL_IF(host && (host + weight > HELD_MOST_OF_HOST || n->held_bytes + host + weight > HELD_MOST), e, PROFD_BUSY,
+            "%zu bytes of this host and %zu of all hosts wait to be stored; a host may have %u, and not more than is "
+            "left for others",
+            host, n->held_bytes, HELD_MOST_OF_HOST);
+    FAIL_IF(tenant && n->held_bytes + tenant + weight > HELD_MOST, e, PROFD_BUSY,
+            "%zu bytes of this tenant and %zu of all tenants wait to be stored; a tenant may not have more than is "
+            "left for others of %u",
+            tenant, n->held_bytes, HELD_MOST);
     if (!add_to_share(n, p->host, sizeof p->host, weight)) {
         return profd_no_memory(e);
     }

@@ -204,15 +204,10 @@ static enum profd_status query_pause(struct query_service *s, struct query *q, s
 {
     const size_t size = q->answer.body.size;
 
-    if (s->stopped) {
-        return profd_error_set(e, PROFD_STOPPING, "the daemon is stopping");
-    }
-    if (s->paused_count == PAUSED_MOST || s->paused_bytes + size > PAUSED_BYTES) {
-        return profd_error_set(e, PROFD_BUSY,
-                               "%zu requests with %zu bytes of counts are waiting; the limits are %u and %u: try again "
-                               "later",
-                               s->paused_count, s->paused_bytes, PAUSED_MOST, PAUSED_BYTES);
-    }
+    FAIL_IF(s->stopped, e, PROFD_STOPPING, "the daemon is stopping");
+    FAIL_IF(s->paused_count == PAUSED_MOST || s->paused_bytes + size > PAUSED_BYTES, e, PROFD_BUSY,
+            "%zu requests with %zu bytes of counts are waiting; the limits are %u and %u: try again later",
+            s->paused_count, s->paused_bytes, PAUSED_MOST, PAUSED_BYTES);
     q->baseline = q->answer.body;
     q->request.baseline = &q->baseline;
     q->due = loop_now() + q->answer.wait_ms;
@@ -403,19 +398,13 @@ static enum profd_status query_check(const struct message_query *m, struct profd
 {
     const size_t n = strlen(m->target), tag = strlen(m->if_none_match);
 
-    if (n > LIMIT_QUERY_BYTES || tag > LIMIT_QUERY_BYTES) {
-        return profd_error_set(e, PROFD_TOO_LARGE, "a query of %zu bytes, at most %u", n > tag ? n : tag,
-                               LIMIT_QUERY_BYTES);
-    }
-    if (*m->target != '/') {
-        return profd_error_set(e, PROFD_BAD_QUERY, "the target of a query begins with \"/\", this is \"%.100s\"",
-                               m->target);
-    }
+    FAIL_IF(n > LIMIT_QUERY_BYTES || tag > LIMIT_QUERY_BYTES, e, PROFD_TOO_LARGE, "a query of %zu bytes, at most %u",
+            n > tag ? n : tag, LIMIT_QUERY_BYTES);
+    FAIL_IF(*m->target != '/', e, PROFD_BAD_QUERY, "the target of a query begins with \"/\", this is \"%.100s\"",
+            m->target);
     for (const char *p = m->target; *p; p++) {
-        if (*p <= ' ' || *p > '~' || *p == '#') {
-            return profd_error_set(e, PROFD_BAD_QUERY, "byte %zu of the target is not allowed there: percent-encode it",
-                                   (size_t)(p - m->target) + 1);
-        }
+        FAIL_IF(*p <= ' ' || *p > '~' || *p == '#', e, PROFD_BAD_QUERY,
+                "byte %zu of the target is not allowed there: percent-encode it", (size_t)(p - m->target) + 1);
     }
     return PROFD_OK;
 }

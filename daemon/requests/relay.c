@@ -97,9 +97,8 @@ enum profd_status relay_begin_epoch(struct store *store, uint8_t epoch[SEGMENT_E
     for (unsigned i = 0; i < 4; i++) {
         drawn[i] = (uint8_t)(seconds >> (24 - 8 * i));
     }
-    if (getrandom(drawn + 4, sizeof drawn - 4, 0) != (ssize_t)sizeof drawn - 4) {
-        return profd_error_set(e, PROFD_IO, "there are no random numbers for an epoch");
-    }
+    FAIL_IF(getrandom(drawn + 4, sizeof drawn - 4, 0) != (ssize_t)sizeof drawn - 4, e, PROFD_IO,
+            "there are no random numbers for an epoch");
     enum profd_status status = store_relay_begin(store, drawn, now, e);
     if (!status) {
         memcpy(epoch, drawn, sizeof drawn);
@@ -139,9 +138,8 @@ static enum profd_status relay_fetch_run(struct writer_job *job, struct store *s
     if (!r->met) { /* the relay cannot send anything, so nothing is sealed */
         return store_get_relay(store, &r->ledger, e);
     }
-    if (moves != r->moves) { /* the relay may have asked the old centre */
-        return profd_error_set(e, PROFD_BUSY, "this host was moved to another centre: connect to that centre first");
-    }
+    /* the relay may have asked the old centre */
+    FAIL_IF(moves != r->moves, e, PROFD_BUSY, "this host was moved to another centre: connect to that centre first");
     TRY(store_relay_resolve(store, &r->verdict, &r->apart, e));
     TRY(store_relay_meet(store, r->has_centre ? r->centre : NULL, r->incarnation, r->backup, &r->again, e));
     /* Held counts may have been released. All outgoing uploads are counted once in a round. */
@@ -264,9 +262,7 @@ static const struct writer_job_type relay_object_type = {.run = relay_object_run
 static enum profd_status relay_copy(const struct message_bytes *from, const char *what, uint8_t *to, size_t size,
                                     struct profd_error *e)
 {
-    if (from->size != size) {
-        return profd_error_set(e, PROFD_MALFORMED, "%s has %zu bytes, not %zu", what, from->size, size);
-    }
+    FAIL_IF(from->size != size, e, PROFD_MALFORMED, "%s has %zu bytes, not %zu", what, from->size, size);
     memcpy(to, from->data, size);
     return PROFD_OK;
 }
@@ -279,12 +275,9 @@ static enum profd_status relay_read_fetch(struct relay_request *r, const struct 
     r->through = m->through;
     r->moves = m->moves;
     r->verdict = (struct store_verdict){.went_back = m->went_back, .number = m->number};
-    if (m->number > NUMBER_MOST) {
-        return profd_error_set(e, PROFD_MALFORMED, "number of FETCH is above 2^62");
-    }
-    if (m->backup > INT64_MAX || m->after > INT64_MAX || m->through > INT64_MAX) {
-        return profd_error_set(e, PROFD_MALFORMED, "a number of FETCH is above 2^63-1");
-    }
+    FAIL_IF(m->number > NUMBER_MOST, e, PROFD_MALFORMED, "number of FETCH is above 2^62");
+    FAIL_IF(m->backup > INT64_MAX || m->after > INT64_MAX || m->through > INT64_MAX, e, PROFD_MALFORMED,
+            "a number of FETCH is above 2^63-1");
     r->has_centre = m->centre.size > 0;
     if (r->has_centre && relay_copy(&m->centre, "the centre's name", r->centre, sizeof r->centre, e)) {
         return PROFD_MALFORMED;
@@ -299,13 +292,10 @@ static enum profd_status relay_read_acknowledge(struct relay_request *r, const s
     struct store_acknowledgement *a = &r->acknowledgement;
     TRY(relay_copy(&m->epoch, "the epoch", a->epoch, sizeof a->epoch, e));
     TRY(relay_copy(&m->incarnation, "the centre's incarnation", a->incarnation, sizeof a->incarnation, e));
-    if (m->sequence < 1 || m->sequence > INT64_MAX || m->number < 1 || m->number > INT64_MAX) {
-        return profd_error_set(e, PROFD_MALFORMED, "sequence and number of ACKNOWLEDGE must be 1 to 2^63-1");
-    }
-    if (m->outcome >= STORE_SEGMENT_OUTCOMES) {
-        return profd_error_set(e, PROFD_MALFORMED, "outcome %u of ACKNOWLEDGE: there are %u", m->outcome,
-                               STORE_SEGMENT_OUTCOMES);
-    }
+    FAIL_IF(m->sequence < 1 || m->sequence > INT64_MAX || m->number < 1 || m->number > INT64_MAX, e, PROFD_MALFORMED,
+            "sequence and number of ACKNOWLEDGE must be 1 to 2^63-1");
+    FAIL_IF(m->outcome >= STORE_SEGMENT_OUTCOMES, e, PROFD_MALFORMED, "outcome %u of ACKNOWLEDGE: there are %u",
+            m->outcome, STORE_SEGMENT_OUTCOMES);
     a->sequence = m->sequence;
     a->number = m->number;
     a->outcome = (enum store_segment_outcome)m->outcome;
@@ -322,14 +312,9 @@ static enum profd_status relay_receive(struct relay_service *s, struct conn *c, 
     struct message m;
     enum profd_status status = PROFD_OK;
 
-    if (!peer->may_relay) {
-        return profd_error_set(e, PROFD_FORBIDDEN,
-                               "user %u may not fetch uploads; only root, the daemon's user and profd-relay may",
-                               peer->uid);
-    }
-    if (!s->active) {
-        return profd_error_set(e, PROFD_CONFIG, "nothing is forwarded: relay is not configured");
-    }
+    FAIL_IF(!peer->may_relay, e, PROFD_FORBIDDEN,
+            "user %u may not fetch uploads; only root, the daemon's user and profd-relay may", peer->uid);
+    FAIL_IF(!s->active, e, PROFD_CONFIG, "nothing is forwarded: relay is not configured");
     TRY(writer_check(s->shared->writer, e));
     TRY(body_decode(f, &m, e));
     r = calloc(1, sizeof *r);

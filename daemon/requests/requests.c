@@ -243,9 +243,7 @@ enum profd_status sync_receive(void *context, struct conn *c, struct conn_frame 
     struct session *session = conn_get_user(c);
     struct profd_error why;
 
-    if (f->body.size) {
-        return profd_error_set(e, PROFD_MALFORMED, "a SYNC has no body, this one has %zu bytes", f->body.size);
-    }
+    FAIL_IF(f->body.size, e, PROFD_MALFORMED, "a SYNC has no body, this one has %zu bytes", f->body.size);
     uint64_t job = session_begin(session);
     if (!session_sync(session, f->header.tag)) {
         session_end(session, job);
@@ -411,9 +409,8 @@ enum profd_status body_check_text(const char *what, const char *text, size_t mos
     const size_t n = strlen(text);
 
     for (size_t i = 0; i < n; i++) {
-        if (text[i] <= ' ' || text[i] > '~') {
-            return profd_error_set(e, PROFD_MALFORMED, "%s has characters other than printable ASCII", what);
-        }
+        FAIL_IF(text[i] <= ' ' || text[i] > '~', e, PROFD_MALFORMED, "%s has characters other than printable ASCII",
+                what);
     }
     return n < most ? PROFD_OK
                     : profd_error_set(e, PROFD_MALFORMED, "%s has %zu bytes, at most %zu", what, n, most - 1);

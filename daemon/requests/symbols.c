@@ -726,9 +726,8 @@ static enum profd_status parsed_put(struct symbols_put *p, const struct http_req
     p->size = size > 0 ? (size_t)size : 0;
     p->bytes = malloc(p->size + 1);
     TRY(p->bytes ? PROFD_OK : profd_no_memory(e));
-    if (pread(request->body, p->bytes, p->size, 0) != (ssize_t)p->size) {
-        return profd_error_set(e, PROFD_IO, "the body of %zu bytes cannot be read", p->size);
-    }
+    FAIL_IF(pread(request->body, p->bytes, p->size, 0) != (ssize_t)p->size, e, PROFD_IO,
+            "the body of %zu bytes cannot be read", p->size);
     p->job.item.weight = p->size;
     return writer_submit(p->service->shared->writer, &p->job, &parsed_type, e);
 }

@@ -164,22 +164,15 @@ enum profd_status tokens_find_host(const struct store_token *token, const char *
     struct sha256_ctx context;
     char head[40];
 
-    if (!*token->hosts && *stated && strcmp(stated, name) != 0) {
-        return profd_error_set(e, PROFD_FORBIDDEN,
-                               "the request states host %.100s, but the token is for host %s; profctl token add "
-                               "--hosts makes a token for several hosts",
-                               stated, name);
-    }
-    if (!n || n >= sizeof out->name || label_judge("host", 4, name, n) != LABEL_GOOD) {
-        return profd_error_set(e, PROFD_MALFORMED,
-                               "the name of the host has %zu bytes: with token %s it must be a valid value of a label "
-                               "with 1 to %zu bytes",
-                               n, token->name, sizeof out->name - 1);
-    }
-    if (*token->hosts && fnmatch(token->hosts, name, 0) != 0) {
-        return profd_error_set(e, PROFD_FORBIDDEN, "token %s is for hosts that match %s, not for %s", token->name,
-                               token->hosts, name);
-    }
+    FAIL_IF(!*token->hosts && *stated && strcmp(stated, name) != 0, e, PROFD_FORBIDDEN,
+            "the request states host %.100s, but the token is for host %s; profctl token add --hosts makes a token for "
+            "several hosts",
+            stated, name);
+    FAIL_IF(!n || n >= sizeof out->name || label_judge("host", 4, name, n) != LABEL_GOOD, e, PROFD_MALFORMED,
+            "the name of the host has %zu bytes: with token %s it must be a valid value of a label with 1 to %zu bytes",
+            n, token->name, sizeof out->name - 1);
+    FAIL_IF(*token->hosts && fnmatch(token->hosts, name, 0) != 0, e, PROFD_FORBIDDEN,
+            "token %s is for hosts that match %s, not for %s", token->name, token->hosts, name);
     memcpy(out->name, name, n + 1);
     /* The identity is a hash of the tenant and the name. */
     sha256_init(&context);

@@ -421,14 +421,10 @@ static enum profd_status read_head(struct posting *p, const struct store_token *
     struct store_arrival *a = &p->arrival;
     TRY(read_size(&b->centre, STORE_CENTRE_SIZE, "the name of the centre", e));
     TRY(read_size(&b->incarnation, STORE_INCARNATION_SIZE, "the incarnation of the centre", e));
-    if (b->upload_count && !b->centre.size) {
-        return profd_error_set(e, PROFD_MALFORMED,
-                               "a batch with uploads must name the centre: ask for its name with an empty batch");
-    }
-    if (b->clock > INT64_MAX || b->number > NUMBER_MOST || b->held > NUMBER_MOST) {
-        return profd_error_set(e, PROFD_MALFORMED,
-                               "in a batch, clock must be at most 2^63-1, number and held at most 2^62");
-    }
+    FAIL_IF(b->upload_count && !b->centre.size, e, PROFD_MALFORMED,
+            "a batch with uploads must name the centre: ask for its name with an empty batch");
+    FAIL_IF(b->clock > INT64_MAX || b->number > NUMBER_MOST || b->held > NUMBER_MOST, e, PROFD_MALFORMED,
+            "in a batch, clock must be at most 2^63-1, number and held at most 2^62");
     TRY(body_check_text("the machine-id", b->machine, STORE_MACHINE_SIZE, e));
     TRY(body_check_text("the boot-id", b->boot, STORE_MACHINE_SIZE, e));
     TRY(body_check_text("the version", b->version, STORE_MACHINE_SIZE, e));
@@ -510,10 +506,8 @@ static enum profd_status posting_begin(struct posting *p, const struct http_requ
                                "this daemon forwards its uploads (relay is configured), so it cannot be a centre");
     }
     TRY(message_decode_batch(r->bytes, r->size, &p->batch, e));
-    if (p->batch.offer_count > OFFERS_MOST) {
-        return profd_error_set(e, PROFD_TOO_LARGE, "a batch offers the symbols of %zu builds, at most %u",
-                               p->batch.offer_count, OFFERS_MOST);
-    }
+    FAIL_IF(p->batch.offer_count > OFFERS_MOST, e, PROFD_TOO_LARGE,
+            "a batch offers the symbols of %zu builds, at most %u", p->batch.offer_count, OFFERS_MOST);
     TRY(read_head(p, token, e));
     if (p->batch.centre.size && memcmp(p->batch.centre.data, c->centre, sizeof c->centre) != 0) {
         *http_status = 421;

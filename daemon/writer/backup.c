@@ -15,9 +15,8 @@
 enum profd_status backup_init(struct backup *b, const char *directory, unsigned number, struct profd_error *e)
 {
     *b = (struct backup){.fd = -1};
-    if (snprintf(b->path, sizeof b->path, "%s/" PREFIX "%u.db", directory, number) >= (int)sizeof b->path) {
-        return profd_error_set(e, PROFD_TOO_LARGE, "the path of the state directory is too long");
-    }
+    FAIL_IF(snprintf(b->path, sizeof b->path, "%s/" PREFIX "%u.db", directory, number) >= (int)sizeof b->path, e,
+            PROFD_TOO_LARGE, "the path of the state directory is too long");
     return PROFD_OK;
 }
 
@@ -34,15 +33,12 @@ enum profd_status backup_judge_space(const char *directory, struct profd_error *
             wanted += (uint64_t)st.st_size;
         }
     }
-    if (statvfs(directory, &fs)) {
-        return profd_error_set(e, PROFD_IO, "cannot look at the file system of %s: %s", directory, strerror(errno));
-    }
+    FAIL_IF(statvfs(directory, &fs), e, PROFD_IO, "cannot look at the file system of %s: %s", directory,
+            strerror(errno));
     uint64_t available = (uint64_t)fs.f_bavail * fs.f_frsize;
-    if (available < wanted) {
-        return profd_error_set(e, PROFD_FULL,
-                               "the copy is first made in %s and needs %" PRIu64 " bytes there; %" PRIu64 " are free",
-                               directory, wanted, available);
-    }
+    FAIL_IF(available < wanted, e, PROFD_FULL,
+            "the copy is first made in %s and needs %" PRIu64 " bytes there; %" PRIu64 " are free", directory, wanted,
+            available);
     return PROFD_OK;
 }
 

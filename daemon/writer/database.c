@@ -22,9 +22,8 @@
 static enum profd_status state_dir_format(const char *state_dir, const char *name, char *path, size_t size,
                                           struct profd_error *e)
 {
-    if (snprintf(path, size, "%s/%s", state_dir, name) >= (int)size) {
-        return profd_error_set(e, PROFD_TOO_LARGE, "the path of the state directory is too long");
-    }
+    FAIL_IF(snprintf(path, size, "%s/%s", state_dir, name) >= (int)size, e, PROFD_TOO_LARGE,
+            "the path of the state directory is too long");
     return PROFD_OK;
 }
 
@@ -63,9 +62,7 @@ enum profd_status state_dir_lock(const char *state_dir, int *lock, int *director
 
     TRY(state_dir_lock_path(state_dir, path, sizeof path, e));
     int fd = state_dir_open_lock(path, state_dir);
-    if (fd < 0) {
-        return profd_error_set(e, PROFD_CANT_CREATE, "cannot create %s: %s", path, strerror(errno));
-    }
+    FAIL_IF(fd < 0, e, PROFD_CANT_CREATE, "cannot create %s: %s", path, strerror(errno));
     int why = flock(fd, LOCK_EX | LOCK_NB) ? errno : 0;
 
     /* The lock file may be removed, the directory cannot be while the daemon uses it. If directories cannot be locked,
@@ -390,9 +387,7 @@ static enum profd_status database_judge_files(const char *state_dir, const char 
                        path);
         return database_note_lost(state_dir, sentence, !stat(log, &st) && st.st_size > 0, e);
     }
-    if (S_ISREG(st.st_mode) && !st.st_size) {
-        return profd_error_set(e, PROFD_DAMAGED, "\"%s\" is empty, and was a database", path);
-    }
+    FAIL_IF(S_ISREG(st.st_mode) && !st.st_size, e, PROFD_DAMAGED, "\"%s\" is empty, and was a database", path);
     return database_judge_log(state_dir, path, mark, lost, e);
 }
 
@@ -405,9 +400,8 @@ static enum profd_status database_renew(struct store *store, bool copy, uint64_t
     if (status != PROFD_FULL && status != PROFD_BUSY) {
         return status;
     }
-    if (getrandom(salt, sizeof *salt, 0) != (ssize_t)sizeof *salt) {
-        return profd_error_set(e, PROFD_IO, "no random bytes for the salt of ETags");
-    }
+    FAIL_IF(getrandom(salt, sizeof *salt, 0) != (ssize_t)sizeof *salt, e, PROFD_IO,
+            "no random bytes for the salt of ETags");
     *salt |= 1; /* not 0 */
     log_write(LOG_LEVEL_WARNING, NULL, "%s: the ETags of this run end with it, and change once more at the next start",
               e->sentence);

@@ -138,9 +138,8 @@ enum profd_status reserve_open(struct reserve *r, const char *directory, struct 
     struct stat st;
 
     *r = (struct reserve){.state = RESERVE_GIVEN_UP};
-    if (snprintf(r->path, sizeof r->path, "%s/reserve", directory) >= (int)sizeof r->path) {
-        return profd_error_set(e, PROFD_TOO_LARGE, "the path of the state directory is too long");
-    }
+    FAIL_IF(snprintf(r->path, sizeof r->path, "%s/reserve", directory) >= (int)sizeof r->path, e, PROFD_TOO_LARGE,
+            "the path of the state directory is too long");
     if (!lstat(r->path, &st) && S_ISREG(st.st_mode) && st.st_size > 0 &&
         reserve_allocated(&st) >= (uint64_t)st.st_size) {
         r->state = RESERVE_HELD;

@@ -53,19 +53,13 @@ static enum profd_status restore_judge_source(const char *file, int fd, const st
     if (fstat(fd, &st)) {
         return restore_fail(PROFD_NO_INPUT, "look at", file, e);
     }
-    if (!S_ISREG(st.st_mode)) {
-        return profd_error_set(e, PROFD_REFUSED, "%s is not a file", file);
-    }
-    if (st.st_size == 0) { /* the engine would make a new database of it */
-        return profd_error_set(e, PROFD_REFUSED, "%s is empty, not a backup", file);
-    }
-    if (snprintf(log, sizeof log, "%s-wal", file) >= (int)sizeof log) {
-        return profd_error_set(e, PROFD_TOO_LARGE, "the path %.100s… has more than %d bytes", file, PATH_MAX - 5);
-    }
-    if (!stat(log, &log_st) && log_st.st_size > 0) {
-        return profd_error_set(e, PROFD_REFUSED, "%s has a write-ahead log (%s): it is a database in use, not a backup",
-                               file, log);
-    }
+    FAIL_IF(!S_ISREG(st.st_mode), e, PROFD_REFUSED, "%s is not a file", file);
+    /* the engine would make a new database of it */
+    FAIL_IF(st.st_size == 0, e, PROFD_REFUSED, "%s is empty, not a backup", file);
+    FAIL_IF(snprintf(log, sizeof log, "%s-wal", file) >= (int)sizeof log, e, PROFD_TOO_LARGE,
+            "the path %.100s… has more than %d bytes", file, PATH_MAX - 5);
+    FAIL_IF(!stat(log, &log_st) && log_st.st_size > 0, e, PROFD_REFUSED,
+            "%s has a write-ahead log (%s): it is a database in use, not a backup", file, log);
     *size = st.st_size;
     const enum profd_status status = engine->judge(fd, file, (uint64_t)st.st_size, e);
 
@@ -190,10 +184,7 @@ static enum profd_status restore_judge(const char *path, const char *file, const
     if (status) {
         return restore_refuse(status, file, e);
     }
-    if (f->count) {
-        return profd_error_set(e, PROFD_REFUSED, "%s is not restored: it has %llu faults", file,
-                               (unsigned long long)f->count);
-    }
+    FAIL_IF(f->count, e, PROFD_REFUSED, "%s is not restored: it has %llu faults", file, (unsigned long long)f->count);
     return PROFD_OK;
 }
 
@@ -202,9 +193,8 @@ static enum profd_status restore_promote(int dir, struct profd_error *e)
 {
     struct stat st;
 
-    if (!fstatat(dir, PART "-wal", &st, AT_SYMLINK_NOFOLLOW) && st.st_size > 0) {
-        return profd_error_set(e, PROFD_IO, "cannot close the copy: its log was not written back");
-    }
+    FAIL_IF(!fstatat(dir, PART "-wal", &st, AT_SYMLINK_NOFOLLOW) && st.st_size > 0, e, PROFD_IO,
+            "cannot close the copy: its log was not written back");
     int fd = openat(dir, PART, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
     enum profd_status status = fd < 0 || fsync(fd) ? restore_fail(PROFD_IO, "sync", PART, e) : PROFD_OK;
     if (fd >= 0) {
@@ -233,9 +223,8 @@ enum profd_status restore_prepare(const char *state_dir, const char *file, const
     char path[PATH_MAX];
     int dir;
 
-    if (snprintf(path, sizeof path, "%s/" PART, state_dir) >= (int)sizeof path) {
-        return profd_error_set(e, PROFD_TOO_LARGE, "the path of the state directory is too long");
-    }
+    FAIL_IF(snprintf(path, sizeof path, "%s/" PART, state_dir) >= (int)sizeof path, e, PROFD_TOO_LARGE,
+            "the path of the state directory is too long");
     TRY(restore_open_dir(state_dir, &dir, e));
     enum profd_status status = restore_copy(dir, file, engine, e);
     status = status ? status : restore_judge(path, file, engine, &faults, e);
