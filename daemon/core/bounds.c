@@ -138,13 +138,11 @@ enum profd_status bounds_check_counts(struct bounds_build *builds, uint32_t prog
         }
         if (imported && h->build == program && k->bounds->has_marks) {
             uint64_t low = k->bounds->executable_start & ~UINT64_C(3), high = (k->bounds->etext + 3) & ~UINT64_C(3);
-            if (h->low != low || h->high != high) {
-                return profd_error_set(e, PROFD_WRONG_BUILD,
-                                       "the histogram spans 0x%" PRIx64 "-0x%" PRIx64
-                                       ", but build %s (\"%s\") has __executable_start and etext for 0x%" PRIx64
-                                       "-0x%" PRIx64 ": not the executable that was profiled",
-                                       h->low, h->high, k->id, k->name, low, high);
-            }
+            FAIL_IF(h->low != low || h->high != high, e, PROFD_WRONG_BUILD,
+                    "the histogram spans 0x%" PRIx64 "-0x%" PRIx64
+                    ", but build %s (\"%s\") has __executable_start and etext for 0x%" PRIx64 "-0x%" PRIx64
+                    ": not the executable that was profiled",
+                    h->low, h->high, k->id, k->name, low, high);
             k->proven = true;
             continue;
         }

@@ -520,9 +520,7 @@ enum profd_status object_lines_find(const struct object *o, struct arena *a, uin
             rows[n++] = last;
         }
     }
-    if (at != end) {
-        return profd_error_set(e, PROFD_MALFORMED, "object: surplus bytes behind %u source lines", o->line_count);
-    }
+    FAIL_IF(at != end, e, PROFD_MALFORMED, "object: surplus bytes behind %u source lines", o->line_count);
     *out = rows;
     *count = n;
     return PROFD_OK;
@@ -566,10 +564,7 @@ enum profd_status object_instructions_find(const struct object *o, struct arena 
             rows[n++] = last;
         }
     }
-    if (at != end) {
-        return profd_error_set(e, PROFD_MALFORMED, "object: surplus bytes behind %u instructions",
-                               o->instruction_count);
-    }
+    FAIL_IF(at != end, e, PROFD_MALFORMED, "object: surplus bytes behind %u instructions", o->instruction_count);
     *out = rows;
     *count = n;
     return PROFD_OK;

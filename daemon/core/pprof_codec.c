@@ -66,9 +66,7 @@ enum profd_status pprof_unpack(struct arena *a, const ProtobufCMessageDescriptor
     if (u.exhausted) {
         return exhausted(a, e);
     }
-    if (!message) {
-        return profd_error_set(e, PROFD_MALFORMED, "the %zu bytes are not a valid message %s", n, type->short_name);
-    }
+    FAIL_IF(!message, e, PROFD_MALFORMED, "the %zu bytes are not a valid message %s", n, type->short_name);
     memcpy(out, &message, sizeof message);
     return PROFD_OK;
 }
@@ -135,22 +133,16 @@ static enum profd_status ids_read(struct pprof_ids *ids, const char *name, size_
 static enum profd_status resolve_sample(const Profd__Pprof__Profile *p, Profd__Pprof__Sample *s,
                                         const struct pprof_ids *locations, struct profd_error *e)
 {
-    if (s->n_value != p->n_sample_type) {
-        return profd_error_set(e, PROFD_MALFORMED, "a sample has %s values than there are sample types: %zu, not %zu",
-                               s->n_value < p->n_sample_type ? "fewer" : "more", s->n_value, p->n_sample_type);
-    }
+    FAIL_IF(s->n_value != p->n_sample_type, e, PROFD_MALFORMED,
+            "a sample has %s values than there are sample types: %zu, not %zu",
+            s->n_value < p->n_sample_type ? "fewer" : "more", s->n_value, p->n_sample_type);
     for (size_t k = 0; k < s->n_value; k++) {
-        if (s->value[k] < 0) {
-            return profd_error_set(e, PROFD_REFUSED,
-                                   "a sample has the value %" PRId64 ": differences of two profiles cannot be stored",
-                                   s->value[k]);
-        }
+        FAIL_IF(s->value[k] < 0, e, PROFD_REFUSED,
+                "a sample has the value %" PRId64 ": differences of two profiles cannot be stored", s->value[k]);
     }
     for (size_t k = 0; k < s->n_location_id; k++) {
-        if (!ids_find(locations, s->location_id[k], &s->location_id[k])) {
-            return profd_error_set(e, PROFD_MALFORMED, "a sample is in location %" PRIu64 ", which does not exist",
-                                   s->location_id[k]);
-        }
+        FAIL_IF(!ids_find(locations, s->location_id[k], &s->location_id[k]), e, PROFD_MALFORMED,
+                "a sample is in location %" PRIu64 ", which does not exist", s->location_id[k]);
     }
     return PROFD_OK;
 }
@@ -159,41 +151,30 @@ enum profd_status pprof_read(struct arena *a, const uint8_t *in, size_t n, Profd
                              struct profd_error *e)
 {
     Profd__Pprof__Profile *p;
-    if (n == 0) {
-        return profd_error_set(e, PROFD_MALFORMED, "it is empty");
-    }
+    FAIL_IF(n == 0, e, PROFD_MALFORMED, "it is empty");
     TRY(pprof_unpack(a, &profd__pprof__profile__descriptor, in, n, &p, e));
     struct pprof_ids mappings = {.arena = a, .rows = p->mapping}, locations = {.arena = a, .rows = p->location},
                      functions = {.arena = a, .rows = p->function};
     TRY(ids_read(&mappings, "Mapping", p->n_mapping, e));
     TRY(ids_read(&locations, "Location", p->n_location, e));
     TRY(ids_read(&functions, "Function", p->n_function, e));
-    if (p->n_sample_type == 0 || p->n_sample == 0) {
-        return profd_error_set(e, PROFD_REFUSED, "it has %zu sample types and %zu samples: no data", p->n_sample_type,
-                               p->n_sample);
-    }
-    if (p->n_sample_type > PPROF_TYPES) {
-        return profd_error_set(e, PROFD_REFUSED, "it has %zu sample types, the limit is %d", p->n_sample_type,
-                               PPROF_TYPES);
-    }
+    FAIL_IF(p->n_sample_type == 0 || p->n_sample == 0, e, PROFD_REFUSED,
+            "it has %zu sample types and %zu samples: no data", p->n_sample_type, p->n_sample);
+    FAIL_IF(p->n_sample_type > PPROF_TYPES, e, PROFD_REFUSED, "it has %zu sample types, the limit is %d",
+            p->n_sample_type, PPROF_TYPES);
     for (size_t i = 0; i < p->n_sample; i++) {
         TRY(resolve_sample(p, p->sample[i], &locations, e));
     }
     for (size_t i = 0; i < p->n_location; i++) {
         Profd__Pprof__Location *l = p->location[i];
         uint64_t index = 0;
-        if (l->mapping_id != 0 && !ids_find(&mappings, l->mapping_id, &index)) {
-            return profd_error_set(e, PROFD_MALFORMED,
-                                   "location %" PRIu64 " is in mapping %" PRIu64 ", which does not exist", l->id,
-                                   l->mapping_id);
-        }
+        FAIL_IF(l->mapping_id != 0 && !ids_find(&mappings, l->mapping_id, &index), e, PROFD_MALFORMED,
+                "location %" PRIu64 " is in mapping %" PRIu64 ", which does not exist", l->id, l->mapping_id);
         l->mapping_id = l->mapping_id != 0 ? index + 1 : 0;
         for (size_t k = 0; k < l->n_line; k++) {
-            if (!ids_find(&functions, l->line[k]->function_id, &l->line[k]->function_id)) {
-                return profd_error_set(e, PROFD_MALFORMED,
-                                       "location %" PRIu64 " is in function %" PRIu64 ", which does not exist", l->id,
-                                       l->line[k]->function_id);
-            }
+            FAIL_IF(!ids_find(&functions, l->line[k]->function_id, &l->line[k]->function_id), e, PROFD_MALFORMED,
+                    "location %" PRIu64 " is in function %" PRIu64 ", which does not exist", l->id,
+                    l->line[k]->function_id);
         }
     }
     *out = p;

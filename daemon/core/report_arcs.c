@@ -123,11 +123,9 @@ enum profd_status report_builds_make(struct arena *a, const struct report_reques
         TRY(symtab_build(a, &table, &out->tables[i], e));
         out->first[i] = (uint32_t)owners;
         owners += out->tables[i]->owner_count;
-        if (owners >= REPORT_CYCLE) {
-            return profd_error_set(e, PROFD_LIMIT,
-                                   "%llu functions in the report's builds: at most %u can be told apart",
-                                   (unsigned long long)owners, REPORT_CYCLE - 1);
-        }
+        FAIL_IF(owners >= REPORT_CYCLE, e, PROFD_LIMIT,
+                "%llu functions in the report's builds: at most %u can be told apart", (unsigned long long)owners,
+                REPORT_CYCLE - 1);
     }
     out->first[n + 1] = (uint32_t)owners;
     return PROFD_OK;

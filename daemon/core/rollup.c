@@ -315,9 +315,7 @@ enum profd_status rollup_sum_add_upload(struct rollup_sum *s, const struct count
     ARENA_BOUNDARY(a, profd_no_memory(e));
     const uint32_t stacks = s->shared.shared[COUNTS_NODE_ROWS] ? group : 0,
                    rows = s->shared.shared[COUNTS_ARC_ROWS] ? group : 0;
-    if (stacks >= COUNTS_GROUPS) {
-        return profd_error_set(e, PROFD_REFUSED, "an upload of group %u: there are %u", group, COUNTS_GROUPS);
-    }
+    FAIL_IF(stacks >= COUNTS_GROUPS, e, PROFD_REFUSED, "an upload of group %u: there are %u", group, COUNTS_GROUPS);
     if (c->sorted) { /* a run as it is, but for the number of the upload */
         struct runs_run run = {.r = *c};
         run.r.commit = ARENA_ARRAY(a, c->arc_count, uint64_t);
@@ -487,9 +485,7 @@ enum profd_status rollup_grow(struct arena *scratch, const struct counts *old, c
         i += order <= 0;
         k += order >= 0;
     }
-    if (clocks > LIMIT_STACK_TREES) {
-        return profd_error_set(e, PROFD_TOO_LARGE, "stacks of more than %u clocks", LIMIT_STACK_TREES);
-    }
+    FAIL_IF(clocks > LIMIT_STACK_TREES, e, PROFD_TOO_LARGE, "stacks of more than %u clocks", LIMIT_STACK_TREES);
     arena_reset(scratch);
     struct rollup_sum *s = rollup_sum_new(scratch, ROLLUP_PLAIN);
     TRY(rollup_sum_add_upload(s, old, 0, 0, e));

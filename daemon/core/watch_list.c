@@ -41,12 +41,10 @@ static enum profd_status parse_labels(const char *text, size_t n, struct arena *
     while (n > 0) {
         const char *label = take_item(a, &text, &n);
         const size_t end = strcspn(label, "=");
-        if (end == 0 || label[end] != '=' || label[end + 1] == '\0' || strpbrk(label, "!~<>\"'") != NULL) {
-            return profd_error_set(e, PROFD_CONFIG, "watch \"%s\": \"%s\" is not NAME=VALUE", w->name, label);
-        }
-        if (w->label_count == WATCH_LIST_LABELS) {
-            return profd_error_set(e, PROFD_CONFIG, "watch \"%s\" has more than %u labels", w->name, WATCH_LIST_LABELS);
-        }
+        FAIL_IF(end == 0 || label[end] != '=' || label[end + 1] == '\0' || strpbrk(label, "!~<>\"'") != NULL, e,
+                PROFD_CONFIG, "watch \"%s\": \"%s\" is not NAME=VALUE", w->name, label);
+        FAIL_IF(w->label_count == WATCH_LIST_LABELS, e, PROFD_CONFIG, "watch \"%s\" has more than %u labels", w->name,
+                WATCH_LIST_LABELS);
         w->labels[w->label_count++] = label;
     }
     return PROFD_OK;
@@ -57,19 +55,14 @@ static enum profd_status parse_functions(const char *text, size_t n, struct aren
 {
     while (n > 0) {
         const char *function = take_item(a, &text, &n);
-        if (function[0] == '\0' || strlen(function) > WATCH_LIST_FUNCTION_BYTES) {
-            return profd_error_set(e, PROFD_CONFIG, "watch \"%s\": a function has between 1 and %u bytes", w->name,
-                                   WATCH_LIST_FUNCTION_BYTES);
-        }
+        FAIL_IF(function[0] == '\0' || strlen(function) > WATCH_LIST_FUNCTION_BYTES, e, PROFD_CONFIG,
+                "watch \"%s\": a function has between 1 and %u bytes", w->name, WATCH_LIST_FUNCTION_BYTES);
         for (size_t i = 0; i < w->function_count; i++) {
-            if (strcmp(w->functions[i], function) == 0) {
-                return profd_error_set(e, PROFD_CONFIG, "watch \"%s\" names %s twice", w->name, function);
-            }
+            FAIL_IF(strcmp(w->functions[i], function) == 0, e, PROFD_CONFIG, "watch \"%s\" names %s twice", w->name,
+                    function);
         }
-        if (w->function_count == WATCH_LIST_FUNCTIONS) {
-            return profd_error_set(e, PROFD_CONFIG, "watch \"%s\" has more than %u functions", w->name,
-                                   WATCH_LIST_FUNCTIONS);
-        }
+        FAIL_IF(w->function_count == WATCH_LIST_FUNCTIONS, e, PROFD_CONFIG, "watch \"%s\" has more than %u functions",
+                w->name, WATCH_LIST_FUNCTIONS);
         w->functions[w->function_count++] = function;
     }
     return PROFD_OK;
@@ -88,22 +81,15 @@ enum profd_status watch_list_parse(const char *text, struct arena *a, struct wat
         const char *colon = memchr(line, ':', n);
         const size_t left = colon != NULL ? (size_t)(colon - line) : 0;
         struct watch *w = &list.watches[list.count];
-        if (left == 0 || left + 1 == n || n > WATCH_LIST_BYTES) {
-            return profd_error_set(e, PROFD_CONFIG,
-                                   "watch is \"%.*s\", not NAME=VALUE[,NAME=VALUE]:FUNCTION[,FUNCTION] of at most %u "
-                                   "bytes",
-                                   (int)(n < 100 ? n : 100), line, WATCH_LIST_BYTES);
-        }
-        if (list.count == WATCH_LIST_MOST) {
-            return profd_error_set(e, PROFD_CONFIG, "watch occurs more than %u times", WATCH_LIST_MOST);
-        }
+        FAIL_IF(left == 0 || left + 1 == n || n > WATCH_LIST_BYTES, e, PROFD_CONFIG,
+                "watch is \"%.*s\", not NAME=VALUE[,NAME=VALUE]:FUNCTION[,FUNCTION] of at most %u bytes",
+                (int)(n < 100 ? n : 100), line, WATCH_LIST_BYTES);
+        FAIL_IF(list.count == WATCH_LIST_MOST, e, PROFD_CONFIG, "watch occurs more than %u times", WATCH_LIST_MOST);
         TRY(parse_labels(line, left, a, w, e));
         TRY(parse_functions(colon + 1, n - left - 1, a, w, e));
         for (size_t i = 0; i < list.count; i++) {
-            if (strcmp(list.watches[i].name, w->name) == 0) {
-                return profd_error_set(e, PROFD_CONFIG, "watch \"%s\" occurs twice; name all functions in one",
-                                       w->name);
-            }
+            FAIL_IF(strcmp(list.watches[i].name, w->name) == 0, e, PROFD_CONFIG,
+                    "watch \"%s\" occurs twice; name all functions in one", w->name);
         }
         list.count++;
     }

@@ -44,9 +44,8 @@ enum profd_status attach_builds_list(const struct attach_image *image, struct ar
             m->number = id;
             count += m->module.has_id;
             b.nameless += !m->module.has_id;
-            if (id == 1 && !m->module.has_id) {
-                return profd_error_set(e, PROFD_REFUSED, "the program has no build-id: link it with -Wl,--build-id");
-            }
+            FAIL_IF(id == 1 && !m->module.has_id, e, PROFD_REFUSED,
+                    "the program has no build-id: link it with -Wl,--build-id");
         } else if (bad) {
             return profd_error_set(e, PROFD_MALFORMED,
                                    "shared counts, module %u: its range, build-id or name is impossible", id);
@@ -402,10 +401,8 @@ static enum profd_status places_put(struct snapshot_walk *w, uint32_t page, uint
                                     struct profd_error *e)
 {
     struct attach_places *p = &w->d->places;
-    if (p->count == LIMIT_ATTACH_SLOTS) {
-        return profd_error_set(e, PROFD_TOO_LARGE, "shared counts have more than %u slots that count",
-                               LIMIT_ATTACH_SLOTS);
-    }
+    FAIL_IF(p->count == LIMIT_ATTACH_SLOTS, e, PROFD_TOO_LARGE, "shared counts have more than %u slots that count",
+            LIMIT_ATTACH_SLOTS);
     if (p->count == w->capacity) {
         uint32_t capacity = w->capacity ? 2 * w->capacity : w->before->count + PLACES_FIRST;
         void *slots = p->slots, *counts = p->counts;
@@ -413,17 +410,14 @@ static enum profd_status places_put(struct snapshot_walk *w, uint32_t page, uint
         p->slots = slots;
         ok = ok && extend(&counts, capacity, sizeof *p->counts);
         p->counts = counts;
-        if (!ok) {
-            return profd_error_set(e, PROFD_NO_MEMORY, "no memory for %u slots of a snapshot", capacity);
-        }
+        FAIL_IF(!ok, e, PROFD_NO_MEMORY, "no memory for %u slots of a snapshot", capacity);
         w->capacity = capacity;
     }
     if (p->table_count == w->table_capacity) {
         uint32_t capacity = w->table_capacity ? 2 * w->table_capacity : w->before->table_count + 16;
         void *tables = p->tables;
-        if (!extend(&tables, capacity, sizeof *p->tables)) {
-            return profd_error_set(e, PROFD_NO_MEMORY, "no memory for %u tables of a snapshot", capacity);
-        }
+        FAIL_IF(!extend(&tables, capacity, sizeof *p->tables), e, PROFD_NO_MEMORY,
+                "no memory for %u tables of a snapshot", capacity);
         p->tables = tables;
         w->table_capacity = capacity;
     }

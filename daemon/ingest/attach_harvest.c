@@ -374,9 +374,7 @@ static enum profd_status labels_read(struct harvesting *w, struct profd_error *e
         }
         n++;
     }
-    if (bad) {
-        return profd_error_set(e, PROFD_MALFORMED, "shared counts, labels: no name=value at byte %zu", at);
-    }
+    FAIL_IF(bad, e, PROFD_MALFORMED, "shared counts, labels: no name=value at byte %zu", at);
     w->after.labels = labels;
     w->after.label_count = n;
     return PROFD_OK;
@@ -526,9 +524,8 @@ static enum profd_status run(struct harvesting *w, struct build_cache *cache, in
 {
     struct attach_process *p = w->p;
     TRY(attach_reading_open(p->memfd, p->size, &w->reading, e));
-    if (memcmp(w->reading.image.header.instance, p->summary.instance, sizeof p->summary.instance) != 0) {
-        return profd_error_set(e, PROFD_MALFORMED, "shared counts have become those of another instance");
-    }
+    FAIL_IF(memcmp(w->reading.image.header.instance, p->summary.instance, sizeof p->summary.instance) != 0, e,
+            PROFD_MALFORMED, "shared counts have become those of another instance");
     if (p->snapshot) {
         TRY(attach_snapshot_decode(p->snapshot, p->snapshot_size, &w->before, e));
     }

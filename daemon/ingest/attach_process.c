@@ -24,15 +24,10 @@ static enum profd_status attach_read_file(int memfd, uint8_t *out, uint64_t n, u
         if (got < 0 && errno == EINTR) {
             continue;
         }
-        if (got < 0) {
-            return profd_error_set(e, errno == EBADF ? PROFD_REFUSED : PROFD_IO,
-                                   "shared counts cannot be read at %llu: %s", (unsigned long long)(at + done),
-                                   strerror(errno));
-        }
-        if (got == 0) {
-            return profd_error_set(e, PROFD_REFUSED, "shared counts end at %llu, before byte %llu",
-                                   (unsigned long long)(at + done), (unsigned long long)(at + n));
-        }
+        FAIL_IF(got < 0, e, errno == EBADF ? PROFD_REFUSED : PROFD_IO, "shared counts cannot be read at %llu: %s",
+                (unsigned long long)(at + done), strerror(errno));
+        FAIL_IF(got == 0, e, PROFD_REFUSED, "shared counts end at %llu, before byte %llu",
+                (unsigned long long)(at + done), (unsigned long long)(at + n));
         done += (uint64_t)got;
     }
     return PROFD_OK;
@@ -56,9 +51,7 @@ static enum profd_status outline_copy(struct attach_reading *r, uint64_t used, u
     } w = {.step = ATTACH_PAGE, .bytes = malloc(AHEAD_MAX)};
     enum profd_status status = PROFD_OK;
     uint64_t kept = 0, next = ATTACH_PAGE;
-    if (!w.bytes) {
-        return profd_error_set(e, PROFD_NO_MEMORY, "no memory to read shared counts");
-    }
+    FAIL_IF(!w.bytes, e, PROFD_NO_MEMORY, "no memory to read shared counts");
     *end = ATTACH_PAGE;
     for (uint64_t at = next; at < used && status == PROFD_OK; at = next) {
         uint32_t magic = 0;
@@ -114,10 +107,8 @@ enum profd_status attach_reading_open(int memfd, uint64_t file_size, struct atta
     reading.whole = used <= LIMIT_ATTACH_WHOLE;
     void *bytes = mmap(NULL, (size_t)used, PROT_READ | PROT_WRITE,
                        MAP_PRIVATE | MAP_ANONYMOUS | (reading.whole ? MAP_POPULATE : MAP_NORESERVE), -1, 0);
-    if (bytes == MAP_FAILED) {
-        return profd_error_set(e, PROFD_NO_MEMORY, "no memory to read %llu bytes of shared counts",
-                               (unsigned long long)used);
-    }
+    FAIL_IF(bytes == MAP_FAILED, e, PROFD_NO_MEMORY, "no memory to read %llu bytes of shared counts",
+            (unsigned long long)used);
     reading.bytes = bytes;
     reading.size = end = used;
     memcpy(reading.bytes, page, ATTACH_PAGE);
@@ -140,11 +131,9 @@ enum profd_status attach_reading_load(struct attach_reading *r, uint64_t at, uin
     if (r->whole) {
         return PROFD_OK;
     }
-    if (size > LIMIT_ATTACH_RESIDENT) {
-        return profd_error_set(e, PROFD_TOO_LARGE,
-                               "shared counts have a table of %llu bytes at %llu; at most %u are read",
-                               (unsigned long long)size, (unsigned long long)at, LIMIT_ATTACH_RESIDENT);
-    }
+    FAIL_IF(size > LIMIT_ATTACH_RESIDENT, e, PROFD_TOO_LARGE,
+            "shared counts have a table of %llu bytes at %llu; at most %u are read", (unsigned long long)size,
+            (unsigned long long)at, LIMIT_ATTACH_RESIDENT);
     return attach_read_file(r->memfd, r->bytes + at + ATTACH_PAGE, size - ATTACH_PAGE, at + ATTACH_PAGE, e);
 }
 
@@ -209,9 +198,7 @@ static enum profd_status judge_file(int memfd, uint8_t page[ATTACH_PAGE], uint64
     uint64_t used;
     /* Only memory files have seals: no pipe, device, directory or file of another's file system comes further. */
     int seals = fcntl(memfd, F_GET_SEALS);
-    if (seals < 0) {
-        return profd_error_set(e, PROFD_REFUSED, "the descriptor is not a sealable memory file: %s", strerror(errno));
-    }
+    FAIL_IF(seals < 0, e, PROFD_REFUSED, "the descriptor is not a sealable memory file: %s", strerror(errno));
     if ((seals & SEALS) != SEALS) {
         const char *name = !(seals & F_SEAL_SHRINK) ? "SHRINK"
                            : !(seals & F_SEAL_GROW) ? "GROW"
@@ -220,29 +207,19 @@ static enum profd_status judge_file(int memfd, uint8_t page[ATTACH_PAGE], uint64
         return profd_error_set(e, PROFD_REFUSED, "the memory file lacks the seal %s (it has 0x%x, wanted are 0x%x)",
                                name, (unsigned)seals, (unsigned)SEALS);
     }
-    if (fstatfs(memfd, &fs) != 0) {
-        return profd_error_set(e, PROFD_REFUSED, "cannot determine the file system of the memory file: %s",
-                               strerror(errno));
-    }
-    if (fs.f_type != TMPFS_MAGIC) {
-        return profd_error_set(e, PROFD_REFUSED, "the memory file is of file system 0x%llx, not tmpfs (no huge pages)",
-                               (unsigned long long)fs.f_type);
-    }
-    if (fstat(memfd, &st) != 0) {
-        return profd_error_set(e, PROFD_REFUSED, "cannot stat the memory file: %s", strerror(errno));
-    }
-    if (!S_ISREG(st.st_mode)) {
-        return profd_error_set(e, PROFD_REFUSED, "the memory file has mode 0%o, it is not a regular file",
-                               (unsigned)st.st_mode);
-    }
-    if (st.st_size < (off_t)ATTACH_SIZE_MIN || st.st_size > (off_t)ATTACH_SIZE_MAX) {
-        return profd_error_set(e, PROFD_REFUSED, "the memory file has %lld bytes; allowed are %u to %u",
-                               (long long)st.st_size, ATTACH_SIZE_MIN, ATTACH_SIZE_MAX);
-    }
-    if (st.st_blocks < 0 || (uint64_t)st.st_blocks > ((uint64_t)st.st_size + HUGE_PAGE) / BLOCK) {
-        return profd_error_set(e, PROFD_REFUSED, "the memory file has %lld bytes but takes %lld blocks of %u",
-                               (long long)st.st_size, (long long)st.st_blocks, BLOCK);
-    }
+    FAIL_IF(fstatfs(memfd, &fs) != 0, e, PROFD_REFUSED, "cannot determine the file system of the memory file: %s",
+            strerror(errno));
+    FAIL_IF(fs.f_type != TMPFS_MAGIC, e, PROFD_REFUSED,
+            "the memory file is of file system 0x%llx, not tmpfs (no huge pages)", (unsigned long long)fs.f_type);
+    FAIL_IF(fstat(memfd, &st) != 0, e, PROFD_REFUSED, "cannot stat the memory file: %s", strerror(errno));
+    FAIL_IF(!S_ISREG(st.st_mode), e, PROFD_REFUSED, "the memory file has mode 0%o, it is not a regular file",
+            (unsigned)st.st_mode);
+    FAIL_IF(st.st_size < (off_t)ATTACH_SIZE_MIN || st.st_size > (off_t)ATTACH_SIZE_MAX, e, PROFD_REFUSED,
+            "the memory file has %lld bytes; allowed are %u to %u", (long long)st.st_size, ATTACH_SIZE_MIN,
+            ATTACH_SIZE_MAX);
+    FAIL_IF(st.st_blocks < 0 || (uint64_t)st.st_blocks > ((uint64_t)st.st_size + HUGE_PAGE) / BLOCK, e, PROFD_REFUSED,
+            "the memory file has %lld bytes but takes %lld blocks of %u", (long long)st.st_size,
+            (long long)st.st_blocks, BLOCK);
     *file_size = (uint64_t)st.st_size;
     TRY(attach_read_file(memfd, page, ATTACH_PAGE, 0, e));
     return attach_measure(page, ATTACH_PAGE, *file_size, &used, e);
@@ -257,15 +234,10 @@ enum profd_status attach_open(int memfd, uint32_t uid, const struct attach_origi
     uint64_t size = 0;
     TRY(judge_file(memfd, page, &size, e));
     memcpy(&h, page, sizeof h);
-    if (memcmp(h.instance, nobody, UPLOAD_SENDER_SIZE) == 0) {
-        return profd_error_set(e, PROFD_REFUSED,
-                               "the instance of the process begins with %d zeros, so it is not random",
-                               UPLOAD_SENDER_SIZE);
-    }
+    FAIL_IF(memcmp(h.instance, nobody, UPLOAD_SENDER_SIZE) == 0, e, PROFD_REFUSED,
+            "the instance of the process begins with %d zeros, so it is not random", UPLOAD_SENDER_SIZE);
     struct attach_process *p = calloc(1, sizeof *p);
-    if (!p) {
-        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for a process that counts");
-    }
+    FAIL_IF(!p, e, PROFD_NO_MEMORY, "no memory for a process that counts");
     *p = (struct attach_process){.memfd = memfd, .uid = uid, .size = size, .origin = *origin, .filters = h.filters};
     p->summary = (struct attach_summary){.uid = uid,
                                          .pid = origin->pid,
@@ -313,10 +285,8 @@ enum profd_status attach_resume(struct attach_process *p, uint64_t generation, c
                                 struct profd_error *e)
 {
     struct attach_snapshot s;
-    if (generation == 0 && p->generation > 0 && !p->snapshot) {
-        return profd_error_set(e, PROFD_DAMAGED, "the snapshot of the process, generation %llu, is not in the store",
-                               (unsigned long long)p->generation);
-    }
+    FAIL_IF(generation == 0 && p->generation > 0 && !p->snapshot, e, PROFD_DAMAGED,
+            "the snapshot of the process, generation %llu, is not in the store", (unsigned long long)p->generation);
     if (generation == 0) {
         p->generation = 0;
         return PROFD_OK;
@@ -324,13 +294,9 @@ enum profd_status attach_resume(struct attach_process *p, uint64_t generation, c
     TRY(attach_snapshot_decode(snapshot, size, &s, e));
     bool same = memcmp(s.instance, p->summary.instance, sizeof s.instance) == 0;
     attach_snapshot_done(&s);
-    if (!same) {
-        return profd_error_set(e, PROFD_DAMAGED, "the snapshot is of another process");
-    }
+    FAIL_IF(!same, e, PROFD_DAMAGED, "the snapshot is of another process");
     uint8_t *copy = malloc(size);
-    if (!copy) {
-        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for a snapshot of %zu bytes", size);
-    }
+    FAIL_IF(!copy, e, PROFD_NO_MEMORY, "no memory for a snapshot of %zu bytes", size);
     memcpy(copy, snapshot, size);
     free(p->snapshot);
     p->snapshot = copy;

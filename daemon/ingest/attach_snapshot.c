@@ -33,9 +33,7 @@ static enum profd_status pack(const uint8_t *raw, size_t n, uint8_t **out, size_
 {
     size_t capacity = 1 + VARINT_MAX + deflate_bound(n), packed = 0;
     uint8_t *block = malloc(capacity), *fitted = NULL;
-    if (!block) {
-        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for a snapshot of %zu bytes", n);
-    }
+    FAIL_IF(!block, e, PROFD_NO_MEMORY, "no memory for a snapshot of %zu bytes", n);
     block[0] = FORMAT;
     uint8_t *p = varint_put(block + 1, n);
     enum profd_status status = deflate_pack(raw, n, false, p, capacity - (size_t)(p - block), &packed, e);
@@ -58,19 +56,15 @@ enum profd_status attach_snapshot_encode(const struct attach_snapshot *s, uint8_
                                          struct profd_error *e)
 {
     const struct attach_places *places = &s->places;
-    if (places->count > LIMIT_ATTACH_SLOTS) {
-        return profd_error_set(e, PROFD_TOO_LARGE, "a snapshot of %u slots; at most %u are kept", places->count,
-                               LIMIT_ATTACH_SLOTS);
-    }
+    FAIL_IF(places->count > LIMIT_ATTACH_SLOTS, e, PROFD_TOO_LARGE, "a snapshot of %u slots; at most %u are kept",
+            places->count, LIMIT_ATTACH_SLOTS);
     size_t most = HEAD_MAX + 4 * VARINT_MAX + strlen(s->build_id) + strlen(s->name) + 2;
     for (size_t i = 0; i < s->label_count; i++) {
         most += strlen(s->labels[i].name) + strlen(s->labels[i].value) + 2 * VARINT_MAX + 2;
     }
     most += (size_t)places->table_count * TABLE_MAX + (size_t)places->count * PLACE_MAX;
     uint8_t *raw = malloc(most), *p = raw;
-    if (!raw) {
-        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for a snapshot of %u slots", places->count);
-    }
+    FAIL_IF(!raw, e, PROFD_NO_MEMORY, "no memory for a snapshot of %u slots", places->count);
     p = put_bytes(p, s->instance, sizeof s->instance);
     p = put_bytes(p, s->origin.boot, sizeof s->origin.boot);
     p = put_bytes(p, s->origin.host, sizeof s->origin.host);
@@ -174,9 +168,7 @@ static enum profd_status get_all(size_t raw, struct attach_snapshot *s, struct p
     r.bad = r.bad || buildid_parse(s->build_id, strlen(s->build_id), &(struct buildid){""}, NULL) != PROFD_OK;
     s->label_count = (size_t)get(&r, LIMIT_LABELS);
     struct store_label *labels = calloc(s->label_count + 1, sizeof *labels);
-    if (!labels) {
-        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for a snapshot");
-    }
+    FAIL_IF(!labels, e, PROFD_NO_MEMORY, "no memory for a snapshot");
     s->labels = labels;
     for (size_t i = 0; i < s->label_count && !r.bad; i++) {
         labels[i].name = get_text(&r, LIMIT_LABEL_NAME);
@@ -192,9 +184,8 @@ static enum profd_status get_all(size_t raw, struct attach_snapshot *s, struct p
         p->tables = calloc((size_t)p->table_count + 1, sizeof *p->tables);
         p->slots = calloc((size_t)p->count + 1, sizeof *p->slots);
         p->counts = calloc((size_t)p->count + 1, sizeof *p->counts);
-        if (!p->tables || !p->slots || !p->counts) {
-            return profd_error_set(e, PROFD_NO_MEMORY, "no memory for a snapshot of %u slots", p->count);
-        }
+        FAIL_IF(!p->tables || !p->slots || !p->counts, e, PROFD_NO_MEMORY, "no memory for a snapshot of %u slots",
+                p->count);
     }
     uint32_t page = 0, total = 0;
     for (uint32_t i = 0; i < p->table_count && !r.bad; i++) {
@@ -230,19 +221,13 @@ enum profd_status attach_snapshot_decode(const uint8_t *in, size_t n, struct att
 {
     const uint8_t *at = in + 1;
     uint64_t raw = 0;
-    if (n < 2 || in[0] != FORMAT) {
-        return profd_error_set(e, PROFD_DAMAGED, "a snapshot of shared counts has format %u: only %d is known",
-                               n ? in[0] : 0u, FORMAT);
-    }
+    FAIL_IF(n < 2 || in[0] != FORMAT, e, PROFD_DAMAGED, "a snapshot of shared counts has format %u: only %d is known",
+            n ? in[0] : 0u, FORMAT);
     size_t head = varint_get(&at, in + n, &raw) ? (size_t)(at - in) : n;
-    if (raw == 0 || raw > RAW_MAX || raw > deflate_content_max(n - head)) {
-        return profd_error_set(e, PROFD_DAMAGED, "a snapshot of shared counts says that its %zu bytes hold %llu", n,
-                               (unsigned long long)raw);
-    }
+    FAIL_IF(raw == 0 || raw > RAW_MAX || raw > deflate_content_max(n - head), e, PROFD_DAMAGED,
+            "a snapshot of shared counts says that its %zu bytes hold %llu", n, (unsigned long long)raw);
     struct attach_snapshot s = {.block = malloc((size_t)raw)};
-    if (!s.block) {
-        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for a snapshot of %llu bytes", (unsigned long long)raw);
-    }
+    FAIL_IF(!s.block, e, PROFD_NO_MEMORY, "no memory for a snapshot of %llu bytes", (unsigned long long)raw);
     enum profd_status status = deflate_unpack(at, n - head, s.block, (size_t)raw, e);
     if (status == PROFD_MALFORMED) {
         status = profd_error_wrap(e, PROFD_DAMAGED, "a snapshot of shared counts");

@@ -60,9 +60,7 @@ static void free_node(void *p)
 enum profd_status build_cache_new(struct store *s, struct build_cache **out, struct profd_error *e)
 {
     struct build_cache *cache = calloc(1, sizeof *cache);
-    if (!cache) {
-        return profd_error_set(e, PROFD_NO_MEMORY, "no memory to check uploads");
-    }
+    FAIL_IF(!cache, e, PROFD_NO_MEMORY, "no memory to check uploads");
     cache->store = s;
     *out = cache;
     return PROFD_OK;

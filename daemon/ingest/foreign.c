@@ -237,9 +237,8 @@ static enum profd_status take_build(struct foreign_parts *p, const struct buildi
             return PROFD_OK;
         }
     }
-    if (p->build_count == LIMIT_BUILDS) {
-        return profd_error_set(e, PROFD_TOO_LARGE, "a profile has frames in at most %u builds", LIMIT_BUILDS);
-    }
+    FAIL_IF(p->build_count == LIMIT_BUILDS, e, PROFD_TOO_LARGE, "a profile has frames in at most %u builds",
+            LIMIT_BUILDS);
     const char *copy = arena_copy(p->arena, id->text, strlen(id->text)),
                *called = copy_text(p->arena, name, FOREIGN_NAME_BYTES);
     if (!copy || !called) {
@@ -273,9 +272,8 @@ static enum profd_status take_type(struct foreign_parts *p, struct foreign_text 
             return PROFD_OK;
         }
     }
-    if (p->type_count == FOREIGN_TYPES_MOST) {
-        return profd_error_set(e, PROFD_TOO_LARGE, "a profile has frames of at most %u types", FOREIGN_TYPES_MOST);
-    }
+    FAIL_IF(p->type_count == FOREIGN_TYPES_MOST, e, PROFD_TOO_LARGE, "a profile has frames of at most %u types",
+            FOREIGN_TYPES_MOST);
     struct foreign_names_type *t = &p->types[p->type_count];
     const char *copy = copy_text(p->arena, type, SERVICE_BYTES);
     const char *called = copy ? arena_format(p->arena, "%s[%s]", p->service, copy) : NULL;
@@ -404,17 +402,15 @@ enum profd_status foreign_add(struct foreign *f, const struct foreign_clock *clo
         p->saturated = true;
     }
     struct foreign_bin bin = {.build = frames[0].build, .address = frames[0].address, .ticks = ticks};
-    if (bin.address == UINT64_MAX) { /* no histogram can end behind it */
-        return profd_error_set(e, PROFD_MALFORMED, "a frame's address is 2^64-1");
-    }
+    /* no histogram can end behind it */
+    FAIL_IF(bin.address == UINT64_MAX, e, PROFD_MALFORMED, "a frame's address is 2^64-1");
     /* The scale of a clock is not compared. */
     while (bin.clock < p->clock_count && (p->clocks[bin.clock].rate != clock->rate ||
                                           strcmp(p->clocks[bin.clock].dimension, clock->dimension) != 0)) {
         bin.clock++;
     }
-    if (bin.clock == LIMIT_STACK_TREES) {
-        return profd_error_set(e, PROFD_TOO_LARGE, "a profile has at most %u sample types", LIMIT_STACK_TREES);
-    }
+    FAIL_IF(bin.clock == LIMIT_STACK_TREES, e, PROFD_TOO_LARGE, "a profile has at most %u sample types",
+            LIMIT_STACK_TREES);
     if (bin.clock == p->clock_count) {
         p->clocks[p->clock_count++] = *clock;
     }
@@ -502,9 +498,7 @@ static enum profd_status make_payload(struct foreign *f, struct profd_error *e)
     struct counts counts = {0};
     uint8_t *bytes = NULL;
     size_t size = 0;
-    if (p->bin_count == 0) {
-        return profd_error_set(e, PROFD_REFUSED, "the profile has no samples");
-    }
+    FAIL_IF(p->bin_count == 0, e, PROFD_REFUSED, "the profile has no samples");
     TRY(make_counts(p, &counts, e));
     enum profd_status status = counts_encode(&counts, &bytes, &size, e);
     counts_done(&counts);

@@ -69,15 +69,11 @@ static enum profd_status store_answer(struct store *s, const struct ingest_objec
     if (o->build_id[0] != 0) {
         struct buildid asked;
         TRY(buildid_parse(o->build_id, strlen(o->build_id), &asked, e));
-        if (strcmp(asked.text, object->id.text) != 0) {
-            return profd_error_set(e, PROFD_WRONG_BUILD, "requested build %s, but \"%s\" is build %s", asked.text,
-                                   o->name, object->id.text);
-        }
+        FAIL_IF(strcmp(asked.text, object->id.text) != 0, e, PROFD_WRONG_BUILD,
+                "requested build %s, but \"%s\" is build %s", asked.text, o->name, object->id.text);
     }
-    if (o->wants_names && !object->has_names) {
-        return profd_error_set(e, PROFD_REFUSED,
-                               "%s has no function names; send the file as it was linked, or its debug file", o->name);
-    }
+    FAIL_IF(o->wants_names && !object->has_names, e, PROFD_REFUSED,
+            "%s has no function names; send the file as it was linked, or its debug file", o->name);
     stored.id = object->id;
     memcpy(stored.variant, object->variant, sizeof stored.variant);
     stored.has_names = !object->has_names ? 0 : object->only_dynamic ? 1 : object->line_count == 0 ? 2 : 3;
@@ -99,10 +95,8 @@ static enum profd_status store_answer(struct store *s, const struct ingest_objec
 
 enum profd_status ingest_object_store(struct store *s, const struct ingest_object *object, struct profd_error *e)
 {
-    if (strlen(object->name) > LIMIT_BUILD_NAME) {
-        return profd_error_set(e, PROFD_TOO_LARGE, "the executable's name has %zu bytes; at most %u are allowed",
-                               strlen(object->name), LIMIT_BUILD_NAME);
-    }
+    FAIL_IF(strlen(object->name) > LIMIT_BUILD_NAME, e, PROFD_TOO_LARGE,
+            "the executable's name has %zu bytes; at most %u are allowed", strlen(object->name), LIMIT_BUILD_NAME);
     if (!object->answer) {
         /* The worker failed: the reason is stored, so that the executable is not requested repeatedly. */
         struct store_object stored = {
@@ -111,16 +105,12 @@ enum profd_status ingest_object_store(struct store *s, const struct ingest_objec
             .name = object->name,
             .note = object->failure && object->failure[0] ? object->failure : "the executable could not be read",
             .received = object->received};
-        if (object->build_id[0] == 0) {
-            return profd_error_set(e, PROFD_MALFORMED, "%s", stored.note);
-        }
+        FAIL_IF(object->build_id[0] == 0, e, PROFD_MALFORMED, "%s", stored.note);
         TRY(buildid_parse(object->build_id, strlen(object->build_id), &stored.id, e));
         return store_put_object(s, &stored, e);
     }
     struct arena *a = arena_new(OBJECT_MEMORY);
-    if (!a) {
-        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for an executable's symbols");
-    }
+    FAIL_IF(!a, e, PROFD_NO_MEMORY, "no memory for an executable's symbols");
     enum profd_status status = store_answer(s, object, a, e);
     arena_free(a);
     if (object->host && status != PROFD_OK && status != PROFD_CONFLICT && !profd_status_retry(status)) {
@@ -140,17 +130,11 @@ enum profd_status ingest_object_store(struct store *s, const struct ingest_objec
 
 enum profd_status claim_check(const struct claim *c, uint32_t *uid, struct profd_error *e)
 {
-    if (c->claimed && !c->may_claim) {
-        return profd_error_set(e, PROFD_FORBIDDEN,
-                               "user %u sends in the name of user %u: only root and the user profd-record may do that",
-                               c->sender, c->uid);
-    }
-    if (c->claimed && c->uid >= LIMIT_UID_TENANTS) {
-        return profd_error_set(e, PROFD_FORBIDDEN,
-                               "user %u sends in the name of user %u: numbers of users from %u on belong to the "
-                               "tenants of a centre",
-                               c->sender, c->uid, LIMIT_UID_TENANTS);
-    }
+    FAIL_IF(c->claimed && !c->may_claim, e, PROFD_FORBIDDEN,
+            "user %u sends in the name of user %u: only root and the user profd-record may do that", c->sender, c->uid);
+    FAIL_IF(c->claimed && c->uid >= LIMIT_UID_TENANTS, e, PROFD_FORBIDDEN,
+            "user %u sends in the name of user %u: numbers of users from %u on belong to the tenants of a centre",
+            c->sender, c->uid, LIMIT_UID_TENANTS);
     *uid = c->claimed ? c->uid : c->sender;
     return PROFD_OK;
 }
@@ -188,9 +172,7 @@ static enum profd_status check(struct build_cache *cache, struct ingest_item *it
     const size_t label_count = m->label_count > LIMIT_LABELS ? 0 : m->label_count;
     v->arena = arena_new(BLOCK_EXTRA + build_count * (sizeof(struct store_build) + sizeof(struct store_build *)) +
                          (label_count + 1) * sizeof(struct store_label));
-    if (!v->arena) {
-        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for an upload");
-    }
+    FAIL_IF(!v->arena, e, PROFD_NO_MEMORY, "no memory for an upload");
     const struct claim claim = {item->uid, item->may_claim, m->claimed, m->uid};
     TRY(claim_check(&claim, &item->uid, e));
     TRY(validate_upload(item->uid, item->received, m, v->arena, u, &builds, e));

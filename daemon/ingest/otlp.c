@@ -169,10 +169,8 @@ static enum profd_status find_layout(struct otlp *o, struct profd_error *e)
             }
         }
     }
-    if (o->profile > OTLP_PROFILES_MOST) {
-        return profd_error_set(e, PROFD_TOO_LARGE, "the request has %u profiles, at most %u are taken", o->profile,
-                               OTLP_PROFILES_MOST);
-    }
+    FAIL_IF(o->profile > OTLP_PROFILES_MOST, e, PROFD_TOO_LARGE, "the request has %u profiles, at most %u are taken",
+            o->profile, OTLP_PROFILES_MOST);
     o->profile = 0;
     o->old_layout = !is_new;
     return is_new || is_old
@@ -238,12 +236,10 @@ static enum profd_status take_mapping(struct otlp *o, const Profd__Otlp__Mapping
     }
     TRY(string_at(o, m->filename_strindex, &path, e));
     const struct foreign_text name = base_name(path);
-    if (m->memory_start >= UINT64_C(1) << 40 && m->memory_start < UINT64_C(1) << 63) {
-        return profd_error_set(e, PROFD_REFUSED,
-                               "mapping %.100s has run-time addresses (memory_start 0x%llx); addresses must be those "
-                               "in the file, as the eBPF profiler sends them",
-                               name.text, (unsigned long long)m->memory_start);
-    }
+    FAIL_IF(m->memory_start >= UINT64_C(1) << 40 && m->memory_start < UINT64_C(1) << 63, e, PROFD_REFUSED,
+            "mapping %.100s has run-time addresses (memory_start 0x%llx); addresses must be those in the file, as the "
+            "eBPF profiler sends them",
+            name.text, (unsigned long long)m->memory_start);
     TRY(foreign_take_build(o->f, id, path, build, e));
     const bool library = name.size > 3 && memmem(name.text, name.size, ".so", 3);
     offer_program(o, *build,
@@ -338,12 +334,9 @@ static enum profd_status sample_sum(const struct otlp *o, const Profd__Otlp__Sam
     const size_t n = o->old_layout ? s->n_attribute_indices : s->n_values;
     *out = n == 0 ? s->n_timestamps_unix_nano : 0;
     for (size_t i = 0; i < n; i++) {
-        if (values[i] < 0 || __builtin_add_overflow(*out, (uint64_t)values[i], out)) {
-            return profd_error_set(e, PROFD_MALFORMED,
-                                   "a sample has the value %lld; values are 0 or more, and their sum "
-                                   "is less than 2^64",
-                                   (long long)values[i]);
-        }
+        FAIL_IF(values[i] < 0 || __builtin_add_overflow(*out, (uint64_t)values[i], out), e, PROFD_MALFORMED,
+                "a sample has the value %lld; values are 0 or more, and their sum is less than 2^64",
+                (long long)values[i]);
     }
     return PROFD_OK;
 }
@@ -372,9 +365,7 @@ static enum profd_status add_sample(struct otlp *o, const Profd__Otlp__Sample *s
             path[n++] = o->frames[l->first + k];
         }
     }
-    if (n > o->frames_left) {
-        return profd_error_set(e, PROFD_TOO_LARGE, "the samples of the request have over %u frames", OTLP_FRAMES_MOST);
-    }
+    FAIL_IF(n > o->frames_left, e, PROFD_TOO_LARGE, "the samples of the request have over %u frames", OTLP_FRAMES_MOST);
     o->frames_left -= n;
     return foreign_add(o->f, clock, path, n, value, e);
 }
@@ -390,10 +381,8 @@ static enum profd_status hash_resource(struct otlp *o, struct sha256_ctx *c, str
         TRY(a->key_strindex ? string_at(o, a->key_strindex, &name, e) : PROFD_OK);
         TRY(value_text(o, a->value, &value, e));
         /* Many resources may refer to one long text of the dictionary. */
-        if (name.size + value.size > o->resource_bytes_left) {
-            return profd_error_set(e, PROFD_TOO_LARGE, "the attributes of all resources have over %u bytes",
-                                   OTLP_RESOURCE_BYTES);
-        }
+        FAIL_IF(name.size + value.size > o->resource_bytes_left, e, PROFD_TOO_LARGE,
+                "the attributes of all resources have over %u bytes", OTLP_RESOURCE_BYTES);
         o->resource_bytes_left -= name.size + value.size;
         foreign_hash(c, name);
         foreign_hash(c, value);
@@ -487,9 +476,7 @@ static enum profd_status read_profiles(struct otlp *o, struct foreign_list *out,
                     continue;
                 }
                 foreign_free(o->f);
-                if (status == PROFD_NO_MEMORY) {
-                    return profd_error_set(e, status, "%s", why.sentence);
-                }
+                FAIL_IF(status == PROFD_NO_MEMORY, e, status, "%s", why.sentence);
                 if (o->rejected->count++ == 0) {
                     o->rejected->why = why;
                 }
@@ -521,12 +508,9 @@ enum profd_status otlp_read(const struct foreign_request *r, struct foreign_list
                      .rejected = rejected};
     ProtobufCMessage *message = NULL;
     enum profd_status status = PROFD_OK;
-    if (json && r->size > OTLP_JSON_BYTES) {
-        return profd_error_set(e, PROFD_TOO_LARGE,
-                               "the request has %zu bytes of JSON, at most %u are taken; send "
-                               "application/x-protobuf",
-                               r->size, OTLP_JSON_BYTES);
-    }
+    FAIL_IF(json && r->size > OTLP_JSON_BYTES, e, PROFD_TOO_LARGE,
+            "the request has %zu bytes of JSON, at most %u are taken; send application/x-protobuf", r->size,
+            OTLP_JSON_BYTES);
     o.arena = arena_new(OTLP_MEMORY);
     if (!o.arena) {
         return profd_no_memory(e);

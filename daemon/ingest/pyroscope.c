@@ -94,12 +94,9 @@ static enum profd_status series_begin(const struct push_series *s, const struct 
     struct foreign_head head = *of;
     struct foreign *f;
     char stated[256] = "", host[256];
-    if (s->service.size == 0) {
-        return profd_error_set(
-            e, PROFD_REFUSED,
-            "the profile has no service: name=APP{label=value} of /ingest, or the label service_name "
-            "of a pushed series, must name it");
-    }
+    FAIL_IF(s->service.size == 0, e, PROFD_REFUSED,
+            "the profile has no service: name=APP{label=value} of /ingest, or the label service_name of a pushed "
+            "series, must name it");
     head.uid = r->uid;
     head.received = r->received;
     head.service = s->service;
@@ -174,12 +171,10 @@ static enum profd_status choose_columns(const struct push_series *s, const Profd
         if ((i == samples && time != PPROF_TYPES) || (s->types && !wanted && !(i == time && sampled))) {
             continue;
         }
-        if (json_is_true(json_object_get(wanted, "cumulative"))) {
-            return profd_error_set(e, PROFD_REFUSED,
-                                   "the sample type %s is cumulative: profd takes what was counted since the last "
-                                   "profile, as newer clients send it",
-                                   name);
-        }
+        FAIL_IF(json_is_true(json_object_get(wanted, "cumulative")), e, PROFD_REFUSED,
+                "the sample type %s is cumulative: profd takes what was counted since the last profile, as newer "
+                "clients send it",
+                name);
         if (of && (i == samples || (i == time && whole))) {
             type = (struct foreign_type){FOREIGN_TEXT("samples"), FOREIGN_TEXT("count"), pprof_foreign(p, of->type),
                                          pprof_foreign(p, of->unit), p->period};
@@ -278,10 +273,9 @@ static enum profd_status add_pprof(struct push_series *s, const uint8_t *bytes, 
         for (size_t k = 0; k < x->n_location_id && depth < LIMIT_STACK_DEPTH + 1; k++) {
             TRY(add_location(s, p, p->location[x->location_id[k]], f, frames, &depth, e));
         }
-        if (depth * count > s->frames_left) { /* a few bytes of a compressed sample can be hundreds of frames */
-            return profd_error_set(e, PROFD_TOO_LARGE, "the samples of the request have over %u frames",
-                                   PYROSCOPE_FRAMES_MOST);
-        }
+        /* a few bytes of a compressed sample can be hundreds of frames */
+        FAIL_IF(depth * count > s->frames_left, e, PROFD_TOO_LARGE, "the samples of the request have over %u frames",
+                PYROSCOPE_FRAMES_MOST);
         s->frames_left -= depth * count;
         for (size_t k = 0; k < count; k++) {
             const uint64_t value = (uint64_t)(x->value[columns[k].index] / columns[k].divisor);
@@ -315,11 +309,9 @@ static enum profd_status add_line(const struct push_series *s, struct foreign *f
     size_t n = 0;
     if (counted) {
         const char *space = memrchr(line.text, ' ', line.size);
-        if (!space || !read_number(text_of(space + 1, (size_t)(line.text + line.size - space) - 1), &value)) {
-            return profd_error_set(e, PROFD_MALFORMED,
-                                   "line %zu of the folded text is not 'FRAME;FRAME NUMBER': '%.*s'", number,
-                                   shown(line), line.text);
-        }
+        FAIL_IF(!space || !read_number(text_of(space + 1, (size_t)(line.text + line.size - space) - 1), &value), e,
+                PROFD_MALFORMED, "line %zu of the folded text is not 'FRAME;FRAME NUMBER': '%.*s'", number, shown(line),
+                line.text);
         line.size = (size_t)(space - line.text);
     }
     for (const char *end = line.text + line.size; n < LIMIT_STACK_DEPTH + 1 && end > line.text;) {
@@ -397,26 +389,19 @@ static enum profd_status form_read(const struct foreign_request *r, struct form_
     static const char FIELD[] = "content-disposition:";
     char mark[80];
     *count = 0;
-    if (boundary.size == 0 || boundary.size > 70) {
-        return profd_error_set(e, PROFD_MALFORMED, "multipart/form-data needs a boundary of 1 to 70 bytes, not %zu",
-                               boundary.size);
-    }
+    FAIL_IF(boundary.size == 0 || boundary.size > 70, e, PROFD_MALFORMED,
+            "multipart/form-data needs a boundary of 1 to 70 bytes, not %zu", boundary.size);
     const size_t n = (size_t)snprintf(mark, sizeof mark, "\r\n--%.*s", (int)boundary.size, boundary.text);
     const char *at = (const char *)r->body, *end = at + r->size;
     /* Nothing comes before the first boundary in the requests of clients. */
-    if (r->size < n - 2 || memcmp(at, mark + 2, n - 2) != 0) {
-        return profd_error_set(e, PROFD_MALFORMED, "the form does not begin with its boundary '%.*s'",
-                               (int)boundary.size, boundary.text);
-    }
+    FAIL_IF(r->size < n - 2 || memcmp(at, mark + 2, n - 2) != 0, e, PROFD_MALFORMED,
+            "the form does not begin with its boundary '%.*s'", (int)boundary.size, boundary.text);
     for (at += n - 2; end - at >= 2 && memcmp(at, "--", 2) != 0;) {
         const char *head = at, *body = memmem(at, (size_t)(end - at), "\r\n\r\n", 4);
         at = body ? memmem(body + 2, (size_t)(end - body) - 2, mark, n) : NULL;
-        if (!at || memcmp(head, "\r\n", 2) != 0) {
-            return profd_error_set(e, PROFD_MALFORMED, "part %zu of the form is cut, or has no head", *count + 1);
-        }
-        if (*count == PYROSCOPE_PARTS) {
-            return profd_error_set(e, PROFD_TOO_LARGE, "the form has more than %u parts", PYROSCOPE_PARTS);
-        }
+        FAIL_IF(!at || memcmp(head, "\r\n", 2) != 0, e, PROFD_MALFORMED, "part %zu of the form is cut, or has no head",
+                *count + 1);
+        FAIL_IF(*count == PYROSCOPE_PARTS, e, PROFD_TOO_LARGE, "the form has more than %u parts", PYROSCOPE_PARTS);
         body = body + 4 < at ? body + 4 : at;
         struct form_part *part = &parts[(*count)++];
         *part = (struct form_part){FOREIGN_TEXT(""), (const uint8_t *)body, (size_t)(at - body)};
@@ -447,15 +432,11 @@ static enum profd_status read_name(struct push_series *s, struct foreign_text t,
 {
     const char *brace = memchr(t.text, '{', t.size), *at = brace ? brace + 1 : NULL, *end = t.text + t.size;
     s->service = text_of(t.text, (size_t)((brace ? brace : end) - t.text));
-    if (brace && end[-1] != '}') {
-        return profd_error_set(e, PROFD_MALFORMED, "name is not APP{label=value,…}: '%.*s'", shown(t), t.text);
-    }
+    FAIL_IF(brace && end[-1] != '}', e, PROFD_MALFORMED, "name is not APP{label=value,…}: '%.*s'", shown(t), t.text);
     while (at && at < end - 1) {
         const char *comma = memchr(at, ',', (size_t)(end - 1 - at)), *stop = comma ? comma : end - 1;
         const char *equals = memchr(at, '=', (size_t)(stop - at));
-        if (!equals) {
-            return profd_error_set(e, PROFD_MALFORMED, "name is not APP{label=value,…}: '%.*s'", shown(t), t.text);
-        }
+        FAIL_IF(!equals, e, PROFD_MALFORMED, "name is not APP{label=value,…}: '%.*s'", shown(t), t.text);
         const struct foreign_text value = text_of(equals + 1, (size_t)(stop - equals) - 1);
         const bool quoted = value.size > 1 && value.text[0] == '"' && value.text[value.size - 1] == '"';
         add_label(s, text_of(at, (size_t)(equals - at)), text_of(value.text + quoted, value.size - 2 * quoted));
@@ -471,9 +452,7 @@ static enum profd_status decode_piece(const char *at, const char *end, char **to
     const char *begin = *to;
     for (; at < end; at++) {
         const int byte = *at == '%' ? http_percent_value(at, (size_t)(end - at)) : *at == '+' ? ' ' : *at;
-        if (byte <= 0) {
-            return profd_error_set(e, PROFD_MALFORMED, "the target has an invalid character at '%.3s'", at);
-        }
+        FAIL_IF(byte <= 0, e, PROFD_MALFORMED, "the target has an invalid character at '%.3s'", at);
         at += *at == '%' ? 2 : 0;
         *(*to)++ = (char)byte;
     }
@@ -511,10 +490,8 @@ static enum profd_status read_query(struct push_series *s, struct foreign_text *
     }
     s->rate = 100;
     if (rate.size > 0) {
-        if (rate.size > 9 || !read_number(rate, &s->rate) || s->rate == 0) {
-            return profd_error_set(e, PROFD_MALFORMED, "sampleRate is not a number of samples per second: '%.*s'",
-                                   shown(rate), rate.text);
-        }
+        FAIL_IF(rate.size > 9 || !read_number(rate, &s->rate) || s->rate == 0, e, PROFD_MALFORMED,
+                "sampleRate is not a number of samples per second: '%.*s'", shown(rate), rate.text);
     }
     return PROFD_OK;
 }
@@ -560,12 +537,9 @@ static enum profd_status read_ingest(struct push_series *s, struct profd_error *
     if (strncasecmp(r->content_type, "multipart/form-data", 19) == 0 && (pprof || format.size == 0)) {
         return read_form(s, e);
     }
-    if (!pprof && !lines && !folded) {
-        return profd_error_set(e, PROFD_REFUSED,
-                               "the format '%.*s' is not accepted: send pprof, folded text (folded, groups or none) or "
-                               "lines",
-                               shown(format), format.text);
-    }
+    FAIL_IF(!pprof && !lines && !folded, e, PROFD_REFUSED,
+            "the format '%.*s' is not accepted: send pprof, folded text (folded, groups or none) or lines",
+            shown(format), format.text);
     return pprof ? read_pprof(s, r->body, r->size, e) : read_folded(s, r->body, r->size, folded, e);
 }
 

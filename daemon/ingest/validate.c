@@ -24,19 +24,16 @@ static enum profd_status address_check(struct build_cache *cache, const struct s
     struct bounds_build few[FEW] = {{0}}, *builds = few;
     enum profd_status status = PROFD_OK;
     for (uint32_t i = 0; i < c->histogram_count; i++) {
-        if (collector_is_dimension(c->histograms[i].dimension) && c->histograms[i].build != u->program) {
-            return profd_error_set(e, PROFD_MALFORMED,
-                                   "histogram %u of dimension " COLLECTOR_DIMENSION
-                                   " is of build number %u: it must be of the program, number %u",
-                                   i, c->histograms[i].build, u->program);
-        }
+        FAIL_IF(collector_is_dimension(c->histograms[i].dimension) && c->histograms[i].build != u->program, e,
+                PROFD_MALFORMED,
+                "histogram %u of dimension " COLLECTOR_DIMENSION
+                " is of build number %u: it must be of the program, number %u",
+                i, c->histograms[i].build, u->program);
     }
     if (u->build_count > FEW) {
         builds = calloc(u->build_count, sizeof *builds);
     }
-    if (!builds) {
-        return profd_error_set(e, PROFD_NO_MEMORY, "no memory to check an upload");
-    }
+    FAIL_IF(!builds, e, PROFD_NO_MEMORY, "no memory to check an upload");
     for (size_t i = 0; status == PROFD_OK && i < u->build_count; i++) {
         builds[i].id = u->builds[i].id.text;
         builds[i].name = u->builds[i].name;
@@ -64,30 +61,23 @@ static int compare_ids(const void *a, const void *b)
 static enum profd_status validate_builds(const struct message_upload *m, struct arena *a, struct store_upload *u,
                                          struct store_build **out, struct profd_error *e)
 {
-    if (m->build_count == 0 || m->build_count > LIMIT_BUILDS) {
-        return profd_error_set(e, m->build_count == 0 ? PROFD_REFUSED : PROFD_TOO_LARGE,
-                               "an upload must have 1 to %u builds; this one has %zu", LIMIT_BUILDS, m->build_count);
-    }
-    if (m->program >= m->build_count) {
-        return profd_error_set(e, PROFD_REFUSED,
-                               "the program is build %" PRIu32
-                               " of the upload; the builds are numbered from 0, and there are %zu",
-                               m->program, m->build_count);
-    }
+    FAIL_IF(m->build_count == 0 || m->build_count > LIMIT_BUILDS, e,
+            m->build_count == 0 ? PROFD_REFUSED : PROFD_TOO_LARGE,
+            "an upload must have 1 to %u builds; this one has %zu", LIMIT_BUILDS, m->build_count);
+    FAIL_IF(m->program >= m->build_count, e, PROFD_REFUSED,
+            "the program is build %" PRIu32 " of the upload; the builds are numbered from 0, and there are %zu",
+            m->program, m->build_count);
     struct store_build *builds = ARENA_ARRAY(a, m->build_count, struct store_build);
-    if (!builds) {
-        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for an upload");
-    }
+    FAIL_IF(!builds, e, PROFD_NO_MEMORY, "no memory for an upload");
     for (size_t i = 0; i < m->build_count; i++) {
         const struct message_build *b = &m->builds[i];
         enum profd_status status = buildid_parse(b->build_id, strlen(b->build_id), &builds[i].id, e);
         if (status != PROFD_OK) {
             return profd_error_wrap(e, status, "build number %zu", i);
         }
-        if (strlen(b->name) > LIMIT_BUILD_NAME) {
-            return profd_error_set(e, PROFD_TOO_LARGE, "the name of build %s has %zu bytes; at most %u are allowed",
-                                   builds[i].id.text, strlen(b->name), LIMIT_BUILD_NAME);
-        }
+        FAIL_IF(strlen(b->name) > LIMIT_BUILD_NAME, e, PROFD_TOO_LARGE,
+                "the name of build %s has %zu bytes; at most %u are allowed", builds[i].id.text, strlen(b->name),
+                LIMIT_BUILD_NAME);
         builds[i].name = b->name;
     }
     *out = builds;
@@ -95,17 +85,14 @@ static enum profd_status validate_builds(const struct message_upload *m, struct 
     u->build_count = m->build_count;
     u->program = m->program;
     const struct store_build **sorted = ARENA_ARRAY(a, m->build_count, const struct store_build *);
-    if (!sorted) {
-        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for an upload");
-    }
+    FAIL_IF(!sorted, e, PROFD_NO_MEMORY, "no memory for an upload");
     for (size_t i = 0; i < m->build_count; i++) {
         sorted[i] = &builds[i];
     }
     qsort(sorted, m->build_count, sizeof *sorted, compare_ids);
     for (size_t i = 1; i < m->build_count; i++) {
-        if (strcmp(sorted[i - 1]->id.text, sorted[i]->id.text) == 0) {
-            return profd_error_set(e, PROFD_REFUSED, "build %s is named twice", sorted[i]->id.text);
-        }
+        FAIL_IF(strcmp(sorted[i - 1]->id.text, sorted[i]->id.text) == 0, e, PROFD_REFUSED, "build %s is named twice",
+                sorted[i]->id.text);
     }
     return PROFD_OK;
 }
@@ -119,28 +106,21 @@ static enum profd_status validate_labels(const struct message_upload *m, struct 
                                          struct profd_error *e)
 {
     size_t bytes = 0, kept = 0;
-    if (m->label_count > LIMIT_LABELS) {
-        return profd_error_set(e, PROFD_TOO_LARGE, "an upload has at most %u labels, this has %zu", LIMIT_LABELS,
-                               m->label_count);
-    }
+    FAIL_IF(m->label_count > LIMIT_LABELS, e, PROFD_TOO_LARGE, "an upload has at most %u labels, this has %zu",
+            LIMIT_LABELS, m->label_count);
     struct store_label *labels = ARENA_ARRAY(a, m->label_count + 1, struct store_label);
-    if (!labels) {
-        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for an upload");
-    }
+    FAIL_IF(!labels, e, PROFD_NO_MEMORY, "no memory for an upload");
     for (size_t i = 0; i < m->label_count; i++) {
         TRY(label_check(m->labels[i].name, m->labels[i].value, e));
         bytes += strlen(m->labels[i].name) + strlen(m->labels[i].value);
         labels[i] = (struct store_label){.name = m->labels[i].name, .value = m->labels[i].value};
     }
-    if (bytes > LIMIT_LABEL_BYTES) {
-        return profd_error_set(e, PROFD_TOO_LARGE, "the labels have %zu bytes; at most %u are allowed", bytes,
-                               LIMIT_LABEL_BYTES);
-    }
+    FAIL_IF(bytes > LIMIT_LABEL_BYTES, e, PROFD_TOO_LARGE, "the labels have %zu bytes; at most %u are allowed", bytes,
+            LIMIT_LABEL_BYTES);
     qsort(labels, m->label_count, sizeof *labels, compare_labels);
     for (size_t i = 1; i < m->label_count; i++) {
-        if (strcmp(labels[i - 1].name, labels[i].name) == 0) {
-            return profd_error_set(e, PROFD_REFUSED, "label \"%s\" is given twice", labels[i].name);
-        }
+        FAIL_IF(strcmp(labels[i - 1].name, labels[i].name) == 0, e, PROFD_REFUSED, "label \"%s\" is given twice",
+                labels[i].name);
     }
     for (size_t i = 0; i < m->label_count; i++) {
         if (labels[i].value[0] != 0) {
@@ -158,30 +138,22 @@ static enum profd_status validate_sender(const struct message_upload *m, struct 
 {
     static const uint8_t nobody[UPLOAD_SENDER_SIZE];
     uint8_t own[sizeof u->sender + sizeof u->sequence]; /* an upload without a key is its process's only one */
-    if (m->sender.size != UPLOAD_SENDER_SIZE) {
-        return profd_error_set(e, PROFD_REFUSED, "the sender's id has %zu bytes, not %d", m->sender.size,
-                               UPLOAD_SENDER_SIZE);
-    }
-    if (memcmp(m->sender.data, nobody, UPLOAD_SENDER_SIZE) == 0) {
-        return profd_error_set(e, PROFD_REFUSED, "the sender's id is all zeros, not random");
-    }
-    if (m->sequence == 0) {
-        return profd_error_set(e, PROFD_REFUSED, "the upload's sequence is 0; sequences begin with 1");
-    }
+    FAIL_IF(m->sender.size != UPLOAD_SENDER_SIZE, e, PROFD_REFUSED, "the sender's id has %zu bytes, not %d",
+            m->sender.size, UPLOAD_SENDER_SIZE);
+    FAIL_IF(memcmp(m->sender.data, nobody, UPLOAD_SENDER_SIZE) == 0, e, PROFD_REFUSED,
+            "the sender's id is all zeros, not random");
+    FAIL_IF(m->sequence == 0, e, PROFD_REFUSED, "the upload's sequence is 0; sequences begin with 1");
     memcpy(u->sender, m->sender.data, UPLOAD_SENDER_SIZE);
     u->sequence = m->sequence;
     const size_t n = strlen(m->host);
-    if (n != 0 && (n != 32 || strspn(m->host, "0123456789abcdefABCDEF") != n)) {
-        return profd_error_set(e, PROFD_REFUSED, "host \"%s\" is not a machine-id of 32 hexadecimal digits", m->host);
-    }
+    FAIL_IF(n != 0 && (n != 32 || strspn(m->host, "0123456789abcdefABCDEF") != n), e, PROFD_REFUSED,
+            "host \"%s\" is not a machine-id of 32 hexadecimal digits", m->host);
     for (size_t i = 0; i <= n; i++) { /* one spelling, or one upload would have two ids */
         const char c = m->host[i];
         u->host[i] = (char)(c >= 'A' && c <= 'F' ? c - 'A' + 'a' : c);
     }
-    if (m->process.size > LIMIT_PROCESS) {
-        return profd_error_set(e, PROFD_TOO_LARGE, "the key of a process may have at most %u bytes, not %zu",
-                               LIMIT_PROCESS, m->process.size);
-    }
+    FAIL_IF(m->process.size > LIMIT_PROCESS, e, PROFD_TOO_LARGE,
+            "the key of a process may have at most %u bytes, not %zu", LIMIT_PROCESS, m->process.size);
     memcpy(own, u->sender, sizeof u->sender);
     memcpy(own + sizeof u->sender, &u->sequence, sizeof u->sequence);
     u->group = m->process.size > 0 ? process_group_find(u->host, u->uid, m->process.data, m->process.size)
@@ -198,20 +170,15 @@ enum profd_status validate_upload(uint32_t uid, int64_t received, const struct m
                                .processes_started = m->processes_started,
                                .counts = m->counts.data,
                                .counts_size = m->counts.size};
-    if (m->kind != 0 || m->shares.size > 0) {
-        return profd_error_set(e, PROFD_REFUSED,
-                               "an upload of kind %" PRIu32
-                               " with shares of %zu bytes: only hosts send those, to a centre",
-                               m->kind, m->shares.size);
-    }
+    FAIL_IF(m->kind != 0 || m->shares.size > 0, e, PROFD_REFUSED,
+            "an upload of kind %" PRIu32 " with shares of %zu bytes: only hosts send those, to a centre", m->kind,
+            m->shares.size);
     TRY(validate_sender(m, u, e));
     TRY(validate_builds(m, a, u, builds, e));
     TRY(validate_labels(m, a, u, e));
-    if (m->inexact & ~(uint32_t)INEXACT_SENT) {
-        return profd_error_set(e, PROFD_REFUSED,
-                               "the reasons for inexactness 0x%" PRIx32 " hold unknown bits; known are 0x%x",
-                               m->inexact, (unsigned)INEXACT_SENT);
-    }
+    FAIL_IF(m->inexact & ~(uint32_t)INEXACT_SENT, e, PROFD_REFUSED,
+            "the reasons for inexactness 0x%" PRIx32 " hold unknown bits; known are 0x%x", m->inexact,
+            (unsigned)INEXACT_SENT);
     /* The sender's window is accepted if its end is near the time of receipt. An unknown start becomes the end. */
     const int64_t past = received - LIMIT_CLOCK_PAST_DAYS * 86400 * SECOND;
     const int64_t future = received + LIMIT_CLOCK_FUTURE_MINUTES * 60 * SECOND;
@@ -258,12 +225,9 @@ static enum profd_status check_stack_ticks(const struct counts *c, struct profd_
                 sum_add(&ticks, sum_all(c->bin_ticks + h->first, h->used), &ignored);
             }
         }
-        if (stacks > ticks) {
-            return profd_error_set(e, PROFD_MALFORMED,
-                                   "stacks %u have %" PRIu64 " ticks at %u a second; the histograms of this clock have "
-                                   "%" PRIu64,
-                                   i, stacks, t->rate, ticks);
-        }
+        FAIL_IF(stacks > ticks, e, PROFD_MALFORMED,
+                "stacks %u have %" PRIu64 " ticks at %u a second; the histograms of this clock have %" PRIu64, i,
+                stacks, t->rate, ticks);
     }
     return PROFD_OK;
 }

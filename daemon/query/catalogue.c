@@ -355,9 +355,8 @@ enum profd_status versions_list(struct job *job, struct profd_error *e)
     if (cursor) {
         const size_t first = strspn(cursor, "0123456789");
         const size_t second = cursor[first] == '-' ? strspn(cursor + first + 1, "0123456789") : 0;
-        if (first == 0 || second == 0 || strlen(cursor) != first + 1 + second || strlen(cursor) >= 20) {
-            return profd_error_set(e, PROFD_BAD_QUERY, "cursor=%.100s is not that of a page of versions", cursor);
-        }
+        FAIL_IF(first == 0 || second == 0 || strlen(cursor) != first + 1 + second || strlen(cursor) >= 20, e,
+                PROFD_BAD_QUERY, "cursor=%.100s is not that of a page of versions", cursor);
         skip = strtoull(cursor + first + 1, NULL, 10);
     }
     const unsigned long long place = cursor ? strtoull(cursor, NULL, 10) : 0;
@@ -495,10 +494,7 @@ enum profd_status processes_list(struct job *job, struct profd_error *e)
     size_t matcher_count = 0;
     unsigned long long pid = 0, uid = 0;
     char place[CURSOR];
-    if (!r->processes) {
-        return profd_error_set(e, PROFD_NOT_FOUND, "there is no resource at %.100s; write it without escapes",
-                               r->target);
-    }
+    FAIL_IF(!r->processes, e, PROFD_NOT_FOUND, "there is no resource at %.100s; write it without escapes", r->target);
     TRY(params_parse_number(p, "pid", 0, UINT32_MAX, &pid, e));
     TRY(params_parse_number(p, "uid", 0, UINT32_MAX, &uid, e));
     TRY(list_begin(job, RENDER_PROCESSES, sizeof(struct process_row), &list, e));

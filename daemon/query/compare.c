@@ -31,10 +31,8 @@ static enum profd_status find_side(struct comparison *q, uint32_t s, struct prof
     const char *build = params_find(all, NAMES[s]);
     const char prefix[] = {NAMES[s][0], '.', '\0'};
     struct params *own = ARENA_NEW(q->job->arena, struct params);
-    if (!build || build[0] == '\0') {
-        return profd_error_set(e, PROFD_BAD_QUERY,
-                               "%s= is missing: a build-id, or its beginning; a= and b= are compared", NAMES[s]);
-    }
+    FAIL_IF(!build || build[0] == '\0', e, PROFD_BAD_QUERY,
+            "%s= is missing: a build-id, or its beginning; a= and b= are compared", NAMES[s]);
     for (size_t i = 0; i < all->count; i++) {
         const struct param *item = &all->items[i];
         bool shared = strncmp(item->name, "label.", 6) == 0;
@@ -172,12 +170,9 @@ static enum profd_status compare(struct comparison *q, struct arena *scratch, st
             return profd_error_wrap(e, status, "%s", NAMES[s]);
         }
     }
-    if (strcmp(q->made[0].dimension, q->made[1].dimension) != 0) {
-        return profd_error_set(e, PROFD_BAD_QUERY,
-                               "a has samples of dimension %s and b of %s, which cannot be compared; choose with "
-                               "dimension=",
-                               q->made[0].dimension, q->made[1].dimension);
-    }
+    FAIL_IF(strcmp(q->made[0].dimension, q->made[1].dimension) != 0, e, PROFD_BAD_QUERY,
+            "a has samples of dimension %s and b of %s, which cannot be compared; choose with dimension=",
+            q->made[0].dimension, q->made[1].dimension);
     const struct provenance *p = &q->works[1].load.provenance;
     const double span = (double)(p->last - p->first), most = 1 + (double)LONGEST / span;
     q->request.most_data = span > 0 && most < DIFF_DATA_MOST ? most : DIFF_DATA_MOST;
@@ -220,23 +215,19 @@ enum profd_status diff_show(struct job *job, struct profd_error *e)
     q->limit = job->request->http ? LIMIT_HTTP_ROWS : 0;
     TRY(params_parse_number(p, "limit", 0, UINT32_MAX, &q->limit, e));
     TRY(params_parse_number(p, "paired", 0, 1, &paired, e));
-    if (fdr && !parse_real(fdr, '\0', 1, &r->fdr)) {
-        return profd_error_set(e, PROFD_BAD_QUERY, "fdr=%s is not a number between 0 and 1", fdr);
-    }
-    if (confidence && !parse_real(confidence, '\0', 1, &r->confidence)) {
-        return profd_error_set(e, PROFD_BAD_QUERY, "confidence=%s is not a number between 0 and 1", confidence);
-    }
+    FAIL_IF(fdr && !parse_real(fdr, '\0', 1, &r->fdr), e, PROFD_BAD_QUERY, "fdr=%s is not a number between 0 and 1",
+            fdr);
+    FAIL_IF(confidence && !parse_real(confidence, '\0', 1, &r->confidence), e, PROFD_BAD_QUERY,
+            "confidence=%s is not a number between 0 and 1", confidence);
     for (unsigned i = 0; !metrics && i < DIFF_METRIC_COUNT; i++) {
         r->metrics[i] = true;
     }
     for (const char *at = metrics; at;) {
         enum diff_metric metric;
-        if (!parse_metric(at, ",", &metric)) {
-            return profd_error_set(e, PROFD_BAD_QUERY,
-                                   "metric=%s: \"%.*s\" is none of: time-per-process, all-calls-per-process, self, "
-                                   "total, time-per-call, calls-per-process, calls-per-parent",
-                                   metrics, (int)strcspn(at, ","), at);
-        }
+        FAIL_IF(!parse_metric(at, ",", &metric), e, PROFD_BAD_QUERY,
+                "metric=%s: \"%.*s\" is none of: time-per-process, all-calls-per-process, self, total, time-per-call, "
+                "calls-per-process, calls-per-parent",
+                metrics, (int)strcspn(at, ","), at);
         r->metrics[metric] = true;
         at = strchr(at, ',');
         at += at != NULL;
@@ -245,11 +236,9 @@ enum profd_status diff_show(struct job *job, struct profd_error *e)
     if (fail_on) {
         const char *than = strchr(fail_on, '>');
         double percent;
-        if (!than || !parse_metric(fail_on, ">", &r->judge_metric) || !parse_real(than + 1, '%', 1e6, &percent)) {
-            return profd_error_set(
-                e, PROFD_BAD_QUERY,
+        FAIL_IF(!than || !parse_metric(fail_on, ">", &r->judge_metric) || !parse_real(than + 1, '%', 1e6, &percent), e,
+                PROFD_BAD_QUERY,
                 "fail_on=%s: not a metric, '>' and a percentage above 0 and below 1000000, such as self>2%%", fail_on);
-        }
         r->judge = true;
         r->metrics[r->judge_metric] = true;
         r->threshold = percent / 100;
@@ -259,9 +248,7 @@ enum profd_status diff_show(struct job *job, struct profd_error *e)
         if (strcmp(p->items[i].name, "watch") != 0) {
             continue;
         }
-        if (p->items[i].value[0] == '\0') {
-            return profd_error_set(e, PROFD_BAD_QUERY, "watch= must name a function");
-        }
+        FAIL_IF(p->items[i].value[0] == '\0', e, PROFD_BAD_QUERY, "watch= must name a function");
         watch[r->watch_count++] = p->items[i].value;
     }
     r->watch = watch;

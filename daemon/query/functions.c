@@ -72,16 +72,11 @@ static enum profd_status find_in_path(const struct job *job, const struct report
             named++;
         }
     }
-    if (named > 1) {
-        return profd_error_set(e, PROFD_AMBIGUOUS,
-                               "%u functions of build %s are named %.200s; use the address of one, which "
-                               "/functions?name= says",
-                               named, id, text);
-    }
-    if (named == 0 && is_address) {
-        return profd_error_set(e, PROFD_NOT_FOUND, "no function of build %s at 0x%" PRIx64 " is in this report", id,
-                               address);
-    }
+    FAIL_IF(named > 1, e, PROFD_AMBIGUOUS,
+            "%u functions of build %s are named %.200s; use the address of one, which /functions?name= says", named, id,
+            text);
+    FAIL_IF(named == 0 && is_address, e, PROFD_NOT_FOUND, "no function of build %s at 0x%" PRIx64 " is in this report",
+            id, address);
     return named == 1 ? PROFD_OK
                       : profd_error_set(e, PROFD_NOT_FOUND, "no function of build %s named %.200s is in this report",
                                         id, text);
@@ -267,10 +262,8 @@ enum profd_status addresses_show(struct job *job, struct profd_error *e)
     }
     struct function_counts l = {
         .work = &w, .function = f, .build = find_build_number(&w, build), .end = f->address + f->size};
-    if (report_kind_is_class(f->kind) || f->size == 0) {
-        return profd_error_set(e, PROFD_BAD_QUERY, "%.100s has no size in the symbol table: its end is not known",
-                               f->name);
-    }
+    FAIL_IF(report_kind_is_class(f->kind) || f->size == 0, e, PROFD_BAD_QUERY,
+            "%.100s has no size in the symbol table: its end is not known", f->name);
     fill_listing(&l, job->arena);
     const uint32_t rate = r->rate_count > 0 ? r->rates[r->rate_count - 1] : 0;
     struct render_addresses what = {.function = f,
@@ -329,9 +322,8 @@ enum profd_status callers_show(struct job *job, struct profd_error *e)
     while (method && want < sizeof METHODS / sizeof *METHODS && strcmp(method, METHODS[want]) != 0) {
         want++;
     }
-    if (want == sizeof METHODS / sizeof *METHODS) {
-        return profd_error_set(e, PROFD_BAD_QUERY, "method=%s is none of: best, stacks, calls", method);
-    }
+    FAIL_IF(want == sizeof METHODS / sizeof *METHODS, e, PROFD_BAD_QUERY, "method=%s is none of: best, stacks, calls",
+            method);
     TRY(work_make_report(job, &w, &limit, e));
     TRY(find_in_path(job, &w, &position, e));
     callers_make(job->arena, w.report, position, (enum callers_method)want, &c);
@@ -461,9 +453,7 @@ enum profd_status function_search(struct job *job, struct profd_error *e)
     struct list_page list;
     const char *name = params_find(job->params, "name");
     unsigned long long after = 0;
-    if (!name || name[0] == '\0') {
-        return profd_error_set(e, PROFD_BAD_QUERY, "name= must say what to search for");
-    }
+    FAIL_IF(!name || name[0] == '\0', e, PROFD_BAD_QUERY, "name= must say what to search for");
     TRY(list_begin(job, RENDER_FUNCTIONS, sizeof(struct function_row), &list, e));
     TRY(params_parse_number(job->params, "cursor", 0, UINT32_MAX, &after, e));
     TRY(work_make_report(job, &w, NULL, e));
@@ -605,10 +595,8 @@ enum profd_status series_show(struct job *job, struct profd_error *e)
             overlap |= s.rows[i].time < s.rows[i - 1].time + s.rows[i - 1].width;
         }
     }
-    if (s.count > 0 && !s.head.name) {
-        return profd_error_set(e, PROFD_NOT_FOUND, "no function of build %s at 0x%" PRIx64 " is in these reports",
-                               s.build, s.address);
-    }
+    FAIL_IF(s.count > 0 && !s.head.name, e, PROFD_NOT_FOUND,
+            "no function of build %s at 0x%" PRIx64 " is in these reports", s.build, s.address);
     s.head.rows = s.rows;
     s.head.row_count = s.count;
     s.head.build_id = s.build;

@@ -404,10 +404,8 @@ enum profd_status groups_add_up(const struct groups_request *r, struct arena *a,
     TRY(report_dimension_pick(list, list_count, r->dimension, r->may_lack, &picked, e));
     const char *chosen = picked < list_count ? list[picked].name : r->dimension ? r->dimension : REPORT_DIMENSION_USUAL;
     const bool usual = strcmp(chosen, REPORT_DIMENSION_USUAL) == 0;
-    if (g.totals && !usual) {
-        return profd_error_set(e, PROFD_BAD_QUERY, "dimension=%s: of some hosts only totals in %s are kept", chosen,
-                               REPORT_DIMENSION_USUAL);
-    }
+    FAIL_IF(g.totals && !usual, e, PROFD_BAD_QUERY, "dimension=%s: of some hosts only totals in %s are kept", chosen,
+            REPORT_DIMENSION_USUAL);
 
     const size_t n = g.keys.count;
     struct group_row *out = ARENA_ARRAY(a, n, struct group_row);
@@ -438,22 +436,17 @@ static enum profd_status groups_parse_labels(const struct params *p, struct grou
         if (strcmp(p->items[i].name, "by") != 0) {
             continue;
         }
-        if (label_judge_name(label, strlen(label)) != LABEL_GOOD) {
-            return profd_error_set(e, PROFD_BAD_QUERY, "by=%s does not name a label", label);
-        }
+        FAIL_IF(label_judge_name(label, strlen(label)) != LABEL_GOOD, e, PROFD_BAD_QUERY, "by=%s does not name a label",
+                label);
         for (size_t k = 0; k < r->label_count; k++) {
-            if (strcmp(r->labels[k], label) == 0) {
-                return profd_error_set(e, PROFD_BAD_QUERY, "by=%s is given twice", label);
-            }
+            FAIL_IF(strcmp(r->labels[k], label) == 0, e, PROFD_BAD_QUERY, "by=%s is given twice", label);
         }
-        if (r->label_count == GROUPS_LABELS) {
-            return profd_error_set(e, PROFD_BAD_QUERY, "by=%s is one label too many: at most %d", label, GROUPS_LABELS);
-        }
+        FAIL_IF(r->label_count == GROUPS_LABELS, e, PROFD_BAD_QUERY, "by=%s is one label too many: at most %d", label,
+                GROUPS_LABELS);
         r->labels[r->label_count++] = label;
     }
-    if (r->label_count == 0 && r->step == 0) {
-        return profd_error_set(e, PROFD_BAD_QUERY, "by= must name a label to group by, or step= a length of time");
-    }
+    FAIL_IF(r->label_count == 0 && r->step == 0, e, PROFD_BAD_QUERY,
+            "by= must name a label to group by, or step= a length of time");
     return PROFD_OK;
 }
 
@@ -636,9 +629,8 @@ enum profd_status loads_list(struct job *job, struct profd_error *e)
     TRY(list_begin(job, RENDER_BUILDS, sizeof(const char *), &l.ids, e));
     TRY(list_parse_build_cursor(&l.ids, &after, e));
     TRY(steps_parse(job, STEPS_HOUR, &l.request.step, e));
-    if (l.request.step < STEPS_HOUR) {
-        return profd_error_set(e, PROFD_BAD_QUERY, "step=%s is shorter than 1h", params_find(job->params, "step"));
-    }
+    FAIL_IF(l.request.step < STEPS_HOUR, e, PROFD_BAD_QUERY, "step=%s is shorter than 1h",
+            params_find(job->params, "step"));
     TRY(groups_parse_labels(job->params, &l.request, e));
 
     /* The window as whole steps: the last day, if nothing is said. */
@@ -647,11 +639,8 @@ enum profd_status loads_list(struct job *job, struct profd_error *e)
     const int64_t since = o.since > 0 ? o.since : until - (STEPS_USUAL - 1) * step;
     l.begin = since - since % step;
     const int64_t steps = until > l.begin ? (until - l.begin + step - 1) / step : 0;
-    if (steps < 1 || steps > STEPS_MOST) {
-        return profd_error_set(e, PROFD_BAD_QUERY,
-                               "%lld steps, which is not between 1 and %u; use another step= or time range",
-                               (long long)steps, STEPS_MOST);
-    }
+    FAIL_IF(steps < 1 || steps > STEPS_MOST, e, PROFD_BAD_QUERY,
+            "%lld steps, which is not between 1 and %u; use another step= or time range", (long long)steps, STEPS_MOST);
     l.step_count = (size_t)steps;
     const int64_t resolved[3] = {l.begin, steps, o.until};
     TRY(store_epoch_all(job->store, &q->scope, &epoch, e));

@@ -436,14 +436,10 @@ enum profd_status joined_list(struct job *job, struct profd_error *e)
     TRY(job_parse_page(job, &q.limit, e));
     TRY(params_parse_number(job->params, "cursor", 0, UINT32_MAX, &q.skip, e));
     TRY(options_parse(job->params, &r->scope, r->http, r->now, false, job->arena, &programs->options, e));
-    if (sort && *by == RENDER_SORT_INDEX) {
-        return profd_error_set(e, PROFD_BAD_QUERY, "sort=%s is none of: self, total, calls", sort);
-    }
+    FAIL_IF(sort && *by == RENDER_SORT_INDEX, e, PROFD_BAD_QUERY, "sort=%s is none of: self, total, calls", sort);
     *by = *by == RENDER_SORT_INDEX ? RENDER_SORT_SELF : *by;
     q.name = params_find(job->params, "name");
-    if (q.name && q.name[0] == '\0') {
-        return profd_error_set(e, PROFD_BAD_QUERY, "name= must say what to search for");
-    }
+    FAIL_IF(q.name && q.name[0] == '\0', e, PROFD_BAD_QUERY, "name= must say what to search for");
     TRY(programs_find(programs, e));
     TRY(programs_set_tag(job, &tag));
 

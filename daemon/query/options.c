@@ -99,25 +99,21 @@ static enum profd_status options_parse_match(const char *text, bool go, struct a
         {"=~", STORE_MATCH_LIKE}, {"!~", STORE_MATCH_UNLIKE}, {"!=", STORE_MATCH_NOT_EQUAL}, {"=", STORE_MATCH_EQUAL}};
     struct store_matcher m = {0};
     size_t n = strspn(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_0123456789"), k = 0;
-    if (n == 0 || n > LIMIT_LABEL_NAME || (text[0] >= '0' && text[0] <= '9')) {
-        return profd_error_set(e, PROFD_BAD_QUERY, "match=%s does not begin with a label name", text);
-    }
+    FAIL_IF(n == 0 || n > LIMIT_LABEL_NAME || (text[0] >= '0' && text[0] <= '9'), e, PROFD_BAD_QUERY,
+            "match=%s does not begin with a label name", text);
     while (k < sizeof OPERATORS / sizeof *OPERATORS &&
            strncmp(text + n, OPERATORS[k].text, strlen(OPERATORS[k].text)) != 0) {
         k++;
     }
-    if (k == sizeof OPERATORS / sizeof *OPERATORS) {
-        return profd_error_set(e, PROFD_BAD_QUERY, "match=%s has neither =, !=, =~ nor !~ after the label name", text);
-    }
+    FAIL_IF(k == sizeof OPERATORS / sizeof *OPERATORS, e, PROFD_BAD_QUERY,
+            "match=%s has neither =, !=, =~ nor !~ after the label name", text);
     m.match = OPERATORS[k].match;
     bool pattern = m.match == STORE_MATCH_LIKE || m.match == STORE_MATCH_UNLIKE;
     m.name = arena_copy(a, text, n);
     const char *quoted = text + n + strlen(OPERATORS[k].text);
     m.value = go ? unquote_go(quoted, a) : unquote(quoted, pattern, a);
-    if (!m.name || !m.value) {
-        return profd_error_set(e, PROFD_BAD_QUERY, "match=%s: the value must be in double quotes, as in host=\"db1\"",
-                               text);
-    }
+    FAIL_IF(!m.name || !m.value, e, PROFD_BAD_QUERY, "match=%s: the value must be in double quotes, as in host=\"db1\"",
+            text);
     if (pattern) {
         TRY(store_pattern_compile(a, m.value, &m.pattern, e));
     }
@@ -151,12 +147,8 @@ enum profd_status options_parse_selector(const char *text, struct arena *a, stru
             }
         }
         piece[n] = '\0';
-        if (*at == '\0') {
-            return profd_error_set(e, PROFD_BAD_QUERY, "the selector %.100s does not end with }", text);
-        }
-        if (*count == LIMIT_MATCHERS) {
-            return profd_error_set(e, PROFD_BAD_QUERY, "more than %u label matchers", LIMIT_MATCHERS);
-        }
+        FAIL_IF(*at == '\0', e, PROFD_BAD_QUERY, "the selector %.100s does not end with }", text);
+        FAIL_IF(*count == LIMIT_MATCHERS, e, PROFD_BAD_QUERY, "more than %u label matchers", LIMIT_MATCHERS);
         TRY(options_parse_match(piece, true, a, &out[(*count)++], e));
         at += *at == ',';
     }
@@ -274,9 +266,8 @@ static enum profd_status parse_parameters(const struct params *p, bool http, str
         } else if (row->is_text) {
             const char *text = params_find(p, row->name);
             *(const char **)field = text;
-            if (text && text[0] == '\0') {
-                return profd_error_set(e, PROFD_BAD_QUERY, "%s= is empty; leave it out, or give a value", row->name);
-            }
+            FAIL_IF(text && text[0] == '\0', e, PROFD_BAD_QUERY, "%s= is empty; leave it out, or give a value",
+                    row->name);
         } else {
             unsigned long long number = *(uint32_t *)field;
             TRY(params_parse_number(p, row->name, row->low, row->high, &number, e));
@@ -288,10 +279,8 @@ static enum profd_status parse_parameters(const struct params *p, bool http, str
     if (o->show.view == RENDER_VIEW_FLAT && params_find(p, "sort") == NULL) {
         o->show.sort = RENDER_SORT_SELF;
     }
-    if (o->dimension && collector_is_dimension(o->dimension)) {
-        return profd_error_set(e, PROFD_BAD_QUERY, "dimension=%s: not a dimension of samples; every report shows it",
-                               o->dimension);
-    }
+    FAIL_IF(o->dimension && collector_is_dimension(o->dimension), e, PROFD_BAD_QUERY,
+            "dimension=%s: not a dimension of samples; every report shows it", o->dimension);
     return PROFD_OK;
 }
 
@@ -308,34 +297,25 @@ enum profd_status options_parse(const struct params *p, const struct store_scope
 
     TRY(parse_word(p, "mode", "true, compat", &mode_compat, e));
     o.format = render_find(format ? format : mode_compat ? "gprof" : "json");
-    if (!o.format) {
-        return profd_error_set(e, PROFD_BAD_QUERY, "format=%s is none of: %s", format, render_names());
-    }
-    if (mode && o.format->wants_report == (mode_compat == 1)) {
-        return profd_error_set(e, PROFD_BAD_QUERY, "mode=%s has no format=%s: %s", mode, o.format->name,
-                               mode_compat ? "compat mode is format=gprof" : "format=gprof is compat mode");
-    }
+    FAIL_IF(!o.format, e, PROFD_BAD_QUERY, "format=%s is none of: %s", format, render_names());
+    FAIL_IF(mode && o.format->wants_report == (mode_compat == 1), e, PROFD_BAD_QUERY, "mode=%s has no format=%s: %s",
+            mode, o.format->name, mode_compat ? "compat mode is format=gprof" : "format=gprof is compat mode");
     if (o.format->functions != 0 && params_find(p, "limit") == NULL) {
         o.show.limit = o.format->functions;
     }
     /* Parameters that the other mode has no use for are refused: silence would look like an answer. */
     for (const struct parameter *row = PARAMETERS; row < PARAMETERS + PARAMETER_COUNT; row++) {
-        if (row->modes == (o.format->wants_report ? COMPAT_MODE : TRUE_MODE) && params_find(p, row->name) != NULL) {
-            return profd_error_set(e, PROFD_BAD_QUERY, "%s= has no meaning in %s mode (format=%s)", row->name,
-                                   o.format->wants_report ? "true" : "compat", o.format->name);
-        }
+        FAIL_IF(row->modes == (o.format->wants_report ? COMPAT_MODE : TRUE_MODE) && params_find(p, row->name) != NULL,
+                e, PROFD_BAD_QUERY, "%s= has no meaning in %s mode (format=%s)", row->name,
+                o.format->wants_report ? "true" : "compat", o.format->name);
     }
-    if (!o.format->lists_rows && o.show.view == RENDER_VIEW_NOT_CALLED) {
-        return profd_error_set(e, PROFD_BAD_QUERY,
-                               "view=not-called has no meaning for format=%s: it is for json and text", o.format->name);
-    }
+    FAIL_IF(!o.format->lists_rows && o.show.view == RENDER_VIEW_NOT_CALLED, e, PROFD_BAD_QUERY,
+            "view=not-called has no meaning for format=%s: it is for json and text", o.format->name);
 
     TRY(params_parse_number(p, "uid", 0, UINT32_MAX, &uid, e));
     if (params_find(p, "uid") != NULL) {
-        if (!store_scope_has(&o.visible, (uint32_t)uid)) {
-            return profd_error_set(e, PROFD_FORBIDDEN, "uid=%llu: you may read only the uploads of uid %" PRIu32, uid,
-                                   o.visible.uid);
-        }
+        FAIL_IF(!store_scope_has(&o.visible, (uint32_t)uid), e, PROFD_FORBIDDEN,
+                "uid=%llu: you may read only the uploads of uid %" PRIu32, uid, o.visible.uid);
         o.visible = (struct store_scope){.uid = (uint32_t)uid};
     }
     if (o.matcher_count > 0) {
@@ -363,10 +343,8 @@ enum profd_status steps_parse(struct job *job, int64_t usual, int64_t *step, str
             found = STEPS[i].seconds * SECOND;
         }
     }
-    if (text && found == 0) {
-        return profd_error_set(e, PROFD_BAD_QUERY,
-                               "step=%s is none of: 1m, 5m, 10m, 15m, 30m, 1h, 2h, 3h, 4h, 6h, 8h, 12h, 1d, 7d", text);
-    }
+    FAIL_IF(text && found == 0, e, PROFD_BAD_QUERY,
+            "step=%s is none of: 1m, 5m, 10m, 15m, 30m, 1h, 2h, 3h, 4h, 6h, 8h, 12h, 1d, 7d", text);
     job->unsettled = found % STEPS_HOUR != 0;
     *step = found;
     return PROFD_OK;
@@ -380,11 +358,8 @@ enum profd_status steps_find_span(const struct report_work *w, int64_t step, int
     from = from < w->first_seen ? w->first_seen : from;
     to = to > w->last_seen + 1 ? w->last_seen + 1 : to;
     int64_t steps = step > 0 && from < to ? (to - from) / step + 1 : 0;
-    if (steps > LIMIT_STEPS) {
-        return profd_error_set(e, PROFD_BAD_QUERY,
-                               "%" PRId64 " steps, the limit is %u; use a longer step= or a shorter time range", steps,
-                               LIMIT_STEPS);
-    }
+    FAIL_IF(steps > LIMIT_STEPS, e, PROFD_BAD_QUERY,
+            "%" PRId64 " steps, the limit is %u; use a longer step= or a shorter time range", steps, LIMIT_STEPS);
     *begin = from;
     *end = to;
     return PROFD_OK;

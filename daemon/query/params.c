@@ -17,20 +17,14 @@ static enum profd_status decode_piece(const char *target, size_t offset, size_t 
             continue;
         }
         int byte = http_percent_value(at, n - i);
-        if (byte < 0) {
-            return profd_error_set(e, PROFD_BAD_QUERY, "%% at offset %zu is not followed by two hexadecimal digits",
-                                   offset + i);
-        }
-        if (byte < 0x20 || byte == 0x7f) {
-            return profd_error_set(e, PROFD_BAD_QUERY, "control character %%%02X at offset %zu is not allowed",
-                                   (unsigned)byte, offset + i);
-        }
+        FAIL_IF(byte < 0, e, PROFD_BAD_QUERY, "%% at offset %zu is not followed by two hexadecimal digits", offset + i);
+        FAIL_IF(byte < 0x20 || byte == 0x7f, e, PROFD_BAD_QUERY,
+                "control character %%%02X at offset %zu is not allowed", (unsigned)byte, offset + i);
         *to++ = (char)byte;
         i += 2;
     }
-    if (!utf8_valid((const uint8_t *)start, (size_t)(to - start))) {
-        return profd_error_set(e, PROFD_BAD_QUERY, "the text at offset %zu is not UTF-8", offset);
-    }
+    FAIL_IF(!utf8_valid((const uint8_t *)start, (size_t)(to - start)), e, PROFD_BAD_QUERY,
+            "the text at offset %zu is not UTF-8", offset);
     *to++ = '\0';
     *out = to;
     return PROFD_OK;
@@ -41,17 +35,11 @@ enum profd_status params_parse(const char *target, struct params *p, struct prof
     size_t n = strnlen(target, LIMIT_QUERY_BYTES + 1);
     p->segment_count = 0;
     p->count = 0;
-    if (n > LIMIT_QUERY_BYTES) {
-        return profd_error_set(e, PROFD_TOO_LARGE, "the target is longer than %u bytes", LIMIT_QUERY_BYTES);
-    }
-    if (n == 0 || target[0] != '/') {
-        return profd_error_set(e, PROFD_BAD_QUERY, "the target must begin with '/'");
-    }
+    FAIL_IF(n > LIMIT_QUERY_BYTES, e, PROFD_TOO_LARGE, "the target is longer than %u bytes", LIMIT_QUERY_BYTES);
+    FAIL_IF(n == 0 || target[0] != '/', e, PROFD_BAD_QUERY, "the target must begin with '/'");
     for (size_t i = 0; i < n; i++) {
-        if (target[i] != '%' && target[i] != '?' && !http_is_path(target[i])) {
-            return profd_error_set(e, PROFD_BAD_QUERY, "byte 0x%02x at offset %zu must be percent-encoded",
-                                   (unsigned char)target[i], i);
-        }
+        FAIL_IF(target[i] != '%' && target[i] != '?' && !http_is_path(target[i]), e, PROFD_BAD_QUERY,
+                "byte 0x%02x at offset %zu must be percent-encoded", (unsigned char)target[i], i);
     }
     const char *mark = memchr(target, '?', n);
     const size_t path = mark ? (size_t)(mark - target) : n;
@@ -59,10 +47,8 @@ enum profd_status params_parse(const char *target, struct params *p, struct prof
     for (size_t at = 1, end; at <= path; at = end + 1) {
         const char *slash = memchr(target + at, '/', path - at);
         end = slash ? (size_t)(slash - target) : path;
-        if (p->segment_count == PARAMS_SEGMENTS) {
-            return profd_error_set(e, PROFD_NOT_FOUND, "not found: the path has more than %d segments",
-                                   PARAMS_SEGMENTS);
-        }
+        FAIL_IF(p->segment_count == PARAMS_SEGMENTS, e, PROFD_NOT_FOUND,
+                "not found: the path has more than %d segments", PARAMS_SEGMENTS);
         p->segments[p->segment_count++] = out;
         TRY(decode_piece(target, at, end - at, &out, e));
     }
@@ -70,22 +56,17 @@ enum profd_status params_parse(const char *target, struct params *p, struct prof
         const char *ampersand = memchr(target + at, '&', n - at);
         end = ampersand ? (size_t)(ampersand - target) : n;
         const char *equals = memchr(target + at, '=', end - at);
-        if (!equals || equals == target + at) {
-            return profd_error_set(e, PROFD_BAD_QUERY, "parameter '%.*s' at offset %zu is not name=value",
-                                   (int)(end - at < 64 ? end - at : 64), target + at, at);
-        }
-        if (p->count == PARAMS_COUNT) {
-            return profd_error_set(e, PROFD_BAD_QUERY, "more than %d parameters", PARAMS_COUNT);
-        }
+        FAIL_IF(!equals || equals == target + at, e, PROFD_BAD_QUERY,
+                "parameter '%.*s' at offset %zu is not name=value", (int)(end - at < 64 ? end - at : 64), target + at,
+                at);
+        FAIL_IF(p->count == PARAMS_COUNT, e, PROFD_BAD_QUERY, "more than %d parameters", PARAMS_COUNT);
         const size_t middle = (size_t)(equals - target);
         struct param *item = &p->items[p->count++];
         item->name = out;
         TRY(decode_piece(target, at, middle - at, &out, e));
         item->value = out;
         TRY(decode_piece(target, middle + 1, end - middle - 1, &out, e));
-        if (end + 1 == n && ampersand) {
-            return profd_error_set(e, PROFD_BAD_QUERY, "the query ends with '&'");
-        }
+        FAIL_IF(end + 1 == n && ampersand, e, PROFD_BAD_QUERY, "the query ends with '&'");
     }
     return PROFD_OK;
 }
@@ -101,16 +82,12 @@ enum profd_status params_check(const struct params *p, const char *const *allowe
             known = allowed[k][n - 1] == '*' ? strncmp(name, allowed[k], n - 1) == 0 && name[n - 1] != '\0'
                                              : strcmp(name, allowed[k]) == 0;
         }
-        if (!known) {
-            return profd_error_set(e, PROFD_BAD_QUERY, "unknown parameter '%s'", name);
-        }
+        FAIL_IF(!known, e, PROFD_BAD_QUERY, "unknown parameter '%s'", name);
         const char *base = name[0] != '\0' && name[1] == '.' ? name + 2 : name; /* "a.match" of one side */
         bool repeats = strcmp(base, "match") == 0 || strcmp(name, "by") == 0 || strcmp(name, "watch") == 0 ||
                        strncmp(base, "label.", 6) == 0;
         for (size_t j = 0; j < i && !repeats; j++) {
-            if (strcmp(p->items[j].name, name) == 0) {
-                return profd_error_set(e, PROFD_BAD_QUERY, "parameter '%s' is given twice", name);
-            }
+            FAIL_IF(strcmp(p->items[j].name, name) == 0, e, PROFD_BAD_QUERY, "parameter '%s' is given twice", name);
         }
     }
     return PROFD_OK;
@@ -154,10 +131,8 @@ enum profd_status params_parse_number(const struct params *p, const char *name, 
         ok = *c >= '0' && *c <= '9' && !__builtin_mul_overflow(value, 10ull, &value) &&
              !__builtin_add_overflow(value, (unsigned long long)(*c - '0'), &value);
     }
-    if (!ok || value < low || value > high) {
-        return profd_error_set(e, PROFD_BAD_QUERY, "%s=%s is not a whole number from %llu to %llu", name, text, low,
-                               high);
-    }
+    FAIL_IF(!ok || value < low || value > high, e, PROFD_BAD_QUERY, "%s=%s is not a whole number from %llu to %llu",
+            name, text, low, high);
     *out = value;
     return PROFD_OK;
 }
@@ -345,13 +320,10 @@ enum profd_status when_parse(const char *name, const char *text, int64_t now, in
               !__builtin_mul_overflow(result, unit, &result)) ||
              parse_rfc3339(text, &result);
     }
-    if (!ok || result < 1) {
-        return profd_error_set(
-            e, PROFD_BAD_QUERY,
+    FAIL_IF(!ok || result < 1, e, PROFD_BAD_QUERY,
             "%s=%s is not a time from 1970 to 2262: RFC 3339, a date (UTC), seconds or milliseconds since the epoch, "
             "now-1h, -30m or -7d",
             name, text);
-    }
     *out = result;
     return PROFD_OK;
 }
@@ -366,9 +338,8 @@ enum profd_status when_parse_window(const char *since_text, const char *until_te
     if (until_text) {
         TRY(when_parse("until", until_text, now, &last, e));
     }
-    if (since_text && until_text && first >= last) {
-        return profd_error_set(e, PROFD_BAD_QUERY, "since=%s is not before until=%s", since_text, until_text);
-    }
+    FAIL_IF(since_text && until_text && first >= last, e, PROFD_BAD_QUERY, "since=%s is not before until=%s",
+            since_text, until_text);
     *since = first;
     *until = last;
     return PROFD_OK;

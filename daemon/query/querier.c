@@ -81,23 +81,18 @@ static enum profd_status type_parse(struct arena *a, const char *id, struct prof
                                     struct profd_error *e)
 {
     unsigned parts = 1;
-    if (strlen(id) > TYPE_BYTES) {
-        return profd_error_set(e, PROFD_BAD_QUERY, "a type of profiles has at most %u bytes, not %zu: %.100s…",
-                               TYPE_BYTES, strlen(id), id);
-    }
+    FAIL_IF(strlen(id) > TYPE_BYTES, e, PROFD_BAD_QUERY, "a type of profiles has at most %u bytes, not %zu: %.100s…",
+            TYPE_BYTES, strlen(id), id);
     for (const char *c = id; *c; c++) {
         parts += *c == ':';
     }
     const size_t first = strcspn(id, ":"), n = strlen(id);
     const bool delta =
         parts == TYPE_PARTS + 1 && n >= strlen(":delta") && strcmp(id + n - strlen(":delta"), ":delta") == 0;
-    if (first == 0 || (parts != TYPE_PARTS && !delta)) {
-        return profd_error_set(
-            e, PROFD_BAD_QUERY,
+    FAIL_IF(first == 0 || (parts != TYPE_PARTS && !delta), e, PROFD_BAD_QUERY,
             "%.100s is not a type of profiles: types have the form NAME:TYPE:UNIT:PERIOD:UNIT, as in "
             "process_cpu:cpu:nanoseconds:cpu:nanoseconds",
             id);
-    }
     const char *name = arena_copy(a, id, first), *whole = arena_copy(a, id, n - (delta ? strlen(":delta") : 0));
     name = strcmp(name, CALLS) == 0                           ? NULL
            : strcmp(name, PROCESS_CPU) == 0                   ? REPORT_DIMENSION_USUAL
@@ -237,11 +232,9 @@ struct connect {
 /* The window of a request in milliseconds, both ends within it; 0: open. */
 static enum profd_status window_parse(int64_t start, int64_t end, struct options *o, struct profd_error *e)
 {
-    if (start < 0 || end < 0 || start > INT64_MAX / MS - 1 || end > INT64_MAX / MS - 1 || (end > 0 && start > end)) {
-        return profd_error_set(e, PROFD_BAD_QUERY,
-                               "start=%" PRId64 " and end=%" PRId64 " must be times in milliseconds, in this order",
-                               start, end);
-    }
+    FAIL_IF(start < 0 || end < 0 || start > INT64_MAX / MS - 1 || end > INT64_MAX / MS - 1 || (end > 0 && start > end),
+            e, PROFD_BAD_QUERY, "start=%" PRId64 " and end=%" PRId64 " must be times in milliseconds, in this order",
+            start, end);
     o->since = start * MS;
     o->until = end > 0 ? end * MS + 1 : 0;
     return PROFD_OK;
@@ -492,9 +485,7 @@ static enum profd_status label_names(struct connect *c, const ProtobufCMessage *
 static enum profd_status list_values(struct looking *l, const char *name, char *const *matchers, size_t count,
                                      int64_t start, int64_t end, struct profd_error *e)
 {
-    if (!name || *name == '\0') {
-        return profd_error_set(e, PROFD_BAD_QUERY, "the name of the label is missing");
-    }
+    FAIL_IF(!name || *name == '\0', e, PROFD_BAD_QUERY, "the name of the label is missing");
     l->name = name;
     l->with_types = find_type_label(name) < TYPE_LABEL_COUNT;
     return look(l, matchers, count, start, end, e);
@@ -642,9 +633,8 @@ static enum profd_status add_group_label(struct groups_request *r, const char *n
             return PROFD_OK;
         }
     }
-    if (r->label_count == GROUPS_LABELS_MOST) {
-        return profd_error_set(e, PROFD_BAD_QUERY, "series are grouped by more than %d labels", GROUPS_LABELS_MOST);
-    }
+    FAIL_IF(r->label_count == GROUPS_LABELS_MOST, e, PROFD_BAD_QUERY, "series are grouped by more than %d labels",
+            GROUPS_LABELS_MOST);
     r->labels[r->label_count++] = name;
     return PROFD_OK;
 }
@@ -780,11 +770,9 @@ static enum profd_status courses_make(struct connect *c, const struct course_req
     bool known;
     TRY(type_parse(a, q->type ? q->type : "", &type, &known, e));
     TRY(selector_parse(a, q->selector, &selection, e));
-    if (q->step < MS || q->start <= 0 || q->end < q->start || (q->end - q->start) / (q->step / MS) >= POINTS_MOST) {
-        return profd_error_set(e, PROFD_BAD_QUERY,
-                               "start=%" PRId64 ", end=%" PRId64 " and a step of %.3f s do not give 1 to %d points",
-                               q->start, q->end, (double)q->step / 1e9, POINTS_MOST);
-    }
+    FAIL_IF(q->step < MS || q->start <= 0 || q->end < q->start || (q->end - q->start) / (q->step / MS) >= POINTS_MOST,
+            e, PROFD_BAD_QUERY, "start=%" PRId64 ", end=%" PRId64 " and a step of %.3f s do not give 1 to %d points",
+            q->start, q->end, (double)q->step / 1e9, POINTS_MOST);
     all.points = (size_t)((q->end - q->start) * MS / q->step) + 1;
     set_init(&all.keys, a);
     /* The first point is of the step that ends at start. */
@@ -982,12 +970,9 @@ static enum profd_status select_merge_stacktraces(struct connect *c, const Proto
         call_site[i] = name ? name : "";
     }
     const bool pprof = q->format == PROFD__PYROSCOPE__PROFILE_FORMAT__PROFILE_FORMAT_PPROF;
-    if (q->format > PROFD__PYROSCOPE__PROFILE_FORMAT__PROFILE_FORMAT_FLAMEGRAPH && !pprof) {
-        return profd_error_set(e, PROFD_UNKNOWN_TYPE,
-                               "SelectMergeStacktraces answers in PROFILE_FORMAT_FLAMEGRAPH and PROFILE_FORMAT_PPROF, "
-                               "not in format %d",
-                               (int)q->format);
-    }
+    FAIL_IF(q->format > PROFD__PYROSCOPE__PROFILE_FORMAT__PROFILE_FORMAT_FLAMEGRAPH && !pprof, e, PROFD_UNKNOWN_TYPE,
+            "SelectMergeStacktraces answers in PROFILE_FORMAT_FLAMEGRAPH and PROFILE_FORMAT_PPROF, not in format %d",
+            (int)q->format);
     TRY(refuse_selectors(pprof && depth > 0, 0, 0, 0, e));
     TRY(side_find(c, q->profile_typeid, q->label_selector, q->start, q->end, &side, e));
     PB(SelectMergeStacktracesResponse) *r =
@@ -1035,9 +1020,7 @@ static enum profd_status compare(struct connect *c, const ProtobufCMessage *m, P
     struct flame_side sides[FLAME_SIDES];
     struct flame_picture p;
     bool any;
-    if (!q->left || !q->right) {
-        return profd_error_set(e, PROFD_BAD_QUERY, "a comparison needs left and right");
-    }
+    FAIL_IF(!q->left || !q->right, e, PROFD_BAD_QUERY, "a comparison needs left and right");
     for (int i = 0; i < FLAME_SIDES; i++) {
         const PB(SelectMergeStacktracesRequest) *s = i == 0 ? q->left : q->right;
         const bool site = s->stack_trace_selector && s->stack_trace_selector->n_call_site > 0;
@@ -1121,25 +1104,20 @@ enum profd_status connect_show(struct job *job, struct profd_error *e)
     const size_t path = strcspn(r->target, "?");
     ProtobufCMessage *m = NULL, *answer = NULL;
     struct arena_deferred deferred;
-    if (!r->body) {
-        return profd_error_set(e, PROFD_METHOD, "%.*s accepts only POST requests over HTTP", (int)path, r->target);
-    }
+    FAIL_IF(!r->body, e, PROFD_METHOD, "%.*s accepts only POST requests over HTTP", (int)path, r->target);
     while (method < METHODS + sizeof METHODS / sizeof *METHODS &&
            (strlen(method->path) != path || memcmp(method->path, r->target, path) != 0)) {
         method++;
     }
-    if (method == METHODS + sizeof METHODS / sizeof *METHODS) {
-        return profd_error_set(e, PROFD_UNKNOWN_TYPE, "profd does not implement %.*s", (int)path, r->target);
-    }
+    FAIL_IF(method == METHODS + sizeof METHODS / sizeof *METHODS, e, PROFD_UNKNOWN_TYPE,
+            "profd does not implement %.*s", (int)path, r->target);
     const bool json = strncmp(r->content_type, "application/json", strlen("application/json")) == 0;
     if (json) {
         TRY(json_message_decode(method->request, (const char *)r->body, r->body_size, JSON_VALUES_MOST, &m, e));
     } else {
         m = protobuf_c_message_unpack(method->request, NULL, r->body_size, r->body);
-        if (!m) {
-            return profd_error_set(e, PROFD_MALFORMED, "the body of %zu bytes is not a request of %.*s", r->body_size,
-                                   (int)path, r->target);
-        }
+        FAIL_IF(!m, e, PROFD_MALFORMED, "the body of %zu bytes is not a request of %.*s", r->body_size, (int)path,
+                r->target);
     }
     arena_defer(job->arena, &deferred, free_request, m);
     job->answer->content_type = json ? "application/json" : "application/proto";
@@ -1178,9 +1156,7 @@ static enum profd_status query_find(const struct job *job, const char *name, con
                                     struct profd_error *e)
 {
     const char *text = params_find(job->params, name);
-    if (!text) {
-        return profd_error_set(e, PROFD_BAD_QUERY, "%s= is missing; give a type of profiles and a selector", name);
-    }
+    FAIL_IF(!text, e, PROFD_BAD_QUERY, "%s= is missing; give a type of profiles and a selector", name);
     const size_t n = strcspn(text, "{");
     *type = arena_copy(job->arena, text, n);
     *selector = text + n;
@@ -1210,12 +1186,10 @@ enum profd_status flamebearer_show(struct job *job, struct profd_error *e)
     struct flame_side side;
     int64_t start = 0, end = 0, most;
     bool any;
-    if (format && strcmp(format, "json") != 0) {
-        return profd_error_set(e, PROFD_BAD_QUERY, "format=%s is not json, the only format of this path", format);
-    }
-    if (aggregation && strcmp(aggregation, "sum") != 0 && strcmp(aggregation, "avg") != 0) {
-        return profd_error_set(e, PROFD_BAD_QUERY, "aggregation=%s is neither sum nor avg", aggregation);
-    }
+    FAIL_IF(format && strcmp(format, "json") != 0, e, PROFD_BAD_QUERY,
+            "format=%s is not json, the only format of this path", format);
+    FAIL_IF(aggregation && strcmp(aggregation, "sum") != 0 && strcmp(aggregation, "avg") != 0, e, PROFD_BAD_QUERY,
+            "aggregation=%s is neither sum nor avg", aggregation);
     TRY(query_find(job, "query", &type, &selector, e));
     TRY(nodes_find(job, &most, e));
     TRY(time_find(job, "from", "now-1h", &start, e));

@@ -137,9 +137,8 @@ enum profd_status work_load(struct job *job, struct report_work *w, bool alone, 
     if (!w->options.empty_is_error || p->uploads > 0) {
         return PROFD_OK;
     }
-    if ((p->inexact & (uint32_t)INEXACT_HOST_TOTALS) != 0) {
-        return profd_error_set(e, PROFD_NOTHING, "nothing matches: %s", message_inexact_meaning(INEXACT_HOST_TOTALS));
-    }
+    FAIL_IF((p->inexact & (uint32_t)INEXACT_HOST_TOTALS) != 0, e, PROFD_NOTHING, "nothing matches: %s",
+            message_inexact_meaning(INEXACT_HOST_TOTALS));
     render_time_second(w->last_seen, since);
     profd_error_set(e, PROFD_NOTHING,
                     "no upload of build %.16s is stored for this scope, time range, user and these labels; the latest "
@@ -167,9 +166,7 @@ static enum profd_status work_find_object(struct job *job, const struct report_w
     const struct store_senders of = {.uids = p->uids, .uid_count = p->uid_count};
     struct object *object = NULL;
     enum profd_status status = store_get_object(job->store, &of, id, &bytes, &size, &naming, NULL);
-    if (status && status != PROFD_NOT_FOUND) {
-        return profd_error_set(e, status, "the symbols of build %s cannot be read", id);
-    }
+    FAIL_IF(status && status != PROFD_NOT_FOUND, e, status, "the symbols of build %s cannot be read", id);
     struct arena_deferred deferred;
     arena_defer(job->arena, &deferred, free, bytes);
     *disputed = naming.apart       ? "it has no names: the tenants of this report have not all sent the same symbols"
@@ -471,10 +468,8 @@ static enum profd_status pick_histograms(const struct counts *c, uint32_t build,
             list[count++] = c->histograms[i];
         }
     }
-    if (geometry > count) {
-        return profd_error_set(e, PROFD_BAD_QUERY, "geometry=%" PRIu32 ": this sum has geometries 1 to %" PRIu32,
-                               geometry, count);
-    }
+    FAIL_IF(geometry > count, e, PROFD_BAD_QUERY, "geometry=%" PRIu32 ": this sum has geometries 1 to %" PRIu32,
+            geometry, count);
     if (geometry > 0) {
         list[0] = list[geometry - 1];
         count = 1;
@@ -514,9 +509,7 @@ static enum profd_status listing_load(struct job *job, struct report_work *w, st
     while (target < p->build_count && strcmp(p->builds[target], w->id.text) != 0) {
         target++;
     }
-    if (target == p->build_count) {
-        return profd_error_set(e, PROFD_NOT_FOUND, "no upload of build %s is in this window", w->id.text);
-    }
+    FAIL_IF(target == p->build_count, e, PROFD_NOT_FOUND, "no upload of build %s is in this window", w->id.text);
 
     c.histograms = ARENA_ARRAY(a, (size_t)sum->histogram_count + 1, struct counts_histogram);
     c.bin_index = ARENA_ARRAY(a, (size_t)sum->bin_count + 1, uint32_t);
@@ -668,16 +661,13 @@ enum profd_status outgoing_show(struct job *job, struct profd_error *e)
     struct segment s;
     struct arena_deferred deferred;
     const char *host = params_find(job->params, "host");
-    if (job->request->http) { /* only for the relay, which profd tells apart on its Unix socket */
-        return profd_error_set(e, PROFD_NOT_FOUND, "not found: %s; see /openapi.json", job->request->target);
-    }
+    /* only for the relay, which profd tells apart on its Unix socket */
+    FAIL_IF(job->request->http, e, PROFD_NOT_FOUND, "not found: %s; see /openapi.json", job->request->target);
     TRY(params_parse_number(job->params, "id", 1, INT64_MAX, &id, e));
     found.id = id;
     TRY(store_each_segment(job->store, found.id - 1, take_outgoing, &found, e));
     arena_continue(a);
-    if (!found.bytes) {
-        return profd_error_set(e, PROFD_NOT_FOUND, "outgoing upload %llu is not there, or was acknowledged", id);
-    }
+    FAIL_IF(!found.bytes, e, PROFD_NOT_FOUND, "outgoing upload %llu is not there, or was acknowledged", id);
     TRY(segment_decode(found.bytes, found.size, &s, e));
     arena_defer(a, &deferred, free_segment, &s);
     job->answer->content_type = "application/x-protobuf";

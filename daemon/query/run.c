@@ -223,10 +223,8 @@ static enum profd_status handle(struct job *job, const struct params *params, st
     status = route->handler(job, e);
     status = status == JOB_ANSWERED ? PROFD_OK : status;
     arena_continue(job->arena);
-    if (!status && job->answer->body.failed) {
-        return profd_error_set(e, PROFD_LIMIT,
-                               "the answer is larger than %u bytes, or than memory; use limit=", LIMIT_REPORT_BYTES);
-    }
+    FAIL_IF(!status && job->answer->body.failed, e, PROFD_LIMIT,
+            "the answer is larger than %u bytes, or than memory; use limit=", LIMIT_REPORT_BYTES);
     return status;
 }
 

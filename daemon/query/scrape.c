@@ -164,11 +164,8 @@ enum profd_status scrape_show(struct job *job, struct profd_error *e)
     struct scrape s = {.job = job, .programs = {.job = job}};
     struct options *o = &s.programs.options;
     unsigned long long seconds = 0;
-    if (!stored && (params_find(job->params, "since") || params_find(job->params, "until"))) {
-        return profd_error_set(e, PROFD_BAD_QUERY,
-                               "seconds= cannot be combined with since= or until=: it waits for new counts, and they "
-                               "select stored ones");
-    }
+    FAIL_IF(!stored && (params_find(job->params, "since") || params_find(job->params, "until")), e, PROFD_BAD_QUERY,
+            "seconds= cannot be combined with since= or until=: it waits for new counts, and they select stored ones");
     TRY(params_parse_number(job->params, "seconds", 1, QUERY_SCRAPE_MOST, &seconds, e));
     TRY(options_parse(job->params, &r->scope, r->http, r->now, false, job->arena, o, e));
     o->show.limit = 0; /* all */
@@ -178,10 +175,8 @@ enum profd_status scrape_show(struct job *job, struct profd_error *e)
         o->since = (r->now / STEPS_HOUR - 1) * STEPS_HOUR;
     }
     TRY(programs_find(&s.programs, e));
-    if (s.programs.left > 0) {
-        return profd_error_set(e, PROFD_LIMIT, "%u programs have matching uploads in the window, the limit is %u",
-                               s.programs.count + s.programs.left, s.programs.count);
-    }
+    FAIL_IF(s.programs.left > 0, e, PROFD_LIMIT, "%u programs have matching uploads in the window, the limit is %u",
+            s.programs.count + s.programs.left, s.programs.count);
     if (r->baseline) {
         s.baseline_count = (uint32_t)(r->baseline->size / sizeof *s.baseline);
         s.baseline = ARENA_ARRAY(job->arena, s.baseline_count + 1, struct scrape_count);

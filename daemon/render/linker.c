@@ -73,19 +73,14 @@ static enum profd_status linker_list_make(const struct render_input *in, const c
         }
         unnamed |= linker_calls(f);
     }
-    if (calls == 0 && unnamed != 0) {
-        return profd_error_set(
-            e, PROFD_BAD_QUERY,
-            "format=%s needs names, and the functions of build %s that are counted have none: send its "
-            "executable or, if that is stripped, its debug file with: profctl symbols FILE",
+    FAIL_IF(calls == 0 && unnamed != 0, e, PROFD_BAD_QUERY,
+            "format=%s needs names, and the functions of build %s that are counted have none: send its executable or, "
+            "if that is stripped, its debug file with: profctl symbols FILE",
             format, in->build_id);
-    }
-    if (calls == 0) {
-        return profd_error_set(e, PROFD_BAD_QUERY,
-                               "format=%s needs counted calls, and no call of a function of build %s is counted: "
-                               "compile it with -pg, and run it with: profctl run",
-                               format, in->build_id);
-    }
+    FAIL_IF(calls == 0, e, PROFD_BAD_QUERY,
+            "format=%s needs counted calls, and no call of a function of build %s is counted: compile it with -pg, and "
+            "run it with: profctl run",
+            format, in->build_id);
 
     /* Names that occur twice are left out, and the others ascend by position again. */
     sort_merge(sorted, scratch, n, by_name, r);
@@ -208,23 +203,15 @@ enum profd_status exclude_list_render(const struct render_input *in, struct aren
     struct linker_list list;
     double share = 0;
     TRY(linker_list_make(in, "exclude-list", a, &list, e));
-    if ((in->provenance->inexact & INEXACT_LEFT_OUT) != 0) {
-        return profd_error_set(e, PROFD_BAD_QUERY,
-                               "format=exclude-list needs calls of all functions, and in these profiles some were left "
-                               "out; select others by time or label");
-    }
-    if (in->coverage && in->coverage->any && coverage_samples(in->coverage, r) < SAMPLES_LEAST) {
-        return profd_error_set(
-            e, PROFD_BAD_QUERY,
+    FAIL_IF((in->provenance->inexact & INEXACT_LEFT_OUT) != 0, e, PROFD_BAD_QUERY,
+            "format=exclude-list needs calls of all functions, and in these profiles some were left out; select others "
+            "by time or label");
+    FAIL_IF(in->coverage && in->coverage->any && coverage_samples(in->coverage, r) < SAMPLES_LEAST, e, PROFD_BAD_QUERY,
             "format=exclude-list needs %d samples, and these profiles have %.0f: run the program longer", SAMPLES_LEAST,
             coverage_samples(in->coverage, r));
-    }
-    if (!in->coverage || !in->coverage->any || !coverage_overhead(in->coverage, &share)) {
-        return profd_error_set(
-            e, PROFD_BAD_QUERY,
-            "format=exclude-list needs the share of ticks inside the collector, which these profiles "
-            "do not have: run the program with: profctl run");
-    }
+    FAIL_IF(!in->coverage || !in->coverage->any || !coverage_overhead(in->coverage, &share), e, PROFD_BAD_QUERY,
+            "format=exclude-list needs the share of ticks inside the collector, which these profiles do not have: run "
+            "the program with: profctl run");
     uint32_t *order = ARENA_ARRAY(a, (size_t)list.count + 1, uint32_t),
              *scratch = ARENA_ARRAY(a, (size_t)list.count + 1, uint32_t);
     for (uint32_t i = 0; i < list.count; i++) {
