@@ -94,11 +94,10 @@ enum profd_status config_parse_age(const char *key, const char *text, int64_t *n
                            : config_parse_scaled(text, units, sizeof units / sizeof *units, AGE_MAX / SECOND, &seconds);
 
     FAIL_IF(result == CONFIG_TOO_MUCH, e, PROFD_CONFIG, "%s is \"%s\"; it must not exceed 100 years", key, text);
+    FAIL_IF(result != CONFIG_SCALED, e, PROFD_CONFIG,
+            "%s is \"%.100s\", not a whole number followed by s, m, h, d or w", key, text);
     *ns = (int64_t)seconds * SECOND;
-    return result == CONFIG_SCALED
-               ? PROFD_OK
-               : profd_error_set(e, PROFD_CONFIG, "%s is \"%.100s\", not a whole number followed by s, m, h, d or w",
-                                 key, text);
+    return PROFD_OK;
 }
 
 enum profd_status config_parse_bytes(const char *key, const char *text, uint64_t *bytes, struct profd_error *e)
@@ -494,7 +493,7 @@ static enum profd_status config_check_policy(struct config *c, struct profd_erro
 
 static enum profd_status config_check_interval(const char *name, const char *text, int64_t *out, struct profd_error *e)
 {
-    int64_t interval;
+    int64_t interval = 0;
     TRY(config_parse_age(name, text, &interval, e));
     FAIL_IF(interval < INTERVAL_MIN || interval > INTERVAL_MAX, e, PROFD_CONFIG, "%s is \"%s\", not 1s to 1h", name,
             text);
