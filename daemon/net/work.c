@@ -373,7 +373,7 @@ enum profd_status work_new(struct loop *l, const struct work_config *config, str
     }
     if (!good) {
         work_free(w);
-        return profd_no_memory(e);
+        return profd_error_set(e, PROFD_NO_MEMORY, "the threads of %s cannot be started", config->name);
     }
     w->config.contexts = NULL; /* belonged to the caller */
     *out = w;

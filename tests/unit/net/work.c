@@ -2,6 +2,8 @@
 #include <criterion/criterion.h>
 #include <pthread.h>
 #include <stdlib.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include "net/loop.h"
 #include "net/work.h"
@@ -242,6 +244,21 @@ Test(work, absurd_sizes_are_refused)
     config.threads = 1;
     config.batch_max = 5000;
     cr_assert_eq(work_new(bed.loop, &config, &bed.work, &e), PROFD_INTERNAL);
+    loop_free(bed.loop);
+}
+
+Test(work, threads_that_cannot_be_started_are_named)
+{
+    const struct rlimit none = {0, 0};
+    const struct work_config config = {
+        .name = "test", .threads = 1, .queue_max = 1, .batch_max = 1, .run = run, .done = done};
+    struct profd_error e;
+
+    cr_assert_eq(loop_new(&bed.loop, &e), PROFD_OK);
+    cr_assert_eq(setrlimit(RLIMIT_NPROC, &none), 0);
+    cr_assert(geteuid() != 0 || setuid(54321) == 0); /* root has no such limit */
+    cr_assert_eq(work_new(bed.loop, &config, &bed.work, &e), PROFD_NO_MEMORY);
+    cr_assert_str_eq(e.sentence, "the threads of test cannot be started");
     loop_free(bed.loop);
 }
 
