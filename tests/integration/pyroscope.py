@@ -234,6 +234,8 @@ def check_errors(tap, ask, d, port):
     got = [code(*case) for case in cases]
     tap.point(got == [(400, "invalid_argument", "application/json")] * len(cases), "what is wrong: invalid_argument",
               list(zip(cases, got)))
+    refused = ask.json("SelectMergeStacktraces", {"profileTypeID": CPU, "labelSelector": r'{a="\.b"}'})[2]["message"]
+    tap.point("a string of Go" in refused and "match=" not in refused, "a selector is refused by its own rule", refused)
     tap.point(code("ProfileTypes", b"\xff", kind="application/proto") == (400, "invalid_argument", "application/json"),
               "so is what is no protobuf")
     got = [code("Nothing", {}), code("SelectHeatmap", {}), code("GitHubApp", {}, path="/vcs.v1.VCSService/"),
