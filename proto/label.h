@@ -22,8 +22,9 @@
         "k8s.pod.uid", "k8s.container.name", "k8s.deployment.name", "k8s.daemonset.name", "k8s.statefulset.name",      \
         "k8s.job.name", "k8s.cronjob.name", "cloud.region", "cloud.availability_zone", "process.executable.name"
 
-/* Collected processes with the same value of this label, of at most LIMIT_PROCESS bytes, are in one random group. So
- * processes that run at about the same time can be compared in pairs: what slows a pair down makes no difference. */
+/* Collected processes of one user on one machine with the same value of this label, of at most LIMIT_PROCESS bytes, are
+ * in one random group. So processes that run at about the same time can be compared in pairs: what slows a pair down
+ * makes no difference. */
 #define LABEL_PAIR "compare_pair"
 
 enum label_fault {

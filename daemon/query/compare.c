@@ -209,12 +209,11 @@ enum profd_status diff_show(struct job *job, struct profd_error *e)
     const struct params *p = job->params;
     const char *fdr = params_find(p, "fdr"), *confidence = params_find(p, "confidence");
     const char *metrics = params_find(p, "metric"), *fail_on = params_find(p, "fail_on");
-    unsigned long long paired = 0;
     q->job = job;
     r->fdr = 0.05;
     q->limit = job->request->http ? LIMIT_HTTP_ROWS : 0;
     TRY(params_parse_number(p, "limit", 0, UINT32_MAX, &q->limit, e));
-    TRY(params_parse_number(p, "paired", 0, 1, &paired, e));
+    TRY(params_parse_flag(p, "paired", &r->paired, e));
     FAIL_IF(fdr && !parse_real(fdr, '\0', 1, &r->fdr), e, PROFD_BAD_QUERY, "fdr=%s is not a number between 0 and 1",
             fdr);
     FAIL_IF(confidence && !parse_real(confidence, '\0', 1, &r->confidence), e, PROFD_BAD_QUERY,
@@ -256,6 +255,6 @@ enum profd_status diff_show(struct job *job, struct profd_error *e)
     TRY(find_side(q, 0, e));
     TRY(find_side(q, 1, e));
     TRY(set_tag(q, e));
-    r->paired = paired || strcmp(q->works[0].id.text, q->works[1].id.text) == 0;
+    r->paired = r->paired || strcmp(q->works[0].id.text, q->works[1].id.text) == 0;
     return compare(q, arena_new_child(job->arena, LIMIT_QUERY_MEMORY_OWN), e);
 }
