@@ -311,12 +311,11 @@ enum profd_status profctl_parse(const struct profctl_verb *verb, int argc, char 
     }
     call->arguments = argv + optind;
     call->argument_count = (size_t)(argc - optind);
-    FAIL_IF(call->argument_count<verb->arguments_least, e, PROFD_USAGE, "%s: %s; usage: profctl %s [options] %s",
-                                 verb->name, call->argument_count> 0
-                ? "an argument is missing"
-            : verb->has_command ? "no command given"
-                                : "no argument given",
-            verb->name, verb->arguments);
+    const char *missing = call->argument_count > 0 ? "an argument is missing"
+                          : verb->has_command      ? "no command given"
+                                                   : "no argument given";
+    FAIL_IF(call->argument_count < verb->arguments_least, e, PROFD_USAGE, "%s: %s; usage: profctl %s [options] %s",
+            verb->name, missing, verb->name, verb->arguments);
     FAIL_IF(call->argument_count > verb->arguments_most, e, PROFD_USAGE,
             "%s: unexpected argument \"%s\"; usage: profctl %s [options]%s%s", verb->name,
             call->arguments[verb->arguments_most], verb->name, verb->arguments[0] ? " " : "", verb->arguments);

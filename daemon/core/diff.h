@@ -9,7 +9,6 @@
 #include "core/arena.h"
 #include "core/report.h"
 #include "core/spread.h"
-#include "core/spread.h"
 #include "proto/status.h"
 
 /* One side of a comparison: self time, total time and calls of every function, calls of every arc, and each of these

@@ -182,7 +182,9 @@ static void push_histograms(const struct map *m, struct runs *runs, struct runs_
 /* The arcs that stay, sorted by their new numbers. */
 static void push_arcs(const struct map *m, struct runs *runs, struct runs_stack *stack, const struct runs_run *of)
 {
-    struct runs_run *mapped = runs_copy(runs, &(struct runs_run){.r = of->r, .s.arcs = of->s.arcs}, COUNTS_GROUPS);
+    struct runs_run arcs = {.r = of->r, .s.arcs = of->s.arcs};
+    arcs.r.histogram_count = arcs.r.bin_count = arcs.r.tree_count = arcs.r.node_count = 0;
+    struct runs_run *mapped = runs_copy(runs, &arcs, COUNTS_GROUPS);
     struct runs_run *sorted = runs_take(runs, (const uint32_t[COUNTS_KINDS]){0, 0, of->r.arc_count, 0, 0});
     struct counts *c = &mapped->r;
     uint32_t n = 0;

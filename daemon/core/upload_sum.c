@@ -114,7 +114,7 @@ static void add_histogram(struct upload_sum *s, const struct counts *c, uint32_t
     const uint32_t *index = c->bin_index + in->first, bins = in->bins, most = h->used > in->used ? h->used : in->used;
     const uint64_t *ticks = c->bin_ticks + in->first;
     bool full = false, *saturated = collector_is_dimension(in->dimension) ? &full : &s->saturated;
-    counts_order_lower(&h->head.order, (struct counts_order){commit, c->sorted ? in->order.rank : i});
+    counts_order_lower(&h->head.order, (struct counts_order){commit, i});
     if (!h->dense && (bins <= SMALL || bins / SPARSE <= most)) {
         h->dense = ARENA_ARRAY(s->arena, bins, uint64_t);
         for (uint32_t k = 0; k < h->used; k++) {
@@ -167,11 +167,7 @@ void upload_sum_add(struct upload_sum *s, const struct counts *c, uint64_t commi
     }
     uint32_t at = UINT32_MAX; /* uploads of one program often bring the same arcs in the same order: guess the next */
     for (uint32_t i = 0; i < c->arc_count; i++) {
-        const struct runs_arc key = {.from_build = c->from_build[i],
-                                     .to_build = c->to_build[i],
-                                     .from = c->from[i],
-                                     .to = c->to[i],
-                                     .order = {commit, c->sorted ? c->rank[i] : i}};
+        const struct runs_arc key = {c->from_build[i], c->to_build[i], c->from[i], c->to[i], 0, {commit, i}};
         at++;
         if (first) { /* as it comes: upload_sum_finish joins equal ones */
             s->arcs[s->arc_count++] = key;

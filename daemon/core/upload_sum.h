@@ -7,7 +7,7 @@
 
 struct upload_sum;
 struct upload_sum *upload_sum_new(struct arena *a);
-/* Adds the histograms and arcs of an upload, which may be sorted. commit: its number in order of acceptance. O(bins +
+/* Adds the histograms and arcs of an upload that is not sorted. commit: its number in order of acceptance. O(bins +
  * arcs) expected. */
 void upload_sum_add(struct upload_sum *s, const struct counts *c, uint64_t commit);
 /* Returns the sum as a run without shares; nothing can be added after that. O(n) for each byte in which keys differ. */
