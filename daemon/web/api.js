@@ -12,9 +12,9 @@ export const useToken = (token) => sessionStorage.setItem("token", token);
 export const hasToken = () => sessionStorage.getItem("token") !== null;
 
 class Refusal extends Error {
-  constructor(status, title, detail) {
+  constructor(status, { title = `status ${status}`, detail, code }) {
     super(detail || title);
-    Object.assign(this, { status, title });
+    Object.assign(this, { status, title, code });
   }
 }
 
@@ -40,7 +40,7 @@ async function fetchAnswer(url, signal, token = sessionStorage.getItem("token"))
   } catch {
     // Not a problem document: the status has to do.
   }
-  throw new Refusal(answer.status, problem.title || `status ${answer.status}`, problem.detail);
+  throw new Refusal(answer.status, problem);
 }
 
 const asked = new Map(); // answers that are on their way

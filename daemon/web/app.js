@@ -51,6 +51,7 @@ const TITLES = {
   409: "More than one answer",
   413: "The result is too large",
   422: "The result is too large",
+  REFUSED: "This is no build-id",
   500: "The daemon failed to answer",
   503: "The daemon is busy",
 };
@@ -86,9 +87,10 @@ function advice(error, state) {
     ],
     413: less(),
     422: less(),
+    REFUSED: [el("p", "Choose the build from the list.")],
     503: [el("p", "Try again in a moment.")],
   };
-  return other[error.status] ?? [];
+  return other[error.code] ?? other[error.status] ?? [];
 }
 
 /** The token is kept for this tab, and sent with every question. */
@@ -119,7 +121,7 @@ function tokenForm(status) {
 
 function titleOf(error) {
   if (error.away) return "The daemon does not answer";
-  return error.status === undefined ? "This page failed" : (TITLES[error.status] ?? error.title);
+  return error.status === undefined ? "This page failed" : (TITLES[error.code] ?? TITLES[error.status] ?? error.title);
 }
 
 function problem(error, state) {

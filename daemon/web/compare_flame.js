@@ -1,7 +1,7 @@
 // Two flame graphs as one. The width of a box is the mean of its shares on both sides; its sign, colour and edge say
 // which has more.
 import * as api from "./api.js";
-import { answerOf, judge } from "./compare_judge.js";
+import { answerOf, judge, legend } from "./compare_judge.js";
 import { sideQuestion } from "./compare_sides.js";
 import { button, el, replace } from "./dom.js";
 import { Flame, POINT } from "./flame_draw.js";
@@ -79,17 +79,6 @@ const ask = (state, side, signal) => {
 };
 
 const COLOURED = "A colour says that the share of the function has changed; single boxes are not tested.";
-export const CHANCE = "≈ may be chance.";
-
-/** What the picture means. */
-export const legend = (what = "") =>
-  el(
-    "p.hint.legend",
-    el("span.delta.more", "▲ more in B"),
-    " ",
-    el("span.delta.less", "▼ less in B"),
-    ` in points of CPU share. ${what}`,
-  );
 
 export async function show(main, bars, diff, state, signal) {
   const [a, b] = await Promise.all([ask(state, "a", signal), ask(state, "b", signal)]);
@@ -132,12 +121,13 @@ export async function show(main, bars, diff, state, signal) {
     `${x.certain ? signOf(x.b - x.a) : "≈"} ${points(x.b - x.a)}`,
   ];
   const hint = `A box is as wide as the mean of both sides.${made} ${COLOURED}`;
+  const signs = legend(diff, verdicts, boxes.map((b) => b.name));
   const columns = [["Depth", 1], ["Function"], ["A", 1], ["B", 1], ["Points", 1]];
   replace(
     main,
     el("div.compare.bar", bars, field, innerWidth < NARROW ? null : [reset, save]),
     answerOf(diff, verdicts),
-    innerWidth < NARROW ? [flame.node, legend(CHANCE)] : [legend(CHANCE), flame.node],
+    innerWidth < NARROW ? [flame.node, signs] : [signs, flame.node],
     detail,
     pictureTable(state, "boxes", `the ${largest.length} largest differences`, () =>
       plain("Boxes by difference", columns, largest.map(line)),

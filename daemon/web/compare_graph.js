@@ -1,8 +1,8 @@
 // Two call graphs as one: the functions with the most time on either side. A box is coloured where its difference is
 // more than chance.
 import * as api from "./api.js";
-import { CHANCE, kindOf, legend, points, signOf, strength } from "./compare_flame.js";
-import { answerOf, judge } from "./compare_judge.js";
+import { kindOf, points, signOf, strength } from "./compare_flame.js";
+import { answerOf, judge, legend } from "./compare_judge.js";
 import { sideQuestion } from "./compare_sides.js";
 import { el, region, replace } from "./dom.js";
 import * as format from "./format.js";
@@ -129,7 +129,7 @@ export async function show(main, bars, diff, state, signal) {
     return;
   }
   const box = region("div.picture", "Differences of the call graph");
-  const signs = legend(CHANCE);
+  const signs = legend(diff, verdicts, shown.nodes.map((n) => n.id));
   const rest = el("p.hint", `The ${NODES} functions of each side with the most time. ${OPENS}`);
   const picture = slim() ? [box, signs] : [signs, box];
   replace(main, bar, answerOf(diff, verdicts), picture, table(state, shown.nodes), rest);

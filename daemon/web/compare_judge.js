@@ -23,31 +23,38 @@ export function wholeOf(diff) {
   return lines.length ? el("p.whole", lines[0], lines[1] ? [" · ", lines[1]] : null) : null;
 }
 
-/** The functions that a picture colours, the largest difference first: a narrow box has no text. */
-function coloured(diff, table) {
+/** What the colours of a picture mean, and which of its functions have them, the largest difference first: a narrow box
+ *  has no text. names: the functions of the picture. */
+export function legend(diff, { table, of }, names) {
+  const shown = new Set(names);
   const size = (row) => Math.abs((row.b ?? 0) - (row.a ?? 0));
-  const verdict = (row) => words.verdict(row, diff, table);
-  const rows = table.rows.filter((row) => verdict(row).kind !== "same").sort((x, y) => size(y) - size(x));
+  const rows = table.rows
+    .filter((row) => shown.has(row.function) && of(row.function).kind !== "same")
+    .sort((x, y) => size(y) - size(x));
   const one = (row) => {
-    const { kind } = verdict(row);
+    const { kind } = of(row.function);
     const name = format.clip(format.called(row.function), 30);
     const about = { class: `delta ${kind}`, title: row.function };
     return el("span", about, `${kind === "more" ? "▲" : "▼"} ${name} ${words.points(row)}`);
   };
-  const shown = rows.slice(0, innerWidth < NARROW ? NAMED_SLIM : NAMED);
-  const rest = rows.length - shown.length;
-  const others = rest ? el("span.hint", `and ${format.several(rest, "other", "others")}`) : null;
-  return rows.length ? el("p.hint.legend", "Coloured, in points:", shown.map(one), others) : null;
+  const named = rows.slice(0, innerWidth < NARROW ? NAMED_SLIM : NAMED);
+  const rest = rows.length - named.length;
+  return el(
+    "p.hint.legend",
+    el("span.delta.more", "▲ more"),
+    el("span.delta.less", "▼ less in B,"),
+    `in points of CPU share${named.length ? ":" : "."}`,
+    named.map(one),
+    rest ? `and ${format.several(rest, "other", "others")}.` : null,
+    el("span", "≈ may be chance."),
+  );
 }
 
-/** The answer, above a table or a picture: the daemon's sentence, and why there is no more of it. Above a picture also
- *  what is coloured. */
-export const answerOf = (diff, { table, of: known }) => [
+/** The answer, above a table or a picture: the daemon's sentence, and why there is no more of it. */
+export const answerOf = (diff, { table }) =>
   el(
     "p",
     { class: table.not_computed ? "warning answer" : "answer" },
     el("strong", diff.sentence),
     table.not_computed ? ` No verdicts: ${table.not_computed}.` : words.fewGroups(table, diff),
-  ),
-  known ? coloured(diff, table) : null,
-];
+  );

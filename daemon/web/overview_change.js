@@ -16,11 +16,11 @@ const newestTwo = (builds) =>
 /** Why nothing is said to have changed. */
 function reason(diff, table) {
   const waits = table.rows.find((r) => r.verdict === "not-significant" && r.needs !== "nothing");
-  if (table.not_computed || table.rows.every((r) => r.needs === "processes"))
+  if (table.not_computed || (table.rows.length && table.rows.every((r) => r.needs === "processes")))
     return `? needs about ${LEAST_PROCESSES} processes`;
   if (table.counts["too-few"] === table.counts.rows) return "? too few ticks yet";
   if (!waits) return "≈ no change";
-  return waits.needs === "data" ? `? to tell: ${plan(waits, diff)}` : `? ${plan(waits, diff)}`;
+  return `? ${waits.needs === "data" ? "needs " : ""}${plan(waits, diff)}`;
 }
 
 /** The first row of the comparison, if it changed: "▲ new: validate_coupon 53 %"; else why there is none. */

@@ -12,7 +12,7 @@ import { column, NARROW, numbers, plain, Table } from "./table.js";
 import { bar, fitting } from "./report_columns.js";
 import { load } from "./view_report.js";
 
-const WIDTHS = { bars: true, width: 9.2, slim: 4.8 };
+const WIDTHS = { bars: true, width: 9.2, slim: 5.6 };
 const FEW_NAMES = 5; // of files, in a sentence
 const OFFERED = 12; // functions to choose from
 // Columns where there is little space; the number of calls of an instruction then stands beside their callee.

@@ -31,6 +31,8 @@ function member(cycle, name, state) {
 const cut = (shown, count) =>
   shown < count ? el("p.hint", `The first ${format.count(shown)} of ${format.count(count)}.`) : null;
 
+const pairs = (n) => format.several(n, "pair of caller and callee", "pairs of caller and callee");
+
 /** The arcs without which there is no cycle, as one sentence. */
 function breaking(cycle, state) {
   const named = cycle.break.slice(0, BREAK_MOST);
@@ -44,8 +46,8 @@ function breaking(cycle, state) {
     const what = named.length === 1 ? "this call" : `these ${named.length} calls`;
     return el("p", el("strong", "To break it, "), `remove ${what}: `, arcs, ".");
   }
-  const all = `${format.count(cycle.break_count)} of ${format.several(cycle.arc_count, "call", "calls")} in its code`;
-  const many = `Its members call each other so often that ${all} would have to go: `;
+  const all = `${format.count(cycle.break_count)} of its ${pairs(cycle.arc_count)}`;
+  const many = `The calls of ${all} would have to go: `;
   return el("p", el("strong", "It is hard to break. "), many, arcs, ` and ${format.count(others)} more.`);
 }
 
@@ -101,7 +103,7 @@ function arcs(cycle, state) {
     breaks.has(keyOf(a)) ? "would break it" : "",
   ];
   const columns = [["Caller"], ["Callee"], ["Calls", 1], ["Remove"]];
-  const summary = el("summary", `${format.several(cycle.arc_count, "pair", "pairs")} of members that call`);
+  const summary = el("summary", pairs(cycle.arc_count));
   const make = () => [
     region("div.scroll", `Calls in cycle ${cycle.number}`, plain("Calls among members", columns, cycle.arcs.map(line))),
     cut(cycle.arcs.length, cycle.arc_count),
@@ -140,9 +142,10 @@ function section(cycle, state, amount, ticks) {
 }
 
 /** How a cycle is called: by the member with the most time. */
-function titleOf({ members: all, member_count: count }) {
+function titleOf({ members: all, member_count: count }, short) {
   const top = all.reduce((a, b) => (b.self_seconds > a.self_seconds ? b : a));
-  const others = count > 1 ? ` and ${format.several(count - 1, "other", "others")}` : "";
+  const more = short ? ` +${count - 1}` : ` and ${format.several(count - 1, "other", "others")}`;
+  const others = count > 1 ? more : "";
   return `${fitting(format.called(top.name), 10, true)}${others}`;
 }
 
@@ -156,12 +159,12 @@ function summary(count, first, ticks) {
 /** All cycles; each leads to its members. */
 function list({ rows, ticks }, state, amount) {
   const link = (c) => to(state, { focus: String(c.number), open: "" });
-  const name = (c) => [el("span.chip", `↻${c.number}`), el("a", { ...link(c), tabIndex: -1 }, titleOf(c))];
+  const name = (c) => [el("span.chip", `↻${c.number}`), el("a", { ...link(c), tabIndex: -1 }, titleOf(c, slim()))];
   const share = (c) => bar(c.percent > 0 ? format.share(c.percent, ticks) : "–", c.percent);
   const columns = [
     column("number", "Cycle", { numeric: false, value: (c) => String(c.number).padStart(9, "0"), cell: name }),
     numbers("percent", "Time", { bars: true, width: 9.2, slim: 4.6, cell: share, hint: "of all, with callees" }),
-    numbers("self_seconds", "In members", { width: 7, cell: (c) => amount(c.self_seconds) }),
+    numbers("self_seconds", "In members", { width: 7.4, cell: (c) => amount(c.self_seconds) }),
     numbers("calls_inside", "Calls among members", { width: 11.5, cell: (c) => format.exact(c, "calls_inside") }),
     numbers("break_count", "To remove", { width: 7, hint: "pairs of members of which the calls hold it together" }),
   ];

@@ -61,6 +61,7 @@ function legend({ hueOf }, rows, look) {
   const all = new Map();
   for (const { frame, self } of rows) {
     const hue = hueOf(frame);
+    if (hue === undefined && !frame.name.startsWith("[")) continue; // a cycle: its members have the time
     const entry = all.get(hue) ?? all.set(hue, { names: new Set(), time: 0 }).get(hue);
     entry.names.add(hue === undefined ? "no symbol" : frame.module || "kernel");
     entry.time += self;

@@ -89,7 +89,7 @@ function sentence(shown, state) {
     ? `${format.called(shown.start.title)} and what is near`
     : state.nodes || !shown.left
       ? `${format.several(shown.nodes.length, "box", "boxes")}`
-      : "The hottest and the ways to them";
+      : "The hottest functions and the ways to them";
   return el("p", what, left, ways, ".");
 }
 
@@ -245,7 +245,8 @@ export async function draw(main, state, signal) {
     sentence(shown, state),
   ];
   const times = counted(shown.edges, lookOf(graph)) ? "numbers of calls (×)" : "times";
-  const hint = `${graph.time === "measured" ? MEASURED : DIVIDED} On the lines: ${times}.`;
+  const own = `${OWN}${slim ? "" : " and size of letters"}.`;
+  const hint = `${own} ${graph.time === "measured" ? MEASURED : DIVIDED} On the lines: ${times}.`;
   // What can be clicked does not touch the picture: boxes that it cuts reach below it.
   const below = [detail, el("p.hint", hint), slim ? tools : null, drawnTable];
   replace(main, el("div.bar", bar), left(graph, state), box, below);
@@ -253,9 +254,9 @@ export async function draw(main, state, signal) {
   if (state.q) apply(state.q);
 }
 
-const OWN = "Colour and size of letters show the time of a function's own code. ";
-const DIVIDED = `${OWN}Its time with callees is divided among its callers by their numbers of calls, as in gprof.`;
-const MEASURED = `${OWN}Times are measured: each stack counts once for a function, and for the caller that it shows.`;
+const OWN = "The time of a function's own code is shown by colour";
+const DIVIDED = "Its time with callees is divided among its callers by their numbers of calls, as in gprof.";
+const MEASURED = "Times are measured: each stack counts once for a function, and for the caller that it shows.";
 const WAYS = matchMedia("(hover: none)").matches
   ? "A box opens its function, its circle shows only what is near."
   : "A box opens its function; its circle, or f, shows only what is near; a right click opens a menu.";

@@ -3,10 +3,10 @@ import * as api from "./api.js";
 import { el, replace } from "./dom.js";
 import * as format from "./format.js";
 import { fleet, to } from "./state.js";
-import { ago, column, fitted, listing, numbers } from "./table.js";
+import { ago, column, fitted, listing, NARROW, numbers } from "./table.js";
 import { equals } from "./toolbar.js";
 
-const FEW = ["state", "contact"]; // columns where there is little space
+const FEW = ["state"]; // columns where there is little space
 /** What a host without contact for that many seconds is called. The worst comes first. */
 const STATES = [
   { least: 86400, kind: "more", sign: "▲", text: "silent", about: "for a day or longer" },
@@ -24,6 +24,8 @@ const remarks = (host) =>
     .join("; ");
 
 function columns(state) {
+  const slim = innerWidth < NARROW;
+  const contact = (host) => new Date(Date.now() - 1000 * host.lag_seconds).toISOString();
   const name = (host, space) => {
     const there = { ...fleet("functions"), match: [equals("host", host.name)] };
     const about = { tabIndex: -1, title: `Functions on ${host.name}` };
@@ -32,7 +34,8 @@ function columns(state) {
   const stateCell = (host) => {
     const { kind, sign, text: word, about } = stateOf(host);
     const mark = el("span", { "aria-hidden": "true" }, `${sign} `);
-    return el("span", { class: `delta ${kind}`, title: `${word} ${about}` }, mark, word);
+    const since = slim && about ? [", ", ago(contact(host))] : null;
+    return el("span", { class: `delta ${kind}`, title: `${word} ${about}` }, mark, word, since);
   };
   const text = (key, title, width, rare, value) =>
     column(key, title, { value, cell: (host) => el("span", { title: value(host) }, value(host)), width, rare });
@@ -41,10 +44,9 @@ function columns(state) {
     return numbers(key, title, { value, cell: (host) => ago(time(host), "never"), width: 9.5, hint });
   };
   const silence = (host) => String(1e9 - host.lag_seconds).padStart(10, "0");
-  const contact = (host) => new Date(Date.now() - 1000 * host.lag_seconds).toISOString();
   return [
     column("name", "Host", { cell: name }),
-    column("state", "State", { value: silence, cell: stateCell, width: 8 }),
+    column("state", "State", { value: silence, cell: stateCell, width: slim ? 12 : 8 }),
     when("contact", "Last contact", contact, "when the host last reached this daemon, with or without new counts"),
     when("upload", "New counts", (host) => host.last_upload, "when counts of the host last came"),
     text("version", "profd", 6, 2, (host) => host.version || "–"),

@@ -257,6 +257,11 @@ async function pictures(page) {
     point(shown.includes("▲") && shown.includes("+"), `compare, ${form}: more has a sign and not only a colour`, shown);
     const fewer = await page.locator(`${box}.less`).first().textContent();
     point(fewer.includes("▼") && fewer.includes("−"), `compare, ${form}: less, too`, fewer);
+    const named = await page.locator(".legend .delta[title]").evaluateAll((all) => all.map((e) => e.title));
+    const kinds = page.locator(`${box}.more, ${box}.less`);
+    const coloured = await kinds.evaluateAll((all) => all.map((e) => e.getAttribute("aria-label").split(":")[0]));
+    const same = [...new Set(coloured)].sort().join() === named.sort().join();
+    point(same && named.length > 1, `compare, ${form}: what is coloured is named above it`, [named, coloured]);
     await page.locator(box).first().focus();
     await page.locator("main details.picture-table summary").click();
     await page.waitForSelector("main details.picture-table tbody tr");

@@ -64,6 +64,8 @@ async function boxes(page) {
   point(tree.nodes > 3 && right, "flame: every node of the tree is a box as wide as its time", [drawn, sums]);
   const chip = await text(page, "#synthetic");
   point(tree.synthetic === /By calls: synthetic stacks/.test(chip), "flame: says how the stacks were made", chip);
+  const legend = await page.locator(".legend").allTextContents();
+  point(legend.length === 0, "flame: one program has one colour, and a cycle is not without a symbol", legend);
   const own = tree.self_seconds.reduce((sum, self) => sum + self, 0);
   const rows = await page.locator("[role=grid] tbody tr[data-at]").count();
   point(rows > 3 && close(own, tree.total_seconds, 1e-6), "flame: a table of the functions stands beside it", rows);

@@ -424,10 +424,30 @@ async function digits(page) {
   point(outside.length === 0, "an amount is shown inside its interval", outside.slice(0, 5));
 }
 
+/** On a phone, the lists of hosts, cycles and lines are whole. */
+async function slim() {
+  const page = await open({ viewport: { width: 390, height: 844 } });
+  const spin = id("spin");
+  const { functions } = await get(`api/v1/builds/${spin}/report?limit=0`);
+  for (const [name, query] of [
+    ["hosts", "?view=hosts"],
+    ["cycles", `?build=${id("tangle")}&view=cycles`],
+    ["code", `?build=${spin}&view=code&fn=${functions.find((f) => f.name === "spin").address}`],
+  ]) {
+    await visit(page, query);
+    const cut = await page
+      .locator("main .scroll, main th, main td.n, main [role=grid] .named > a")
+      .evaluateAll((all) => all.filter((e) => e.scrollWidth > e.clientWidth + 1).map((e) => e.textContent));
+    point(cut.length === 0, `${name}, 390 wide: nothing is cut`, cut);
+  }
+  await page.context().close();
+}
+
 export async function lists() {
   const page = await open({ viewport: { width: 1440, height: 900 } });
   for (const part of [never, cycles, bars, marked, overTime, code, digested, instructions, digits]) await part(page);
   await page.context().close();
+  await slim();
   await inEveryLook([
     ["never called", `?build=${shop}&view=never`],
     ["cycles", `?build=${id("calc")}&view=cycles`],

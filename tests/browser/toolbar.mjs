@@ -1,5 +1,5 @@
 // The toolbar: data stands high on the page, each menu opens and closes by keyboard, labels are completed.
-import { address, check, get, id, open, point, ready, step, visit } from "./page.mjs";
+import { address, builds, check, get, id, open, point, ready, step, visit } from "./page.mjs";
 
 const calc = id("calc");
 const wide = id("storefront-pricing-service");
@@ -27,6 +27,8 @@ const VIEWS = [
   ["graph around a wide name", `?build=${wide}&view=graph&focus=${cached}`],
   ["compare with wide names", `?build=${wide}&view=compare&against=${calc}`],
 ];
+const CUT = "main .scroll, main th, main td.n, main .arcs-box, main td > a.delta";
+const NAMES = ", main [role=grid] .named > a"; // a phone may shorten them
 const SIZES = [
   [{ width: 1440, height: 900 }, 260],
   [{ width: 390, height: 844 }, 300],
@@ -55,12 +57,17 @@ async function whole() {
   const page = await open({ viewport: { width: 1024, height: 768 } });
   await visit(page, "");
   const tables = VIEWS.filter(([name]) => /^(builds|functions|live|table|call tree|compare|report with.*)$/.test(name));
-  for (const width of [1024, 1440]) {
+  const code = VIEWS.filter(([name]) => name === "code of a wide name");
+  const counted = builds.find((b) => b.name.endsWith("/counted"))?.build_id; // none without the collector
+  const report = counted && (await get(`api/v1/builds/${counted}/report?limit=0`));
+  const callee = report?.functions.find((f) => f.name === "callee").address;
+  const pane = callee ? [["a function's callers with measured times", `?build=${counted}&fn=${callee}`]] : [];
+  for (const width of [390, 1024, 1440]) {
     await page.setViewportSize({ width, height: 768 });
-    for (const [name, query] of tables) {
+    for (const [name, query] of width < 1000 ? tables.concat(code) : tables.concat(pane)) {
       await step(page, query);
       const cut = await page
-        .locator("main .scroll, main th, main [role=grid] .named > a, main td > a.delta")
+        .locator(CUT + (width < 1000 ? "" : NAMES))
         .evaluateAll((all) =>
           all.filter((e) => e.scrollWidth > e.clientWidth + 1).map((e) => e.textContent.slice(0, 60)),
         );

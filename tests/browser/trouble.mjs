@@ -91,6 +91,9 @@ async function seldom(page) {
   await visit(page, "?build=deadbeefdeadbeef");
   const none = await text(page);
   point(/^Nothing found/.test(none) && !/Not Found/.test(none), "404: words, not the phrase of HTTP", none);
+  await visit(page, "?build=shop");
+  const wrong = await text(page);
+  point(/^This is no build-id.*from the list/.test(wrong), "422: a name instead of a build-id", wrong);
 }
 
 async function away(page) {
