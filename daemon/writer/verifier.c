@@ -175,7 +175,7 @@ static void verifier_step_done(struct verification *round)
 
     v->running = false;
     verifier_note(v, round);
-    if (v->stopped) {
+    if (round->status == PROFD_STOPPING) {
         return;
     }
     if (round->status) {

@@ -95,14 +95,12 @@ def test_pprof(tap, d, exe, source, ticks):
     tap.point(re.search(rf"0x0/0xffffffffffffffff/0x0 {re.escape(exe)} \S+ \[FN\]\s*$", raw, re.M)
               and "lines: the first of each function" in raw, "the export has functions, and says so", raw[-600:])
     by_itself = ("-symbolize=local:force", "-sample_index=samples")
-    text = pprof(d, *by_itself, "-list=^inner$", path)
+    text = pprof(d, *by_itself, "-list=^outer$", path)
     said = {int(m.group(2)): int(m.group(1)) for m in re.finditer(r"^\s*(\d+)\s+\d+\s+(\d+):", text, re.M)}
-    want = {line: n for line, n in by_line(exe, ticks).items() if 2 <= line <= 7}
-    tap.point(want and said == want, f"pprof -symbolize=local:force: ticks of an inlined function at its lines {want}",
+    want = {line: n for line, n in by_line(exe, ticks).items() if n}
+    tap.point(want and said == want, f"pprof -symbolize=local:force: ticks at lines of inlined code {want}",
               f"{said}\n{text}")
     tap.point("n += i;" in text, "with its source")
-    top = pprof(d, *by_itself, "-top", path)
-    tap.point(re.search(r"\binner \(inline\)", top), "it tells inlined functions", top)
 
 
 def test_callgrind(tap, d, exe, source, ticks, rate):
