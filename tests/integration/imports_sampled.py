@@ -98,11 +98,9 @@ def gperftools(tap, folder):
         root = os.path.join(folder, "root")
         os.makedirs(root + folder)
         shutil.copy2(moved, root + exe)
-        os.makedirs(root + "/usr/lib", exist_ok=True)
-        libc = re.search(r"(/\S*/libc\.so\.6)", raw)
-        if libc:
-            os.makedirs(root + os.path.dirname(libc.group(1)), exist_ok=True)
-            shutil.copy2(libc.group(1), root + libc.group(1))
+        for library in set(re.findall(r"^\d+: 0x\S+ (/\S+)", raw, re.M)) - {exe}:  # a tick may be in each of them
+            os.makedirs(root + os.path.dirname(library), exist_ok=True)
+            shutil.copy2(library, root + library)
         below = d.ctl("upload", "--root", root, path)
         tap.point(below.returncode == 0 and report(d, moved)["totals"]["ticks"] == 3 * r["totals"]["ticks"],
                   "--root says where all of them are", below)
