@@ -1,10 +1,12 @@
 #!/usr/bin/python3
 """Function names at a centre that never sees an executable: the first host names functions for all of them, and what
 another host has is kept out and shown as disputed. Real hosts: profd and profd-relay, through nginx."""
+import contextlib
 import hashlib
 import json
 import os
 import shutil
+import sqlite3
 import subprocess
 import tempfile
 
@@ -63,6 +65,13 @@ def centre_counts(centre):
     return centre.json("status", "--json")["store"]["centre"]
 
 
+def stored(centre):
+    """How many objects of the program the centre has. Ticks in a library may bring one of that library at any time."""
+    with contextlib.closing(sqlite3.connect(os.path.join(centre.state, "profd.db"))) as db:
+        question = "SELECT count(*) FROM object o JOIN build b ON b.id=o.build WHERE b.build_id=?"
+        return db.execute(question, (ID,)).fetchone()[0]
+
+
 DISPUTE = ("its names are those of host a.example, which sent them first; host d.example has another content under "
            "this build-id")
 
@@ -71,18 +80,18 @@ def first(tap, centre, hosts):
     a, b, c, d = hosts
     said = a.work()
     tap.point(report(centre) == ({"honest"}, None), "one host names functions", (report(centre), said, centre.logged()))
-    objects = centre_counts(centre)["objects"]
+    objects = stored(centre)
     b.work()
-    tap.point(report(centre) == ({"honest"}, None) and centre_counts(centre)["objects"] == objects > 0,
-              "another one has the same: its parsed objects do not travel", (report(centre), centre_counts(centre)))
+    tap.point(report(centre) == ({"honest"}, None) and stored(centre) == objects > 0,
+              "another one has the same: its parsed objects do not travel", (report(centre), stored(centre)))
     text = centre.ctl("report", ID).stdout + centre.ctl("status").stdout
     tap.point("isputed" not in text and centre_counts(centre)["disputed_builds"] == 0, "nothing is said of a dispute",
               text)
     d.work()
     tap.point(report(centre) == ({"honest"}, DISPUTE), "another content is kept out, and both hosts are named",
               report(centre))
-    tap.point(report(centre, "d")[0] == {"honest"} and centre_counts(centre)["objects"] == objects,
-              "its names are not even those of its own counts", (report(centre, "d"), centre_counts(centre)))
+    tap.point(report(centre, "d")[0] == {"honest"} and stored(centre) == objects,
+              "its names are not even those of its own counts", (report(centre, "d"), stored(centre)))
     text = centre.ctl("report", ID).stdout
     tap.point("Disputed  " in text and DISPUTE in text, "the text says so", text)
     n, text = centre_counts(centre), centre.ctl("status").stdout
@@ -91,7 +100,8 @@ def first(tap, centre, hosts):
     c.work()
     tap.point(report(centre) == ({"honest"}, DISPUTE), "more hosts do not change that", report(centre))
     metrics = centre.get("/metrics")[2].decode()
-    tap.point(f'\nprofd_centre_objects_total{{result="stored"}} {objects}\n' in metrics, "the metrics count objects",
+    received = centre_counts(centre)["objects"]
+    tap.point(received >= objects and f'\nprofd_centre_objects_total{{result="stored"}} {received}\n' in metrics, "the metrics count objects",
               [line for line in metrics.splitlines() if line.startswith("profd_centre")])
 
 
