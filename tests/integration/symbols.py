@@ -101,8 +101,8 @@ def first(tap, centre, hosts):
     tap.point(report(centre) == ({"honest"}, DISPUTE), "more hosts do not change that", report(centre))
     metrics = centre.get("/metrics")[2].decode()
     received = centre_counts(centre)["objects"]
-    tap.point(received >= objects and f'\nprofd_centre_objects_total{{result="stored"}} {received}\n' in metrics, "the metrics count objects",
-              [line for line in metrics.splitlines() if line.startswith("profd_centre")])
+    tap.point(received >= objects and f'\nprofd_centre_objects_total{{result="stored"}} {received}\n' in metrics,
+              "the metrics count objects", [line for line in metrics.splitlines() if line.startswith("profd_centre")])
 
 
 def lies(tap, centre, host):
