@@ -485,7 +485,8 @@ enum profd_status profd_conn_send_executable(struct profd_conn *c, const struct 
     uint32_t tag = 0;
     TRY(unix_only(c, e));
     TRY(profd_client_send_object(c->client, NULL, x, &tag, e));
-    return answer_wait(c, tag, &event, e);
+    TRY(answer_wait(c, tag, &event, e));
+    return profd_conn_flush(c, e); /* executables that were asked for before the ACK */
 }
 
 enum profd_status profd_conn_queue_executable(struct profd_conn *c, const struct profd_executable *x,
