@@ -88,9 +88,7 @@ static enum profd_status server_watch(struct server *s, struct profd_error *e)
     if (!status && (!s->ping || !s->log_timer || !s->stopping_timer)) {
         status = profd_no_memory(e);
     }
-    if (status) {
-        return status;
-    }
+    TRY(status);
     if (notify_watchdog_ms()) {
         loop_timer_set(s->ping, notify_watchdog_ms());
     }

@@ -110,9 +110,7 @@ enum profd_status clickhouse_parse_address(const char *url, struct clickhouse_ad
         TRY(server_take(place, a.tls, &a.servers[a.server_count++], e));
         place = rest;
     }
-    if (database.size) {
-        TRY(name_take("database", database, "", a.database, e));
-    }
+    TRY(database.size ? name_take("database", database, "", a.database, e) : PROFD_OK);
     while (parameters.at) {
         const struct piece rest = piece_cut(&parameters, '&');
         const struct piece value = piece_cut(&parameters, '=');

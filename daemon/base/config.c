@@ -54,9 +54,7 @@ static enum profd_status config_append(struct config *config, enum config_option
     if (!old) {
         return config_set(config, option, value, n, e);
     }
-    if (asprintf(&text, "%s\n%.*s", old, (int)n, value) < 0) {
-        return profd_no_memory(e);
-    }
+    TRY(asprintf(&text, "%s\n%.*s", old, (int)n, value) < 0 ? profd_no_memory(e) : PROFD_OK);
     config->values[option] = text;
     free(old);
     return PROFD_OK;

@@ -744,9 +744,7 @@ static void node_inherit(const struct graph_building *b, uint32_t v, uint32_t no
             continue;
         }
         to->shown |= from->shown;
-        if (to->calls != 0) {
-            to->fraction += from->fraction * ((double)b->arcs->parent_calls[i] / (double)to->calls);
-        }
+        to->fraction += to->calls != 0 ? from->fraction * ((double)b->arcs->parent_calls[i] / (double)to->calls) : 0;
     }
 }
 

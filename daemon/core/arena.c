@@ -366,10 +366,7 @@ void *arena_take(struct arena *a, size_t size)
 void *arena_take_array(struct arena *a, size_t count, size_t size)
 {
     size_t total;
-    if (__builtin_mul_overflow(count, size, &total)) {
-        return arena_fail(a);
-    }
-    return arena_take(a, total);
+    return __builtin_mul_overflow(count, size, &total) ? arena_fail(a) : arena_take(a, total);
 }
 
 void *arena_extend(struct arena *a, void *array, uint32_t count, uint32_t *capacity, size_t size)

@@ -25,9 +25,7 @@ static enum profd_status read_code(struct elf_build *b, const struct elf_file *f
     if (!status && options->instructions) {
         status = elf_instructions_new(b, f, &functions, &instructions, e);
     }
-    if (!status) {
-        status = elf_file_code(f, b->scratch, &code, count, e);
-    }
+    status = status ? status : elf_file_code(f, b->scratch, &code, count, e);
     for (uint32_t i = 0; !status && i < *count; i++) {
         const GElf_Shdr *s = &f->sections[code[i]];
         const uint8_t *bytes;
@@ -61,9 +59,7 @@ static enum profd_status open_debug(int debug, const struct elf_build *b, bool h
     FAIL_IF(!has_id, e, PROFD_WRONG_BUILD, "a debug file needs an executable with a build-id; this one has none");
     struct buildid id;
     enum profd_status status = elf_file_open(debug, b->scratch, out, e);
-    if (!status) {
-        status = elf_id_from_notes(*out, &id, e);
-    }
+    status = status ? status : elf_id_from_notes(*out, &id, e);
     FAIL_IF(status == PROFD_NOT_FOUND, e, PROFD_WRONG_BUILD,
             "a debug file must have the build-id %s; this one has none", b->object->id.text);
     if (status) {
@@ -85,16 +81,12 @@ static enum profd_status read_object(struct elf_build *b, const struct elf_file 
     struct sha256_ctx hash;
     uint32_t sections = 0;
     sha256_init(&hash);
-    if (debug >= 0) {
-        TRY(open_debug(debug, b, has_id, separate, e));
-    }
+    TRY(debug >= 0 ? open_debug(debug, b, has_id, separate, e) : PROFD_OK);
     TRY(elf_symbols_read(b, f, *separate, e));
     TRY(elf_ranges_read(b, f, e));
     TRY(elf_plt_read(b, f, &plt, e));
     TRY(read_code(b, f, &plt, options, &hash, &sections, e));
-    if (!has_id) {
-        TRY(elf_id_from_code(&hash, sections, &o->id, e));
-    }
+    TRY(!has_id ? elf_id_from_code(&hash, sections, &o->id, e) : PROFD_OK);
     elf_id_variant(&hash, o, b->names.data, o->variant);
 
     const GElf_Shdr *text = options->text ? elf_file_find(f, ".text") : NULL;
@@ -122,9 +114,7 @@ static enum profd_status read_object(struct elf_build *b, const struct elf_file 
             status = elf_inlined_read(b, &d, e);
         }
         elf_dwarf_close(&d);
-        if (status) {
-            return status;
-        }
+        TRY(status);
     }
     if (options->demangle) {
         elf_demangle_all(b, !options->no_cxx, !options->no_rust);
@@ -159,9 +149,7 @@ enum profd_status elf_read(int executable, int debug, const struct elf_read_opti
     elf_file_close(f);
     /* Freed before the names are copied, so that the tables and two copies of the names never exist together. */
     arena_free(b.scratch);
-    if (!status) {
-        status = elf_build_finish(&b, e);
-    }
+    status = status ? status : elf_build_finish(&b, e);
     if (!status) {
         *out = b.object;
     }

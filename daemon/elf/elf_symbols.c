@@ -141,9 +141,7 @@ static void add_symbol(struct elf_build *b, const struct elf_file *f, const stru
     }
     if (is_executable(f, s)) {
         out->flags |= OBJECT_SYMBOL_EXECUTABLE;
-        if (out->type == OBJECT_TYPE_FUNCTION || out->type == OBJECT_TYPE_IFUNC) {
-            o->has_names = true;
-        }
+        o->has_names |= out->type == OBJECT_TYPE_FUNCTION || out->type == OBJECT_TYPE_IFUNC;
     }
     out->name = elf_build_name(b, s->name, strnlen(s->name, b->name_limit + 1));
     out->demangled = out->name;

@@ -31,9 +31,7 @@ enum profd_status attach_builds_list(const struct attach_image *image, struct ar
     struct listed_module **sorted = ARENA_ARRAY(a, n, struct listed_module *);
     b.of_module = ARENA_ARRAY(a, n, uint32_t);
     b.build = ARENA_ARRAY(a, n < LIMIT_BUILDS ? n : LIMIT_BUILDS, struct attach_build);
-    if (!listed || !sorted || !b.of_module || !b.build) {
-        return profd_no_memory(e);
-    }
+    TRY(listed && sorted && b.of_module && b.build ? PROFD_OK : profd_no_memory(e));
     for (size_t i = 0; i < n; i++) {
         b.of_module[i] = COUNTS_NOWHERE;
     }
@@ -75,9 +73,7 @@ enum profd_status attach_builds_list(const struct attach_image *image, struct ar
             continue;
         }
         char *name = arena_copy(a, m->name, m->name_size);
-        if (!name) {
-            return profd_no_memory(e);
-        }
+        TRY(name ? PROFD_OK : profd_no_memory(e));
         for (size_t k = 0; k < m->name_size; k++) { /* any bytes become text */
             name[k] = name[k] == 0 ? '?' : name[k];
         }
@@ -551,9 +547,7 @@ enum profd_status attach_difference_make(struct attach_reading *r, struct attach
     }
     made.bad += cursor.bad;
     made.not_yet += cursor.not_yet;
-    if (status == PROFD_OK) {
-        status = walk_to(&w, UINT32_MAX, UINT32_MAX, &old, e);
-    }
+    status = status ? status : walk_to(&w, UINT32_MAX, UINT32_MAX, &old, e);
     if (status == PROFD_OK) {
         *d = made;
     } else {

@@ -92,10 +92,7 @@ static const char *list_state(const struct live_process *a)
     if (a->dead) {
         return "ended";
     }
-    if (a->page && a->page->paused) {
-        return "paused";
-    }
-    return a->conn ? "counting" : "silent";
+    return a->page && a->page->paused ? "paused" : a->conn ? "counting" : "silent";
 }
 
 /* The process as a row. Its texts belong to the process, but for why. */
@@ -282,9 +279,7 @@ enum profd_status live_control(struct live *l, const struct peer *peer, const st
     char words[400] = "";
     size_t count = 0, at = 0;
 
-    if (status) {
-        return status;
-    }
+    TRY(status);
     for (size_t i = 0; i < selection->selector_count && at + 1 < sizeof words; i++) { /* for messages */
         const struct live_selector *r = &selection->selectors[i];
         const char *kind = r->kind == LIVE_PID ? "process " : r->kind == LIVE_INSTANCE ? "instance " : "label ";

@@ -191,9 +191,7 @@ static enum http_parse_result parse_connection(struct http_parser *p, const char
 {
     for (size_t at = 0; at < n;) {
         size_t size = parse_token(text + at, n - at);
-        if (size == 5 && strncasecmp(text + at, "close", 5) == 0) {
-            p->head.close = true;
-        }
+        p->head.close |= size == 5 && strncasecmp(text + at, "close", 5) == 0;
         at += size;
         while (at < n && (text[at] == ' ' || text[at] == '\t')) {
             at++;

@@ -111,8 +111,5 @@ enum peer_process peer_open_process(int fd, uint32_t pid, int *pidfd)
         return PEER_LIVES;
     }
     *pidfd = -1;
-    if (errno == ESRCH) {
-        return PEER_DEAD;
-    }
-    return peer_open_number(pid, pidfd);
+    return errno == ESRCH ? PEER_DEAD : peer_open_number(pid, pidfd);
 }

@@ -136,9 +136,7 @@ bool etag_match(const char *if_none_match, const char *etag)
     }
     while (*at != '\0') {
         at += strspn(at, " \t,");
-        if (strncmp(at, "W/", 2) == 0) {
-            at += 2;
-        }
+        at += strncmp(at, "W/", 2) == 0 ? 2 : 0;
         if (*at != '"') {
             return false;
         }

@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "proto/hex.h"
 #include "proto/profd.pb-c.h"
 
 /* Generated structures have no const; packing only reads. */

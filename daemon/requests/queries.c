@@ -8,7 +8,6 @@
 #include "requests/metrics.h"
 #include "requests/requests.h"
 #include "requests/tokens.h"
-#include "requests/uploads.h"
 #include "tier/fetch.h"
 
 #define READERS 3 /* one user occupies two of them at most */
@@ -444,9 +443,7 @@ enum profd_status query_receive(void *context, struct conn *c, struct conn_frame
         }
     }
     message_done(&m);
-    if (status) {
-        return status;
-    }
+    TRY(status);
     q->conn = conn_get_id(c);
     LIST_INSERT_HEAD(&s->waiting, q, of_waiting);
     q->tag = f->header.tag;

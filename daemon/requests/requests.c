@@ -276,9 +276,7 @@ enum profd_status sync_receive_nack(void *context, struct conn *c, struct conn_f
     enum profd_status status = body_decode(f, &m, e);
 
     (void)context;
-    if (status) {
-        return status;
-    }
+    TRY(status);
     log_write(LOG_LEVEL_INFO, "client complaint", "the client of user %u reports: %s", conn_get_peer(c)->uid,
               m.as.nack.sentence);
     message_done(&m);

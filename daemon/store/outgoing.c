@@ -152,9 +152,7 @@ static enum profd_status cut_all(struct cutting *x, const struct counts *c, stru
             }
         }
     }
-    if (part.histogram_count > 0) {
-        TRY(cut(x, &part, e));
-    }
+    TRY(part.histogram_count > 0 ? cut(x, &part, e) : PROFD_OK);
     for (uint32_t i = 0; i < c->arc_count; i += LIMIT_SEGMENT_ROWS) {
         const uint32_t left = c->arc_count - i;
         const struct counts arcs = {.arc_count = left < LIMIT_SEGMENT_ROWS ? left : LIMIT_SEGMENT_ROWS,

@@ -80,9 +80,7 @@ enum profd_status backup_step(struct backup *b, struct store *store, uint64_t by
     store_backup_end(b->running);
     b->running = NULL;
     status = status ? status : backup_open(b, e);
-    if (!status) {
-        *whole = true;
-    }
+    *whole |= !status;
     return status;
 }
 

@@ -152,10 +152,7 @@ uint64_t upkeep_budget(const struct upkeep *u)
 {
     const uint64_t slack = upkeep_slack(u), backlog = upkeep_backlog(u);
 
-    if (!u->more[UPKEEP_COMPACT] || backlog <= slack) {
-        return 0;
-    }
-    return backlog > 2 * slack ? 400 : 100;
+    return !u->more[UPKEEP_COMPACT] || backlog <= slack ? 0 : backlog > 2 * slack ? 400 : 100;
 }
 
 uint64_t upkeep_pause(const struct upkeep *u, bool uploads_wait, bool uploads_came, uint64_t took_ms,

@@ -68,10 +68,7 @@ static uint64_t verify_pause(const struct verify *v, uint64_t ms)
         return PAUSE_MS_MAX;
     }
     uint64_t pause = left / (uploads / each + 1);
-    if (pause > PAUSE_MS_MAX) {
-        return PAUSE_MS_MAX;
-    }
-    return pause < PAUSE_MS_MIN ? PAUSE_MS_MIN : pause;
+    return pause > PAUSE_MS_MAX ? PAUSE_MS_MAX : pause < PAUSE_MS_MIN ? PAUSE_MS_MIN : pause;
 }
 
 #define FIRST_MS 30000
