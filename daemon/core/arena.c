@@ -1,8 +1,8 @@
 #include "core/arena.h"
 
+#include <pthread.h> /* one lock for the kept blocks */
 #include <stdalign.h>
 #include <stdarg.h>
-#include <stdatomic.h>
 #include <stdio.h> /* vsnprintf only: formatting into memory, no stream */
 #include <stdlib.h>
 #include <string.h>
@@ -22,11 +22,14 @@ struct arena_block {
     bool idle; /* a spare one that was not used since the last trim */
 };
 
-/* Blocks of freed arenas, for the next ones: each page of fresh memory costs a fault. Slots are emptied and filled by
- * one atomic operation each, so that threads need no lock. */
-static _Atomic(struct arena_block *) spare[256];
-#define SPARE_END (spare + sizeof spare / sizeof *spare)
-static atomic_size_t spare_room; /* bytes of further blocks that may be kept */
+/* Blocks of freed arenas, for the next ones: each page of fresh memory costs a fault. There are four lists for each
+ * power of two, so any block of a later list is larger than all of an earlier one. */
+#define SPARE_LISTS ((size_t)4 * 64)
+static struct {
+    pthread_mutex_t lock;
+    struct arena_block *first[SPARE_LISTS];
+    size_t room; /* bytes of further blocks that may be kept */
+} spare = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 struct arena {
     struct arena *parent; /* NULL: none */
@@ -154,66 +157,72 @@ static void arena_leave_parent(struct arena *a)
     }
 }
 
-/* Keeps a block, or frees it. */
+/* The list that blocks of that size are in. */
+static struct arena_block **spare_list(size_t size)
+{
+    size = size < 4 ? 4 : size;
+    const size_t power = 63 - (size_t)__builtin_clzll(size);
+    return &spare.first[4 * power + ((size >> (power - 2)) & 3)];
+}
+
+/* Keeps a block, or frees it. O(1). */
 static void spare_put(struct arena_block *b)
 {
-    size_t room = atomic_load(&spare_room);
-    while (room >= b->size && !atomic_compare_exchange_weak(&spare_room, &room, room - b->size)) {
+    pthread_mutex_lock(&spare.lock);
+    const bool kept = b->size <= spare.room;
+    if (kept) {
+        struct arena_block **list = spare_list(b->size);
+        b->next = *list;
+        *list = b;
+        spare.room -= b->size;
     }
-    for (_Atomic(struct arena_block *) *slot = spare; room >= b->size && slot < SPARE_END; slot++) {
-        struct arena_block *empty = NULL;
-        if (atomic_compare_exchange_strong(slot, &empty, b)) {
-            return;
-        }
+    pthread_mutex_unlock(&spare.lock);
+    if (!kept) {
+        free(b);
     }
-    if (room >= b->size) {
-        atomic_fetch_add(&spare_room, b->size);
-    }
-    free(b);
 }
 
-/* Empties a slot. */
-static struct arena_block *spare_get(_Atomic(struct arena_block *) *slot)
-{
-    struct arena_block *b = atomic_load(slot) ? atomic_exchange(slot, NULL) : NULL;
-    atomic_fetch_add(&spare_room, b ? b->size : 0);
-    return b;
-}
-
-/* The smallest kept block of that size; NULL: there is none. */
+/* A kept block of that size: the first of the first list that begins with one. O(lists between the sizes), so a list
+ * is not searched. NULL: there is none. */
 static struct arena_block *spare_take(size_t least, size_t most)
 {
-    struct arena_block *best = NULL;
-    for (_Atomic(struct arena_block *) *slot = spare; slot < SPARE_END; slot++) {
-        struct arena_block *b = spare_get(slot);
-        if (b && b->size >= least && b->size <= most && (!best || b->size < best->size)) {
-            struct arena_block *worse = best;
-            best = b;
-            b = worse;
-        }
-        if (b) {
-            spare_put(b);
+    struct arena_block *taken = NULL;
+    pthread_mutex_lock(&spare.lock);
+    for (struct arena_block **list = spare_list(least); taken == NULL && list <= spare_list(most); list++) {
+        if (*list != NULL && (*list)->size >= least && (*list)->size <= most) {
+            taken = *list;
+            *list = taken->next;
+            spare.room += taken->size;
         }
     }
-    return best;
+    pthread_mutex_unlock(&spare.lock);
+    return taken;
 }
 
 void arena_keep_blocks(size_t most)
 {
-    atomic_store(&spare_room, most);
+    pthread_mutex_lock(&spare.lock);
+    spare.room = most;
+    pthread_mutex_unlock(&spare.lock);
 }
 
 void arena_trim(void)
 {
-    for (_Atomic(struct arena_block *) *slot = spare; slot < SPARE_END; slot++) {
-        struct arena_block *b = spare_get(slot);
-        if (b && b->idle) {
-            free(b);
-        } else if (b) {
-            b->idle = true;
-            spare_put(b);
+    pthread_mutex_lock(&spare.lock);
+    for (size_t i = 0; i < SPARE_LISTS; i++) {
+        struct arena_block **at = &spare.first[i], *b;
+        while ((b = *at) != NULL) {
+            if (b->idle) {
+                *at = b->next;
+                spare.room += b->size;
+                free(b);
+            } else {
+                b->idle = true;
+                at = &b->next;
+            }
         }
     }
+    pthread_mutex_unlock(&spare.lock);
 }
 
 static void arena_free_alone(struct arena *a)
@@ -303,7 +312,7 @@ static struct arena_block *arena_grow(struct arena *a, size_t size)
     size_t want = a->held / 4 > ARENA_CHUNK ? a->held / 4 : ARENA_CHUNK;
     want = want > left - extra ? left - extra : want;
     want = want < size ? size : want;
-    struct arena_block *b = spare_take(want, left - extra < 2 * want ? left - extra : 2 * want);
+    struct arena_block *b = spare_take(want, want < (left - extra) / 2 ? 2 * want : left - extra);
     b = b != NULL ? b : block_new(extra, want);
     b = b == NULL && want > size ? block_new(extra, size) : b;
     if (b == NULL) {
