@@ -1,8 +1,4 @@
-#include "compat/compat.h"
-
-#include <inttypes.h>
 #include <math.h>
-#include <string.h>
 
 #include "compat/compat_run.h"
 

@@ -1,10 +1,6 @@
 #include "compat/compat_run.h"
 
-#include <inttypes.h>
 #include <math.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <string.h>
 
 #include "proto/sort.h"
 

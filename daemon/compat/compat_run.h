@@ -4,9 +4,8 @@
 #ifndef PROFD_COMPAT_COMPAT_RUN_H
 #define PROFD_COMPAT_COMPAT_RUN_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
+#include <inttypes.h>
+#include <string.h>
 
 #include "compat/compat.h"
 #include "core/arena.h"

@@ -1,8 +1,5 @@
 #include "compat/compat_run.h"
 
-#include <inttypes.h>
-#include <string.h>
-
 /* Halves that are still to be merged: at most one on each level. */
 struct half {
     size_t at, n;

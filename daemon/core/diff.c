@@ -1,11 +1,9 @@
 #include "core/diff.h"
 
 #include <math.h>
-#include <stddef.h>
 #include <string.h>
 
 #include "core/names.h"
-#include "proto/sort.h"
 
 #define V DIFF_VALUES
 

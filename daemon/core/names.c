@@ -1,6 +1,5 @@
 #include "core/names.h"
 
-#include <stddef.h>
 #include <string.h>
 
 size_t clone_base(const char *raw)

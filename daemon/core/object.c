@@ -2,7 +2,6 @@
 
 #include <string.h>
 
-#include "proto/sort.h"
 #include "core/row_table.h"
 
 /* e_machine */

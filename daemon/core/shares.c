@@ -4,7 +4,6 @@
 
 #include "proto/sum.h"
 #include "proto/collector.h"
-#include "proto/counts.h"
 
 #define SECOND 1000000000u
 

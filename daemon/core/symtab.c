@@ -2,7 +2,6 @@
 
 #include <string.h>
 
-#include "proto/sort.h"
 #include "core/row_table.h"
 
 static unsigned symtab_rank_bind(const struct object_symbol *s)

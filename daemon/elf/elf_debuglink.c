@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <libdeflate.h>
-#include <string.h>
 
 #include "elf/elf_file.h"
 #include "proto/whole.h"

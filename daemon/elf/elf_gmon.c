@@ -1,8 +1,5 @@
 #include "elf/elf_gmon.h"
 
-#include <string.h>
-
-#include "elf/elf_file.h"
 #include "elf/elf_internal.h"
 
 bool elf_gmon_counts(const char *name)

@@ -2,9 +2,6 @@
 #ifndef PROFD_ELF_ELF_GMON_H
 #define PROFD_ELF_ELF_GMON_H
 
-#include <stdbool.h>
-#include <stdint.h>
-
 #include "core/arena.h"
 #include "proto/status.h"
 

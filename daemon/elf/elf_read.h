@@ -3,8 +3,6 @@
 #ifndef PROFD_ELF_ELF_READ_H
 #define PROFD_ELF_ELF_READ_H
 
-#include <stdbool.h>
-
 #include "core/arena.h"
 #include "core/object.h"
 #include "proto/status.h"

@@ -2,7 +2,6 @@
 #ifndef PROFD_ELF_SANDBOX_H
 #define PROFD_ELF_SANDBOX_H
 
-#include <stdbool.h>
 #include <stdint.h>
 
 #include "proto/status.h"

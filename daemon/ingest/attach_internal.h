@@ -2,9 +2,8 @@
 #ifndef PROFD_INGEST_ATTACH_INTERNAL_H
 #define PROFD_INGEST_ATTACH_INTERNAL_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "core/arena.h"
 #include "ingest/attach.h"

@@ -1,6 +1,3 @@
-#include <stdlib.h>
-#include <string.h>
-
 #include "ingest/attach_internal.h"
 #include "proto/deflate.h"
 #include "proto/varint.h"

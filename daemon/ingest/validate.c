@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/bounds.h"
 #include "core/shares.h"
 #include "proto/sum.h"
 #include "proto/collector.h"

@@ -1,7 +1,4 @@
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "live/live_internal.h"
 

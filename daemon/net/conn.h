@@ -3,7 +3,6 @@
 #ifndef PROFD_NET_CONN_H
 #define PROFD_NET_CONN_H
 
-#include <stddef.h>
 #include <sys/queue.h>
 
 #include "net/peer.h"

@@ -1,5 +1,3 @@
-#include <stdlib.h>
-
 #include "net/closer.h"
 #include "net/loop.h"
 #include "net/net_internal.h"

@@ -1,8 +1,3 @@
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/socket.h>
-
 #include "net/closer.h"
 #include "net/loop.h"
 #include "net/net_internal.h"

@@ -2,7 +2,6 @@
 #include <nettle/base64.h>
 #include <nettle/sha2.h>
 #include <stdio.h>
-#include <string.h>
 #include <strings.h>
 
 #include "net/net_internal.h"

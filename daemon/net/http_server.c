@@ -1,6 +1,3 @@
-#include <stdlib.h>
-#include <unistd.h>
-
 #include "net/closer.h"
 #include "net/net_internal.h"
 

@@ -1,5 +1,3 @@
-#include <stdlib.h>
-#include <string.h>
 #include <time.h>
 
 #include "net/net_internal.h"

@@ -2,7 +2,6 @@
 #ifndef PROFD_NET_LISTEN_H
 #define PROFD_NET_LISTEN_H
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>

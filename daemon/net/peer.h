@@ -2,7 +2,6 @@
 #ifndef PROFD_NET_PEER_H
 #define PROFD_NET_PEER_H
 
-#include <stdbool.h>
 #include <stdint.h>
 
 #include "proto/status.h"

@@ -2,8 +2,6 @@
  * first. */
 #include <libdeflate.h>
 #include <nettle/hmac.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "proto/deflate.h"
 #include "proto/hex.h"

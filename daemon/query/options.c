@@ -1,6 +1,4 @@
 /* The parameters of reports, and the steps of time that a window is divided into. */
-#include <inttypes.h>
-#include <string.h>
 
 #include "proto/collector.h"
 #include "proto/http_text.h"

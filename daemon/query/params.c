@@ -1,6 +1,5 @@
 #include "query/params.h"
 
-#include <stdint.h>
 #include <string.h>
 
 #include "proto/http_text.h"

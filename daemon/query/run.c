@@ -1,6 +1,4 @@
 /* Runs a query: params → route → handler → answer, or a problem document. */
-#include <stdio.h>
-#include <string.h>
 
 #include "proto/hex.h"
 #include "query/query_internal.h"

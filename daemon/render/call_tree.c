@@ -1,6 +1,3 @@
-#include <inttypes.h>
-#include <string.h>
-
 #include "proto/sort.h"
 #include "render/render_internal.h"
 

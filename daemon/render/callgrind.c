@@ -1,8 +1,3 @@
-#include <math.h>
-#include <string.h>
-
-#include "core/report.h"
-#include "proto/message.h"
 #include "render/render_internal.h"
 
 /* format=callgrind: the profile format of Valgrind's callgrind (manual, "Callgrind Format Specification"), for

@@ -4,7 +4,6 @@
 #define PROFD_RENDER_DOCUMENT_H
 
 #include <jansson.h>
-#include <stddef.h>
 
 #include "core/buffer.h"
 

@@ -1,5 +1,4 @@
 /* The table of formats. */
-#include <string.h>
 
 #include "render/render_internal.h"
 

@@ -5,13 +5,14 @@
 #ifndef PROFD_RENDER_RENDER_INTERNAL_H
 #define PROFD_RENDER_RENDER_INTERNAL_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
 
 #include "core/arena.h"
 #include "core/buffer.h"
 #include "core/report.h"
+#include "proto/message.h"
 #include "proto/report_format.h"
 #include "proto/status.h"
 #include "render/render.h"

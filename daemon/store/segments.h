@@ -15,10 +15,6 @@
 #ifndef PROFD_STORE_SEGMENTS_H
 #define PROFD_STORE_SEGMENTS_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #include "proto/segment.h"
 
 #define STORE_INCARNATION_SIZE 16

@@ -3,7 +3,6 @@
 #define PROFD_TIER_FETCH_H
 
 #include <stdatomic.h>
-#include <stdbool.h>
 
 #include "proto/status.h"
 #include "store/store.h"
