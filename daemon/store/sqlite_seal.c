@@ -179,6 +179,9 @@ static int seal_open(sqlite3_vfs *vfs, const char *name, sqlite3_file *base, int
 
 void sqlite_seal_register(void)
 {
+    /* Nobody asks how much memory SQLite uses, and to count it each allocation of any thread would take one lock. Once
+     * SQLite is initialized this changes nothing. */
+    sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0);
     sqlite3_initialize();
     sqlite3_mutex *mutex = sqlite3_mutex_alloc(SQLITE_MUTEX_STATIC_APP1);
     sqlite3_mutex_enter(mutex);

@@ -210,9 +210,9 @@ class Zookeeper:
     def start(self):
         with open(os.path.join(self.folder, "out"), "ab") as out:
             self.process = subprocess.Popen(
-                ["java", "-Xmx128m", "-cp", ":".join(self.JARS), "org.apache.zookeeper.server.quorum.QuorumPeerMain",
-                 os.path.join(self.folder, "zoo.cfg")], stdin=subprocess.DEVNULL, stdout=out, stderr=out,
-                cwd=self.folder)
+                ["java", "-Xmx128m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-cp", ":".join(self.JARS),
+                 "org.apache.zookeeper.server.quorum.QuorumPeerMain", os.path.join(self.folder, "zoo.cfg")],
+                stdin=subprocess.DEVNULL, stdout=out, stderr=out, cwd=self.folder)
         deadline = time.monotonic() + LONG
         while time.monotonic() < deadline and self.process.poll() is None:
             with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", self.port), 1) as s:
