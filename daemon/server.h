@@ -3,6 +3,10 @@
 #ifndef PROFD_DAEMON_SERVER_H
 #define PROFD_DAEMON_SERVER_H
 
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
 #include "base/clickhouse_address.h"
 #include "base/config.h"
 #include "elf/broker.h"

@@ -5,6 +5,8 @@
 #ifndef PROFD_BASE_CLICKHOUSE_ADDRESS_H
 #define PROFD_BASE_CLICKHOUSE_ADDRESS_H
 
+#include <stdbool.h>
+
 #include "proto/status.h"
 
 #define CLICKHOUSE_NAME_MAX 64      /* bytes of a user, a database, a cluster */

@@ -4,6 +4,9 @@
 #ifndef PROFD_BASE_CONFIG_H
 #define PROFD_BASE_CONFIG_H
 
+#include <stddef.h>
+#include <stdint.h>
+
 #include "base/log.h"
 #include "proto/place.h"
 #include "proto/status.h"

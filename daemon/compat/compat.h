@@ -2,6 +2,10 @@
 #ifndef PROFD_COMPAT_COMPAT_H
 #define PROFD_COMPAT_COMPAT_H
 
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
 #include "core/arena.h"
 #include "core/buffer.h"
 #include "core/object.h"

@@ -1,4 +1,8 @@
+#include "compat/compat.h"
+
+#include <inttypes.h>
 #include <math.h>
+#include <string.h>
 
 #include "compat/compat_run.h"
 

@@ -1,6 +1,10 @@
 #include "compat/compat_run.h"
 
+#include <inttypes.h>
 #include <math.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <string.h>
 
 #include "proto/sort.h"
 

@@ -1,5 +1,10 @@
 #include "compat/compat_run.h"
 
+#include <inttypes.h>
+#include <string.h>
+
+#include "compat/compat.h"
+#include "core/buffer.h"
 #include "proto/sort.h"
 
 static void prose_flat(struct buffer *out)

@@ -4,8 +4,9 @@
 #ifndef PROFD_COMPAT_COMPAT_RUN_H
 #define PROFD_COMPAT_COMPAT_RUN_H
 
-#include <inttypes.h>
-#include <string.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 
 #include "compat/compat.h"
 #include "core/arena.h"

@@ -1,5 +1,8 @@
 #include "compat/compat_run.h"
 
+#include <inttypes.h>
+#include <string.h>
+
 /* Halves that are still to be merged: at most one on each level. */
 struct half {
     size_t at, n;

@@ -11,6 +11,9 @@
 #define PROFD_CORE_ARENA_H
 
 #include <setjmp.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 
 #include "proto/sort.h"
 

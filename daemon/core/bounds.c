@@ -8,6 +8,7 @@
 #include "proto/collector.h"
 #include "proto/counts_tree.h"
 #include "proto/limits.h"
+#include "proto/sort.h"
 
 #define BUCKET 16 /* bytes of text for which glibc keeps one caller */
 #define HEAD 17   /* flag and the two marks */

@@ -4,6 +4,10 @@
 #ifndef PROFD_CORE_BOUNDS_H
 #define PROFD_CORE_BOUNDS_H
 
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
 #include "core/arena.h"
 #include "core/object.h"
 #include "proto/counts.h"

@@ -2,6 +2,9 @@
 #ifndef PROFD_CORE_CALLERS_H
 #define PROFD_CORE_CALLERS_H
 
+#include <stdbool.h>
+#include <stdint.h>
+
 #include "core/arena.h"
 #include "core/report.h"
 #include "proto/status.h"

@@ -1,5 +1,8 @@
 #include "core/cluster.h"
 
+#include <stdbool.h>
+
+#include "proto/sort.h"
 #include "proto/sum.h"
 
 #define NONE UINT32_MAX

@@ -3,6 +3,8 @@
 #ifndef PROFD_CORE_CLUSTER_H
 #define PROFD_CORE_CLUSTER_H
 
+#include <stdint.h>
+
 #include "core/arena.h"
 #include "proto/status.h"
 

@@ -4,6 +4,9 @@
 #ifndef PROFD_CORE_COVERAGE_H
 #define PROFD_CORE_COVERAGE_H
 
+#include <stdbool.h>
+#include <stdint.h>
+
 #include "core/buffer.h"
 #include "core/profile.h"
 #include "core/report.h"

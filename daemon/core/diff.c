@@ -1,9 +1,11 @@
 #include "core/diff.h"
 
 #include <math.h>
+#include <stddef.h>
 #include <string.h>
 
 #include "core/names.h"
+#include "proto/sort.h"
 
 #define V DIFF_VALUES
 

@@ -2,7 +2,9 @@
 
 #include <string.h>
 
+#include "proto/sort.h"
 #include "core/names.h"
+#include "core/object.h"
 #include "core/row_table.h"
 
 /* A function of one side. */

@@ -3,6 +3,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "core/graph.h"
+#include "core/report.h"
 #include "core/report_graph.h"
 #include "proto/sum.h"
 

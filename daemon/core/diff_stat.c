@@ -2,6 +2,9 @@
 
 #include <math.h>
 
+#include "core/spread.h"
+#include "proto/sort.h"
+
 unsigned diff_stat_count(uint32_t groups)
 {
     return (unsigned)__builtin_popcount(groups);

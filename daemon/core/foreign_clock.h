@@ -3,6 +3,7 @@
 #define PROFD_CORE_FOREIGN_CLOCK_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 

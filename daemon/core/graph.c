@@ -1,6 +1,9 @@
 #include "core/graph.h"
 
+#include <stdbool.h>
+
 #include "proto/sum.h"
+#include "proto/sort.h"
 
 /* Stable counting sort of the positions in `in` by one end of their arcs. first gets nodes + 1 starts. */
 static void callgraph_sort(const struct callgraph_arc *arcs, const uint32_t *in, uint32_t *out, uint32_t n,

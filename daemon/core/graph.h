@@ -3,6 +3,9 @@
 #ifndef PROFD_CORE_GRAPH_H
 #define PROFD_CORE_GRAPH_H
 
+#include <stdbool.h>
+#include <stdint.h>
+
 #include "core/arena.h"
 #include "proto/status.h"
 

@@ -1,5 +1,6 @@
 #include "core/names.h"
 
+#include <stddef.h>
 #include <string.h>
 
 size_t clone_base(const char *raw)

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "core/names.h"
+#include "proto/sort.h"
 
 /* Functions of the build, entered or not: items below `idle` are in not_called. */
 struct never_work {

@@ -2,6 +2,9 @@
 #ifndef PROFD_CORE_NEVER_CALLED_H
 #define PROFD_CORE_NEVER_CALLED_H
 
+#include <stdbool.h>
+#include <stdint.h>
+
 #include "core/arena.h"
 #include "core/object.h"
 #include "core/report.h"

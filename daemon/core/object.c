@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "proto/sort.h"
 #include "core/row_table.h"
 
 /* e_machine */

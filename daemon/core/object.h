@@ -4,6 +4,10 @@
 #ifndef PROFD_CORE_OBJECT_H
 #define PROFD_CORE_OBJECT_H
 
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
 #include "core/arena.h"
 #include "core/buffer.h"
 #include "proto/buildid.h"

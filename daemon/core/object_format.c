@@ -1,7 +1,9 @@
 #include "core/object.h"
 
+#include <stdint.h>
 #include <string.h>
 
+#include "core/buffer.h"
 #include "proto/limits.h"
 #include "proto/utf8.h"
 #include "proto/varint.h"

@@ -1,6 +1,8 @@
 #include "core/pprof_codec.h"
 
 #include <inttypes.h>
+#include <stddef.h>
+#include <string.h>
 
 #include "core/foreign_clock.h"
 #include "core/row_table.h"

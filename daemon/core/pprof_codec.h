@@ -2,6 +2,10 @@
 #ifndef PROFD_CORE_PPROF_CODEC_H
 #define PROFD_CORE_PPROF_CODEC_H
 
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
 #include "core/arena.h"
 #include "core/buffer.h"
 #include "proto/pprof.pb-c.h"

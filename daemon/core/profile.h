@@ -2,6 +2,8 @@
 #ifndef PROFD_CORE_PROFILE_H
 #define PROFD_CORE_PROFILE_H
 
+#include <stdint.h>
+
 #include "proto/counts.h"
 
 struct profile {

@@ -12,6 +12,10 @@
 #ifndef PROFD_CORE_REPORT_H
 #define PROFD_CORE_REPORT_H
 
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
 #include "core/arena.h"
 #include "core/object.h"
 #include "core/profile.h"

@@ -3,6 +3,8 @@
 #include <string.h>
 
 #include "core/names.h"
+#include "core/row_table.h"
+#include "proto/sort.h"
 #include "proto/sum.h"
 
 static int report_builds_compare(const void *context, uint32_t x, uint32_t y)

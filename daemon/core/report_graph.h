@@ -2,6 +2,9 @@
 #ifndef PROFD_CORE_REPORT_GRAPH_H
 #define PROFD_CORE_REPORT_GRAPH_H
 
+#include <stdbool.h>
+#include <stdint.h>
+
 #include "core/arena.h"
 #include "core/graph.h"
 #include "core/object.h"

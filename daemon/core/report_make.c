@@ -1,7 +1,10 @@
+#include "core/report.h"
+
 #include <string.h>
 
 #include "core/report_graph.h"
 #include "proto/sum.h"
+#include "proto/sort.h"
 
 static int names_compare(const void *context, uint32_t x, uint32_t y)
 {

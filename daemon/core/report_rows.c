@@ -1,6 +1,7 @@
 #include "core/report_graph.h"
 
 #include "proto/sum.h"
+#include "proto/sort.h"
 
 /* Items in order of time, then calls; ties keep their order. Keys are gathered once, because comparing would look the
  * same numbers up again and again. */

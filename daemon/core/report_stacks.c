@@ -3,8 +3,11 @@
 #include <math.h>
 #include <string.h>
 
+#include "core/spread.h"
 #include "proto/sum.h"
+#include "core/row_table.h"
 #include "proto/limits.h"
+#include "proto/sort.h"
 
 /* A stored frame on the path to the node being read. */
 struct stacks_frame {

@@ -3,9 +3,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/buffer.h"
+#include "proto/sort.h"
 #include "core/coverage.h"
+#include "core/report.h"
 #include "proto/sum.h"
 #include "proto/bins.h"
+#include "proto/collector.h"
 
 bool report_dimension_is_time(const char *dimension)
 {

@@ -2,10 +2,13 @@
 
 #include <string.h>
 
+#include "core/runs.h"
 #include "core/upload_sum.h"
 #include "proto/collector.h"
 #include "proto/counts_tree.h"
 #include "proto/limits.h"
+#include "proto/sort.h"
+#include "proto/sum.h"
 
 static void *take_from_arena(void *context, size_t size)
 {

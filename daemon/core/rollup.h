@@ -4,6 +4,10 @@
 #ifndef PROFD_CORE_ROLLUP_H
 #define PROFD_CORE_ROLLUP_H
 
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
 #include "core/arena.h"
 #include "proto/counts.h"
 #include "proto/status.h"

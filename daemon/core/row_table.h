@@ -2,6 +2,10 @@
 #ifndef PROFD_CORE_ROW_TABLE_H
 #define PROFD_CORE_ROW_TABLE_H
 
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
 #include "core/arena.h"
 
 struct table {

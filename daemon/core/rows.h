@@ -2,6 +2,10 @@
 #ifndef PROFD_CORE_ROWS_H
 #define PROFD_CORE_ROWS_H
 
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
 #include "core/report.h"
 #include "core/spread.h"
 #include "proto/buildid.h"

@@ -5,6 +5,8 @@
 #include "proto/collector.h"
 #include "proto/counts_tree.h"
 #include "proto/limits.h"
+#include "proto/sort.h"
+#include "proto/sum.h"
 
 #define REST UINT64_MAX                         /* ROLLUP_REST of core/rollup.h */
 #define RUNS_NODES_MOST (2 * LIMIT_STACK_NODES) /* of a run, so that the memory of a sum is bounded */

@@ -4,6 +4,9 @@
 #ifndef PROFD_CORE_RUNS_H
 #define PROFD_CORE_RUNS_H
 
+#include <stdbool.h>
+#include <stdint.h>
+
 #include "core/arena.h"
 #include "proto/counts.h"
 #include "proto/sum.h"

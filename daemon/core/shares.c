@@ -4,6 +4,7 @@
 
 #include "proto/sum.h"
 #include "proto/collector.h"
+#include "proto/counts.h"
 
 #define SECOND 1000000000u
 

@@ -2,6 +2,9 @@
 #ifndef PROFD_CORE_SHARES_H
 #define PROFD_CORE_SHARES_H
 
+#include <stdbool.h>
+#include <stdint.h>
+
 #include "proto/counts.h"
 
 /* What counts say of each build: time spent in it, calls into it. */

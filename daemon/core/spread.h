@@ -3,6 +3,10 @@
 #ifndef PROFD_CORE_SPREAD_H
 #define PROFD_CORE_SPREAD_H
 
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
 #include "core/rollup.h"
 #include "proto/varint.h"
 

@@ -2,6 +2,9 @@
 #ifndef PROFD_CORE_SYMTAB_H
 #define PROFD_CORE_SYMTAB_H
 
+#include <stdbool.h>
+#include <stdint.h>
+
 #include "core/arena.h"
 #include "core/object.h"
 #include "proto/status.h"

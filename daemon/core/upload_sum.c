@@ -4,6 +4,8 @@
 
 #include "core/row_table.h"
 #include "proto/collector.h"
+#include "proto/sort.h"
+#include "proto/sum.h"
 
 #define SMALL 1024u /* up to so many bins, a histogram has a number for each of them */
 #define SPARSE 32u  /* a larger one if that costs at most this many words for a bin that is stored */

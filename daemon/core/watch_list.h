@@ -3,6 +3,9 @@
 #ifndef PROFD_CORE_WATCH_LIST_H
 #define PROFD_CORE_WATCH_LIST_H
 
+#include <stdbool.h>
+#include <stddef.h>
+
 #include "core/arena.h"
 #include "proto/status.h"
 

@@ -4,6 +4,10 @@
 #ifndef PROFD_ELF_BROKER_H
 #define PROFD_ELF_BROKER_H
 
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
 #include "elf/worker.h"
 #include "proto/status.h"
 

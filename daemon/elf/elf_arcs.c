@@ -1,6 +1,9 @@
 #include <elf.h>
+#include <inttypes.h>
+#include <stdlib.h>
 
 #include "elf/elf_internal.h"
+#include "proto/limits.h"
 
 /* Addresses behind calls, ascending. */
 struct elf_addresses {

@@ -1,9 +1,14 @@
 #include <elf.h>
+#include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
+#include "core/object.h"
 #include "core/row_table.h"
 #include "elf/elf_internal.h"
 #include "proto/late.h"
+#include "proto/limits.h"
 
 #define INSTRUCTION_MOST 15u
 

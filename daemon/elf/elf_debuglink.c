@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <libdeflate.h>
+#include <string.h>
 
 #include "elf/elf_file.h"
 #include "proto/whole.h"

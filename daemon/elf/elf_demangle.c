@@ -1,3 +1,6 @@
+#include <stdlib.h>
+#include <string.h>
+
 #include "elf/elf_internal.h"
 
 /* Rust's legacy symbol names ("_ZN … 17h<hash>E"), which look like C++ names. */

@@ -2,9 +2,13 @@
 
 #include <dwarf.h>
 #include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "proto/sort.h"
 #include "elf/elf_internal.h"
+#include "proto/limits.h"
 
 static void (*at_no_memory)(void);
 

@@ -5,6 +5,8 @@
 #define PROFD_ELF_ELF_DWARF_H
 
 #include <elfutils/libdw.h>
+#include <stdbool.h>
+#include <stdint.h>
 
 #include "elf/elf_file.h"
 

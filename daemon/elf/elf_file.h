@@ -7,6 +7,9 @@
 #include <endian.h>
 #include <gelf.h>
 #include <libelf.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <string.h>
 
 #include "core/arena.h"

@@ -1,5 +1,8 @@
 #include "elf/elf_gmon.h"
 
+#include <string.h>
+
+#include "elf/elf_file.h"
 #include "elf/elf_internal.h"
 
 bool elf_gmon_counts(const char *name)

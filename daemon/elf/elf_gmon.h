@@ -2,6 +2,9 @@
 #ifndef PROFD_ELF_ELF_GMON_H
 #define PROFD_ELF_ELF_GMON_H
 
+#include <stdbool.h>
+#include <stdint.h>
+
 #include "core/arena.h"
 #include "proto/status.h"
 

@@ -1,9 +1,11 @@
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 
 #include "elf/elf_internal.h"
 #include "elf/elf_read.h"
 #include "proto/hex.h"
+#include "proto/limits.h"
 
 #define NOTES_MAX (UINT64_C(1) << 20)
 #define PIECE 65536u

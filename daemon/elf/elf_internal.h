@@ -3,17 +3,16 @@
 #define PROFD_ELF_ELF_INTERNAL_H
 
 #include <capstone/capstone.h>
-#include <inttypes.h>
 #include <nettle/sha2.h>
-#include <stdlib.h>
-#include <string.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 
 #include "core/arena.h"
 #include "core/buffer.h"
 #include "core/object.h"
 #include "elf/elf_file.h"
 #include "proto/buildid.h"
-#include "proto/limits.h"
 #include "proto/status.h"
 
 struct elf_dwarf; /* elf_dwarf.h */

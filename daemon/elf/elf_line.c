@@ -1,10 +1,14 @@
 #include <dwarf.h>
+#include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "proto/sort.h"
 #include "core/row_table.h"
 #include "elf/elf_dwarf.h"
 #include "elf/elf_internal.h"
+#include "proto/limits.h"
 
 /* A symbol that needs a line. */
 struct line_symbol {

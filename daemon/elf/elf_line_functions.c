@@ -1,5 +1,8 @@
 #include <dwarf.h>
 #include <elf.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "proto/sort.h"
 #include "elf/elf_dwarf.h"

@@ -1,7 +1,10 @@
+#include <inttypes.h>
 #include <limits.h>
+#include <stdlib.h>
 
 #include "proto/sort.h"
 #include "elf/elf_internal.h"
+#include "proto/limits.h"
 
 /* The relocation types of one machine. */
 struct relocation_types {

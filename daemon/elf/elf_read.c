@@ -1,7 +1,10 @@
 #include "elf/elf_read.h"
 
+#include <inttypes.h>
+
 #include "elf/elf_dwarf.h"
 #include "elf/elf_internal.h"
+#include "proto/limits.h"
 
 #define NOTE_MAX 4000 /* bytes; object_decode takes LIMIT_SYMBOL_NAME */
 

@@ -3,6 +3,8 @@
 #ifndef PROFD_ELF_ELF_READ_H
 #define PROFD_ELF_ELF_READ_H
 
+#include <stdbool.h>
+
 #include "core/arena.h"
 #include "core/object.h"
 #include "proto/status.h"

@@ -1,6 +1,10 @@
+#include <inttypes.h>
+#include <stdlib.h>
+
 #include "proto/sort.h"
 #include "core/names.h"
 #include "elf/elf_internal.h"
+#include "proto/limits.h"
 #include "proto/object_note.h"
 
 enum profd_status elf_symtab_load(const struct elf_file *f, uint32_t index, struct arena *a, struct elf_symtab **out,

@@ -2,6 +2,7 @@
 #ifndef PROFD_ELF_SANDBOX_H
 #define PROFD_ELF_SANDBOX_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "proto/status.h"

@@ -4,10 +4,14 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/prctl.h>
 #include <unistd.h>
 
+#include "core/arena.h"
+#include "core/object.h"
 #include "elf/elf_dwarf.h"
+#include "elf/elf_file.h"
 #include "elf/sandbox.h"
 
 #define WORKER_MEMORY "the memory limit of the worker was reached"

@@ -2,6 +2,9 @@
 #ifndef PROFD_ELF_WORKER_H
 #define PROFD_ELF_WORKER_H
 
+#include <stdbool.h>
+#include <stdint.h>
+
 #include "elf/elf_read.h"
 #include "proto/limits.h"
 #include "proto/status.h"

@@ -8,6 +8,10 @@
 #ifndef PROFD_INGEST_ATTACH_H
 #define PROFD_INGEST_ATTACH_H
 
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
 #include "ingest/ingest.h"
 #include "proto/attach_memory.h"
 #include "proto/buildid.h"

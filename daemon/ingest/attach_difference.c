@@ -1,3 +1,6 @@
+#include <stdlib.h>
+#include <string.h>
+
 #include "proto/sum.h"
 #include "ingest/attach_internal.h"
 #include "proto/utf8.h"

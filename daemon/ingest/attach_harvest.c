@@ -1,7 +1,12 @@
+#include <stdlib.h>
+#include <string.h>
+
 #include "proto/sum.h"
 #include "ingest/attach_internal.h"
+#include "ingest/build_cache.h"
 #include "ingest/validate.h"
 #include "proto/label.h"
+#include "proto/message.h"
 
 /* What a harvest brought, in the form of every upload's counts. */
 

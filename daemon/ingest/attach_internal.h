@@ -2,8 +2,9 @@
 #ifndef PROFD_INGEST_ATTACH_INTERNAL_H
 #define PROFD_INGEST_ATTACH_INTERNAL_H
 
-#include <stdlib.h>
-#include <string.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 
 #include "core/arena.h"
 #include "ingest/attach.h"

@@ -1,3 +1,6 @@
+#include <stdlib.h>
+#include <string.h>
+
 #include "ingest/attach_internal.h"
 #include "proto/deflate.h"
 #include "proto/varint.h"

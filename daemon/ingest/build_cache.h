@@ -2,6 +2,10 @@
 #ifndef PROFD_INGEST_BUILD_CACHE_H
 #define PROFD_INGEST_BUILD_CACHE_H
 
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
 #include "core/bounds.h"
 #include "proto/buildid.h"
 #include "proto/status.h"

@@ -5,9 +5,11 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/random.h>
 
 #include "core/arena.h"
+#include "core/bounds.h"
 #include "core/hashmap.h"
 #include "core/object.h"
 #include "core/row_table.h"
@@ -15,6 +17,7 @@
 #include "proto/frame.h"
 #include "proto/hex.h"
 #include "proto/label.h"
+#include "proto/limits.h"
 #include "proto/sort.h"
 #include "proto/sum.h"
 #include "proto/utf8.h"

@@ -7,6 +7,9 @@
 #ifndef PROFD_INGEST_FOREIGN_H
 #define PROFD_INGEST_FOREIGN_H
 
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <string.h>
 #include <sys/queue.h>
 

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/arena.h"
+#include "core/bounds.h"
 #include "core/object.h"
 #include "ingest/validate.h"
 #include "proto/frame.h"

@@ -3,6 +3,10 @@
 #ifndef PROFD_INGEST_INGEST_H
 #define PROFD_INGEST_INGEST_H
 
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
 #include "ingest/build_cache.h"
 #include "proto/buildid.h"
 #include "proto/limits.h"

@@ -4,12 +4,14 @@
 #include <protobuf-c/protobuf-c.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "core/arena.h"
 #include "core/pprof_codec.h"
 #include "proto/http_text.h"
 #include "proto/json_message.h"
 #include "proto/label.h"
+#include "proto/limits.h"
 #include "proto/otlp.pb-c.h"
 
 /* --- The request --- */

@@ -2,6 +2,10 @@
 #ifndef PROFD_INGEST_OTLP_H
 #define PROFD_INGEST_OTLP_H
 
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
 #include "core/buffer.h"
 #include "ingest/foreign.h"
 #include "proto/otlp_answer.h"

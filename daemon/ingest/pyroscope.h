@@ -4,6 +4,10 @@
 #ifndef PROFD_INGEST_PYROSCOPE_H
 #define PROFD_INGEST_PYROSCOPE_H
 
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
 #include "ingest/foreign.h"
 #include "proto/status.h"
 

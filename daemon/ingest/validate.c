@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/bounds.h"
 #include "core/shares.h"
 #include "proto/sum.h"
 #include "proto/collector.h"

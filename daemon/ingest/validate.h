@@ -2,6 +2,8 @@
 #ifndef PROFD_INGEST_VALIDATE_H
 #define PROFD_INGEST_VALIDATE_H
 
+#include <stdint.h>
+
 #include "core/arena.h"
 #include "ingest/build_cache.h"
 #include "proto/counts.h"

@@ -1,5 +1,6 @@
 /* How the end of a process is noticed: by its handle and its connection, and before a SYNC is granted by asking. */
 #include <poll.h>
+#include <unistd.h>
 
 #include "live/live_internal.h"
 

@@ -1,7 +1,10 @@
+#include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <time.h>
 
 #include "base/log.h"
+#include "core/container.h"
 #include "live/live_internal.h"
 
 /* Stores harvests on the writer's thread: one transaction for all in the batch. */

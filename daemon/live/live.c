@@ -1,5 +1,7 @@
 #include "live/live_internal.h"
 
+#include <stdlib.h>
+
 #define NICE 5 /* processes that wait for an acknowledgement or a SYNC come first */
 #define QUEUE (2u * LIMIT_HARVESTS_AT_ONCE)
 

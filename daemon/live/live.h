@@ -8,6 +8,9 @@
 #ifndef PROFD_LIVE_LIVE_H
 #define PROFD_LIVE_LIVE_H
 
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <sys/queue.h>
 
 #include "core/arena.h"

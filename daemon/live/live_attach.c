@@ -1,4 +1,6 @@
 /* ATTACH: a process sends the descriptor of the memory that it counts in, for the first time or again. */
+#include <string.h>
+#include <unistd.h>
 
 #include "base/log.h"
 #include "live/live_internal.h"

@@ -2,6 +2,9 @@
 #ifndef PROFD_LIVE_COUNTS_H
 #define PROFD_LIVE_COUNTS_H
 
+#include <stddef.h>
+#include <stdint.h>
+
 #include "core/figures.h"
 
 struct live_counts {

@@ -11,10 +11,10 @@
 #ifndef PROFD_LIVE_LIVE_INTERNAL_H
 #define PROFD_LIVE_LIVE_INTERNAL_H
 
-#include <stdlib.h>
-#include <string.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <sys/queue.h>
-#include <unistd.h>
 
 #include "core/container.h"
 #include "core/hashmap.h"

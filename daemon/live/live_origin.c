@@ -3,7 +3,10 @@
 #include <inttypes.h>
 #include <poll.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "live/live_internal.h"
 #include "proto/filters.h"

@@ -1,4 +1,7 @@
+#include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "live/live_internal.h"
 

@@ -1,4 +1,7 @@
 /* The table of live processes: by user and instance, by process id, by user. */
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
 #include "live/live_internal.h"
 

@@ -1,6 +1,9 @@
 /* Orphans: processes in the database that have not attached to this daemon. Those that no longer exist ended without
  * being observed and are marked end-not-seen; the others may attach again. Checked at start and every
  * minute. */
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
 #include "live/live_internal.h"
 #include "base/log.h"

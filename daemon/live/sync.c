@@ -2,6 +2,10 @@
  * the daemon has not yet been notified of their end or of their ATTACH. */
 #include "live/live_internal.h"
 
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
 void awaited_free(struct live_awaited *list)
 {
     for (struct live_awaited *next; list; list = next) {

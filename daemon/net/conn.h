@@ -3,6 +3,7 @@
 #ifndef PROFD_NET_CONN_H
 #define PROFD_NET_CONN_H
 
+#include <stddef.h>
 #include <sys/queue.h>
 
 #include "net/peer.h"

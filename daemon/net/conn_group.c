@@ -1,4 +1,8 @@
 #include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include "net/closer.h"
 #include "net/loop.h"

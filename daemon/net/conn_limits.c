@@ -1,3 +1,5 @@
+#include <stdlib.h>
+
 #include "net/closer.h"
 #include "net/loop.h"
 #include "net/net_internal.h"

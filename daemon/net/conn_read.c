@@ -1,3 +1,8 @@
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
 #include "net/closer.h"
 #include "net/loop.h"
 #include "net/net_internal.h"

@@ -1,5 +1,10 @@
+#include <errno.h>
 #include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
 #include <sys/uio.h>
+#include <unistd.h>
 
 #include "net/closer.h"
 #include "net/loop.h"

@@ -4,6 +4,9 @@
 #define PROFD_NET_HTTP_H
 
 #include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 
 #include "core/buffer.h"
 #include "core/coding.h"

@@ -1,6 +1,10 @@
+#include <errno.h>
 #include <fcntl.h>
 #include <libdeflate.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include "net/net_internal.h"
 #include "proto/deflate.h"

@@ -2,6 +2,7 @@
 #include <nettle/base64.h>
 #include <nettle/sha2.h>
 #include <stdio.h>
+#include <string.h>
 #include <strings.h>
 
 #include "net/net_internal.h"

@@ -1,3 +1,6 @@
+#include <stdlib.h>
+#include <unistd.h>
+
 #include "net/closer.h"
 #include "net/net_internal.h"
 

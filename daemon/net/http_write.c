@@ -1,3 +1,5 @@
+#include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 #include "net/net_internal.h"

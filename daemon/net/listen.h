@@ -2,6 +2,7 @@
 #ifndef PROFD_NET_LISTEN_H
 #define PROFD_NET_LISTEN_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>

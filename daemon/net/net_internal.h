@@ -2,15 +2,10 @@
 #ifndef PROFD_NET_INTERNAL_H
 #define PROFD_NET_INTERNAL_H
 
-#include <errno.h>
 #include <event2/buffer.h>
 #include <event2/event.h>
 #include <event2/event_struct.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/socket.h>
 #include <sys/time.h>
-#include <unistd.h>
 
 #include "core/hashmap.h"
 #include "net/conn.h"

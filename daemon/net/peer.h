@@ -2,6 +2,7 @@
 #ifndef PROFD_NET_PEER_H
 #define PROFD_NET_PEER_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "proto/status.h"

@@ -3,6 +3,7 @@
 #ifndef PROFD_NET_WORK_H
 #define PROFD_NET_WORK_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/queue.h>

@@ -3,6 +3,9 @@
 #ifndef PROFD_QUERY_ANSWER_H
 #define PROFD_QUERY_ANSWER_H
 
+#include <stdbool.h>
+#include <stdint.h>
+
 #include "core/buffer.h"
 #include "core/coding.h"
 #include "core/rows.h"

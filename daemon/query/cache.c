@@ -2,6 +2,8 @@
  * first. */
 #include <libdeflate.h>
 #include <nettle/hmac.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "proto/deflate.h"
 #include "proto/hex.h"

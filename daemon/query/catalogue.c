@@ -1,5 +1,10 @@
 /* Lists of what is stored: builds, labels, versions, hosts, live processes; and the description of the interface. */
+#include <nettle/sha2.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
+#include "proto/sum.h"
 #include "proto/hex.h"
 #include "query/query_internal.h"
 #include "store/labels.h"

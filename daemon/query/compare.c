@@ -1,4 +1,9 @@
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
 #include "core/diff.h"
+#include "core/report.h"
 #include "query/query_internal.h"
 
 /* /api/v1/diff: two builds, versions, times or label sets compared, with intervals. */

@@ -1,11 +1,16 @@
 /* Answers about functions of one report: one function, its addresses, callers and course over time; functions by name;
  * the cycles, and the functions that were never called. */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "core/callers.h"
 #include "proto/sort.h"
 #include "core/graph.h"
 #include "core/never_called.h"
+#include "core/object.h"
 #include "core/report_graph.h"
+#include "proto/sum.h"
 #include "core/symtab.h"
 #include "proto/bins.h"
 #include "proto/http_text.h"

@@ -1,6 +1,13 @@
 /* Uploads added up by the values of labels, by time, or both: /api/v1/builds/{id}/groups, and /api/v1/load for many
  * builds at once. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
+#include "core/report.h"
+#include "core/shares.h"
+#include "proto/sum.h"
 #include "proto/collector.h"
 #include "proto/label.h"
 #include "proto/message.h"

@@ -1,3 +1,6 @@
+#include <inttypes.h>
+#include <string.h>
+
 #include "query/query_internal.h"
 
 enum profd_status job_set_etag(struct job *job, const void *resolved, size_t n, const struct store_epoch *epoch)

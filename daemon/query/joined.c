@@ -1,5 +1,9 @@
 /* /api/v1/functions: the functions of all programs with matching uploads, joined by name. */
+#include <nettle/sha2.h>
+#include <stdlib.h>
+#include <string.h>
 
+#include "proto/sum.h"
 #include "core/watch_list.h"
 #include "query/query_internal.h"
 

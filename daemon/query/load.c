@@ -1,9 +1,12 @@
 /* Stored uploads and sums become one profile: single uploads, sums that are added up by blocks of hours or days, and
  * the shares of the random groups. */
+#include <stdlib.h>
+#include <string.h>
 
 #include "core/rollup.h"
 #include "proto/collector.h"
 #include "proto/message.h"
+#include "proto/sum.h"
 #include "query/query_internal.h"
 
 const char *row_find_label(const struct store_row *row, const char *name)

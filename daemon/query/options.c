@@ -1,4 +1,6 @@
 /* The parameters of reports, and the steps of time that a window is divided into. */
+#include <inttypes.h>
+#include <string.h>
 
 #include "proto/collector.h"
 #include "proto/http_text.h"

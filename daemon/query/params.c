@@ -1,5 +1,6 @@
 #include "query/params.h"
 
+#include <stdint.h>
 #include <string.h>
 
 #include "proto/http_text.h"

@@ -3,6 +3,10 @@
 #ifndef PROFD_QUERY_PARAMS_H
 #define PROFD_QUERY_PARAMS_H
 
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
 #include "core/buffer.h"
 #include "proto/limits.h"
 #include "proto/status.h"

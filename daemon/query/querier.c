@@ -1,9 +1,14 @@
 /* Answers Pyroscope's query API, for Grafana: the services of querier.v1 by the Connect protocol, and the paths below
  * /pyroscope. The numbers are those of profd's own reports. This file selects them and writes them in the form that
  * Grafana reads. */
+#include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "core/pprof_codec.h"
+#include "core/report.h"
 #include "proto/collector.h"
 #include "proto/json_message.h"
 #include "proto/label.h"

@@ -6,11 +6,10 @@
 #ifndef PROFD_QUERY_QUERY_INTERNAL_H
 #define PROFD_QUERY_QUERY_INTERNAL_H
 
-#include <inttypes.h>
 #include <nettle/sha2.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <sys/queue.h>
 
 #include "core/arena.h"
@@ -21,17 +20,16 @@
 #include "core/hashmap.h"
 #include "core/object.h"
 #include "core/profile.h"
-#include "core/report.h"
-#include "core/row_table.h"
 #include "core/rows.h"
+#include "core/report.h"
 #include "core/shares.h"
+#include "core/row_table.h"
 #include "proto/buildid.h"
 #include "proto/counts.h"
 #include "proto/limits.h"
 #include "proto/status.h"
-#include "proto/sum.h"
-#include "query/answer.h"
 #include "query/params.h"
+#include "query/answer.h"
 #include "render/render.h"
 #include "store/store.h"
 

@@ -1,8 +1,13 @@
 /* From the parameters of a report to its bytes: load → symbolize → graph → cycles → propagate → render. Also reports
  * that are made for a part of another answer, and the sum itself as records of gmon.out. */
+#include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "core/pprof_codec.h"
+#include "core/report.h"
 #include "proto/collector.h"
 #include "proto/noun.h"
 #include "proto/segment.h"

@@ -1,4 +1,6 @@
 /* Runs a query: params → route → handler → answer, or a problem document. */
+#include <stdio.h>
+#include <string.h>
 
 #include "proto/hex.h"
 #include "query/query_internal.h"

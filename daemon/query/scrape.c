@@ -4,8 +4,10 @@
  * The answer is the difference of two sums. The first look at the store makes a baseline, which has every count of
  * every program under a hash of what was counted. The second look, after the seconds, subtracts the baseline. Only the
  * baseline is held between them. Without seconds=, the answer is the stored sum of the window, at once. */
+#include <string.h>
 
 #include "core/pprof_codec.h"
+#include "proto/sum.h"
 #include "query/query_internal.h"
 
 struct scrape_key {

@@ -2,6 +2,10 @@
 #ifndef PROFD_RELAY_BATCH_H
 #define PROFD_RELAY_BATCH_H
 
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
 #include "proto/buildid.h"
 #include "proto/limits.h"
 #include "proto/segment.h"

@@ -2,6 +2,10 @@
 #ifndef PROFD_RELAY_HTTPS_H
 #define PROFD_RELAY_HTTPS_H
 
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
 #include "base/config.h"
 #include "proto/status.h"
 

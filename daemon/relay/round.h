@@ -3,6 +3,8 @@
 #ifndef PROFD_RELAY_ROUND_H
 #define PROFD_RELAY_ROUND_H
 
+#include <stdint.h>
+
 #include "base/config.h"
 #include "proto/status.h"
 

@@ -2,6 +2,10 @@
 #ifndef PROFD_RELAY_TALK_H
 #define PROFD_RELAY_TALK_H
 
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
 #include "proto/message.h"
 #include "proto/status.h"
 

@@ -1,6 +1,11 @@
 /* Times, shares and dates as people read them. */
+#include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
+#include <string.h>
 
+#include "core/buffer.h"
+#include "core/coverage.h"
 #include "render/render_internal.h"
 
 #define AMOUNT_LEAST 0.005 /* from here on two decimals are not 0.00 */

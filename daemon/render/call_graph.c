@@ -1,3 +1,6 @@
+#include <inttypes.h>
+#include <math.h>
+
 #include "render/render_internal.h"
 
 /* format=graph: the call graph of the functions with most time, as the dashboard draws it. */

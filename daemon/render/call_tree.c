@@ -1,3 +1,6 @@
+#include <inttypes.h>
+#include <string.h>
+
 #include "proto/sort.h"
 #include "render/render_internal.h"
 

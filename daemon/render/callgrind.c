@@ -1,3 +1,8 @@
+#include <math.h>
+#include <string.h>
+
+#include "core/report.h"
+#include "proto/message.h"
 #include "render/render_internal.h"
 
 /* format=callgrind: the profile format of Valgrind's callgrind (manual, "Callgrind Format Specification"), for

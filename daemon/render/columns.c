@@ -1,5 +1,7 @@
 /* Functions in columns: format=csv, and view=flat of format=json. */
+#include <string.h>
 
+#include "proto/message.h"
 #include "proto/sum.h"
 #include "render/render_internal.h"
 

@@ -1,5 +1,11 @@
 /* The answer of a comparison in words: one sentence for the whole, and a few words for each row. */
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
 
+#include "core/arena.h"
+#include "core/buffer.h"
+#include "core/diff.h"
 #include "proto/noun.h"
 #include "render/render_internal.h"
 

@@ -2,6 +2,7 @@
 #include "render/document.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "proto/http_text.h"
 #include "proto/utf8.h"

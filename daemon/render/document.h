@@ -4,6 +4,7 @@
 #define PROFD_RENDER_DOCUMENT_H
 
 #include <jansson.h>
+#include <stddef.h>
 
 #include "core/buffer.h"
 

@@ -1,3 +1,7 @@
+#include <math.h>
+#include <string.h>
+
+#include "proto/message.h"
 #include "proto/noun.h"
 #include "render/render_internal.h"
 

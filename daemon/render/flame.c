@@ -1,5 +1,7 @@
 /* A flame graph of many reports, in the form of Grafana and Pyroscope: one level of depth after the other. */
+#include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "core/row_table.h"
 #include "proto/sort.h"

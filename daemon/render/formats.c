@@ -1,4 +1,5 @@
 /* The table of formats. */
+#include <string.h>
 
 #include "render/render_internal.h"
 

@@ -1,5 +1,7 @@
 /* format=json: schema/report.schema.json says what every field means. */
+#include <string.h>
 
+#include "proto/message.h"
 #include "render/render_internal.h"
 
 #define NAMES_BYTES_MAX ((size_t)4 << 30)

@@ -1,11 +1,15 @@
 /* Answers other than reports, as JSON: lists of flat rows, one build, functions by address, callers, cycles, functions
  * that were never called, and comparisons. */
+#include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "proto/sum.h"
 #include "proto/hex.h"
 #include "proto/limits.h"
+#include "proto/message.h"
 #include "render/render_internal.h"
 
 #define INSTANCE_SIZE 16

@@ -1,3 +1,8 @@
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+#include "proto/message.h"
 #include "proto/utf8.h"
 #include "render/render_internal.h"
 

@@ -1,8 +1,11 @@
 /* Lists of functions for linkers and compilers: format=symbol-order and format=exclude-list. */
+#include <string.h>
 
 #include "core/cluster.h"
+#include "core/coverage.h"
 #include "proto/sum.h"
 #include "proto/collector.h"
+#include "proto/message.h"
 #include "proto/sort.h"
 #include "render/render_internal.h"
 

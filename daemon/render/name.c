@@ -1,5 +1,7 @@
 /* Names of functions that are safe on a terminal, distinct and, if asked for, short. */
+#include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "core/row_table.h"
 #include "proto/utf8.h"

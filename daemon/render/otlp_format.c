@@ -1,7 +1,9 @@
 #include <nettle/sha2.h>
+#include <string.h>
 
 #include "core/hashmap.h"
 #include "core/pprof_codec.h"
+#include "proto/message.h"
 #include "proto/otlp.pb-c.h"
 #include "proto/varint.h"
 #include "render/render_internal.h"

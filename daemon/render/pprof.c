@@ -1,4 +1,9 @@
+#include <math.h>
+#include <string.h>
+
 #include "core/pprof_codec.h"
+#include "core/report.h"
+#include "proto/message.h"
 #include "render/render_internal.h"
 
 /* format=pprof: profile.proto of github.com/google/pprof, as protobuf without gzip (every reader takes both). Sample

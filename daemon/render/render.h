@@ -2,6 +2,10 @@
 #ifndef PROFD_RENDER_RENDER_H
 #define PROFD_RENDER_RENDER_H
 
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
 #include "core/arena.h"
 #include "core/buffer.h"
 #include "core/callers.h"

@@ -5,14 +5,13 @@
 #ifndef PROFD_RENDER_RENDER_INTERNAL_H
 #define PROFD_RENDER_RENDER_INTERNAL_H
 
-#include <inttypes.h>
-#include <math.h>
-#include <string.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 
 #include "core/arena.h"
 #include "core/buffer.h"
 #include "core/report.h"
-#include "proto/message.h"
 #include "proto/report_format.h"
 #include "proto/status.h"
 #include "render/render.h"

@@ -1,7 +1,9 @@
 #include <stdlib.h>
+#include <string.h>
 
 #include "proto/sum.h"
 #include "proto/collector.h"
+#include "proto/message.h"
 #include "render/render_internal.h"
 
 struct function_order {

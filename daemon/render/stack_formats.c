@@ -1,4 +1,5 @@
 /* Formats that list one stack after another: format=folded and format=speedscope. */
+#include <math.h>
 
 #include "render/render_internal.h"
 

@@ -1,6 +1,9 @@
 /* Tables for people: format=text in the layout that users of gprof know, and format=gprof, which is GNU gprof's own. */
+#include <inttypes.h>
+#include <string.h>
 
 #include "compat/compat.h"
+#include "proto/message.h"
 #include "proto/noun.h"
 #include "render/render_internal.h"
 

@@ -1,6 +1,10 @@
 /* The heading of format=text: what was asked, where the numbers come from, and what is missing. */
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
 
 #include "proto/collector.h"
+#include "proto/message.h"
 #include "proto/noun.h"
 #include "render/render_internal.h"
 

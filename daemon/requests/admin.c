@@ -4,9 +4,13 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <nettle/sha2.h>
+#include <stdlib.h>
 #include <sys/random.h>
 #include <unistd.h>
 
+#include "base/log.h"
+#include "core/container.h"
+#include "net/loop.h"
 #include "proto/attach_memory.h"
 #include "proto/hex.h"
 #include "proto/noun.h"
@@ -14,6 +18,7 @@
 #include "render/document.h"
 #include "render/render.h"
 #include "requests/relay.h"
+#include "requests/requests.h"
 #include "requests/tokens.h"
 #include "tier/init.h"
 #include "tier/tombstone.h"

@@ -1,4 +1,7 @@
+#include "requests/requests.h"
+
 #include "requests/admin.h"
+#include "requests/symbols.h"
 #include "requests/queries.h"
 #include "requests/relay.h"
 #include "requests/uploads.h"

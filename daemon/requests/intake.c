@@ -1,7 +1,11 @@
 #include "requests/intake.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
 
+#include "core/container.h"
+#include "base/log.h"
+#include "net/loop.h"
 #include "requests/requests.h"
 
 #define WAIT_QUIET_MS 50u /* after a pause of this length, the waiting uploads are stored */

@@ -3,6 +3,10 @@
 #ifndef PROFD_REQUESTS_NUMBERS_H
 #define PROFD_REQUESTS_NUMBERS_H
 
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
 #include "writer/aside.h"
 #include "writer/health.h"
 #include "core/figures.h"

@@ -1,9 +1,11 @@
 #include "requests/pages.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "render/document.h"
 #include "render/render.h"
+#include "requests/metrics.h"
 #include "web/web_files.h"
 
 struct pages {

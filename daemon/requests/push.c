@@ -1,7 +1,12 @@
 #include "requests/push.h"
 
+#include <stdlib.h>
+
+#include "base/log.h"
+#include "core/container.h"
 #include "ingest/otlp.h"
 #include "ingest/pyroscope.h"
+#include "net/loop.h"
 #include "proto/http_text.h"
 #include "render/render.h"
 #include "requests/requests.h"

@@ -1,6 +1,12 @@
 #include "requests/queries.h"
 
+#include <stdlib.h>
+
+#include "core/container.h"
 #include "live/live.h"
+#include "net/loop.h"
+#include "requests/metrics.h"
+#include "requests/requests.h"
 #include "requests/tokens.h"
 #include "tier/fetch.h"
 

@@ -3,8 +3,12 @@
 #include <inttypes.h>
 #include <nettle/sha2.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/random.h>
 
+#include "base/log.h"
+#include "core/container.h"
+#include "net/loop.h"
 #include "requests/requests.h"
 
 #define NUMBER_MOST (UINT64_C(1) << 62) /* a centre cannot use up the numbers of the database */

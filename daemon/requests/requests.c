@@ -1,8 +1,11 @@
 #include "requests/requests.h"
 
 #include <search.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/log.h"
+#include "core/container.h"
 #include "live/live.h"
 #include "render/render.h"
 

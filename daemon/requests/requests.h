@@ -2,20 +2,20 @@
 #ifndef PROFD_REQUESTS_REQUESTS_H
 #define PROFD_REQUESTS_REQUESTS_H
 
-#include <stdlib.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 
-#include "base/log.h"
 #include "core/buffer.h"
 #include "core/coding.h"
-#include "core/container.h"
 #include "net/conn.h"
 #include "net/http.h"
-#include "net/loop.h"
 #include "proto/buildid.h"
 #include "proto/message.h"
 #include "proto/status.h"
 
 struct live;
+struct loop;
 struct tokens;
 struct writer;
 

@@ -2,12 +2,16 @@
 
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
+#include "base/log.h"
+#include "core/container.h"
 #include "net/closer.h"
+#include "net/loop.h"
 #include "query/params.h"
 #include "render/document.h"
 #include "requests/intake.h"

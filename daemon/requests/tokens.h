@@ -3,6 +3,10 @@
 #ifndef PROFD_REQUESTS_TOKENS_H
 #define PROFD_REQUESTS_TOKENS_H
 
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
 #include "core/hashmap.h"
 #include "net/http.h"
 #include "proto/status.h"

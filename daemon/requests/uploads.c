@@ -1,5 +1,10 @@
 #include "requests/uploads.h"
 
+#include <stdlib.h>
+
+#include "base/log.h"
+#include "core/container.h"
+#include "net/loop.h"
 #include "proto/hex.h"
 #include "render/document.h"
 #include "requests/intake.h"

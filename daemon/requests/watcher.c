@@ -1,10 +1,14 @@
 #include "requests/watcher.h"
 
 #include <jansson.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "core/arena.h"
+#include "core/container.h"
 #include "core/watch_list.h"
+#include "base/log.h"
+#include "net/loop.h"
 #include "proto/limits.h"
 #include "query/answer.h"
 #include "store/store.h"

@@ -1,6 +1,9 @@
 /* Finds and lists builds, their labels and companions; totals and epochs. */
+#include <stdio.h>
+#include <stdlib.h>
 #include <sys/stat.h>
 
+#include "proto/sum.h"
 #include "store/labels.h"
 #include "store/store_internal.h"
 

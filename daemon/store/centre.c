@@ -1,4 +1,5 @@
 /* A centre: its row, tenants and tokens, the hosts, marked hours, and the digests of arrivals. */
+#include <stdio.h>
 #include <time.h>
 
 #include "store/store_internal.h"

@@ -1,6 +1,8 @@
 /* Rolls up: single uploads to sums of hours, hours to days, days to all time; and widens slices of live processes and
  * of hosts. */
+#include <stdlib.h>
 
+#include "proto/sum.h"
 #include "store/store_internal.h"
 
 enum profd_status folded_decode_hosts(struct arena *a, const uint8_t *in, size_t n, const int64_t **hosts,

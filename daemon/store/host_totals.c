@@ -1,5 +1,6 @@
 /* Totals by host of the counts that a centre stores without the host. */
 
+#include "proto/sum.h"
 #include "store/store_internal.h"
 
 void sqlite_incoming_sums(const struct incoming *in, struct sqlite_sums *out)

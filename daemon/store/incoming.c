@@ -1,6 +1,7 @@
 /* Uploads that a centre receives from hosts (arrivals.h). */
 
 #include "proto/hex.h"
+#include "proto/sum.h"
 #include "store/labels.h"
 #include "store/store_internal.h"
 

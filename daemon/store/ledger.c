@@ -1,5 +1,6 @@
 /* The sums of the ledger and of series. */
 
+#include "proto/sum.h"
 #include "store/store_internal.h"
 
 enum { COLUMN_RAW_SINCE = 10, COLUMN_SHARES };

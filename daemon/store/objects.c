@@ -1,4 +1,6 @@
 /* The symbols of builds: which of several contents names functions, and what hosts offer (offers.h). */
+#include <stdio.h>
+#include <stdlib.h>
 
 #include "proto/deflate.h"
 #include "store/store_internal.h"

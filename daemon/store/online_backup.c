@@ -1,6 +1,8 @@
 /* Copies the database while it is in use. Later writes of this connection are included in the copy. */
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 

@@ -1,7 +1,9 @@
 /* The outgoing uploads of a host (segments.h). */
+#include <stdlib.h>
 #include <sys/random.h>
 #include <time.h>
 
+#include "proto/sum.h"
 #include "proto/utf8.h"
 #include "store/store_internal.h"
 

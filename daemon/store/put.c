@@ -1,5 +1,7 @@
 /* Stores uploads and harvests, many in one transaction; live processes; the ids by which each delivery counts once. */
+#include <stdlib.h>
 
+#include "proto/sum.h"
 #include "store/labels.h"
 #include "store/sequence.h"
 #include "store/store_internal.h"

@@ -1,5 +1,7 @@
 /* Reads stored data. The series and rows that a filter selects are found by index and sorted, then read one by one. */
 #include <nettle/sha2.h>
+#include <stdio.h>
+#include <stdlib.h>
 
 #include "store/labels.h"
 #include "store/store_internal.h"

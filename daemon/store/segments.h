@@ -15,6 +15,10 @@
 #ifndef PROFD_STORE_SEGMENTS_H
 #define PROFD_STORE_SEGMENTS_H
 
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
 #include "proto/segment.h"
 
 #define STORE_INCARNATION_SIZE 16

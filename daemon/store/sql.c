@@ -1,5 +1,6 @@
 /* Runs SQL: the cached statements of a handle, and statements on a connection without a handle. */
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "store/store_internal.h"

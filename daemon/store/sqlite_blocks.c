@@ -1,5 +1,7 @@
 /* Sums of past days that the tier keeps: blocks, and what the database keeps of them. */
+#include <stdlib.h>
 
+#include "proto/sum.h"
 #include "store/block_keys.h"
 #include "store/store_internal.h"
 

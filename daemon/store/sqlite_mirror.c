@@ -1,6 +1,9 @@
 /* What other centres sealed, as stubs of this database, and what was deleted at any centre. */
 #include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
 
+#include "proto/sum.h"
 #include "proto/hex.h"
 #include "proto/label.h"
 #include "store/store_internal.h"

@@ -1,6 +1,8 @@
 /* Removal: what lists say afterwards; deleting a program in one commit, after which its rows are removed in slices; and
  * retention, which removes whole days, oldest first, and symbols of builds that are no longer used. */
+#include <stdio.h>
 
+#include "proto/sum.h"
 #include "store/store_internal.h"
 
 /* A build as one user sees it. */

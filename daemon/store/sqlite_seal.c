@@ -2,6 +2,7 @@
  * have it is refused, so that no damaged row, index or blob becomes a number of a report. This is a layer between
  * SQLite and its own access to files. The frames of the log have checksums of SQLite. */
 #include <endian.h>
+#include <stdlib.h>
 
 #include "store/store_internal.h"
 

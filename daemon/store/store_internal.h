@@ -5,13 +5,10 @@
 
 #include <limits.h>
 #include <sqlite3.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <sys/types.h>
 
 #include "core/hashmap.h"
 #include "core/shares.h"
-#include "proto/sum.h"
 #include "store/store.h"
 
 #define SQLITE_APPLICATION_ID 0x70726664 /* "prfd" */

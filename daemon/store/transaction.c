@@ -1,4 +1,5 @@
 /* Transactions, and the space that the writer's log needs. */
+#include <stdio.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <time.h>

@@ -2,9 +2,12 @@
  * the totals. */
 #include <inttypes.h>
 #include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
 
 #include "proto/counts_tree.h"
 #include "proto/hex.h"
+#include "proto/sum.h"
 #include "store/store_internal.h"
 
 #define SLICE_NANOSECONDS 100000000

@@ -7,6 +7,9 @@
  * The size of the index of the log is not checked: SQLite maps this file, and the kernel ends a process that reads
  * beyond its end with SIGBUS. */
 #include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 

@@ -1,7 +1,11 @@
 #include "tier/fetch.h"
 
+#include <inttypes.h>
+#include <stdlib.h>
+
 #include "net/loop.h"
 #include "tier/clickhouse.h"
+#include "tier/row_binary.h"
 #include "tier/statement.h"
 
 #define BATCH_STUBS 2000u

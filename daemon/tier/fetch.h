@@ -3,6 +3,7 @@
 #define PROFD_TIER_FETCH_H
 
 #include <stdatomic.h>
+#include <stdbool.h>
 
 #include "proto/status.h"
 #include "store/store.h"

@@ -1,7 +1,10 @@
 #include "tier/init.h"
 
 #include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
 
+#include "tier/row_binary.h"
 #include "tier/statement.h"
 
 #define VERSION 1u

@@ -1,7 +1,16 @@
 #include "tier/mirror.h"
 
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "core/container.h"
 #include "core/hashmap.h"
+#include "base/log.h"
+#include "net/loop.h"
+#include "tier/row_binary.h"
 #include "tier/statement.h"
+#include "tier/steps.h"
 #include "tier/tombstone.h"
 
 #define LOOK_MS 4000u

@@ -2,6 +2,9 @@
 #ifndef PROFD_TIER_ROW_BINARY_H
 #define PROFD_TIER_ROW_BINARY_H
 
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <string.h>
 
 #include "core/arena.h"

@@ -1,6 +1,15 @@
 #include "tier/seal.h"
 
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "core/container.h"
+#include "base/log.h"
+#include "net/loop.h"
+#include "tier/row_binary.h"
 #include "tier/statement.h"
+#include "tier/steps.h"
 
 #define DAY_NS INT64_C(86400000000000)
 #define LOOK_MS 5000u

@@ -1,6 +1,8 @@
 #include "tier/statement.h"
 
+#include <inttypes.h>
 #include <nettle/sha2.h>
+#include <stdio.h>
 #include <time.h>
 
 #include "tier/row_binary.h"

@@ -3,9 +3,9 @@
 #ifndef PROFD_TIER_STATEMENT_H
 #define PROFD_TIER_STATEMENT_H
 
-#include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 
 #include "core/buffer.h"
 #include "store/store.h"

@@ -1,5 +1,11 @@
 #include "tier/steps.h"
 
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "core/container.h"
+#include "base/log.h"
+#include "net/loop.h"
 #include "tier/statement.h"
 
 #define STATEMENT_BYTES 4096u

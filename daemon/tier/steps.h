@@ -6,9 +6,6 @@
 
 #include <stdatomic.h>
 
-#include "base/log.h"
-#include "core/container.h"
-#include "net/loop.h"
 #include "net/work.h"
 #include "tier/clickhouse.h"
 #include "writer/writer.h"

@@ -1,6 +1,7 @@
 #include "tier/tombstone.h"
 
 #include "tier/clickhouse.h"
+#include "tier/row_binary.h"
 #include "tier/statement.h"
 
 #define ROWS_BYTES (64u << 20)

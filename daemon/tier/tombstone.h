@@ -2,6 +2,9 @@
 #ifndef PROFD_TIER_TOMBSTONE_H
 #define PROFD_TIER_TOMBSTONE_H
 
+#include <stddef.h>
+#include <stdint.h>
+
 #include "proto/status.h"
 #include "store/store.h"
 

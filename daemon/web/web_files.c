@@ -1,6 +1,7 @@
 #include "web/web_files.h"
 
 #include <nettle/sha2.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

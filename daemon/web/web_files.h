@@ -2,6 +2,9 @@
 #ifndef PROFD_WEB_FILES_H
 #define PROFD_WEB_FILES_H
 
+#include <stdbool.h>
+#include <stddef.h>
+
 #include "core/coding.h"
 
 /* True if there is a file of that path (n bytes, beginning with "/"). */

@@ -3,6 +3,7 @@
 #ifndef PROFD_WRITER_ASIDE_H
 #define PROFD_WRITER_ASIDE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <time.h>

@@ -3,6 +3,9 @@
 #ifndef PROFD_WRITER_BACKUP_H
 #define PROFD_WRITER_BACKUP_H
 
+#include <stdbool.h>
+#include <stdint.h>
+
 #include "proto/status.h"
 #include "store/store.h"
 

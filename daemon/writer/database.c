@@ -16,6 +16,7 @@
 #include "core/container.h"
 #include "net/listen.h"
 #include "net/loop.h"
+#include "writer/aside.h"
 #include "writer/writer.h"
 
 static enum profd_status state_dir_format(const char *state_dir, const char *name, char *path, size_t size,

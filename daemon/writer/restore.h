@@ -5,6 +5,9 @@
 #ifndef PROFD_WRITER_RESTORE_H
 #define PROFD_WRITER_RESTORE_H
 
+#include <stdbool.h>
+#include <stddef.h>
+
 #include "proto/status.h"
 #include "store/store.h"
 

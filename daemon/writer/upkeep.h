@@ -4,6 +4,9 @@
 #ifndef PROFD_WRITER_UPKEEP_H
 #define PROFD_WRITER_UPKEEP_H
 
+#include <stdbool.h>
+#include <stdint.h>
+
 #include "proto/status.h"
 #include "store/store.h"
 

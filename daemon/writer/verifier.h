@@ -2,6 +2,10 @@
 #ifndef PROFD_WRITER_VERIFIER_H
 #define PROFD_WRITER_VERIFIER_H
 
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
 #include "core/buffer.h"
 #include "net/work.h"
 #include "proto/status.h"

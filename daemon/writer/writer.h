@@ -3,6 +3,10 @@
 #ifndef PROFD_WRITER_WRITER_H
 #define PROFD_WRITER_WRITER_H
 
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
 #include "net/work.h"
 #include "proto/status.h"
 #include "store/store.h"
