@@ -72,17 +72,18 @@ function labelOf(name, sign, letters) {
 /** What stands below a picture of stacks before a box is chosen. */
 export const POINT = matchMedia("(hover: none)").matches
   ? "Tap a box."
-  : "Point at a box, or move with the arrows. Ctrl and the wheel zoom, dragging moves, a right click opens a menu.";
+  : "A click zooms, dragging moves, Ctrl and the wheel zoom, a right click opens a menu; or use the arrows.";
 
 export class Flame {
   /** top: the box that fills the width; at: if it is not empty, the part of the root that does, as "from,to".
-   *  text(box): what is said of it. paint(box): {kind, style, sign, edge}: classes and style; what stands before its
-   *  name; 0 or 1: a line at its upper or lower end. zoomed(box, at): told when another part is in sight. told(box):
-   *  the box that the pointer, a finger or the focus is at. menu(box, event): opens its menu. up: callers stand above.
+   *  text(box): what is said of it. share(box): what stands behind its name. paint(box): {kind, style, sign, edge}:
+   *  classes and style; what stands before its name; 0 or 1: a line at its upper or lower end. zoomed(box, at): told
+   *  when another part is in sight. told(box): the box that the pointer, a finger or the focus is at. menu(box, event):
+   *  opens its menu. up: callers stand above.
    */
-  constructor({ top, at = "", label, text, paint, zoomed, told, menu, up = false }) {
-    Object.assign(this, { top, text, paint, zoomed, told, menu, up, width: 0, sight: partOf(top) });
-    Object.assign(this, { drawn: new Map(), names: new Map() });
+  constructor({ top, at = "", label, text, share, paint, zoomed, told, menu, up = false }) {
+    Object.assign(this, { top, text, share, paint, zoomed, told, menu, up, width: 0, sight: partOf(top) });
+    Object.assign(this, { drawn: new Map(), names: new Map(), spaces: new Map(), nodes: new WeakMap() });
     const [from, to] = at.split(",").map(Number);
     if (to > from) Object.assign(this, { top: rootOf(top), sight: { from, to } });
     this.view = svg("svg.flame", { role: "tree", "aria-label": label, tabindex: "-1" });
@@ -190,22 +191,21 @@ export class Flame {
     const deepest = places.at(-1).level;
     const y = (level) => (this.up ? deepest - level : level) * ROW;
     const focused = this.focused;
-    const before = this.drawn;
-    Object.assign(this, { drawn: new Map(), names: new Map() });
+    Object.assign(this, { drawn: new Map(), names: new Map(), spaces: new Map() });
     this.view.setAttribute("viewBox", `0 0 ${width} ${(deepest + 1) * ROW}`);
     this.view.setAttribute("height", (deepest + 1) * ROW);
     this.tip.hidden = true;
     const parts = places.map((p) => {
-      if (p.count) return this.narrow(p, y(p.level));
-      const node = before.get(p.box) ?? this.box(p.box);
-      this.put(node, p, y(p.level), width);
+      const node = p.box && (this.nodes.get(p.box) ?? this.box(p.box));
+      if (node) this.put(node, p, y(p.level), width);
       return node;
     });
-    replace(this.view, parts);
+    replace(this.view, this.narrow(places.filter((p) => p.count), y), parts);
     if (this.up) this.picture.scrollTop = this.picture.scrollHeight; // the function itself is below
     this.drawMap(width);
     this.mark(this.wanted, this.chosen);
     this.letters();
+    this.stop(this.top);
     if (focused) this.focus(this.drawn.has(focused) ? focused : this.top);
   }
 
@@ -219,37 +219,44 @@ export class Flame {
       const places = placesOf(rootOf(this.top), width, ALL).filter((p) => p.box);
       const levels = 1 + places.at(-1).level;
       const row = MAP / levels;
-      const rect = ({ box, x, w, level }) => {
-        const at = { x: x.toFixed(1), y: (this.up ? levels - 1 - level : level) * row, height: row };
-        const { kind, style } = this.paint(box);
-        return svg("g", { class: kind }, svg("rect", { ...at, width: w.toFixed(1), style }));
-      };
+      const areas = new Map(); // by colour: one element of each
+      for (const { box, x, w, level } of places) {
+        const { kind, style = "" } = this.paint(box);
+        const y = (this.up ? levels - 1 - level : level) * row;
+        const key = JSON.stringify({ class: kind, style });
+        const area = `M${x.toFixed(1)},${y.toFixed(1)}h${w.toFixed(1)}v${row}h-${w.toFixed(1)}z`;
+        areas.set(key, (areas.get(key) ?? "") + area);
+      }
       this.frame = svg("path.sight");
       this.map.setAttribute("viewBox", `0 0 ${width} ${MAP}`);
-      replace(this.map, places.map(rect), this.frame);
+      const parts = [...areas].map(([key, d]) => svg("path", { ...JSON.parse(key), d }));
+      replace(this.map, parts, this.frame);
     }
     const { from, to } = this.sight;
     const [a, b] = [from * width, Math.max(to * width, from * width + 1)];
     this.frame.setAttribute("d", `M0,0H${a}V${MAP}H0zM${b},0H${width}V${MAP}H${b}zM${a},0V${MAP}M${b},0V${MAP}`);
   }
 
-  /** Siblings that are too narrow to be drawn each; the title says how many. */
-  narrow(p, y) {
-    const size = { x: p.x.toFixed(2), y, width: Math.max(p.w - 0.5, 0.5), height: ROW - 1 };
-    const title = `${format.several(p.count, "box is", "boxes are")} too narrow to be shown`;
-    return svg("rect.narrow", { ...size }, svg("title", title));
+  /** What is too narrow to be drawn by itself, as one element. */
+  narrow(places, y) {
+    const wide = (w) => Math.max(w - 0.5, 0.5).toFixed(1);
+    const area = ({ x, w, level }) => `M${x.toFixed(1)},${y(level)}h${wide(w)}v${ROW - 1}h-${wide(w)}z`;
+    const count = places.reduce((sum, p) => sum + p.count, 0);
+    const title = `${format.several(count, "box is", "boxes are")} too narrow to be shown by themselves`;
+    return count ? svg("path.narrow", { d: places.map(area).join("") }, svg("title", title)) : null;
   }
 
   box(box) {
     const { kind, style, edge } = this.paint(box);
-    const about = { role: "treeitem", "aria-level": box.level + 1, "aria-label": this.text(box).join(", ") };
+    const said = { "aria-level": box.level + 1, "aria-label": this.text(box).join(", ") };
+    const about = { role: "treeitem", tabindex: -1, ...said };
     const node = svg(
       "g",
       { class: `box ${kind}${box.inferred ? " inferred" : ""}`, ...about },
       svg("rect", { height: ROW - 1, style }),
       edge === undefined ? null : svg("rect.edge", { y: edge * (ROW - 4), height: 3 }),
-      svg("text", { x: INSET, y: ROW - 8 }),
     );
+    this.nodes.set(box, node);
     return Object.assign(node, { box });
   }
 
@@ -264,12 +271,11 @@ export class Flame {
     const left = Math.max(0, x);
     const size = Math.min(width, x + w) - left;
     node.setAttribute("transform", `translate(${left.toFixed(2)},${y})`);
-    node.setAttribute("tabindex", box === this.top ? 0 : -1);
     node.classList.toggle("above", level < this.top.level);
     const wide = Math.max(size - 0.5, 0.4).toFixed(2);
-    for (const rect of node.querySelectorAll("rect")) rect.setAttribute("width", wide);
-    const letters = Math.floor((size - INSET - 1) / LETTER);
-    this.names.set(box, [node.lastChild, labelOf(box.label, this.paint(box).sign, letters)]);
+    for (const part of node.children) if (part.tagName === "rect") part.setAttribute("width", wide);
+    this.names.set(box, labelOf(box.label, this.paint(box).sign, Math.floor((size - INSET - 1) / LETTER)));
+    this.spaces.set(box, size);
     this.drawn.set(box, node);
   }
 
@@ -277,13 +283,19 @@ export class Flame {
     return Boolean(this.wanted && box.frame && this.wanted(box.name ?? box.label));
   }
 
-  /** The names in the boxes; letters that match stand out. */
+  /** The names in the boxes, and their shares where there is space; letters that match stand out. */
   letters() {
-    for (const [box, [node, name]] of this.names) {
+    for (const [box, name] of this.names) {
+      const node = this.drawn.get(box);
       const found = this.hit(box) && this.wanted.pattern.exec(name);
       const end = found ? found.index + found[0].length : 0;
       const marked = found && svg("tspan.letters", found[0]);
-      replace(node, found ? [name.slice(0, found.index), marked, name.slice(end)] : name);
+      const share = name === box.label && this.share ? this.share(box) : "";
+      const fits = (name.length + share.length + 2) * LETTER < this.spaces.get(box) - INSET;
+      const text = [found ? [name.slice(0, found.index), marked, name.slice(end)] : name];
+      if (share && fits) text.push(svg("tspan.part", { dx: LETTER }, share));
+      if (node.lastChild.tagName === "text") node.lastChild.remove();
+      if (name) node.append(svg("text", { x: INSET, y: ROW - 8 }, text));
     }
   }
 
@@ -314,7 +326,7 @@ export class Flame {
     if (!hits.length) return null;
     this.found = nextOf(hits, this.found, step);
     const { from, to } = partOf(this.found);
-    if (from < this.sight.from || to > this.sight.to + 1e-9 || !this.names.get(this.found)?.[1])
+    if (from < this.sight.from || to > this.sight.to + 1e-9 || !this.names.get(this.found))
       this.look(from - NEAR * (to - from), to + NEAR * (to - from));
     if (this.waits) this.draw();
     this.mark(this.wanted, this.chosen);
@@ -373,9 +385,16 @@ export class Flame {
     this.menu(box, event);
   }
 
+  /** The box at which Tab stops. */
+  stop(box) {
+    this.stopped?.setAttribute("tabindex", "-1");
+    this.stopped = this.drawn.get(box);
+    this.stopped?.setAttribute("tabindex", "0");
+  }
+
   focus(box) {
-    for (const [b, node] of this.drawn) node.setAttribute("tabindex", b === box ? "0" : "-1");
-    this.drawn.get(box)?.focus({ preventScroll: false });
+    this.stop(box);
+    this.stopped?.focus({ preventScroll: false });
   }
 
   key(event) {

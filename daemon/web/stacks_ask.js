@@ -1,16 +1,18 @@
 // Asks for the stacks of a build, whole or one tree for each value of a label, and says how they came about.
 import * as api from "./api.js";
 import { treeUrl } from "./asks.js";
-import { matchOf, unfiltered, valuesOf } from "./choices.js";
-import { el } from "./dom.js";
+import { matchOf, splitChoice, timeChoice, unfiltered, valuesOf } from "./choices.js";
+import { el, replace } from "./dom.js";
 import * as format from "./format.js";
 import { menu } from "./menu.js";
 import { interval, joined, matched, treeOf } from "./stacks.js";
+import { links } from "./state.js";
 
+const BRIEF = 100; // ticks of a share with two digits
 const VALUES = 12; // of a label: a tree for each
 
 /** {root, answer, others}: the tree, what is said of all its stacks, and how many values of the label are left out. */
-export async function stacksOf(state, signal) {
+async function stacksOf(state, signal) {
   if (!state.split) {
     const answer = await api.json(treeUrl(state), signal);
     const root = treeOf(answer, answer.synthetic ? "total (synthetic stacks)" : "total");
@@ -47,14 +49,19 @@ function together(parts) {
   };
 }
 
-/** How times of these stacks read: amounts, and their intervals as {low, high, stacks} or null. */
-export function lookOf(answer, root) {
+/** How times of these stacks read: amounts, shares, brief ones with two digits, and intervals {low, high, stacks} or
+ *  null. */
+function lookOf(answer, root) {
   const amount = format.amounts(answer.dimension, answer);
   return {
     amount,
     range: (value) => interval(answer, value, root.value),
     between: (known) => amount.between(known.low, known.high),
     percent: (value) => format.share((100 * value) / (root.value || 1), answer.ticks),
+    brief: (value) => {
+      const percent = (100 * value) / (root.value || 1);
+      return format.percent(percent, Math.min(BRIEF, (percent * answer.ticks) / 100));
+    },
     share: (value, of) => format.share((100 * value) / (of || 1), answer.ticks * (of / (root.value || 1))),
     whole: root.value || 1,
     measured: Boolean(answer.stacks) && !answer.synthetic,
@@ -113,13 +120,13 @@ function facts(answer, amount) {
 }
 
 /** Why there is no stack, and a way to where there are some. */
-export function noStacks(state) {
+function noStacks(state) {
   const all = unfiltered(state);
   return el("p.empty", all ? ["No sample has these labels in this time range. ", all] : "This build has no samples.");
 }
 
 /** A chip that says how the stacks came about. */
-export function stacksChip(answer, amount) {
+function stacksChip(answer, amount) {
   if (!answer.synthetic) {
     const text = facts(answer, amount).map((sentence) => el("p", sentence));
     return menu("synthetic", "How these stacks were made", el("span.chip", "Measured stacks"), text);
@@ -134,4 +141,26 @@ export function stacksChip(answer, amount) {
     label,
     text.map((sentence) => el("p", sentence)),
   );
+}
+
+export const ORDERS = [
+  ["", "Root first"],
+  ["leaves", "Leaves first"],
+];
+
+/** What a view of stacks begins with: what stacksOf() gives, look, and its title, choices and chip; where there are no
+ *  stacks, null, and the page says why. orders: [mode, text]. */
+export async function begin(main, state, signal, name, orders = ORDERS) {
+  const found = await stacksOf(state, signal);
+  const { root, answer } = found;
+  const look = lookOf(answer, root);
+  const afresh = { zoom: "", at: "" };
+  const changes = (mode) => ({ mode, split: mode ? "" : state.split, ...afresh });
+  const split = state.mode ? null : splitChoice(state, afresh);
+  const order = links("Order of the stacks", orders, state.mode, state, changes);
+  const title = el("h2.unseen", name);
+  const choices = [order, split, timeChoice(answer, afresh)];
+  if (root.value > 0) return { ...found, look, title, choices, chip: stacksChip(answer, look.amount) };
+  replace(main, el("div.bar", title, choices), noStacks(state));
+  return null;
 }

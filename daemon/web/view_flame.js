@@ -1,6 +1,6 @@
 // Stacks as pictures: from the root down, from the leaves up, or around one function; beside them a table of functions.
 import * as api from "./api.js";
-import { leaving, leftOut, otherViews, removals, splitChoice, timeChoice } from "./choices.js";
+import { leaving, leftOut, otherViews, removals } from "./choices.js";
 import { breath, button, copy, el, later, replace } from "./dom.js";
 import * as format from "./format.js";
 import { Flame, POINT, textOf } from "./flame_draw.js";
@@ -8,16 +8,10 @@ import { popup } from "./menu.js";
 import { sampled } from "./origin.js";
 import { saving } from "./picture.js";
 import { around, boxAt, functions, functionsAbove, leaves, pathOf, refined } from "./stacks.js";
-import { lookOf, matchedText, noStacks, remarks, stacksChip, stacksOf } from "./stacks_ask.js";
+import { begin, matchedText, ORDERS, remarks } from "./stacks_ask.js";
 import { focusOf, links, question, step, to } from "./state.js";
-import { column, findField, matcher, NARROW, numbers, Table } from "./table.js";
+import { BESIDE, column, findField, matcher, NARROW, numbers, Table } from "./table.js";
 import { bar, fitting, tile } from "./report_columns.js";
-
-const MODES = [
-  ["", "Root first"],
-  ["leaves", "Leaves first"],
-  ["sandwich", "Sandwich"],
-];
 
 const LAYOUTS = [
   ["table", "Table"],
@@ -28,6 +22,7 @@ const HUES = [212, 165, 268, 190, 320, 95]; // of modules, by their time; furthe
 const KERNEL = 28;
 const SHADES = 5; // of one hue, so that neighbours differ
 const LEAST_HIGH = 200; // pixels of a picture
+const LEGEND = 44; // pixels below it
 // What the reader leaves out: the name in the address, what a menu calls it, how it reads.
 const REFINED = [
   ["only", "Only stacks with it", "Only stacks with"],
@@ -76,6 +71,17 @@ function legend({ hueOf }, rows, look) {
   return shown.length > 1 ? el("p.hint.legend", about, shown.map(entry)) : null;
 }
 
+/** Which function has the most time of its own, as a sentence. */
+function answer(rows, look, state) {
+  const most = chosen(rows, { ...state, focus: "" });
+  if (!most?.self) return null;
+  const [, link] = viewsOf(most, state)[0] ?? [];
+  const name = format.called(fitting(most.label));
+  const text = `, ${look.amount(most.self)}, ${look.percent(most.self)}`;
+  const title = innerWidth < NARROW ? "Hottest: " : "Most time of its own: ";
+  return el("p.answer", title, link ? el("a", { ...link, title: most.name }, name) : name, text);
+}
+
 /** A function as the address names it: its address, and its build if that is another one. */
 const nameOf = (frame, state) => focusOf(state, frame.address, frame.build_id);
 
@@ -97,9 +103,9 @@ function viewsOf({ frame }, state) {
 
 /** The pictures, the table and the line below them, and what they tell one another. */
 class Stacks {
-  constructor({ root: whole, answer }, state) {
+  constructor({ root: whole, look }, state) {
     const root = refined(whole, keysOf(state));
-    Object.assign(this, { root, state, look: lookOf(answer, whole), all: functions(root) });
+    Object.assign(this, { root, state, look, all: functions(root) });
     this.unrefined = root === whole ? this.all : functions(whole);
     this.modules = modulesOf(this.unrefined); // colours stay when stacks are left out
     this.beside = el("div.listed");
@@ -129,7 +135,7 @@ class Stacks {
       const [zoom, at] = [pathOf(box), part].map((text) => text && start + text);
       this.away.hidden = !zoom && !at;
       for (const other of this.flames) if (half && other.half !== half && other.part) other.reset(false);
-      await breath(); // the picture is one task, the table beside it another
+      await new Promise((drawn) => requestAnimationFrame(() => setTimeout(drawn))); // the table beside it comes after
       if (!flame.view.isConnected) return;
       if (zoom !== this.state.zoom || at !== this.state.at) step(this.state, { zoom, at, row: "", top: "" });
       this.list();
@@ -140,7 +146,8 @@ class Stacks {
     const menu = (box, event) => this.menu(box, flame, event);
     const { paint } = this.modules;
     const place = { top: boxAt(top, mine(this.state.zoom)), at: mine(this.state.at) };
-    const flame = new Flame({ ...place, label, text, paint, zoomed, told, menu, up: half === "up" });
+    const share = ({ value }) => this.look.brief(value);
+    const flame = new Flame({ ...place, label, text, share, paint, zoomed, told, menu, up: half === "up" });
     return Object.assign(flame, { half });
   }
 
@@ -276,7 +283,7 @@ class Stacks {
 
   /** The picture takes the free height of the window. */
   fill() {
-    const rest = (this.flames.length > 1 ? 0.5 : 1) * (innerHeight - this.detail.offsetHeight - 16);
+    const rest = (this.flames.length > 1 ? 0.5 : 1) * (innerHeight - this.detail.offsetHeight - LEGEND);
     for (const { picture } of this.flames) {
       const top = this.flames.length > 1 ? 0 : picture.getBoundingClientRect().top + scrollY;
       picture.style.maxHeight = `${Math.max(LEAST_HIGH, rest - top)}px`;
@@ -302,22 +309,10 @@ function body(all, synthetic, state) {
   return [title("Its callers"), callers.node, title("What it calls"), callees.node];
 }
 
-const modeChoice = (state) =>
-  links("Order of the stacks", MODES, state.mode, state, (mode) => {
-    const split = mode === "sandwich" ? "" : state.split;
-    return { mode, split, zoom: "", at: "" };
-  });
-
 export async function draw(main, state, signal) {
-  const found = await stacksOf(state, signal);
-  const amount = format.amounts(found.answer.dimension, found.answer);
-  const chip = stacksChip(found.answer, amount);
-  const title = el("h2.unseen", "Flame graph");
-  const times = timeChoice(found.answer, { zoom: "", at: "" });
-  if (!(found.root.value > 0)) {
-    replace(main, el("div.bar", title, times), noStacks(state));
-    return;
-  }
+  const found = await begin(main, state, signal, "Flame graph", [...ORDERS, ["sandwich", "Sandwich"]]);
+  if (!found) return;
+  const { title, chip, choices } = found;
   await breath(); // a large tree is read in one task, summed up in another, and drawn in a third
   const all = new Stacks(found, state);
   await breath();
@@ -326,22 +321,21 @@ export async function draw(main, state, signal) {
   const search = (text) => all.search(text);
   const filter = findField(state, "Mark functions", search, (step) => all.next(step));
   all.away = button("Reset zoom", () => all.reset(), { hidden: !state.zoom && !state.at });
-  const split = state.mode === "" ? splitChoice(state, { zoom: "", at: "" }) : null;
   const layout = slim ? null : links("Layout", LAYOUTS, state.layout, state, (value) => ({ layout: value }));
   const parts = all.flames.length ? saving("profd-flame", () => [all.flames[0].view]) : null;
-  const choices = [split, times, layout, state.layout === "table" ? null : parts, all.away, all.sum];
+  const tools = [layout, state.layout === "table" ? null : parts, all.away, all.sum];
+  const most = all.middle ? null : answer(all.all, all.look, state);
   const pictures = el(
     "div.pictures",
-    all.middle ? all.head(signal) : null,
-    slim ? null : legend(all.modules, all.all, all.look),
+    all.middle ? all.head(signal) : innerWidth < BESIDE ? null : most,
     body(all, found.answer.synthetic, state),
+    legend(all.modules, all.all, all.look),
     all.flames.length ? all.detail : null,
-    slim ? legend(all.modules, all.all, all.look) : null,
   );
   const both = { class: state.layout ? "beside alone" : "beside" };
   replace(
     main,
-    el("div.bar.stacks", title, filter, slim ? null : chip, modeChoice(state), choices),
+    el("div.bar.stacks", title, filter, slim ? null : chip, choices, tools, innerWidth < BESIDE ? most : null),
     remarks(found, state),
     all.left(),
     el("div", both, state.layout === "table" ? all.detail : pictures, state.layout === "flame" ? null : all.beside),

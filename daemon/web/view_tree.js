@@ -1,18 +1,13 @@
 // The call tree: stacks as rows that open, from the root down or from the leaves up.
-import { splitChoice, timeChoice } from "./choices.js";
 import { button, el, replace } from "./dom.js";
 import * as format from "./format.js";
 import { boxAt, leaves, pathOf, walk } from "./stacks.js";
-import { lookOf, matchedText, noStacks, remarks, stacksChip, stacksOf } from "./stacks_ask.js";
-import { another, functionAt, go, links, note, to } from "./state.js";
+import { begin, matchedText, remarks } from "./stacks_ask.js";
+import { another, functionAt, go, note, to } from "./state.js";
 import { BESIDE, finder, NARROW } from "./table.js";
 import { TreeGrid } from "./tree_grid.js";
 import { bar } from "./report_columns.js";
 
-const MODES = [
-  ["", "Root first"],
-  ["leaves", "Leaves first"],
-];
 const HOT = 0.1; // of all time: a box that is open from the beginning
 const OPEN = 40; // rows that are open then at most
 const MOST = 20000; // boxes in which names are searched
@@ -78,24 +73,10 @@ function columnsOf(look, state) {
   ];
 }
 
-const modeChoice = (state) =>
-  links("Order of the stacks", MODES, state.mode, state, (mode) => {
-    const split = mode ? "" : state.split;
-    return { mode, zoom: "", split };
-  });
-
 export async function draw(main, state, signal) {
-  const found = await stacksOf(state, signal);
-  const { root, answer } = found;
-  const look = lookOf(answer, root);
-  const split = state.mode === "" ? splitChoice(state, { zoom: "" }) : null;
-  const chip = stacksChip(answer, look.amount);
-  const choices = [modeChoice(state), split, timeChoice(answer, { zoom: "" })];
-  const title = el("h2.unseen", "Call tree");
-  if (!(root.value > 0)) {
-    replace(main, el("div.bar", title, choices), noStacks(state));
-    return;
-  }
+  const found = await begin(main, state, signal, "Call tree");
+  if (!found) return;
+  const { root, look, title, choices, chip } = found;
   const top = state.mode === "leaves" ? leaves(root) : root;
   const slim = innerWidth < NARROW;
   const named = state.zoom ? boxAt(top, state.zoom) : top;

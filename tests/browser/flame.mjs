@@ -61,6 +61,15 @@ async function boxes(page) {
     const width = (sums[i] / tree.total_seconds) * whole;
     return width < 2.1 || drawn.some(([name, w]) => nameAt(tree, i).startsWith(name) && close(w, width, 0.02));
   });
+  const told = await page.locator(BOX).evaluateAll((all) =>
+    all
+      .filter((b) => b.querySelector(".part"))
+      .map((b) => [b.querySelector(".part").textContent, b.getAttribute("aria-label")]),
+  );
+  const percent = (label) => Number.parseFloat(/\(([\d.]+) %\)/.exec(label)?.[1]);
+  const near = ([part, label]) => Math.abs(Number.parseFloat(part) - percent(label)) < 0.51;
+  const same = told.length > 1 && told.every(near);
+  point(same, "flame: the share behind a name is that of the box", told);
   point(tree.nodes > 3 && right, "flame: every node of the tree is a box as wide as its time", [drawn, sums]);
   const chip = await text(page, "#synthetic");
   point(tree.synthetic === /By calls: synthetic stacks/.test(chip), "flame: says how the stacks were made", chip);
