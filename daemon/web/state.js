@@ -58,9 +58,10 @@ function settle() {
   pending = {};
   if (Object.keys(changes).length) history.replaceState(null, "", href(parse(), changes));
 }
-/** Remembers without drawing anew. */
+/** Remembers without drawing anew; what is local is not in the address. */
 export function note(state, changes) {
   Object.assign(state, changes);
+  if (state.local) return;
   Object.assign(pending, changes);
   clearTimeout(timer);
   timer = setTimeout(settle, REST);

@@ -4,11 +4,11 @@ import * as api from "./api.js";
 import { instructionsOf } from "./code_instructions.js";
 import { folded, interval, linesOf, withText } from "./code_lines.js";
 import { keepSources, readSources, sourceOf } from "./code_source.js";
-import { button, copy, el, region, replace, say } from "./dom.js";
+import { button, copy, el, replace, say } from "./dom.js";
 import * as format from "./format.js";
 import { command } from "./share.js";
-import { another, functionAt, links, question, to } from "./state.js";
-import { column, NARROW, numbers, plain, Table } from "./table.js";
+import { another, functionAt, links, note, question, to } from "./state.js";
+import { BESIDE, column, NARROW, numbers, Table } from "./table.js";
 import { bar, fitting } from "./report_columns.js";
 import { load } from "./view_report.js";
 
@@ -24,6 +24,8 @@ const SELF =
   "and is divided by their bytes";
 const RANGE = "within which the time is, as ticks are a sample of it";
 const SKID = "The ticks of a slow instruction are counted at the instruction that runs after it. ";
+const UNOPENED = "To see the text of the lines, open or drop the source files. They stay in this browser.";
+const WIDE = 1300; // pixels of a window that has space for intervals beside instructions
 const UNSURE = "The debug information has no MD5, so profd cannot tell whether it was compiled. ";
 
 const wide = () => innerWidth >= NARROW;
@@ -39,6 +41,10 @@ function textOf(file, answer) {
 }
 
 const titleOf = (name) => (wide() ? format.called(name) : format.clip(format.shortName(name), 28));
+
+/** The share of the function's own time. */
+const partOf = ({ seconds }, { function: f, ticks, seconds: all }) =>
+  format.share((100 * seconds) / (f.self_seconds || 1), ticks * (f.self_seconds / (all || 1)));
 
 /** Ticks and calls by ascending address, as one list. */
 function addressesOf(answer) {
@@ -61,7 +67,7 @@ function linesShown(lines, answer) {
     if (row.gap) return [{ ...row, name: "⋯", title: "lines without code of this function" }];
     const number = row.last ? `${row.line} … ${row.last}` : row.line;
     const place = row.file ? `${format.base(row.file)}:${number}` : "no line known";
-    const name = row.text === undefined || wide() ? place : String(row.line); // there the text needs the space
+    const name = row.text === undefined ? place : String(row.line); // the text needs the space
     const title = row.file ? `${row.file}:${number}` : "bytes without a line in the debug information";
     return [{ ...row, place, name, title }, ...row.callees.map((call) => ({ call, calls: call.calls, name: "" }))];
   };
@@ -98,11 +104,15 @@ function nameColumn(rows, state, title) {
   const texts = rows.some((row) => row.text !== undefined);
   const times = (c) =>
     wide() || title === "Address" || (title === "Line" && !texts) ? null : `×${format.short(c.calls)}`;
-  const cell = ({ path, name, title: about, call, text, shared: of, head, goes }) => [
+  const most = format.largest(rows.map((row) => (row.path ? 0 : (row.seconds ?? 0)))) || 1;
+  const share = (seconds) => ({ "--share": `${((100 * seconds) / most).toFixed(1)}%` });
+  const hot = (seconds) => (seconds > 0 ? { style: share(seconds) } : {});
+  const cell = ({ path, name, title: about, call, text, shared: of, head, goes, seconds }) => [
     path ? el("code.path", { title: path }, el("bdi", path)) : null,
-    path ? null : name ? el("code", { class: head ? "place head" : "place", title: about }, name) : el("span.indent"),
+    path || !name ? null : el("code", { class: head ? "place head" : "place", title: about, ...hot(seconds) }, name),
+    path || name ? null : el("span.indent"),
     call ? el("span.callee", "→", calleeLink(call, state), times(call)) : null,
-    text === undefined ? null : el("code.text", { title: text }, text),
+    text === undefined ? null : el("code.text", { title: text, ...hot(seconds) }, text),
     goes ? el("span.callee", calleeLink(goes, state), times(goes)) : null,
     of ? shared() : null,
   ];
@@ -121,6 +131,7 @@ function columns(rows, answer, state, title) {
     if (row.path) return row.whole ? el("strong", mark(row) + amount(row.whole)) : "";
     return row.ticks ? bar(mark(row) + amount(row.seconds), (100 * row.seconds) / own, range(row)) : "";
   };
+  const part = ({ ticks, seconds, whole }) => (ticks || whole ? partOf({ seconds: whole ?? seconds }, answer) : "");
   const count = (row) => (row.ticks ? mark(row) + format.count(row.ticks_str ?? Math.round(row.ticks)) : "");
   const calls = {
     value: (row) => row.calls || -1,
@@ -130,6 +141,7 @@ function columns(rows, answer, state, title) {
   return [
     nameColumn(rows, state, title),
     numbers("ticks", "Self", { hint: SELF, ...WIDTHS, value, cell: self }),
+    numbers("part", "Self %", { value, cell: part, hint: "of the function's own time", width: 5.6 }),
     numbers("range", "95 % interval", { hint: RANGE, width: 9.6, value, cell: range }),
     numbers("count", "Ticks", { value, cell: count }),
     numbers("calls", "Calls", { ...calls, width: wide() ? 8 : 6.8 }),
@@ -182,7 +194,7 @@ function opener(files, box, answer, show) {
   };
   const folder = "Opens all sources of the program once. They stay in this browser, for all functions of this build.";
   return [
-    open("sources", "Open source file…", "Shows the text of the lines. The file stays in this browser.", {}),
+    open("sources", "Open file…", "Shows the text of the lines. The file stays in this browser.", {}),
     wide() ? open("folder", "Open folder…", folder, { webkitdirectory: true }) : null,
   ];
 }
@@ -238,17 +250,18 @@ const noLines = () => ["Source lines are not known. Compile with ", el("code", "
 
 const hottestOf = (rows) => rows.reduce((a, b) => ((b.seconds ?? 0) > (a?.seconds ?? 0) ? b : a), null);
 
-/** Where most time is, as a sentence. */
-function headline(rows, answer) {
+/** Where most time is, as a sentence. jump(): goes there. */
+function headline(hottest, answer, jump) {
   const f = answer.function;
-  const hottest = hottestOf(rows);
+  if (!hottest) {
+    const none = f.calls > 0 ? "No tick fell into this function" : "No call and no tick of this function was seen";
+    return el("p.answer", el("strong", `${none}.`));
+  }
   const amount = format.amounts(answer.dimension, answer);
-  const text = wide() && hottest?.bytes && hottest.text ? ` ${hottest.text}` : "";
-  const most = hottest
-    ? `Most time is at ${hottest.place ?? hottest.name}${text}: ` +
-      `${hottest.estimated ? "~" : ""}${amount(hottest.seconds)} of ${amount(f.self_seconds)}. `
-    : `${f.calls > 0 ? "No tick fell into this function" : "No call and no tick of this function was seen"}. `;
-  return el("p.answer", el("strong", most));
+  const text = wide() && hottest.bytes && hottest.text ? ` ${hottest.text}` : "";
+  const place = button(`${hottest.place ?? hottest.name}${text}`, jump, { class: "link", title: "Go there" });
+  const time = `${hottest.estimated ? "~" : ""}${amount(hottest.seconds)} of ${amount(f.self_seconds)}`;
+  return el("p.answer", el("strong", "Most time is at ", place, `: ${time}, ${partOf(hottest, answer)}.`));
 }
 
 /** What can be shown, the usual one first: {form, title, column, rows}. */
@@ -270,23 +283,34 @@ function formLinks(state, forms, now) {
   return links("Shown as", all, now, state, changes);
 }
 
-/** The instructions of one line, or of several that are one row, beside the lines. */
-function asmOf(answer, row) {
-  const amount = format.amounts(answer.dimension, answer);
+/** All instructions beside the lines; those of the line that was chosen are marked. */
+class Beside extends Table {
+  mark() {
+    super.mark();
+    for (const row of this.body.rows) row.classList.toggle("of", Boolean(this.row(this.rows[row.dataset.at])?.of));
+  }
+
+  /** Marks the instructions of a row of lines, and brings that with most time into sight unless one is active. */
+  follow({ file, line, last = line }) {
+    for (const row of this.list) row.of = row.file === file && row.line >= line && row.line <= last;
+    const most = hottestOf(this.list.filter((row) => row.of));
+    if (most && !this.row(this.rows[this.active]).of) this.select(this.list.indexOf(most), false);
+    else this.mark();
+  }
+}
+
+/** chosen(row): one was clicked. */
+function instructionsBeside(answer, state, chosen) {
   let head = {};
-  const own = instructionsOf(answer).rows.filter((one) => {
-    if (one.head) head = one;
-    const within = head.line >= row.line && head.line <= (row.last ?? row.line);
-    return one.at !== undefined && head.file === row.file && within;
+  const lined = instructionsOf(answer).rows.map((row) => {
+    if (row.head) head = row;
+    return { ...row, file: head.file, line: head.line };
   });
-  const line = (i) => [
-    el("code", { title: i.title }, `${i.name}  ${i.text}`, i.goes ? ` ${i.goes.callee}` : ""),
-    i.ticks ? bar((i.estimated ? "~" : "") + amount(i.seconds), (100 * i.seconds) / (row.seconds || 1)) : "",
-    i.calls ? format.exact(i, "calls") : "",
-  ];
-  const none = el("p.hint", `${row.name} has no instructions in this function.`);
-  const columns = [["Instruction"], ["Self", 1], ["Calls", 1]];
-  return own.length ? plain(`Instructions of ${row.name}`, columns, own.map(line)) : none;
+  const rows = lined.filter((row) => !row.head);
+  const shown = columns(rows, answer, state, "Instruction").filter(({ key }) => ["name", "ticks"].includes(key));
+  const own = { q: "", sort: "", local: true };
+  const about = { label: "All instructions", columns: shown, rows, state: own, sort: "name", tall: true };
+  return new Beside({ ...about, open: chosen });
 }
 
 function show(main, state, answer) {
@@ -300,19 +324,24 @@ function show(main, state, answer) {
   const counted = f.calls > 0 || f.self_calls > 0 || f.self_seconds > 0 || answer.calls.length > 0;
   const files = [...new Set(answer.lines.map((line) => line.file))];
   const box = el("div");
+  const again = () => {
+    note(state, { row: "", top: "" }); // the rows are others
+    show(main, state, answer);
+  };
   const bar2 = el(
     "div.bar.compare",
     el("h2.function.one", { title: f.name }, titleOf(f.name)),
     forms.length > 1 ? formLinks(state, forms, form) : null,
-    has && form.form !== ADDRESSES ? opener(files, box, answer, () => show(main, state, answer)) : null,
+    has && form.form !== ADDRESSES ? opener(files, box, answer, again) : null,
     wide() ? button("Copy command", () => copy(shell, "Command"), { title: shell }) : null,
     counted ? el("a", to(state, another("report")), "Callers and callees") : null,
   );
-  const beside = form.form === "lines" && answer.instructions.length && wide();
-  const asm = beside ? region("div.pane", "Instructions of a line") : null;
   const hottest = hottestOf(rows);
-  const follow = asm ? (row) => row.line && replace(asm, asmOf(answer, row)) : undefined;
-  if (hottest) follow?.(hottest);
+  const lined = form.form === "lines" && answer.instructions.length && innerWidth >= BESIDE;
+  const within = (one, { file, line }) => one.file === file && one.line <= line && line <= (one.last ?? one.line);
+  const chosen = (i) => table.select(rows.findIndex((one) => within(one, i)));
+  const beside = lined ? instructionsBeside(answer, state, chosen) : null;
+  const follow = beside ? (row) => row.line && beside.follow(row) : undefined;
   const table = new Table({
     label: form.title,
     columns: columns(rows, answer, state, form.column),
@@ -323,24 +352,30 @@ function show(main, state, answer) {
     open: follow,
     moved: follow,
   });
+  const texts = rows.some((row) => row.text !== undefined); // have the place of bars and intervals
+  const jump = () => table.select(rows.indexOf(hottest));
+  const parts = [table.node, beside?.node];
   replace(
     box,
     bar2,
-    headline(rows, answer),
-    rows.length ? el("div", { class: asm ? "split lines" : "" }, table.node, asm) : null,
+    headline(hottest, answer, jump),
+    rows.length ? el("div", { class: beside ? `split lines ${texts ? "texts" : ""}` : "" }, parts) : null,
+    has && form.form !== ADDRESSES && !texts ? el("p.hint", UNOPENED) : null,
     remarks(lines, answer),
     has ? null : missing(noLines(), "profctl symbols", answer),
     answer.instructions.length ? null : missing(NO_INSTRUCTIONS, "profctl symbols --code", answer),
   );
   replace(main, box);
-  const texts = rows.some((row) => row.text !== undefined); // have the place of bars and intervals
-  const left = [...(asm ? ["count"] : []), ...(asm && texts ? ["range"] : [])];
+  const full = texts && innerWidth < BESIDE; // the text needs the space
+  const left = [beside || full ? "count" : "", full || (beside && (texts || innerWidth < WIDE)) ? "range" : ""];
   const usual = table.all.map((c) => c.key).filter((key) => !left.includes(key));
   const few = texts ? ["ticks"] : FEW[form.title];
-  table.show(wide() ? usual : few, !wide() || (asm && texts));
+  table.show(wide() ? usual : few, !wide() || Boolean(texts && (beside || full)));
   table.filter();
   table.restore();
   if (!state.row && !state.top && !state.sort) table.select(rows.indexOf(hottest), false);
+  beside?.draw();
+  if (hottest) follow?.(rows[table.rows[table.active]] ?? hottest);
 }
 
 export async function draw(main, state, signal) {

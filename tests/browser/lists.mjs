@@ -218,12 +218,12 @@ async function code(page) {
   const cells = (n) => page.locator(`${ROW} td:nth-child(${n})`).allTextContents();
   const places = (await page.locator(`${ROW} .place`).allTextContents()).join();
   point(places === lines.map((r) => `shop.c:${r.line}`).join(), "code: the lines of profctl annotate", [places, lines]);
-  const ticks = await cells(4);
+  const ticks = await cells(5);
   point(ticks.filter(Boolean).join() === counts(lines.map((r) => r.ticks)).join(), "code: and their ticks", [
     ticks,
     lines,
   ]);
-  const [range] = (await cells(3)).filter(Boolean);
+  const [range] = (await cells(4)).filter(Boolean);
   const ends = /^([\d.]+)–([\d.]+) s$/.exec(range);
   const tick = wanted.seconds / wanted.ticks;
   const near = (shown, value) => Math.abs(shown - value * tick) < 0.11;
@@ -241,7 +241,7 @@ async function code(page) {
   await opened(page, lines[0].line);
   await page.locator(".presets a", { hasText: "Addresses" }).click();
   await page.waitForSelector("[role=grid][aria-label=Addresses]");
-  const byAddress = await cells(4);
+  const byAddress = await cells(5);
   point(
     byAddress.filter(Boolean).join() === counts(wanted.rows.map((r) => r.ticks)).join(),
     "code: the ticks of each address",
@@ -266,9 +266,20 @@ async function instructions(page) {
   const answer = await get(`api/v1/builds/${shop}/functions/step/addresses`);
   const { rows: wanted } = annotated("step", "--asm");
   await visit(page, `?build=${shop}&view=code&fn=step`);
-  const beside = await page.locator(".pane td code").allTextContents();
+  const asm = page.locator("[role=grid][aria-label='All instructions'] tbody tr[data-at]");
+  const beside = await asm.locator(".place").allTextContents();
   const right = beside.length > 0 && beside.every((one) => /^\+0x/.test(one));
-  point(right, "code: the instructions of a line beside it", beside);
+  point(right, "code: the instructions beside the lines", beside);
+  const marked = page.locator("[role=grid][aria-label='All instructions'] tr.of");
+  const of = await marked.count();
+  await asm.first().click();
+  const line = await page.locator("[role=grid][aria-label=Lines] tr.active .place").textContent();
+  const entry = answer.lines.find((l) => l.address === answer.function.address).line;
+  point(
+    of > 0 && line === `shop.c:${entry}` && (await asm.first().getAttribute("class")).includes("of"),
+    "code: those of the hottest line are marked, and one leads to its line",
+    [of, line, entry],
+  );
   await page.locator(".presets a", { hasText: "Instructions" }).click();
   await page.waitForSelector("[role=grid][aria-label=Instructions]");
   const rows = page.locator(ROW, { has: page.locator(".place:not(.head)") });
@@ -316,13 +327,14 @@ async function opened(page, line) {
   await choose(page, name, readFileSync(`${process.env.HOME}/${name}`, "utf8"));
   await page.waitForSelector(`${ROW} .text`);
   const texts = await page.locator(ROW, { has: page.locator(".text") }).allTextContents();
-  const row = texts.find((one) => one.startsWith(`${name}:${line}`)) ?? "";
+  const started = new RegExp(`^${line}\\D`);
+  const row = texts.find((one) => started.test(one)) ?? "";
   point(texts.indexOf(row) > 0, "code: lines around those that have code", texts);
   await page.reload();
   await page.waitForSelector(`${ROW} .text`);
   point(true, "code: the browser keeps the file for the build");
   point(
-    row.startsWith(`${name}:${line}`) && row.includes("parse(i) + render(i)"),
+    started.test(row) && row.includes("parse(i) + render(i)"),
     "code: a source file that is opened",
     row,
   );
@@ -445,7 +457,8 @@ async function slim() {
 
 export async function lists() {
   const page = await open({ viewport: { width: 1440, height: 900 } });
-  for (const part of [never, cycles, bars, marked, overTime, code, digested, instructions, digits]) await part(page);
+  const parts = [never, cycles, bars, marked, overTime, code, digested, instructions, digits];
+  for (const part of parts) await part(page);
   await page.context().close();
   await slim();
   await inEveryLook([
