@@ -62,20 +62,23 @@ export async function dayOf(builds) {
   return { load, ...labels, marks, hosts, least: busy > 1 && hosts > 0 };
 }
 
+/** Numbers as a line. about: what they are; marks: of dayOf(). */
+export function line(numbers, about, marks = [], top = format.largest(numbers)) {
+  const x = (i) => ((100 * (i + 0.5)) / numbers.length).toFixed(1);
+  const points = numbers.map((n, i) => `${x(i)},${top > 0 ? 9.5 - 9 * Math.min(1, n / top) : 9.5}`).join("L");
+  const look = { class: "spark", viewBox: "0 0 100 10", preserveAspectRatio: "none", role: "img" };
+  const ticks = marks.map(([, at]) => `M${(100 * at) / numbers.length},0V10`).join("");
+  const lines = [ticks ? svg("path.mark", { d: ticks }) : null, svg("path", { d: `M${points}` })];
+  return svg("svg", { ...look, "aria-label": about }, lines, svg("title", about));
+}
+
 /** Times of steps as a line. what: they are; marks: of dayOf(). */
 export function spark(load, what = "CPU time of its processes", marks = []) {
   const most = format.largest(load);
   const sum = load.reduce((a, b) => a + b, 0);
   const peak = most > 0 ? `, at most ${format.seconds(most)} in one of ${load.length} steps` : "";
   const fresh = marks.length ? `; appeared: ${marks.map(([version]) => version).join(", ")}` : "";
-  const about = `${what} over time: ${format.seconds(sum)}${peak}${fresh}`;
-  const top = ceiling(load);
-  const x = (i) => ((100 * (i + 0.5)) / load.length).toFixed(1);
-  const points = load.map((s, i) => `${x(i)},${top > 0 ? 9.5 - 9 * Math.min(1, s / top) : 9.5}`).join("L");
-  const look = { class: "spark", viewBox: "0 0 100 10", preserveAspectRatio: "none", role: "img" };
-  const ticks = marks.map(([, at]) => `M${(100 * at) / load.length},0V10`).join("");
-  const lines = [ticks ? svg("path.mark", { d: ticks }) : null, svg("path", { d: `M${points}` })];
-  return svg("svg", { ...look, "aria-label": about }, lines, svg("title", about));
+  return line(load, `${what} over time: ${format.seconds(sum)}${peak}${fresh}`, marks, ceiling(load));
 }
 
 /** A place that is filled when the day is known. */

@@ -1,8 +1,9 @@
 // The hosts of a fleet: which are late or silent. The longest silent one stands first.
 import * as api from "./api.js";
-import { el, replace } from "./dom.js";
+import { el, later, replace, svg } from "./dom.js";
 import * as format from "./format.js";
-import { fleet, to } from "./state.js";
+import { spark } from "./overview_day.js";
+import { fleet, go, to } from "./state.js";
 import { ago, column, fitted, listing, NARROW, numbers } from "./table.js";
 import { equals } from "./toolbar.js";
 
@@ -15,44 +16,108 @@ const STATES = [
 ];
 const stateOf = (host) => STATES.find(({ least }) => host.lag_seconds >= least) ?? STATES.at(-1);
 
+const DAY = 86400e3;
+const PAUSE = 200; // ms that a row is in sight before its day is asked for
+const [HIGH, LABEL] = [40, 16]; // pixels of the picture, and of the numbers in it
+const FEWEST = 2; // hosts that need no picture
+const BINS = 40; // of the picture
+// The axis of the picture, in seconds; equal factors are equally long.
+const TICKS = [
+  [10, "10 s"],
+  [120, "2 min"],
+  [3600, "1 h"],
+  [86400, "1 d"],
+  [7 * 86400, "7 d"],
+];
+const ENDS = [5, 30 * 86400];
+
 const remarks = (host) =>
   [
     host.two_machines_seen ? `two machines with one identity, seen ${format.ago(host.two_machines_seen)}` : "",
     host.restored ? `restored ${format.ago(host.restored)}` : "",
+    host.lag_seconds < 120 && !(Date.now() - Date.parse(host.last_upload) < DAY) ? "no new counts for a day" : "",
   ]
     .filter(Boolean)
     .join("; ");
 
-function columns(state) {
-  const slim = innerWidth < NARROW;
-  const contact = (host) => new Date(Date.now() - 1000 * host.lag_seconds).toISOString();
-  const name = (host, space) => {
-    const there = { ...fleet("functions"), match: [equals("host", host.name)] };
-    const about = { tabIndex: -1, title: `Functions on ${host.name}` };
-    return el("a", { ...to(state, there), ...about }, fitted(host.name, space));
+const there = (host) => ({ ...fleet("functions"), match: [equals("host", host.name)] });
+
+/** The CPU time of a host in the last day, when its row stays in sight. known: promises by host. */
+function dayCell(host, known, signal) {
+  const place = el("span.trend");
+  const url = `api/v1/load?${api.query({ step: "1h", match: [equals("host", host.name)], limit: "1000" })}`;
+  const ask = () => known.get(host) ?? known.set(host, api.rows(url, 20000, signal)).get(host);
+  const shown = ({ rows }) => {
+    const hours = Array.from({ length: 24 }, (_, i) => rows.reduce((sum, row) => sum + (row.seconds[i] ?? 0), 0));
+    const all = hours.reduce((sum, n) => sum + n, 0);
+    replace(place, all > 0 ? [format.seconds(all), spark(hours)] : "–");
   };
+  const fill = () => later(ask(), shown);
+  if (known.has(host)) fill();
+  else setTimeout(() => place.isConnected && fill(), PAUSE);
+  return place;
+}
+
+function columns(rows, state, signal) {
+  const slim = innerWidth < NARROW;
+  const known = new Map();
+  const contact = (host) => new Date(Date.now() - 1000 * host.lag_seconds).toISOString();
+  const name = (host, space) =>
+    el("a", { ...to(state, there(host)), tabIndex: -1, title: `Functions on ${host.name}` }, fitted(host.name, space));
   const stateCell = (host) => {
     const { kind, sign, text: word, about } = stateOf(host);
     const mark = el("span", { "aria-hidden": "true" }, `${sign} `);
-    const since = slim && about ? [", ", ago(contact(host))] : null;
-    return el("span", { class: `delta ${kind}`, title: `${word} ${about}` }, mark, word, since);
+    const said = slim && about ? ago(contact(host)) : word;
+    return el("span", { class: `delta ${kind}`, title: `${word} ${about}` }, mark, said);
   };
   const text = (key, title, width, rare, value) =>
     column(key, title, { value, cell: (host) => el("span", { title: value(host) }, value(host)), width, rare });
   const when = (key, title, time, hint) => {
     const value = (host) => Date.parse(time(host)) || 0;
-    return numbers(key, title, { value, cell: (host) => ago(time(host), "never"), width: 9.5, hint });
+    return numbers(key, title, { value, cell: (host) => ago(time(host), "never"), width: 9, hint });
   };
   const silence = (host) => String(1e9 - host.lag_seconds).padStart(10, "0");
+  const day = { still: true, cell: (host) => dayCell(host, known, signal), width: 11.6, rare: 4 };
+  const versions = Map.groupBy(rows, (host) => host.version);
+  const usual = [...versions].reduce((a, b) => (b[1].length > a[1].length ? b : a))[0];
+  const version = ({ version: own }) =>
+    el("span", { class: own === usual ? "" : "differs", title: `most hosts have ${usual || "–"}` }, own || "–");
+  const tenant = text("tenant", "Tenant", 7, 3, (host) => host.tenant);
   return [
     column("name", "Host", { cell: name }),
-    column("state", "State", { value: silence, cell: stateCell, width: slim ? 12 : 8 }),
+    column("state", "State", { value: silence, cell: stateCell, width: slim ? 11 : 8 }),
     when("contact", "Last contact", contact, "when the host last reached this daemon, with or without new counts"),
     when("upload", "New counts", (host) => host.last_upload, "when counts of the host last came"),
-    text("version", "profd", 6, 2, (host) => host.version || "–"),
-    text("tenant", "Tenant", 7, 3, (host) => host.tenant),
-    text("remarks", "Remarks", 16, 1, remarks),
+    numbers("day", "CPU, last day", { ...day, hint: "CPU time of what was counted there, by hour" }),
+    column("version", "profd", { cell: version, width: 5, rare: 2 }),
+    ...(rows.some((host) => host.tenant !== rows[0].tenant) ? [tenant] : []),
+    ...(rows.some(remarks) ? [text("remarks", "Remarks", 13, 1, remarks)] : []),
   ];
+}
+
+/** How long ago hosts had contact, as a picture: how many in each part of the axis. */
+function contacts(rows) {
+  const [least, most] = ENDS.map(Math.log);
+  const placeOf = (seconds) => Math.min(1, Math.max(0, (Math.log(Math.max(1, seconds)) - least) / (most - least)));
+  const bins = Map.groupBy(rows, (host) => Math.min(BINS - 1, Math.floor(BINS * placeOf(host.lag_seconds))));
+  const largest = format.largest([...bins.values()].map((list) => list.length));
+  const column = ([bin, list]) => {
+    const high = Math.max(3, (HIGH - LABEL) * (list.length / largest));
+    const at = { x: `${(100 * bin) / BINS}%`, y: HIGH - high, width: `${95 / BINS}%`, height: high };
+    const [first] = list;
+    const title = `${first.name}${list.length > 1 ? ` and ${format.several(list.length - 1, "other", "others")}` : ""}`;
+    const number = { x: at.x, y: HIGH - high - 4 };
+    const parts = [svg("title", title), svg("rect", at), svg("text", number, String(list.length))];
+    return svg("g", { class: stateOf(first).kind }, parts);
+  };
+  const tick = ([seconds, text]) => el("span", { style: { left: `${100 * placeOf(seconds)}%` } }, text);
+  const about = "Hosts by the time since their last contact. The table has the same times.";
+  return el(
+    "div.contacts",
+    innerWidth < NARROW ? null : el("p.hint", "Hosts by the time since their last contact:"),
+    svg("svg", { role: "img", "aria-label": about, height: HIGH }, [...bins].map(column)),
+    el("div.ticks", { "aria-hidden": "true" }, TICKS.map(tick)),
+  );
 }
 
 /** How many are in which state, the worst first. */
@@ -62,7 +127,7 @@ function headline(rows) {
     return n ? `${format.count(n)} ${state.text} ${state.about}`.trim() : "";
   };
   const parts = STATES.map(part).filter(Boolean).join(", ");
-  const order = rows.length > 1 ? " The host that has been silent longest stands first." : "";
+  const order = rows.length > 1 && innerWidth >= NARROW ? " The host that has been silent longest stands first." : "";
   return el("p.answer", el("strong", `${format.several(rows.length, "host", "hosts")}: ${parts}.`), order);
 }
 
@@ -83,11 +148,13 @@ export async function draw(main, state, signal) {
     more,
     few: FEW,
     label: "Hosts",
-    columns: columns(state),
+    columns: columns(rows, state, signal),
     rows,
     state,
     sort: "state",
+    open: (host) => go(there(host)),
   });
-  replace(main, el("div.toolbar", title, filter), headline(rows), table.node);
+  const picture = rows.length > FEWEST ? contacts(rows) : null;
+  replace(main, el("div.toolbar", title, filter), headline(rows), picture, table.node);
   show();
 }

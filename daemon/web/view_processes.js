@@ -5,10 +5,12 @@ import { el, replace, say } from "./dom.js";
 import * as format from "./format.js";
 import { another, to, go } from "./state.js";
 import { ago, column, filterField, fitted, listing, NARROW, numbers } from "./table.js";
+import { bar } from "./report_columns.js";
+import { line } from "./overview_day.js";
 import { labelChips, labelsMenu } from "./toolbar.js";
 
 const AGAIN = 5000; // ms
-const FEW = ["state", "persecond"]; // columns where there is little space
+const FEW = ["used", "persecond"]; // columns where there is little space
 const STATES = {
   counting: "counting",
   paused: "paused, does not count",
@@ -31,14 +33,42 @@ const tags = (row) =>
     .map(([k, v]) => `${k}=${v}`)
     .join(" ");
 
+const percent = (value) => format.percent(value, ROUND);
 const FIRST = ["service", "version", "host"]; // of the labels, which have columns
 const LETTER = 0.56; // rem
+const ROUND = 100; // ticks of a share that is shown with two digits
+const PID = 56; // pixels of a number of a process behind a name
+const READINGS = 24; // that are kept of each process, while the page is open
 
-function nameCell({ build_id: build, name: path, exact, why }, state, space) {
-  const text = fitted(format.base(path) || "?", space - (exact ? 0 : 20));
+const readings = new Map(); // by process: {at, cpu, rate}, as the page has seen them
+
+/** Keeps what is new in an answer, and forgets who is no longer in it. */
+function keep(rows) {
+  const gone = new Set(readings.keys());
+  for (const { instance, harvested, cpu_seconds: cpu, calls_per_second: rate } of rows) {
+    gone.delete(instance);
+    const all = readings.get(instance) ?? readings.set(instance, []).get(instance);
+    const at = Date.parse(harvested);
+    if (at > (all.at(-1)?.at ?? 0)) all.push({ at, cpu, rate });
+    if (all.length > READINGS) all.shift();
+  }
+  for (const instance of gone) readings.delete(instance);
+}
+
+/** CPU time in each second, between the first and the last reading that are kept, or since the start: {share, over}. */
+function load({ instance, cpu_seconds: cpu, age_seconds: age }) {
+  const all = readings.get(instance) ?? [];
+  const over = all.length > 1 ? (all.at(-1).at - all[0].at) / 1000 : 0;
+  return over > 0 ? { share: (all.at(-1).cpu - all[0].cpu) / over, over } : { share: cpu / Math.max(1, age), over: 0 };
+}
+
+/** A program; where it has no column, its process tells it from others. */
+function nameCell({ build_id: build, name: path, pid }, state, space) {
+  const slim = innerWidth < NARROW;
+  const text = fitted(format.base(path) || "?", slim ? space - PID : space);
   const link = { ...to(state, { ...another("report"), build, match: [] }), tabIndex: -1, title: path };
-  const title = `not exact${why ? `: ${why}` : ""}`;
-  return [build ? el("a", link, text) : text, exact ? null : el("abbr.inexact", { title }, " ≈")];
+  const other = slim ? el("span.hint", String(pid)) : null;
+  return [build ? el("a", link, text) : text, other];
 }
 
 function overhead({ overhead: share, overhead_below: below, ticks }) {
@@ -66,8 +96,10 @@ function columns(rows, state) {
     const title = inside && inside !== outside ? `${inside} in its own PID namespace` : "";
     return el("span", { title }, String(outside));
   };
-  const stateCell = ({ state: now, why }) =>
-    el("span", { class: `state ${now}`, title: `${STATES[now] ?? now}${why ? `; ${why}` : ""}` }, now);
+  const stateCell = ({ state: now, exact, why }) => {
+    const about = `${STATES[now] ?? now}${exact ? "" : `; not exact${why ? `: ${why}` : ""}`}`;
+    return el("span", { class: now === "counting" ? "" : `state ${now}`, title: about }, now, exact ? "" : ", inexact");
+  };
   const rate = ({ rate: now, rate_asked: asked, mode }) => {
     const change = asked && asked !== now ? ` → ${format.count(asked)}` : "";
     return `${format.count(now)}${change}${mode === "wall" ? " wall" : ""}`;
@@ -83,7 +115,21 @@ function columns(rows, state) {
     cell: (row) => format.rate(row.calls_per_second),
     hint: "between the last two harvests",
   };
-  const cpu = { value: (row) => row.cpu_seconds, cell: (row) => format.seconds(row.cpu_seconds) };
+  const usedCell = (row) => {
+    const { share, over } = load(row);
+    const when = over ? `in the last ${format.several(Math.round(over), "second", "seconds")}` : "since it started";
+    const about = `${format.seconds(share)} of CPU time per second ${when}; ${format.seconds(row.cpu_seconds)} in all`;
+    return bar(percent(100 * share), (100 * share) / busiest, about);
+  };
+  const busiest = format.largest(rows.map((row) => load(row).share)) || 1;
+  const used = { value: (row) => load(row).share, cell: usedCell, bars: true, width: 8.6, slim: 4.6 };
+  const usedHint = "part of one core, while this page is open; at first, since the start. The bar: of the busiest one";
+  const trend = ({ instance }) => {
+    const rates = (readings.get(instance) ?? []).map(({ rate: now }) => now);
+    const [least, most] = [format.least(rates), format.largest(rates)].map(format.rate);
+    return rates.length > 1 ? line(rates, `${least} to ${most} calls per second in ${rates.length} readings`) : "";
+  };
+  const trendHint = "calls per second while this page is open";
   const memory = { value: (row) => row.memory_bytes, cell: (row) => bytes(row.memory_bytes), hint: "of the counters" };
   const read = { value: (row) => Date.parse(row.harvested) || 0, cell: (row) => ago(row.harvested, "not yet") };
   const runs = { value: (row) => row.age_seconds, cell: (row) => age(row.age_seconds), width: 6.8, rare: 3 };
@@ -93,11 +139,12 @@ function columns(rows, state) {
     ...labelColumns(rows),
     numbers("pid", "Process", { cell: pid, width: 5.6 }),
     numbers("uid", "User", { cell: (row) => String(row.uid), width: 3.8 }),
-    column("state", "State", { cell: stateCell, width: 6.8 }),
+    column("state", "State", { cell: stateCell, width: rows.every((row) => row.exact) ? 6.8 : 10 }),
+    numbers("used", "CPU", { ...used, hint: usedHint }),
     numbers("rate", "Ticks/s", { cell: rate, width: 5.4, hint: rateHint, rare: 6 }),
     numbers("persecond", "Calls/s", { ...speed, width: 6 }),
+    column("trend", "Trend", { still: true, cell: trend, width: 7.4, rare: 2, hint: trendHint }),
     numbers("calls", "Calls", { cell: calls, width: 5.2, rare: 4 }),
-    numbers("cpu", "CPU time", { ...cpu, width: 6 }),
     numbers("overhead", "Overhead", { ...share, cell: overhead, width: 6.4 }),
     numbers("age", "Runs for", runs),
     numbers("memory", "Memory", { ...memory, width: 5.4, rare: 7 }),
@@ -106,16 +153,34 @@ function columns(rows, state) {
   return rows.every((r) => r.uid === rows[0].uid) ? all.filter((c) => c.key !== "uid") : all;
 }
 
+/** How many there are, what they do, and which program does most of it. */
+function headline(rows) {
+  const programs = Map.groupBy(rows, (row) => format.base(row.name) || "?");
+  const sum = (list, of) => list.reduce((all, row) => all + of(row), 0);
+  const speed = (row) => row.calls_per_second;
+  const all = sum(rows, speed);
+  const [name, most] = [...programs].reduce((a, b) => (sum(b[1], speed) > sum(a[1], speed) ? b : a));
+  const part = `; ${percent((100 * sum(most, speed)) / all)} of them in ${name}`;
+  const cores = format.rate(sum(rows, (row) => load(row).share));
+  const use = rows.every((row) => load(row).over > 0) ? "They use" : "On average they use";
+  const counting = rows.filter((row) => row.state === "counting").length;
+  const rest = counting < rows.length ? ` ${format.several(rows.length - counting, "does", "do")} not count now.` : "";
+  return [
+    el("strong", `${format.several(rows.length, "process", "processes")}: ${format.rate(all)} calls/s`),
+    `${all > 0 && programs.size > 1 ? part : ""}. ${use} ${cores} CPU cores.${rest}`,
+  ];
+}
+
 const ask = (state, signal) =>
   api.rows(`api/v1/processes?${api.query({ match: state.match, limit: "1000" })}`, 20000, signal);
 
 function show(state, answer, box) {
   const { rows, more } = answer;
-  const sum = (field) => rows.reduce((all, r) => all + r[field], 0);
+  keep(rows);
   let spoken = false; // an update is not announced
   const told = (_, shown) => {
-    const count = `${format.count(shown.length)} of ${format.count(rows.length)}${more ? " and more" : ""} processes`;
-    if (spoken) say(count);
+    const all = `${format.several(rows.length, "process", "processes")}${more ? " and more" : ""}`;
+    if (spoken) say(shown.length < rows.length ? `${format.count(shown.length)} of ${all}` : all);
   };
   const list = listing({
     text: (row) => `${row.name} ${row.pid} ${row.state} ${tags(row)}`,
@@ -142,12 +207,7 @@ function show(state, answer, box) {
   const aside = box.querySelector(".scroll")?.scrollLeft ?? 0;
   replace(
     box,
-    el(
-      "p.headline",
-      { id: "live-sum" },
-      `${format.several(rows.length, "process", "processes")}, ${format.rate(sum("calls_per_second"))} calls/s, `,
-      `${format.count(rows.filter((r) => r.state === "counting").length)} counting.`,
-    ),
+    el("p.answer", { id: "live-sum" }, headline(rows)),
     table.node,
     hidden.length && innerWidth >= NARROW ? el("p.hint", rest) : null,
   );

@@ -436,6 +436,20 @@ async function digits(page) {
   point(outside.length === 0, "an amount is shown inside its interval", outside.slice(0, 5));
 }
 
+/** Hosts by their last contact, each once; a row leads to the functions of its host. */
+async function hosts(page) {
+  const { rows } = await get("api/v1/hosts");
+  await visit(page, "?view=hosts");
+  const counts = (await page.locator(".contacts text").allTextContents()).map(Number);
+  const all = counts.reduce((a, b) => a + b, 0);
+  point(counts.length > 1 && all === rows.length, "hosts: a picture has each once", counts);
+  const name = await page.locator(`${ROW} a`).first().textContent();
+  await page.locator(`${ROW} td`).nth(1).click();
+  await page.waitForFunction(() => new URLSearchParams(location.search).get("view") === "functions");
+  const match = new URL(page.url()).searchParams.get("match");
+  point(match === `host="${name}"`, "hosts: a row leads to the functions of its host", [match, name]);
+}
+
 /** On a phone, the lists of hosts, cycles and lines are whole. */
 async function slim() {
   const page = await open({ viewport: { width: 390, height: 844 } });
@@ -457,7 +471,7 @@ async function slim() {
 
 export async function lists() {
   const page = await open({ viewport: { width: 1440, height: 900 } });
-  const parts = [never, cycles, bars, marked, overTime, code, digested, instructions, digits];
+  const parts = [never, cycles, bars, marked, overTime, code, digested, instructions, digits, hosts];
   for (const part of parts) await part(page);
   await page.context().close();
   await slim();
