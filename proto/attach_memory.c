@@ -113,6 +113,15 @@ static enum attach_there end_read(const struct attach_image *image, uint16_t id,
     return ATTACH_THERE;
 }
 
+/* Returns whether a count is sane and what it names is there; otherwise the cursor counts it. */
+static bool count_judge(struct attach_cursor *cursor, uint64_t count, enum attach_there there)
+{
+    const bool bad = there == ATTACH_BAD || count > COUNT_MAX;
+    cursor->bad += bad;
+    cursor->not_yet += !bad && there == ATTACH_NOT_YET;
+    return !bad && there == ATTACH_THERE;
+}
+
 /* What the slot counts, if it is published, above 0 and sane. */
 static bool slot_read(const struct attach_image *image, const struct attach_chunk *c, struct attach_cursor *cursor,
                       struct attach_count *out)
@@ -128,27 +137,16 @@ static bool slot_read(const struct attach_image *image, const struct attach_chun
     if (id.self_module == 0) {
         return false;
     }
-    out->kind = c->kind;
-    out->count = slot.count;
-    out->table = (uint32_t)(cursor->at / ATTACH_PAGE);
-    out->slot = cursor->slot;
+    *out = (struct attach_count){.kind = c->kind,
+                                 .from_module = ATTACH_MODULE_NONE,
+                                 .count = slot.count,
+                                 .table = (uint32_t)(cursor->at / ATTACH_PAGE),
+                                 .slot = cursor->slot};
     enum attach_there self = end_read(image, id.self_module, id.self, &out->self_module, &out->self);
     enum attach_there from = c->kind == ATTACH_KIND_SAMPLES
                                  ? ATTACH_THERE
                                  : end_read(image, id.from_module, id.from, &out->from_module, &out->from);
-    if (c->kind == ATTACH_KIND_SAMPLES) {
-        out->from_module = ATTACH_MODULE_NONE;
-        out->from = 0;
-    }
-    if (slot.count > COUNT_MAX || self == ATTACH_BAD || from == ATTACH_BAD) {
-        cursor->bad++;
-        return false;
-    }
-    if (self == ATTACH_NOT_YET || from == ATTACH_NOT_YET) {
-        cursor->not_yet++;
-        return false;
-    }
-    return true;
+    return count_judge(cursor, slot.count, self > from ? self : from);
 }
 
 static void node_read(const struct attach_image *image, uint64_t chunk_at, uint32_t slot, struct attach_node *out)
@@ -210,13 +208,7 @@ static bool node_count(const struct attach_image *image, struct attach_cursor *c
     if (n.count == 0) {
         return false;
     }
-    enum attach_there there = node_end(image, &n, &f);
-    if (there == ATTACH_BAD || n.count > COUNT_MAX) {
-        cursor->bad++;
-        return false;
-    }
-    if (there == ATTACH_NOT_YET) {
-        cursor->not_yet++;
+    if (!count_judge(cursor, n.count, node_end(image, &n, &f))) {
         return false;
     }
     *out = (struct attach_count){.kind = ATTACH_KIND_STACKS,

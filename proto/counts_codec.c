@@ -181,24 +181,37 @@ static enum profd_status decode_short(const char *what, struct profd_error *e)
     return profd_error_set(e, PROFD_MALFORMED, "counts end inside %s, or a number there is too long", what);
 }
 
+/* Reads n single numbers of what. */
+static enum profd_status take_numbers(struct counts_reader *r, const char *what, uint64_t *out, unsigned n,
+                                      struct profd_error *e)
+{
+    for (unsigned i = 0; i < n; i++) {
+        TRY(varint_get(&r->at, r->end, &out[i]) ? PROFD_OK : decode_short(what, e));
+    }
+    return PROFD_OK;
+}
+
+/* Reads a column of n numbers. */
+static enum profd_status take_column(struct counts_reader *r, const char *what, uint64_t *out, size_t n,
+                                     struct profd_error *e)
+{
+    return counts_column_get(&r->at, r->end, out, n) ? PROFD_OK : decode_short(what, e);
+}
+
 /* Reads places into arrays for most of them, scratch likewise. what has a place, for the sentence. MALFORMED or OK. */
 static enum profd_status counts_places_get(struct counts_reader *r, uint32_t builds, const char *what, uint32_t most,
                                            uint64_t *scratch, struct counts_places *out, struct profd_error *e)
 {
-    uint64_t count, runs, address = 0, least = 0; /* COUNTS_NOWHERE, written as 0, comes last */
+    uint64_t sizes[2], address = 0, least = 0; /* COUNTS_NOWHERE, written as 0, comes last */
     uint32_t at = 0;
     bool bad = false;
-    if (!varint_get(&r->at, r->end, &count) || !varint_get(&r->at, r->end, &runs)) {
-        return decode_short("the sizes of places", e);
-    }
-    FAIL_IF(count > most, e, PROFD_MALFORMED, "%llu places of %u rows", (unsigned long long)count, most);
-    out->count = (uint32_t)count;
-    for (uint64_t run = 0; run < runs; run++) {
-        uint64_t length, build, first;
-        if (!varint_get(&r->at, r->end, &length) || !varint_get(&r->at, r->end, &build) ||
-            !varint_get(&r->at, r->end, &first)) {
-            return decode_short("runs of builds", e);
-        }
+    TRY(take_numbers(r, "the sizes of places", sizes, 2, e));
+    FAIL_IF(sizes[0] > most, e, PROFD_MALFORMED, "%llu places of %u rows", (unsigned long long)sizes[0], most);
+    out->count = (uint32_t)sizes[0];
+    for (uint64_t run = 0; run < sizes[1]; run++) {
+        uint64_t n[3];
+        TRY(take_numbers(r, "runs of builds", n, 3, e));
+        const uint64_t length = n[0], build = n[1];
         FAIL_IF(length < 1 || length > out->count - at, e, PROFD_MALFORMED, "a run of %llu places where %u are left",
                 (unsigned long long)length, out->count - at);
         const uint64_t value = build == 0 ? COUNTS_NOWHERE : build - 1;
@@ -207,15 +220,13 @@ static enum profd_status counts_places_get(struct counts_reader *r, uint32_t bui
         FAIL_IF(value < least, e, PROFD_MALFORMED, "%s of build %llu comes after one of build %llu", what,
                 (unsigned long long)value, (unsigned long long)(least - 1));
         least = value + 1;
-        scratch[at] = first; /* at the run's first place */
+        scratch[at] = n[2]; /* the first address, at the run's first place */
         for (const uint32_t end = at + (uint32_t)length; at < end; at++) {
             out->build[at] = (uint32_t)value;
         }
     }
     FAIL_IF(at != out->count, e, PROFD_MALFORMED, "runs of builds hold %u places of %u", at, out->count);
-    if (!counts_column_get(&r->at, r->end, out->address, out->count)) {
-        return decode_short("the addresses of places", e);
-    }
+    TRY(take_column(r, "the addresses of places", out->address, out->count, e));
     for (uint32_t i = 0; i < out->count; i++) { /* gaps become addresses in place */
         const bool begins = i == 0 || out->build[i] != out->build[i - 1];
         const uint64_t base = begins ? scratch[i] : address, gap = out->address[i];
@@ -502,32 +513,25 @@ static enum profd_status decode_sizes(const uint64_t n[5], struct counts_head *h
 
 static enum profd_status decode_head(struct counts_reader *r, struct counts_head *h, struct profd_error *e)
 {
-    uint64_t total, n[5], raw = 0, packed = 0;
+    uint64_t total = 0, n[5], raw = 0, packed = 0;
     const size_t size = (size_t)(r->end - r->at);
     FAIL_IF(size < 1 || *r->at != COUNTS_FORMAT, e, PROFD_MALFORMED,
             "counts of %zu bytes in format %u: only %d is known", size, size < 1 ? 0u : *r->at, COUNTS_FORMAT);
     r->at++;
-    if (!varint_get(&r->at, r->end, &total)) {
-        return decode_short("their size", e);
-    }
+    TRY(take_numbers(r, "their size", &total, 1, e));
     FAIL_IF(total > LIMIT_COUNTS_RAW, e, PROFD_TOO_LARGE, "counts of %llu bytes, at most %u", (unsigned long long)total,
             LIMIT_COUNTS_RAW);
     FAIL_IF(r->at == r->end || *r->at > COUNTS_FLAGS, e, PROFD_MALFORMED, "counts with flags %u: known are %u",
             r->at == r->end ? 0u : *r->at, COUNTS_FLAGS);
     h->sizes.sorted = *r->at & COUNTS_FLAG_SORTED;
     h->saturated = *r->at++ & COUNTS_FLAG_SATURATED;
-    for (unsigned i = 0; i < 5; i++) {
-        if (!varint_get(&r->at, r->end, &n[i])) {
-            return decode_short("their sizes", e);
-        }
-    }
+    TRY(take_numbers(r, "their sizes", n, 5, e));
 
     /* The sections fill the rest. */
     h->sections = n[3] > 0 ? 3 : 2;
     for (unsigned i = 0; i < h->sections; i++) {
-        if (!varint_get(&r->at, r->end, &h->raw[i]) || !varint_get(&r->at, r->end, &h->packed[i])) {
-            return decode_short("their sizes", e);
-        }
+        TRY(take_numbers(r, "their sizes", &h->raw[i], 1, e));
+        TRY(take_numbers(r, "their sizes", &h->packed[i], 1, e));
         FAIL_IF(h->raw[i] > total - raw || h->packed[i] > (size_t)(r->end - r->at), e, PROFD_MALFORMED,
                 "a section of %llu bytes in %llu, of counts of %llu in %zu", (unsigned long long)h->raw[i],
                 (unsigned long long)h->packed[i], (unsigned long long)total, (size_t)(r->end - r->at));
@@ -582,9 +586,7 @@ static enum profd_status decode_arcs(struct counts_reader *r, uint32_t builds, s
 {
     uint64_t *from = c->from, *to = c->calls, place = 0; /* calls are read last */
     TRY(counts_places_get(r, builds, "an arc", c->arc_count, w->scratch, &w->places, e));
-    if (!counts_column_get(&r->at, r->end, w->scratch, c->arc_count)) {
-        return decode_short("the callers of arcs", e);
-    }
+    TRY(take_column(r, "the callers of arcs", w->scratch, c->arc_count, e));
     for (uint32_t i = 0; i < c->arc_count; i++) {
         place += varint_unzigzag(w->scratch[i]);
         w->scratch[i] = place;
@@ -596,9 +598,7 @@ static enum profd_status decode_arcs(struct counts_reader *r, uint32_t builds, s
         memcpy(c->commit, w->scratch, c->arc_count * sizeof *c->commit);
     }
     TRY(counts_places_get(r, builds, "an arc", c->arc_count, w->scratch, &w->places, e));
-    if (!counts_column_get(&r->at, r->end, to, c->arc_count)) {
-        return decode_short("the callees of arcs", e);
-    }
+    TRY(take_column(r, "the callees of arcs", to, c->arc_count, e));
     FAIL_IF(!take_places(&w->places, to, c->arc_count, c->to_build, c->to), e, PROFD_MALFORMED,
             "the callee of an arc is none of %u places", w->places.count);
     if (c->sorted) {
@@ -609,12 +609,11 @@ static enum profd_status decode_arcs(struct counts_reader *r, uint32_t builds, s
         }
         FAIL_IF(!ascend, e, PROFD_MALFORMED, "arcs of a sum do not ascend");
         /* When each arc arrived first. */
-        uint64_t lowest, rank = 0;
+        uint64_t lowest = 0, rank = 0;
         bool bad = false;
-        if (!varint_get(&r->at, r->end, &lowest) || !counts_column_get(&r->at, r->end, c->commit, c->arc_count) ||
-            !counts_column_get(&r->at, r->end, w->scratch, c->arc_count)) {
-            return decode_short("the order of arcs", e);
-        }
+        TRY(take_numbers(r, "the order of arcs", &lowest, 1, e));
+        TRY(take_column(r, "the order of arcs", c->commit, c->arc_count, e));
+        TRY(take_column(r, "the order of arcs", w->scratch, c->arc_count, e));
         for (uint32_t i = 0; i < c->arc_count; i++) {
             c->commit[i] += lowest;
             bad |= c->commit[i] < lowest;
@@ -624,50 +623,45 @@ static enum profd_status decode_arcs(struct counts_reader *r, uint32_t builds, s
         }
         FAIL_IF(bad, e, PROFD_MALFORMED, "a commit or rank of an arc is out of range");
     }
-    if (!counts_column_get(&r->at, r->end, c->calls, c->arc_count)) {
-        return decode_short("the counts of arcs", e);
-    }
+    TRY(take_column(r, "the counts of arcs", c->calls, c->arc_count, e));
     for (uint32_t i = 0; c->sorted && i < c->arc_count; i++) {
         FAIL_IF(c->calls[i] > SUM_MAX, e, PROFD_MALFORMED, "arc %u of a sum has more than 2^63-1 calls", i);
     }
     return PROFD_OK;
 }
 
-static bool get_text(struct counts_reader *r, char text[16])
+/* Reads a dimension and its abbreviation. */
+static enum profd_status take_dimension(struct counts_reader *r, const char *what, char dimension[16],
+                                        char *abbreviation, struct profd_error *e)
 {
-    uint64_t n;
-    if (!varint_get(&r->at, r->end, &n) || n > 15 || n > (size_t)(r->end - r->at)) {
-        return false;
-    }
-    memset(text, 0, 16);
-    memcpy(text, r->at, (size_t)n);
-    r->at += n;
-    return true;
+    uint64_t n = 0;
+    TRY(take_numbers(r, what, &n, 1, e));
+    TRY(n < 16 && n < (size_t)(r->end - r->at) ? PROFD_OK : decode_short(what, e));
+    memset(dimension, 0, 16);
+    memcpy(dimension, r->at, (size_t)n);
+    *abbreviation = (char)r->at[n];
+    r->at += n + 1;
+    return PROFD_OK;
 }
 
 static enum profd_status decode_histogram(struct counts_reader *r, uint32_t at, uint32_t builds, bool sorted,
                                           struct counts_histogram *h, struct profd_error *e)
 {
-    uint64_t build, bins, span, rate, used, rank = 0;
+    enum { BUILD, BINS, LOW, SPAN, RATE, USED, COMMIT, RANK, NUMBERS };
+    uint64_t n[NUMBERS] = {0};
     *h = (struct counts_histogram){0};
-    if (!varint_get(&r->at, r->end, &build) || !varint_get(&r->at, r->end, &bins) ||
-        !varint_get(&r->at, r->end, &h->low) || !varint_get(&r->at, r->end, &span) ||
-        !varint_get(&r->at, r->end, &rate) || !get_text(r, h->dimension) || r->at == r->end) {
-        return decode_short("a histogram", e);
-    }
-    h->abbreviation = (char)*r->at++;
-    if (!varint_get(&r->at, r->end, &used) ||
-        (sorted && (!varint_get(&r->at, r->end, &h->order.commit) || !varint_get(&r->at, r->end, &rank)))) {
-        return decode_short("a histogram", e);
-    }
-    FAIL_IF(build > UINT32_MAX || bins > UINT32_MAX || rate > UINT32_MAX || used > UINT32_MAX || rank > UINT32_MAX, e,
-            PROFD_TOO_LARGE, "histogram %u: a number needs more than 32 bits", at);
-    h->build = (uint32_t)build;
-    h->bins = (uint32_t)bins;
-    h->high = h->low + span;
-    h->rate = (uint32_t)rate;
-    h->used = (uint32_t)used;
-    h->order.rank = (uint32_t)rank;
+    TRY(take_numbers(r, "a histogram", n, USED, e));
+    TRY(take_dimension(r, "a histogram", h->dimension, &h->abbreviation, e));
+    TRY(take_numbers(r, "a histogram", n + USED, sorted ? NUMBERS - USED : 1, e));
+    FAIL_IF((n[BUILD] | n[BINS] | n[RATE] | n[USED] | n[RANK]) > UINT32_MAX, e, PROFD_TOO_LARGE,
+            "histogram %u: a number needs more than 32 bits", at);
+    h->build = (uint32_t)n[BUILD];
+    h->bins = (uint32_t)n[BINS];
+    h->low = n[LOW];
+    h->high = n[LOW] + n[SPAN];
+    h->rate = (uint32_t)n[RATE];
+    h->used = (uint32_t)n[USED];
+    h->order = (struct counts_order){n[COMMIT], (uint32_t)n[RANK]};
     TRY(counts_judge_histogram(h, at, e));
     FAIL_IF(h->build >= builds, e, PROFD_MALFORMED, "histogram %u of build %u: the upload has %u", at, h->build,
             builds);
@@ -692,9 +686,7 @@ static enum profd_status decode_histograms(struct counts_reader *r, uint32_t bui
     if (!c->sorted) {
         TRY(counts_check_collector(c, e));
     }
-    if (!counts_column_get(&r->at, r->end, c->bin_ticks, c->bin_count)) { /* gaps, for the moment */
-        return decode_short("bins", e);
-    }
+    TRY(take_column(r, "bins", c->bin_ticks, c->bin_count, e)); /* gaps, for the moment */
     for (uint32_t k = 0; k < c->histogram_count; k++) {
         const struct counts_histogram *h = &c->histograms[k];
         uint64_t next = 0;
@@ -706,9 +698,7 @@ static enum profd_status decode_histograms(struct counts_reader *r, uint32_t bui
             next += gap + 1;
         }
     }
-    if (!counts_column_get(&r->at, r->end, c->bin_ticks, c->bin_count)) {
-        return decode_short("ticks", e);
-    }
+    TRY(take_column(r, "ticks", c->bin_ticks, c->bin_count, e));
     bool zero = false, large = false;
     for (uint32_t i = 0; i < c->bin_count; i++) {
         zero |= c->bin_ticks[i] == 0;
@@ -725,15 +715,11 @@ static enum profd_status decode_stacks(struct counts_reader *r, uint32_t builds,
     uint64_t first = 0;
     for (uint32_t i = 0; i < c->tree_count; i++) {
         struct counts_tree *t = &c->trees[i];
-        uint64_t rate, used;
+        uint64_t rate = 0, used = 0;
         *t = (struct counts_tree){0};
-        if (!varint_get(&r->at, r->end, &rate) || !get_text(r, t->dimension) || r->at == r->end) {
-            return decode_short("the clocks of stacks", e);
-        }
-        t->abbreviation = (char)*r->at++;
-        if (!varint_get(&r->at, r->end, &used)) {
-            return decode_short("the clocks of stacks", e);
-        }
+        TRY(take_numbers(r, "the clocks of stacks", &rate, 1, e));
+        TRY(take_dimension(r, "the clocks of stacks", t->dimension, &t->abbreviation, e));
+        TRY(take_numbers(r, "the clocks of stacks", &used, 1, e));
         FAIL_IF(rate > UINT32_MAX || used > c->node_count - first, e, PROFD_MALFORMED,
                 "stacks %u: rate %llu, %llu nodes of %u", i, (unsigned long long)rate, (unsigned long long)used,
                 c->node_count);
@@ -742,9 +728,7 @@ static enum profd_status decode_stacks(struct counts_reader *r, uint32_t builds,
         t->used = (uint32_t)used;
         first += used;
     }
-    if (!counts_column_get(&r->at, r->end, w->scratch, c->node_count)) {
-        return decode_short("the depths of stacks", e);
-    }
+    TRY(take_column(r, "the depths of stacks", w->scratch, c->node_count, e));
     for (uint32_t k = 0; k < c->tree_count; k++) {
         const struct counts_tree *t = &c->trees[k];
         uint64_t deepest = 0; /* that is possible */
@@ -756,13 +740,9 @@ static enum profd_status decode_stacks(struct counts_reader *r, uint32_t builds,
             deepest = deepest - w->scratch[i] + 1;
         }
     }
-    if (!counts_column_get(&r->at, r->end, c->node_ticks, c->node_count)) {
-        return decode_short("the ticks of stacks", e);
-    }
+    TRY(take_column(r, "the ticks of stacks", c->node_ticks, c->node_count, e));
     TRY(counts_places_get(r, builds, "a frame", c->node_count, w->scratch, &w->places, e));
-    if (!counts_column_get(&r->at, r->end, w->scratch, c->node_count)) {
-        return decode_short("the frames of stacks", e);
-    }
+    TRY(take_column(r, "the frames of stacks", w->scratch, c->node_count, e));
     bool large = false;
     for (uint32_t i = 0; i < c->node_count; i++) {
         c->node_kind[i] = w->scratch[i] & 1;

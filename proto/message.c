@@ -136,25 +136,28 @@ static const struct {
      "a program does not count its calls: where there is a number, it is how often a tick found the callee below its "
      "caller"},
 };
+#define REASONS (sizeof reasons / sizeof *reasons)
+
+/* Returns the number of a reason; that of all of them if the bit is none. */
+static size_t reason_find(uint32_t bit)
+{
+    size_t i = 0;
+    while (i < REASONS && reasons[i].bit != bit) {
+        i++;
+    }
+    return i;
+}
 
 const char *message_inexact_name(uint32_t bit)
 {
-    for (size_t i = 0; i < sizeof reasons / sizeof *reasons; i++) {
-        if (reasons[i].bit == bit) {
-            return reasons[i].name;
-        }
-    }
-    return NULL;
+    const size_t at = reason_find(bit);
+    return at < REASONS ? reasons[at].name : NULL;
 }
 
 const char *message_inexact_meaning(uint32_t bit)
 {
-    for (size_t i = 0; i < sizeof reasons / sizeof *reasons; i++) {
-        if (reasons[i].bit == bit) {
-            return reasons[i].meaning;
-        }
-    }
-    return NULL;
+    const size_t at = reason_find(bit);
+    return at < REASONS ? reasons[at].meaning : NULL;
 }
 
 uint32_t message_inexact_parse(const char *text, size_t n)
@@ -163,9 +166,9 @@ uint32_t message_inexact_parse(const char *text, size_t n)
     for (size_t from = 0, to; from < n; from = to + 1) {
         for (to = from; to < n && text[to] != ',' && text[to] != ' '; to++) {
         }
-        for (uint32_t bit = 1; bit <= INEXACT_ALL; bit <<= 1) {
-            const char *name = message_inexact_name(bit);
-            bits |= name && strlen(name) == to - from && memcmp(name, text + from, to - from) == 0 ? bit : 0;
+        for (size_t i = 0; i < REASONS; i++) {
+            const char *name = reasons[i].name;
+            bits |= strlen(name) == to - from && memcmp(name, text + from, to - from) == 0 ? reasons[i].bit : 0;
         }
     }
     return bits;
@@ -247,10 +250,7 @@ static enum profd_status wire_fill(const struct message *m, union wire *w, bool 
 #define BYTES(field) to->field = (ProtobufCBinaryData){from->field.size, wire_mutable(from->field.data)};
 #define BUILDS(count, field) status = wire_fill_lists(from, to, block, e);
 #define NOTHING(count, field)
-#define TEXTS(count, field)                                                                                            \
-    to->n_##field = from->count;                                                                                       \
-    to->field = wire_mutable(from->field);
-#define NUMBERS(count, field)                                                                                          \
+#define LIST(count, field)                                                                                             \
     to->n_##field = from->count;                                                                                       \
     to->field = wire_mutable(from->field);
 #define MESSAGE(name, number, member, type, fields)                                                                    \
@@ -267,7 +267,7 @@ static enum profd_status wire_fill(const struct message *m, union wire *w, bool 
     case FRAME_##name:                                                                                                 \
         *empty = true;                                                                                                 \
         return PROFD_OK;
-        MESSAGE_LIST(MESSAGE, EMPTY, PLAIN, PLAIN, PLAIN, TEXT, BYTES, BUILDS, NOTHING, TEXTS, NUMBERS)
+        MESSAGE_LIST(MESSAGE, EMPTY, PLAIN, PLAIN, PLAIN, TEXT, BYTES, BUILDS, NOTHING, LIST, LIST)
     default:
         return profd_error_set(e, PROFD_UNKNOWN_TYPE, "message type %u cannot be encoded", m->type);
     }
@@ -335,8 +335,7 @@ enum profd_status message_encode(const struct message *m, uint16_t flags, uint32
 #undef BYTES
 #undef BUILDS
 #undef NOTHING
-#undef TEXTS
-#undef NUMBERS
+#undef LIST
 #undef MESSAGE
 #undef EMPTY
 
@@ -419,26 +418,25 @@ static struct message_bytes decode_bytes(ProtobufCBinaryData bytes)
     return (struct message_bytes){bytes.data == NULL ? empty : bytes.data, bytes.len};
 }
 
-static bool decode_builds(const Profd__Wire__Upload *from, struct decode_block *block, struct message_upload *to)
+/* The builds and labels of an upload. */
+static bool decode_lists(const Profd__Wire__Upload *from, struct decode_block *block, struct message_upload *to)
 {
     struct message_build *builds = decode_take(block, from->n_builds * sizeof *builds);
-    for (size_t i = 0; builds != NULL && i < from->n_builds; i++) {
+    struct message_label *labels = decode_take(block, from->n_labels * sizeof *labels);
+    if (builds == NULL || labels == NULL) {
+        return false;
+    }
+    for (size_t i = 0; i < from->n_builds; i++) {
         builds[i] = (struct message_build){from->builds[i]->build_id, from->builds[i]->name};
+    }
+    for (size_t i = 0; i < from->n_labels; i++) {
+        labels[i] = (struct message_label){from->labels[i]->name, from->labels[i]->value};
     }
     to->builds = builds;
     to->build_count = from->n_builds;
-    return builds != NULL;
-}
-
-static bool decode_labels(const Profd__Wire__Upload *from, struct decode_block *block, struct message_upload *to)
-{
-    struct message_label *labels = decode_take(block, from->n_labels * sizeof *labels);
-    for (size_t i = 0; labels != NULL && i < from->n_labels; i++) {
-        labels[i] = (struct message_label){from->labels[i]->name, from->labels[i]->value};
-    }
     to->labels = labels;
     to->label_count = from->n_labels;
-    return labels != NULL;
+    return true;
 }
 
 /* Views of the unpacked message. False when the block is too small. */
@@ -448,8 +446,8 @@ static bool decode_view(const void *wire, struct decode_block *block, struct mes
     switch (m->type) {
 #define PLAIN(field) to->field = from->field;
 #define BYTES(field) to->field = decode_bytes(from->field);
-#define BUILDS(count, field) fits = decode_builds(from, block, to);
-#define LABELS(count, field) fits = fits && decode_labels(from, block, to);
+#define BUILDS(count, field) fits = decode_lists(from, block, to);
+#define NOTHING(count, field)
 #define TEXTS(count, field)                                                                                            \
     to->count = from->n_##field;                                                                                       \
     to->field = (const char *const *)from->field;
@@ -466,7 +464,7 @@ static bool decode_view(const void *wire, struct decode_block *block, struct mes
         return fits;                                                                                                   \
     }
 #define EMPTY(name, number)
-        MESSAGE_LIST(MESSAGE, EMPTY, PLAIN, PLAIN, PLAIN, PLAIN, BYTES, BUILDS, LABELS, TEXTS, NUMBERS)
+        MESSAGE_LIST(MESSAGE, EMPTY, PLAIN, PLAIN, PLAIN, PLAIN, BYTES, BUILDS, NOTHING, TEXTS, NUMBERS)
     default:
         return false;
     }
