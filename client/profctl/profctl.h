@@ -11,6 +11,7 @@
 #include <sys/types.h>
 #include <time.h>
 
+#include "core/arena.h"
 #include "profd.h"
 #include "proto/sort.h"
 #include "proto/status.h"
@@ -39,8 +40,9 @@ struct profctl_call {
     size_t argument_count;
     const struct profctl_row *verbs; /* all, in the order of the help */
     size_t verb_count;
-    char build_id[160]; /* of an argument PROGRAM@LABEL=VALUE */
-    int *exit_status;   /* set by a verb that succeeds with another exit status than 0 */
+    char build_id[160];  /* of an argument PROGRAM@LABEL=VALUE */
+    int *exit_status;    /* set by a verb that succeeds with another exit status than 0 */
+    struct arena *arena; /* memory until the end of the call; it never returns NULL, but ends the verb */
 };
 
 struct profctl_verb {
@@ -216,7 +218,7 @@ enum profd_status ask_run(struct profd_conn *c, const struct ask_target *t, prof
 enum profd_status ask_read(struct profd_conn *c, const struct ask_target *t, size_t max, char **out, size_t *size,
                            struct profd_answer *answer, struct profd_error *e);
 
-/* An answer that is a JSON object. */
+/* An answer that is a JSON object. It lives until answers_free, at the end of the run. */
 struct answer {
     json_t *whole; /* of a list with several pages: the first page, with the rows of all */
     json_t *rows;  /* the rows of a list; part of whole */
@@ -224,7 +226,7 @@ struct answer {
     size_t size;
 };
 
-/* Asks for an object. answer_free frees. MALFORMED if the answer is not an object. */
+/* Asks for an object. MALFORMED if the answer is not an object. */
 enum profd_status ask_object(struct profd_conn *c, const struct ask_target *t, struct answer *out,
                              struct profd_error *e);
 /* Asks for a list, page by page. MALFORMED if a page has no rows. */
@@ -247,8 +249,8 @@ enum profd_status ask_admin_text(const struct profctl_call *call, const char *ve
 enum profd_status answer_print_json(const struct answer *a, struct profd_error *e);
 /* Sorts the rows by a field: numbers descending or texts ascending. Stable. O(n log n). */
 enum profd_status answer_sort(struct answer *a, const char *field, bool descending, struct profd_error *e);
-/* Frees it, and clears it. */
-void answer_free(struct answer *a);
+/* Frees all answers. */
+void answers_free(void);
 
 /* Returns a text field of a row or another object; "" if it has none. It is fit for a terminal and lives as long as the
  * row. The functions below return 0 or false for a missing field. */

@@ -261,7 +261,13 @@ enum profd_status ask_read(struct profd_conn *c, const struct ask_target *t, siz
     return PROFD_OK;
 }
 
-void answer_free(struct answer *a)
+/* The answers of this run. */
+static struct kept {
+    struct answer answer;
+    struct kept *before;
+} * kept;
+
+static void answer_drop(struct answer *a)
 {
     json_decref(a->whole);
     if (a->text) {
@@ -269,6 +275,27 @@ void answer_free(struct answer *a)
     }
     free(a->text);
     *a = (struct answer){.whole = NULL};
+}
+
+void answers_free(void)
+{
+    for (struct kept *k; (k = kept) != NULL; free(k)) {
+        kept = k->before;
+        answer_drop(&k->answer);
+    }
+}
+
+/* Keeps an answer until answers_free. */
+static enum profd_status answer_keep(struct answer *a, struct profd_error *e)
+{
+    struct kept *k = malloc(sizeof *k);
+    if (!k) {
+        answer_drop(a);
+        return profd_no_memory(e);
+    }
+    *k = (struct kept){*a, kept};
+    kept = k;
+    return PROFD_OK;
 }
 
 /* Parses the text, which becomes the answer's. kind is the word for it in a sentence. */
@@ -279,7 +306,7 @@ static enum profd_status answer_parse(char *text, size_t size, const char *kind,
     json_t *whole = json_loadb(text ? text : "", size, JSON_REJECT_DUPLICATES, &where);
     *out = (struct answer){.whole = whole, .text = text, .size = size};
     if (!json_is_object(whole)) {
-        answer_free(out);
+        answer_drop(out);
         return profd_error_set(e, PROFD_MALFORMED, "malformed %s from the daemon: %s", kind,
                                whole ? "no object" : where.text);
     }
@@ -299,7 +326,8 @@ static enum profd_status ask_kind(struct profd_conn *c, const struct ask_target 
 enum profd_status ask_object(struct profd_conn *c, const struct ask_target *t, struct answer *out,
                              struct profd_error *e)
 {
-    return ask_kind(c, t, "answer", out, e);
+    TRY(ask_kind(c, t, "answer", out, e));
+    return answer_keep(out, e);
 }
 
 enum profd_status ask_rows(struct profd_conn *c, const struct ask_target *t, struct answer *out, struct profd_error *e)
@@ -312,7 +340,7 @@ enum profd_status ask_rows(struct profd_conn *c, const struct ask_target *t, str
         ask_target_add(&target, "cursor", next[0] ? next : NULL);
         status = ask_kind(c, &target, "list", &page, e);
         if (status == PROFD_OK && !json_is_array(page.rows)) {
-            answer_free(&page);
+            answer_drop(&page);
             status = profd_error_set(e, PROFD_MALFORMED, "malformed list from the daemon: no rows");
         }
         if (status != PROFD_OK) {
@@ -330,13 +358,13 @@ enum profd_status ask_rows(struct profd_conn *c, const struct ask_target *t, str
         if (json_array_extend(all.rows, page.rows) != 0) {
             status = profd_error_set(e, PROFD_NO_MEMORY, "no memory for %zu rows", json_array_size(page.rows));
         }
-        answer_free(&page);
+        answer_drop(&page);
     }
     if (status != PROFD_OK) {
-        answer_free(&all);
+        answer_drop(&all);
     }
     *out = all;
-    return status;
+    return status ? status : answer_keep(out, e);
 }
 
 enum profd_status ask_builds(struct profd_conn *c, struct answer *out, struct profd_error *e)
@@ -406,7 +434,8 @@ enum profd_status ask_admin(const struct profctl_call *call, const char *verb, c
         free(c.answer.bytes);
         return status;
     }
-    return answer_parse(c.answer.bytes, c.answer.size, "answer", out, e);
+    TRY(answer_parse(c.answer.bytes, c.answer.size, "answer", out, e));
+    return answer_keep(out, e);
 }
 
 enum profd_status ask_admin_text(const struct profctl_call *call, const char *verb, const char *const *arguments,
@@ -415,7 +444,7 @@ enum profd_status ask_admin_text(const struct profctl_call *call, const char *ve
     TRY(ask_admin(call, verb, arguments, n, word, out, e));
     if (call->json) {
         (void)fwrite(out->text, 1, out->size, stdout);
-        answer_free(out);
+        *out = (struct answer){.whole = NULL};
     }
     return PROFD_OK;
 }
@@ -477,8 +506,7 @@ enum profd_status answer_sort(struct answer *a, const char *field, bool descendi
         (void)json_array_set_new(a->rows, i, keys[i].row);
     }
     free(keys);
-    free(a->text); /* it has another order */
-    a->text = NULL;
+    a->text = NULL; /* it has another order */
     return PROFD_OK;
 }
 

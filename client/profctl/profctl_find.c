@@ -49,7 +49,6 @@ static enum profd_status list_builds(struct profd_conn *conn, json_t *builds, bo
                                  listed++ ? ", " : "", id, known ? "version " : "",
                                  known ? row_text(json_array_get(versions.rows, 0), "value") : "",
                                  known > 1 ? " and others" : "", known ? ", " : "", row_text(build, "last_seen"));
-        answer_free(&versions);
     }
     if (count > listed) {
         (void)snprintf(list + used, sizeof list - used, ", %zu more", count - listed);
@@ -139,7 +138,6 @@ static enum profd_status find_name(struct profd_conn *conn, const char *name, bo
             "builds --all` lists both",
             name);
     }
-    answer_free(&builds);
     return status;
 }
 
@@ -230,7 +228,6 @@ static enum profd_status side_find(const struct profctl_call *call, struct side 
         {
             labelled = labelled || strcmp(row_text(row, "value"), side->value) == 0;
         }
-        answer_free(&values);
         if (labelled && found++ > 0) {
             status = profd_error_set(e, PROFD_AMBIGUOUS,
                                      "%s@%s: builds %.12s and %.12s both have this label; choose one by its build-id, "
@@ -242,7 +239,6 @@ static enum profd_status side_find(const struct profctl_call *call, struct side 
             (void)snprintf(id, ID_SIZE, "%s", own);
         }
     }
-    answer_free(&builds);
     profd_conn_close(conn);
     if (status == PROFD_OK && found == 0) {
         status = profd_error_set(e, PROFD_NOT_FOUND,
@@ -358,9 +354,7 @@ enum profd_status function_find(const struct profctl_call *call, const char *bui
     ask_target_add(&target, "limit", "1000");
     TRY(ask_target_add_given(&target, call, "since|until|scope|uid|dimension", e));
     TRY(ask_fetch_rows(call, &target, &found, e));
-    enum profd_status status = function_choose(found.rows, text, out, e);
-    answer_free(&found);
-    return status;
+    return function_choose(found.rows, text, out, e);
 }
 
 void function_target_init(struct ask_target *target, const char *path, const char *build_id,

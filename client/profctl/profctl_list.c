@@ -23,13 +23,12 @@ enum profd_status list_run(const struct profctl_call *call, const struct list *l
     ask_target_add(&l.target, "limit", whole ? NULL : list->limit);
     TRY(ask_target_add_given(&l.target, call, list->parameters, e));
     TRY((list->is_one_page ? ask_fetch_object : ask_fetch_rows)(call, &l.target, &l.answer, e));
-    enum profd_status status = !json_is_array(l.answer.rows)
-                                   ? profd_error_set(e, PROFD_MALFORMED, "malformed list from the daemon: no rows")
-                               : list->prepare ? list->prepare(&l, e)
-                                               : PROFD_OK;
-    if (status == PROFD_OK && l.format == FORMAT_JSON) {
-        status = answer_print_json(&l.answer, e);
-    } else if (status == PROFD_OK && l.format == FORMAT_CSV && l.list.csv) {
+    FAIL_IF(!json_is_array(l.answer.rows), e, PROFD_MALFORMED, "malformed list from the daemon: no rows");
+    TRY(list->prepare ? list->prepare(&l, e) : PROFD_OK);
+    if (l.format == FORMAT_JSON) {
+        return answer_print_json(&l.answer, e);
+    }
+    if (l.format == FORMAT_CSV && l.list.csv) {
         const json_t *row;
         size_t i;
         printf("%s\r\n", l.list.csv);
@@ -38,15 +37,14 @@ enum profd_status list_run(const struct profctl_call *call, const struct list *l
             csv_print_row(row, l.list.csv);
             printf("\r\n");
         }
-    } else if (status == PROFD_OK && l.list.empty && json_array_size(l.answer.rows) == 0) {
+    } else if (l.list.empty && json_array_size(l.answer.rows) == 0) {
         puts(l.list.empty);
-    } else if (status == PROFD_OK && l.list.print) {
+    } else if (l.list.print) {
         l.list.print(&l);
-    } else if (status == PROFD_OK) {
+    } else {
         list_print_table(l.answer.rows, l.list.columns, l.list.column_count, l.list.tail);
     }
-    answer_free(&l.answer);
-    return status;
+    return PROFD_OK;
 }
 
 void list_print_table(json_t *rows, const struct list_column *columns, size_t n, void (*tail)(json_t *row))

@@ -33,6 +33,13 @@ static const struct profctl_verb *verb_find(const char *name)
     return NULL;
 }
 
+static enum profd_status verb_run(struct profctl_call *call, struct profd_error *e)
+{
+    ARENA_BOUNDARY(call->arena, profd_no_memory(e));
+    TRY(side_take(call, e));
+    return call->verb->run(call, e);
+}
+
 static enum profd_status dispatch(int argc, char **argv, int *exit_status, struct profd_error *e)
 {
     const char *word = argc > 1 ? argv[1] : "";
@@ -78,9 +85,11 @@ static enum profd_status dispatch(int argc, char **argv, int *exit_status, struc
     if (status == PROFD_OK && help) {
         profctl_print_help(verb);
     } else if (status == PROFD_OK) {
-        status = side_take(&call, e);
-        status = status ? status : verb->run(&call, e);
+        call.arena = arena_new(0);
+        status = call.arena ? verb_run(&call, e) : profd_no_memory(e);
+        arena_free(call.arena);
     }
+    answers_free();
     profctl_parse_done(&call);
     return status;
 }

@@ -24,16 +24,15 @@ static enum profd_status delete_run(const struct profctl_call *call, struct prof
 {
     struct ask_target target;
     struct answer build, answer;
-    char id[160], name[256];
+    char id[160];
     const char *const arguments[] = {id};
     /* The id is resolved before the question, so that exactly the build that is shown is deleted. */
     TRY(build_find(call, call->arguments[0], id, e));
     ask_target_init(&target, "/api/v1/builds/{}", id);
     TRY(ask_fetch_object(call, &target, &build, e));
     (void)snprintf(id, sizeof id, "%s", row_text(build.whole, "build_id"));
-    (void)snprintf(name, sizeof name, "%s", row_text(build.whole, "name"));
+    const char *name = row_text(build.whole, "name");
     const uint64_t uploads = row_number(build.whole, "uploads");
-    answer_free(&build);
     if (!profctl_value(call, "yes")) {
         char line[16] = "";
         FAIL_IF(isatty(STDIN_FILENO) != 1 || isatty(STDERR_FILENO) != 1, e, PROFD_USAGE,
@@ -50,7 +49,6 @@ static enum profd_status delete_run(const struct profctl_call *call, struct prof
         const uint64_t gone = row_number(answer.whole, "uploads");
         printf("deleted %s, build %s: %" PRIu64 " %s\n", name, id, gone, noun_for(gone, "upload", "uploads"));
     }
-    answer_free(&answer);
     return PROFD_OK;
 }
 
@@ -72,14 +70,11 @@ static enum profd_status verify_run(const struct profctl_call *call, struct prof
     struct answer answer;
     json_t *row;
     size_t i;
-    enum profd_status status = PROFD_OK;
     TRY(ask_admin(call, "verify", NULL, 0, "verifying", &answer, e));
     const uint64_t uploads = row_number(answer.whole, "uploads"), mismatches = row_number(answer.whole, "mismatches");
     if (call->json) {
         (void)fwrite(answer.text, 1, answer.size, stdout);
-        status = mismatches ? PROFD_MALFORMED : PROFD_OK; /* the document has said it */
-        answer_free(&answer);
-        return status;
+        return mismatches ? PROFD_MALFORMED : PROFD_OK; /* the document has said it */
     }
     json_array_foreach(answer.rows, i, row)
     {
@@ -88,15 +83,10 @@ static enum profd_status verify_run(const struct profctl_call *call, struct prof
     if (mismatches > i) {
         printf("and %" PRIu64 " more\n", mismatches - i);
     }
-    if (mismatches) {
-        status = profd_error_set(e, PROFD_MALFORMED, "%" PRIu64 " %s in %" PRIu64 " %s", mismatches,
-                                 noun_for(mismatches, "mismatch", "mismatches"), uploads,
-                                 noun_for(uploads, "upload", "uploads"));
-    } else {
-        printf("%" PRIu64 " %s verified, no mismatch\n", uploads, noun_for(uploads, "upload", "uploads"));
-    }
-    answer_free(&answer);
-    return status;
+    FAIL_IF(mismatches, e, PROFD_MALFORMED, "%" PRIu64 " %s in %" PRIu64 " %s", mismatches,
+            noun_for(mismatches, "mismatch", "mismatches"), uploads, noun_for(uploads, "upload", "uploads"));
+    printf("%" PRIu64 " %s verified, no mismatch\n", uploads, noun_for(uploads, "upload", "uploads"));
+    return PROFD_OK;
 }
 
 const struct profctl_verb verb_verify = {
@@ -126,7 +116,6 @@ static enum profd_status reload_run(const struct profctl_call *call, struct prof
     if (answer.whole && !*applied && !*restart) {
         puts("No key of the configuration has changed; the files that it names were read again");
     }
-    answer_free(&answer);
     return PROFD_OK;
 }
 
@@ -157,7 +146,6 @@ static enum profd_status retention_run(const struct profctl_call *call, struct p
                "used before\n",
                row_real(answer.whole, "clock_ahead_seconds") / 86400);
     }
-    answer_free(&answer);
     return PROFD_OK;
 }
 
@@ -214,7 +202,6 @@ static enum profd_status request_send(const struct profctl_call *call, struct pa
                              call->verb->name, pid, most);
         }
     }
-    answer_free(&answer);
     return PROFD_OK;
 }
 
@@ -279,7 +266,6 @@ static enum profd_status relay_run(const struct profctl_call *call, struct profd
                "withdrawn  %" PRIu64 " %s, which the centre before may have counted\n",
                withdrawn, noun_for(withdrawn, "upload", "uploads"));
     }
-    answer_free(&answer);
     return PROFD_OK;
 }
 
@@ -358,7 +344,6 @@ static enum profd_status token_add(const struct profctl_call *call, struct profd
         printf("%s\n", row_text(answer.whole, "token"));
         profctl_complain("this is token %s (%s; tenant %s); it cannot be shown again", name, rights, tenant);
     }
-    answer_free(&answer);
     return PROFD_OK;
 }
 
@@ -387,7 +372,6 @@ static enum profd_status token_list(const struct profctl_call *call, struct prof
     if (answer.whole) {
         list_print_table(answer.rows, columns, COUNT(columns), NULL);
     }
-    answer_free(&answer);
     return PROFD_OK;
 }
 
@@ -400,7 +384,6 @@ static enum profd_status token_remove(const struct profctl_call *call, struct pr
     if (answer.whole) {
         printf("removed token %s\n", name);
     }
-    answer_free(&answer);
     return PROFD_OK;
 }
 
@@ -610,7 +593,6 @@ static enum profd_status tier_run(const struct profctl_call *call, struct profd_
     struct answer answer;
     json_t *row;
     size_t i;
-    enum profd_status status = PROFD_OK;
     if (strcmp(call->arguments[0], "init") == 0) {
         TRY(ask_admin_text(call, "tier-init", NULL, 0, "asking ClickHouse", &answer, e));
         json_array_foreach(answer.rows, i, row)
@@ -619,7 +601,6 @@ static enum profd_status tier_run(const struct profctl_call *call, struct profd_
                    row_text(row, "version"), row_text(row, "server"), row_text(row, "database"),
                    row_flag(row, "made") ? "were made" : "were there");
         }
-        answer_free(&answer);
         return PROFD_OK;
     }
     FAIL_IF(strcmp(call->arguments[0], "status") != 0, e, PROFD_USAGE, "tier: \"%s\" is neither init nor status",
@@ -627,15 +608,12 @@ static enum profd_status tier_run(const struct profctl_call *call, struct profd_
     ask_target_init(&target, "/api/v1/status", NULL);
     TRY(ask_fetch_object(call, &target, &answer, e));
     json_t *tier = json_object_get(answer.whole, "tier");
-    if (!json_is_object(tier)) {
-        status = profd_error_set(e, PROFD_NOTHING, "this daemon has no tier: the key tier of profd.conf(5) names it");
-    } else if (call->json) {
-        status = json_print(json_incref(tier), e);
-    } else {
-        tier_print(tier);
+    FAIL_IF(!json_is_object(tier), e, PROFD_NOTHING, "this daemon has no tier: the key tier of profd.conf(5) names it");
+    if (call->json) {
+        return json_print(json_incref(tier), e);
     }
-    answer_free(&answer);
-    return status;
+    tier_print(tier);
+    return PROFD_OK;
 }
 
 const struct profctl_verb verb_tier = {

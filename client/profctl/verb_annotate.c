@@ -66,8 +66,8 @@ static enum profd_status pipe_read_lines(const char *const *words, const char *p
 
 /* A source line, with where its function was inlined: "" or "inner, inlined at t.c:7 (middle)". */
 struct code_place {
-    char *file; /* "": unknown */
-    char *chain;
+    const char *file; /* "": unknown */
+    const char *chain;
     unsigned line;
 };
 
@@ -79,22 +79,21 @@ struct code_instruction {
 
 struct annotate_code {
     struct code_instruction *instructions; /* ascending */
-    size_t count;
-    struct code_place *places; /* none twice, in the order of their first instructions */
-    size_t place_count;
+    struct code_place *places;             /* none twice, in the order of their first instructions */
+    uint32_t count, place_count;
 };
 
 #define SHOWN_MOST 1024 /* bytes of a name or line that are printed */
 #define CHAIN_MOST 2000
 
 struct disassembly {
+    struct arena *arena;
     struct annotate_code *code;
     struct code_lines *lines; /* NULL: the file has none */
-    size_t capacity, place_capacity;
-    char *file, *function; /* of the next instruction */
+    uint32_t capacity, place_capacity;
+    const char *file, *function; /* of the next instruction */
     unsigned line;
     char chain[CHAIN_MOST];
-    bool failed;
 };
 
 /* "PATH:LINE" or "PATH:LINE (discriminator N)". */
@@ -114,22 +113,20 @@ static bool parse_place(const char *text, size_t *path, unsigned *line)
 }
 
 /* Adds an instruction, "    11c9:\tpush   %rbp". objdump 2.40 confuses the files of clang's DWARF 5, so files and lines
- * are those of libdw. False when memory is exhausted. */
-static bool add_instruction(struct disassembly *r, uint64_t address, const char *text)
+ * are those of libdw. */
+static void add_instruction(struct disassembly *r, uint64_t address, const char *text)
 {
     struct annotate_code *c = r->code;
     struct code_frame frames[CODE_LINES_DEPTH];
     char chain[CHAIN_MOST + 256] = "";
     const bool known = r->lines && code_lines_find(r->lines, address, frames) > 0 && frames[0].line > 0;
-    const char *file = known ? frames[0].file : r->file ? r->file : "";
+    const char *file = known ? frames[0].file : r->file;
     const unsigned line = known ? frames[0].line : r->line;
-    if (!LIST_GROW(c->instructions, c->count, r->capacity) ||
-        !LIST_GROW(c->places, c->place_count, r->place_capacity)) {
-        return false;
-    }
+    (void)ARENA_EXTEND(r->arena, c->instructions, c->count, r->capacity);
+    (void)ARENA_EXTEND(r->arena, c->places, c->place_count, r->place_capacity);
     struct code_place *places = c->places;
     if (r->chain[0]) {
-        (void)snprintf(chain, sizeof chain, "%.200s, inlined%s", r->function ? r->function : "?", r->chain);
+        (void)snprintf(chain, sizeof chain, "%.200s, inlined%s", r->function, r->chain);
         r->chain[0] = '\0';
     }
     size_t place = c->place_count;
@@ -139,17 +136,18 @@ static bool add_instruction(struct disassembly *r, uint64_t address, const char 
     }
     if (place == 0) {
         place = ++c->place_count;
-        places[place - 1] = (struct code_place){.file = strdup(file), .chain = strdup(chain), .line = line};
+        places[place - 1] = (struct code_place){.file = arena_copy(r->arena, file, strlen(file)),
+                                                .chain = arena_copy(r->arena, chain, strlen(chain)),
+                                                .line = line};
     }
     if (c->count > 0) {
         c->instructions[c->count - 1].bytes = address - c->instructions[c->count - 1].address;
     }
-    char *copy = strdup(text);
-    for (char *p = copy; p && *p; p++) {
+    char *copy = arena_copy(r->arena, text, strlen(text));
+    for (char *p = copy; *p; p++) {
         *p = *p == '\t' ? ' ' : *p;
     }
     c->instructions[c->count++] = (struct code_instruction){.address = address, .text = copy, .place = place - 1};
-    return copy && places[place - 1].file && places[place - 1].chain;
 }
 
 static bool take_line(void *context, char *line)
@@ -161,7 +159,7 @@ static bool take_line(void *context, char *line)
     char *end;
     uint64_t address = line[0] == ' ' ? strtoull(line, &end, 16) : 0;
     if (line[0] == ' ' && end[0] == ':' && end[1] == '\t') {
-        r->failed = !add_instruction(r, address, end + 2);
+        add_instruction(r, address, end + 2);
     } else if (strncmp(line, "inlined by ", 11) == 0) {
         const char *by = line + 11;
         const char *bracket = strrchr(by, '(');
@@ -173,24 +171,20 @@ static bool take_line(void *context, char *line)
                            bracket);
         }
     } else if (n > 3 && strcmp(line + n - 3, "():") == 0) {
-        free(r->function);
-        r->function = strndup(line, n - 3);
-        r->failed = !r->function;
+        r->function = arena_copy(r->arena, line, n - 3);
     } else if (line[0] != ' ' && parse_place(line, &path, &number)) {
-        free(r->file);
-        r->file = strndup(line, path);
+        r->file = arena_copy(r->arena, line, path);
         r->line = number;
-        r->failed = !r->file;
     }
-    return !r->failed;
+    return true;
 }
 
-/* Disassembles [low, high) of an executable, with objdump of binutils. code_done frees, after failure too. NOT_FOUND if
- * objdump is missing, or the file has no code there. */
-static enum profd_status code_read(const char *path, const char *build_id, uint64_t low, uint64_t high,
+/* Disassembles [low, high) of an executable, with objdump of binutils. NOT_FOUND if objdump is missing, or the file has
+ * no code there. */
+static enum profd_status code_read(struct arena *a, const char *path, const char *build_id, uint64_t low, uint64_t high,
                                    struct annotate_code *out, struct profd_error *e)
 {
-    struct disassembly r = {.code = out};
+    struct disassembly r = {.arena = a, .code = out, .file = "", .function = "?"};
     char from[40], to[40];
     const char *words[] = {"objdump", "-d", "-l", "-C", "-w", "--inlines", "--no-show-raw-insn",
                            from,      to,   "--", path, NULL};
@@ -200,25 +194,17 @@ static enum profd_status code_read(const char *path, const char *build_id, uint6
     enum profd_status status = code_lines_open(path, build_id, &r.lines, e);
     status = status ? status : pipe_read_lines(words, "binutils", take_line, &r, e);
     code_lines_close(r.lines);
-    free(r.file);
-    free(r.function);
-    if (status == PROFD_OK && r.failed) {
-        status = profd_error_set(e, PROFD_NO_MEMORY, "no memory for the code of a function");
-    }
-    if (status == PROFD_OK && out->count == 0) {
-        status = profd_error_set(e, PROFD_NOT_FOUND, "%s has no code at 0x%" PRIx64, path, low);
-    }
-    if (status == PROFD_OK) {
-        out->instructions[out->count - 1].bytes = high - out->instructions[out->count - 1].address;
-    }
-    return status;
+    TRY(status);
+    FAIL_IF(out->count == 0, e, PROFD_NOT_FOUND, "%s has no code at 0x%" PRIx64, path, low);
+    out->instructions[out->count - 1].bytes = high - out->instructions[out->count - 1].address;
+    return PROFD_OK;
 }
 
 /* The number of the instruction that holds the address; count if none does. O(log n). */
 static size_t code_find(const struct annotate_code *c, uint64_t address)
 {
     uint32_t i;
-    SORT_SEARCH(i, 0, (uint32_t)c->count, c->instructions[i].address + c->instructions[i].bytes <= address);
+    SORT_SEARCH(i, 0, c->count, c->instructions[i].address + c->instructions[i].bytes <= address);
     return i < c->count && c->instructions[i].address <= address ? i : c->count;
 }
 
@@ -267,11 +253,12 @@ struct source {
 /* Where sources may be: an executable with DWARF, and directories of --source-path, tried in order before the path that
  * the compiler was given. */
 struct source_finder {
+    struct arena *arena;
     const char *executable;
     const char *const *folders;
     size_t folder_count;
-    /* Downloads a file that is not here and returns its path, which the finder frees; NULL: it cannot. May be NULL. */
-    char *(*fetch)(void *context, const char *name);
+    /* Downloads a file that is not here and returns its path; NULL: it cannot. May be NULL. */
+    const char *(*fetch)(void *context, const char *name);
     void *context; /* its */
 };
 
@@ -304,18 +291,16 @@ static bool take_entry(void *context, char *line)
     return !c->same;
 }
 
-static char *read_file(const char *path, size_t *size)
+static char *read_file(struct arena *a, const char *path, size_t *size)
 {
     struct stat s;
     FILE *in = stat(path, &s) == 0 && S_ISREG(s.st_mode) && s.st_size <= FILE_MOST ? fopen(path, "re") : NULL;
-    char *text = in ? malloc((size_t)s.st_size + 1) : NULL;
-    if (text) {
-        *size = fread(text, 1, (size_t)s.st_size, in);
-        text[*size] = '\0';
+    if (!in) {
+        return NULL;
     }
-    if (in) {
-        (void)fclose(in);
-    }
+    char *text = arena_take(a, (size_t)s.st_size + 1);
+    *size = fread(text, 1, (size_t)s.st_size, in);
+    (void)fclose(in);
     return text;
 }
 
@@ -346,9 +331,8 @@ static bool check_text(const struct source_finder *f, const char *name, const ch
 
 /* The text of a file as DWARF names it. A folder is tried with the whole name, then with its ends, the longest first. A
  * file that differs from the MD5 of DWARF 5 is not taken; where there is no MD5, one that is newer than the executable
- * gets a note. NO_MEMORY; any other failure is a note. */
-static enum profd_status source_find(const struct source_finder *f, const char *name, struct source *out,
-                                     struct profd_error *e)
+ * gets a note. A failure is a note. */
+static void source_find(const struct source_finder *f, const char *name, struct source *out)
 {
     char path[4096];
     size_t size = 0, n = 1;
@@ -358,49 +342,42 @@ static enum profd_status source_find(const struct source_finder *f, const char *
         do {
             end += *end == '/';
             (void)snprintf(path, sizeof path, "%s/%s", f->folders[i], end);
-            out->text = read_file(path, &size);
+            out->text = read_file(f->arena, path, &size);
             end = strchr(end, '/');
         } while (!out->text && end);
     }
     if (!out->text && name[0] == '/') {
         (void)snprintf(path, sizeof path, "%s", name);
-        out->text = read_file(name, &size);
+        out->text = read_file(f->arena, name, &size);
     }
     const bool same = out->text && check_text(f, name, path, size, out);
 
     /* A download replaces a file that is not here, or that may differ. */
-    char *fetched = f->fetch && (!same || out->note[0]) ? f->fetch(f->context, name) : NULL;
-    struct source other = {.text = fetched ? read_file(fetched, &size) : NULL};
+    const char *fetched = f->fetch && (!same || out->note[0]) ? f->fetch(f->context, name) : NULL;
+    struct source other = {.text = fetched ? read_file(f->arena, fetched, &size) : NULL};
     if (other.text && check_text(f, name, fetched, size, &other)) {
-        free(out->text);
         *out = (struct source){.text = other.text};
-    } else {
-        free(other.text);
-        if (!out->text) {
-            (void)snprintf(out->note, sizeof out->note,
-                           "%.280s is not on this machine%s; --source-path names its directory", name,
-                           f->fetch ? ", nor could it be downloaded" : "");
-        } else if (!same) {
-            free(out->text);
-            out->text = NULL;
-        }
+    } else if (!out->text) {
+        (void)snprintf(out->note, sizeof out->note,
+                       "%.280s is not on this machine%s; --source-path names its directory", name,
+                       f->fetch ? ", nor could it be downloaded" : "");
+    } else if (!same) {
+        out->text = NULL;
     }
-    free(fetched);
     if (!out->text) {
-        return PROFD_OK;
+        return;
     }
     for (const char *p = out->text; *p; p++) {
         n += *p == '\n';
     }
-    out->lines = calloc(n, sizeof *out->lines);
-    for (char *at = out->text; out->lines && at; out->count++) {
+    out->lines = ARENA_ARRAY(f->arena, n, char *);
+    for (char *at = out->text; at; out->count++) {
         out->lines[out->count] = at;
         at = strchr(at, '\n');
         if (at) {
             *at++ = '\0';
         }
     }
-    return out->lines ? PROFD_OK : profd_error_set(e, PROFD_NO_MEMORY, "no memory for the lines of %.200s", name);
 }
 
 /* ---- Ticks and calls of addresses become those of instructions and of lines ---- */
@@ -519,21 +496,18 @@ static void find_interval(struct annotate_amount *a, double n, double overdisper
     }
 }
 
-/* Adds up an answer of /addresses. False when memory is exhausted. The caller frees the lists, after failure too. */
-static bool annotate_sum_make(const json_t *answer, const struct annotate_code *code, struct annotate_sum *out)
+/* Adds up an answer of /addresses. */
+static void annotate_sum_make(struct arena *a, const json_t *answer, const struct annotate_code *code,
+                              struct annotate_sum *out)
 {
     const json_t *row;
     size_t k;
     const double all = row_real(answer, "ticks"), overdispersion = row_real(answer, "overdispersion");
-    *out = (struct annotate_sum){.instructions = calloc(code->count + 1, sizeof *out->instructions),
-                                 .span = calloc(code->count + 1, sizeof *out->span),
-                                 .places = calloc(code->place_count + 1, sizeof *out->places),
+    *out = (struct annotate_sum){.instructions = ARENA_ARRAY(a, code->count, struct annotate_amount),
+                                 .span = ARENA_ARRAY(a, code->count, size_t),
+                                 .places = ARENA_ARRAY(a, code->place_count, struct annotate_amount),
                                  .call_sites = row_flag(answer, "call_sites")};
-    bool *named = calloc(code->count + 1, sizeof *named);
-    if (!out->instructions || !out->span || !out->places || !named) {
-        free(named);
-        return false;
-    }
+    bool *named = ARENA_ARRAY(a, code->count + 1, bool);
     json_array_foreach(json_object_get(answer, "rows"), k, row)
     {
         const uint64_t low = address_of(row, "address"), bytes = (uint64_t)row_real(row, "bytes");
@@ -561,14 +535,12 @@ static bool annotate_sum_make(const json_t *answer, const struct annotate_code *
             out->places[code->instructions[at].place].calls += calls;
         }
     }
-    free(named);
     for (size_t i = 0; i < code->count; i++) {
         find_interval(&out->instructions[i], all, overdispersion);
     }
     for (size_t i = 0; i < code->place_count; i++) {
         find_interval(&out->places[i], all, overdispersion);
     }
-    return true;
 }
 
 /* ---- A function's lines or instructions with their ticks and calls ---- */
@@ -817,6 +789,7 @@ static json_t *annotate_print_json(const struct annotate_print *p)
 /* ---- What annotate reads and this machine does not have: downloads from debuginfod servers ---- */
 
 struct annotate_fetch {
+    struct arena *arena;
     const char *url; /* NULL: the servers of DEBUGINFOD_URLS */
     const char *build_id;
     unsigned seconds;    /* for one file, and for all sources together */
@@ -863,16 +836,20 @@ static uint64_t file_inflated(const char *path)
     return sum;
 }
 
-/* Downloads a file of the build. The caller frees *path, a file in the cache of libdebuginfod. WRONG_BUILD if an ELF
+/* Downloads a file of the build: *path is a file in the cache of libdebuginfod. WRONG_BUILD if an ELF
  * file is of another build; TOO_LARGE if its compressed sections have more than 2 GiB. */
 static enum profd_status fetch(const struct annotate_fetch *f, enum debuginfod_kind kind, const char *source,
-                               char **path, struct profd_error *e)
+                               const char **path, struct profd_error *e)
 {
+    char *cached;
     const struct debuginfod_file what = {
         .url = f->url, .build_id = f->build_id, .kind = kind, .source = source, .seconds = f->seconds};
-    enum profd_status status = debuginfod_fetch(&what, path, e);
-    if (status != PROFD_OK || kind == DEBUGINFOD_SOURCE) {
-        return status;
+    TRY(debuginfod_fetch(&what, &cached, e));
+    enum profd_status status = PROFD_OK;
+    *path = arena_copy(f->arena, cached, strlen(cached));
+    free(cached);
+    if (kind == DEBUGINFOD_SOURCE) {
+        return PROFD_OK;
     }
     if (!build_is_file(*path, f->build_id)) {
         status = profd_error_set(e, PROFD_WRONG_BUILD, "a debuginfod server sent another file than one of build %.12s",
@@ -885,7 +862,6 @@ static enum profd_status fetch(const struct annotate_fetch *f, enum debuginfod_k
     }
     if (status != PROFD_OK) {
         (void)unlink(*path); /* or the cache would give it again */
-        free(*path);
         *path = NULL;
     }
     return status;
@@ -899,14 +875,15 @@ static bool ignore(void *context, char *line)
 }
 
 /* Joins an executable without lines with its debug file, by eu-unstrip of elfutils. *path stays NULL if it has lines,
- * or if the servers have no debug file, which is said. The caller removes the file and frees the string. */
+ * or if the servers have no debug file, which is said. The caller removes the file. */
 static enum profd_status annotate_fetch_lines(const struct annotate_fetch *f, const char *executable, char **path,
                                               struct profd_error *e)
 {
     struct code_lines *lines = NULL;
     struct profd_error why = {""};
     const char *folder = getenv("TMPDIR");
-    char *debug = NULL, name[1024];
+    const char *debug = NULL;
+    char name[1024];
     enum profd_status status = code_lines_open(executable, f->build_id, &lines, e);
     const bool has = lines != NULL;
     code_lines_close(lines);
@@ -920,29 +897,20 @@ static enum profd_status annotate_fetch_lines(const struct annotate_fetch *f, co
     }
     FAIL_IF(status != PROFD_OK, e, status, "%s", why.sentence);
     (void)snprintf(name, sizeof name, "%.900s/profctl-XXXXXX", folder && folder[0] ? folder : "/tmp");
-    const int fd = mkstemp(name);
-    if (fd < 0) {
-        status = profd_error_set(e, PROFD_CANT_CREATE, "%s cannot be created", name);
-    } else {
-        const char *words[] = {"eu-unstrip", "-o", name, executable, debug, NULL};
-        close(fd);
-        status = pipe_read_lines(words, "elfutils", ignore, NULL, e);
-        *path = status == PROFD_OK ? strdup(name) : NULL;
-        if (!*path) {
-            (void)unlink(name);
-            status = status ? status : profd_no_memory(e);
-        }
-    }
-    free(debug);
-    return status;
+    *path = arena_copy(f->arena, name, strlen(name));
+    const int fd = mkstemp(*path);
+    FAIL_IF(fd < 0, e, PROFD_CANT_CREATE, "%s cannot be created", name);
+    const char *words[] = {"eu-unstrip", "-o", *path, executable, debug, NULL};
+    close(fd);
+    return pipe_read_lines(words, "elfutils", ignore, NULL, e);
 }
 
 /* Downloads a source, for struct source_finder; context is a struct annotate_fetch. Once the servers did not answer, or
  * the time for sources is over, no more are asked for: a function may have lines of thousands of files. */
-static char *annotate_fetch_source(void *context, const char *name)
+static const char *annotate_fetch_source(void *context, const char *name)
 {
     struct annotate_fetch *f = context;
-    char *path = NULL;
+    const char *path = NULL;
     struct profd_error why = {""};
     if (name[0] != '/' || f->silent) {
         return NULL;
@@ -986,7 +954,7 @@ static const struct profctl_option options[] = {
 struct annotate_files {
     struct annotate_fetch fetch;
     const char *executable;
-    char *downloaded, *joined;
+    char *joined;
 };
 
 /* Finds the file with the function's code: --exe, the argument, or the path that the process had, if it is that build.
@@ -1008,8 +976,7 @@ static enum profd_status find_files(const struct profctl_call *call, const json_
         f->fetch.url = profctl_value(call, "url");
         f->fetch.build_id = id;
         if (!f->executable) {
-            TRY(fetch(&f->fetch, DEBUGINFOD_EXECUTABLE, NULL, &f->downloaded, e));
-            f->executable = f->downloaded;
+            TRY(fetch(&f->fetch, DEBUGINFOD_EXECUTABLE, NULL, &f->executable, e));
         }
         TRY(annotate_fetch_lines(&f->fetch, f->executable, &f->joined, e));
         f->executable = f->joined ? f->joined : f->executable;
@@ -1017,32 +984,31 @@ static enum profd_status find_files(const struct profctl_call *call, const json_
     return PROFD_OK;
 }
 
-static enum profd_status find_sources(const struct profctl_call *call, struct annotate_files *files,
-                                      const struct annotate_code *code, struct source *sources, struct profd_error *e)
+static void find_sources(const struct profctl_call *call, struct annotate_files *files,
+                         const struct annotate_code *code, struct source *sources)
 {
     const char *folders[FOLDERS_MOST];
-    struct source_finder finder = {.executable = files->executable,
+    struct source_finder finder = {.arena = call->arena,
+                                   .executable = files->executable,
                                    .folders = folders,
                                    .fetch = profctl_value(call, "debuginfod") ? annotate_fetch_source : NULL,
                                    .context = &files->fetch};
-    enum profd_status status = PROFD_OK;
     for (size_t i = 0; i < call->given_count && finder.folder_count < FOLDERS_MOST; i++) {
         if (strcmp(call->given[i].option->name, "source-path") == 0) {
             folders[finder.folder_count++] = call->given[i].value;
         }
     }
-    for (size_t i = 0; status == PROFD_OK && i < code->place_count; i++) {
-        size_t first = 0; /* one text for all places of a file; the first frees it */
+    for (size_t i = 0; i < code->place_count; i++) {
+        size_t first = 0; /* one text for all places of a file */
         while (strcmp(code->places[first].file, code->places[i].file) != 0) {
             first++;
         }
         if (first < i) {
             sources[i] = sources[first];
         } else if (code->places[i].file[0]) {
-            status = source_find(&finder, code->places[i].file, &sources[i], e);
+            source_find(&finder, code->places[i].file, &sources[i]);
         }
     }
-    return status;
 }
 
 static enum profd_status annotate(const struct profctl_call *call, size_t format, const json_t *answer,
@@ -1050,23 +1016,18 @@ static enum profd_status annotate(const struct profctl_call *call, size_t format
 {
     const json_t *f = json_object_get(answer, "function");
     const uint64_t low = address_of(f, "address");
-    struct annotate_files files = {.executable = NULL};
+    struct annotate_files files = {.fetch.arena = call->arena};
     struct annotate_code code = {.count = 0};
-    struct annotate_sum sum = {.span = NULL};
-    struct source *sources = NULL;
-    enum profd_status status = debuginfod_read_timeout(call, &files.fetch.seconds, e);
-    status = status ? status : find_files(call, answer, &files, e);
+    struct annotate_sum sum;
+    TRY(debuginfod_read_timeout(call, &files.fetch.seconds, e));
+    enum profd_status status = find_files(call, answer, &files, e);
     status = status ? status
-                    : code_read(files.executable, row_raw(f, "build_id"), low, low + row_number(f, "bytes"), &code, e);
+                    : code_read(call->arena, files.executable, row_raw(f, "build_id"), low,
+                                low + row_number(f, "bytes"), &code, e);
     if (status == PROFD_OK) {
-        sources = calloc(code.place_count + 1, sizeof *sources);
-        if (!sources || !annotate_sum_make(answer, &code, &sum)) {
-            status = profd_error_set(e, PROFD_NO_MEMORY, "no memory for %zu instructions", code.count);
-        } else {
-            status = find_sources(call, &files, &code, sources, e);
-        }
-    }
-    if (status == PROFD_OK) {
+        struct source *sources = ARENA_ARRAY(call->arena, code.place_count, struct source);
+        annotate_sum_make(call->arena, answer, &code, &sum);
+        find_sources(call, &files, &code, sources);
         const struct annotate_print p = {.answer = answer,
                                          .code = &code,
                                          .sum = &sum,
@@ -1080,35 +1041,9 @@ static enum profd_status annotate(const struct profctl_call *call, size_t format
             annotate_print_text(&p);
         }
     }
-
-    for (size_t i = 0; sources && i < code.place_count; i++) { /* places of one file share its text */
-        for (size_t k = i + 1; k < code.place_count; k++) {
-            if (sources[k].text == sources[i].text) {
-                sources[k].text = NULL;
-                sources[k].lines = NULL;
-            }
-        }
-        free(sources[i].text);
-        free(sources[i].lines);
-    }
-    free(sources);
-    free(sum.instructions);
-    free(sum.span);
-    free(sum.places);
-    for (size_t i = 0; i < code.count; i++) {
-        free(code.instructions[i].text);
-    }
-    for (size_t i = 0; i < code.place_count; i++) {
-        free(code.places[i].file);
-        free(code.places[i].chain);
-    }
-    free(code.instructions);
-    free(code.places);
     if (files.joined) {
         (void)unlink(files.joined);
     }
-    free(files.joined);
-    free(files.downloaded);
     return status;
 }
 
@@ -1129,11 +1064,9 @@ static enum profd_status annotate_run(const struct profctl_call *call, struct pr
     function_target_init(&target, "/api/v1/builds/{}/functions/{}/addresses", id, &place);
     TRY(ask_target_add_given(&target, call, "since|until|scope|uid|dimension", e));
     TRY(ask_fetch_object(call, &target, &answer, e));
-    enum profd_status status = json_is_object(json_object_get(answer.whole, "function"))
-                                   ? annotate(call, format, answer.whole, e)
-                                   : profd_error_set(e, PROFD_PROTOCOL, "the daemon's answer is no list of addresses");
-    answer_free(&answer);
-    return status;
+    FAIL_IF(!json_is_object(json_object_get(answer.whole, "function")), e, PROFD_PROTOCOL,
+            "the daemon's answer is no list of addresses");
+    return annotate(call, format, answer.whole, e);
 }
 
 const struct profctl_verb verb_annotate = {

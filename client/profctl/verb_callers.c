@@ -157,10 +157,7 @@ static enum profd_status show_build(struct callers_shown *s, const char *id, con
     TRY(ask_target_add_given(&target, call, "since|until|scope|uid|dimension|method|limit", e));
     TRY(ask_fetch_object(call, &target, &answer, e));
     json_t *f = json_object_get(answer.whole, "function");
-    if (!json_is_object(f)) {
-        answer_free(&answer);
-        return profd_error_set(e, PROFD_PROTOCOL, "the daemon's answer is no list of callers");
-    }
+    FAIL_IF(!json_is_object(f), e, PROFD_PROTOCOL, "the daemon's answer is no list of callers");
     if (s->list) {
         (void)json_array_append(s->list, answer.whole);
     } else if (s->format == FORMAT_JSON) {
@@ -183,7 +180,6 @@ static enum profd_status show_build(struct callers_shown *s, const char *id, con
         }
     }
     s->count++;
-    answer_free(&answer);
     return PROFD_OK;
 }
 
@@ -216,7 +212,6 @@ static enum profd_status callers_run(const struct profctl_call *call, struct pro
             status = status == PROFD_NOT_FOUND || status == PROFD_NOTHING ? PROFD_OK : status;
         }
     }
-    answer_free(&builds);
     if (status == PROFD_OK && s.count == 0) {
         status = profd_error_set(e, PROFD_NOT_FOUND,
                                  "no program has a function with %.100s in its name in this selection", function);

@@ -273,9 +273,7 @@ static enum profd_status completion_run(const struct profctl_call *call, struct 
                 printf("%s=%s\n", name, row_text(value, "value"));
             }
         }
-        answer_free(&values);
     }
-    answer_free(&list);
     profd_conn_close(conn);
     return PROFD_OK;
 }

@@ -698,7 +698,6 @@ static enum profd_status diff_run(const struct profctl_call *call, struct profd_
                          : strcmp(verdict, "below") == 0 || !*verdict ? 0
                          : profctl_value(call, "strict") != NULL      ? RESULT_UNKNOWN
                                                                       : 0;
-    answer_free(&answer);
     return PROFD_OK;
 }
 

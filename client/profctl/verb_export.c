@@ -28,7 +28,7 @@ struct sample_body {
     struct sample_position at;
     uint64_t count;
     struct sample_target *targets;
-    size_t target_count, target_capacity;
+    uint32_t target_count, target_capacity;
 };
 
 /* A function, or an inlined copy of one at a position of its parent. */
@@ -38,17 +38,17 @@ struct sample_node {
     uint64_t head, total; /* total: of its lines, and of the calls that are inlined in it */
     struct sample_node *parent;
     struct sample_body *bodies;
-    size_t body_count, body_capacity;
     struct sample_node **children; /* ascending once they are printed */
-    size_t child_count, child_capacity;
-    size_t printed; /* of them */
+    uint32_t body_count, body_capacity, child_count, child_capacity;
+    uint32_t printed; /* of the children */
 };
 
 struct sample_profile {
+    struct arena *arena;
     struct code_lines *lines;
     struct sample_node root;   /* its children are the functions */
     struct sample_node **made; /* all others; parents stand before children */
-    size_t made_count, made_capacity;
+    uint32_t made_count, made_capacity;
     uint64_t left_out, taken;
 };
 
@@ -82,16 +82,14 @@ static int compare_nodes(const void *left, const void *right)
 }
 
 /* Neighbouring addresses have the same line: the search begins at the last row. */
-static struct sample_body *take_body(struct sample_node *n, struct sample_position at)
+static struct sample_body *take_body(struct sample_profile *p, struct sample_node *n, struct sample_position at)
 {
     for (size_t i = n->body_count; i-- > 0;) {
         if (compare_positions(&n->bodies[i].at, &at) == 0) {
             return &n->bodies[i];
         }
     }
-    if (!LIST_GROW(n->bodies, n->body_count, n->body_capacity)) {
-        return NULL;
-    }
+    (void)ARENA_EXTEND(p->arena, n->bodies, n->body_count, n->body_capacity);
     n->bodies[n->body_count] = (struct sample_body){.at = at};
     return &n->bodies[n->body_count++];
 }
@@ -104,69 +102,58 @@ static struct sample_node *take_child(struct sample_profile *p, struct sample_no
             return n->children[i];
         }
     }
-    const bool grown = LIST_GROW(n->children, n->child_count, n->child_capacity) &&
-                       LIST_GROW(p->made, p->made_count, p->made_capacity);
-    struct sample_node *child = grown ? calloc(1, sizeof *child) : NULL;
-    if (child) {
-        *child = (struct sample_node){.at = at, .function = function, .parent = n};
-        n->children[n->child_count++] = p->made[p->made_count++] = child;
-    }
+    struct sample_node *child = ARENA_NEW(p->arena, struct sample_node);
+    (void)ARENA_EXTEND(p->arena, n->children, n->child_count, n->child_capacity);
+    (void)ARENA_EXTEND(p->arena, p->made, p->made_count, p->made_capacity);
+    *child = (struct sample_node){.at = at, .function = function, .parent = n};
+    n->children[n->child_count++] = p->made[p->made_count++] = child;
     return child;
 }
 
-/* The row of an address. *out NULL: it has no line, or its function no name. False: no memory. */
-static bool find_body(struct sample_profile *p, uint64_t address, struct sample_body **out, unsigned *copies,
-                      struct sample_node **function)
+/* The row of an address. NULL: it has no line, or its function no name. */
+static struct sample_body *find_body(struct sample_profile *p, uint64_t address, unsigned *copies,
+                                     struct sample_node **function)
 {
     struct code_frame frames[CODE_LINES_DEPTH];
     size_t n = code_lines_find(p->lines, address, frames);
     struct sample_node *node = &p->root;
     struct sample_position at = {0, 0};
     bool known = n > 0;
-    *out = NULL;
     for (size_t i = 0; i < n; i++) {
         known = known && frames[i].function[0] && frames[i].first_line > 0 && frames[i].line > 0;
     }
     if (!known) {
-        return true;
+        return NULL;
     }
-    for (size_t i = n; node && i-- > 0;
-         at = (struct sample_position){(frames[i].line - frames[i].first_line) & OFFSET_MASK,
-                                       component_of(frames[i].discriminator)}) {
+    for (size_t i = n; i-- > 0; at = (struct sample_position){(frames[i].line - frames[i].first_line) & OFFSET_MASK,
+                                                              component_of(frames[i].discriminator)}) {
         node = take_child(p, node, at, frames[i].function);
         *function = i + 1 == n ? node : *function;
     }
     const unsigned d = frames[0].discriminator, times = component_of(d & 1 ? d >> 1 : d >> (d & 0x40 ? 14 : 7));
     *copies = times > 0 ? times : 1;
-    *out = node ? take_body(node, at) : NULL;
-    return *out != NULL;
+    return take_body(p, node, at);
 }
 
-static bool add_call(struct sample_profile *p, uint64_t from, uint64_t to, uint64_t calls)
+static void add_call(struct sample_profile *p, uint64_t from, uint64_t to, uint64_t calls)
 {
     struct code_frame frames[CODE_LINES_DEPTH];
-    struct sample_body *body;
     struct sample_node *function;
     unsigned copies;
     size_t n = code_lines_find(p->lines, to, frames);
-    if (n == 0 || !frames[n - 1].function[0]) {
-        return true;
-    }
-    const char *callee = frames[n - 1].function;
-    if (!find_body(p, from, &body, &copies, &function) || !body) {
-        return !body;
+    const char *callee = n > 0 ? frames[n - 1].function : "";
+    struct sample_body *body = callee[0] ? find_body(p, from, &copies, &function) : NULL;
+    if (!body) {
+        return;
     }
     for (size_t i = 0; i < body->target_count; i++) {
         if (strcmp(body->targets[i].function, callee) == 0) {
             body->targets[i].calls += calls;
-            return true;
+            return;
         }
     }
-    const bool grown = LIST_GROW(body->targets, body->target_count, body->target_capacity);
-    if (grown) {
-        body->targets[body->target_count++] = (struct sample_target){callee, calls};
-    }
-    return grown;
+    (void)ARENA_EXTEND(p->arena, body->targets, body->target_count, body->target_capacity);
+    body->targets[body->target_count++] = (struct sample_target){callee, calls};
 }
 
 /* Adds the ticks of the lines. Other lines of a function with ticks get the count 0, and the function gets its head. */
@@ -183,8 +170,7 @@ static enum profd_status add_histogram(struct sample_profile *p, const struct co
             (double)(h->high - h->low) / h->bins);
     for (uint32_t i = 0; i < h->used; i++) {
         const uint64_t ticks = c->bin_ticks[h->first + i];
-        TRY(find_body(p, h->low + c->bin_index[h->first + i], &body, &copies, &function) ? PROFD_OK
-                                                                                         : profd_no_memory(e));
+        body = find_body(p, h->low + c->bin_index[h->first + i], &copies, &function);
         if (body) {
             p->taken += ticks;
             body->count = ticks * copies > body->count ? ticks * copies : body->count;
@@ -203,12 +189,10 @@ static enum profd_status add_histogram(struct sample_profile *p, const struct co
         }
         for (uint64_t at = code_lines_next(p->lines, low, high); at < high;
              at = code_lines_next(p->lines, at + 1, high)) {
-            TRY(find_body(p, at, &body, &copies, &function) ? PROFD_OK : profd_no_memory(e));
+            (void)find_body(p, at, &copies, &function);
         }
-        if (entry == low && !find_body(p, entry, &body, &copies, &function)) {
-            return profd_no_memory(e);
-        }
-        if (entry == low && body) {
+        body = entry == low ? find_body(p, entry, &copies, &function) : NULL;
+        if (body) {
             function->head = body->count;
         }
         end = high;
@@ -279,41 +263,25 @@ static void print(struct sample_profile *p, FILE *out)
  * calls of a call site divide its line's count among callees. Ticks without a line, and those of functions without a
  * name, are left out: *left_out has their number.
  *
- * REFUSED: a histogram counts several addresses in one bin, or there is no tick with a line. NO_MEMORY. */
-static enum profd_status autofdo_write(const struct counts *c, struct code_lines *lines, FILE *out, uint64_t *left_out,
-                                       struct profd_error *e)
+ * REFUSED: a histogram counts several addresses in one bin, or there is no tick with a line. */
+static enum profd_status autofdo_write(struct arena *a, const struct counts *c, struct code_lines *lines, FILE *out,
+                                       uint64_t *left_out, struct profd_error *e)
 {
-    struct sample_profile p = {.lines = lines};
-    enum profd_status status = PROFD_OK;
-    for (uint32_t i = 0; status == PROFD_OK && i < c->histogram_count; i++) {
+    struct sample_profile p = {.arena = a, .lines = lines};
+    for (uint32_t i = 0; i < c->histogram_count; i++) {
         if (c->histograms[i].build == 0 && strcmp(c->histograms[i].dimension, "seconds") == 0) {
-            status = add_histogram(&p, c, &c->histograms[i], e);
+            TRY(add_histogram(&p, c, &c->histograms[i], e));
         }
     }
-    for (uint32_t i = 0; status == PROFD_OK && i < c->arc_count; i++) {
-        if (c->from_build[i] == 0 && c->to_build[i] == 0 && c->calls[i] > 0 && c->from[i] > 0 &&
-            !add_call(&p, c->from[i] - 1, c->to[i], c->calls[i])) {
-            status = profd_no_memory(e);
+    for (uint32_t i = 0; i < c->arc_count; i++) {
+        if (c->from_build[i] == 0 && c->to_build[i] == 0 && c->calls[i] > 0 && c->from[i] > 0) {
+            add_call(&p, c->from[i] - 1, c->to[i], c->calls[i]);
         }
     }
-    if (status == PROFD_OK && p.taken == 0) {
-        status = profd_error_set(e, PROFD_REFUSED, "-f autofdo: no CPU tick is at an instruction with a source line");
-    }
-    if (status == PROFD_OK) {
-        print(&p, out);
-        *left_out = p.left_out;
-    }
-    for (size_t i = 0; i < p.made_count; i++) {
-        for (size_t k = 0; k < p.made[i]->body_count; k++) {
-            free(p.made[i]->bodies[k].targets);
-        }
-        free(p.made[i]->bodies);
-        free(p.made[i]->children);
-        free(p.made[i]);
-    }
-    free(p.made);
-    free(p.root.children);
-    return status;
+    FAIL_IF(p.taken == 0, e, PROFD_REFUSED, "-f autofdo: no CPU tick is at an instruction with a source line");
+    print(&p, out);
+    *left_out = p.left_out;
+    return PROFD_OK;
 }
 
 /* ---- The verb ---- */
@@ -356,13 +324,12 @@ static bool read_format(const char *path, struct gmon_format *out)
     return good;
 }
 
-/* The executable of the build: --exe, the argument, or the path that the daemon has. The caller frees *out. */
-static enum profd_status find_executable(const struct profctl_call *call, const char *id, char **out,
+/* The executable of the build: --exe, the argument, or the path that the daemon has. */
+static enum profd_status find_executable(const struct profctl_call *call, const char *id, const char **out,
                                          struct profd_error *e)
 {
     struct ask_target target;
     struct answer build;
-    enum profd_status status = PROFD_OK;
     ask_target_init(&target, "/api/v1/builds/{}", id);
     TRY(ask_fetch_object(call, &target, &build, e));
     const char *whole = row_raw(build.whole, "build_id"), *given = profctl_value(call, "exe"),
@@ -370,22 +337,19 @@ static enum profd_status find_executable(const struct profctl_call *call, const 
     whole = whole[0] ? whole : id;
     *out = NULL;
     for (size_t i = 0; !*out && i < (given ? 1 : COUNT(candidates)); i++) {
-        *out = candidates[i] && build_is_file(candidates[i], whole) ? strdup(candidates[i]) : NULL;
+        *out = candidates[i] && build_is_file(candidates[i], whole) ? candidates[i] : NULL;
     }
-    if (!*out) {
-        status = profd_error_set(e, PROFD_NOT_FOUND,
-                                 "-f autofdo reads the executable: %.200s is not a readable file of build %.12s; "
-                                 "-e FILE names it",
-                                 given ? given : call->arguments[0], whole);
-    }
-    answer_free(&build);
-    return status;
+    FAIL_IF(!*out, e, PROFD_NOT_FOUND,
+            "-f autofdo reads the executable: %.200s is not a readable file of build %.12s; -e FILE names it",
+            given ? given : call->arguments[0], whole);
+    return PROFD_OK;
 }
 
 static enum profd_status make_autofdo(const struct profctl_call *call, const char *id, struct export *x,
                                       struct profd_error *e)
 {
-    char *path = NULL, *text = NULL;
+    const char *path = NULL;
+    char *text = NULL;
     struct code_lines *lines = NULL;
     uint64_t left_out = 0, ticks, calls;
     enum profd_status status = find_executable(call, id, &path, e);
@@ -398,7 +362,7 @@ static enum profd_status make_autofdo(const struct profctl_call *call, const cha
     }
     FILE *out = status == PROFD_OK ? open_memstream(&text, &x->size) : NULL;
     if (out) {
-        status = autofdo_write(&x->counts, lines, out, &left_out, e);
+        status = autofdo_write(call->arena, &x->counts, lines, out, &left_out, e);
         if (fclose(out) != 0 && status == PROFD_OK) {
             status = profd_no_memory(e);
         }
@@ -415,7 +379,6 @@ static enum profd_status make_autofdo(const struct profctl_call *call, const cha
                          ticks - left_out, AUTOFDO_TICKS);
     }
     code_lines_close(lines);
-    free(path);
     return status;
 }
 

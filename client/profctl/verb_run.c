@@ -508,7 +508,6 @@ static enum profd_status names_finish(struct run_delivery *d, int64_t deadline, 
             sent += file_queue(d, path);
         }
     }
-    answer_free(&builds);
     return sent > 0 ? profd_conn_sync(d->conn, ms_left(deadline), e) : PROFD_OK;
 }
 
@@ -658,7 +657,6 @@ static int command_run(char **argv, const char *path, struct run_delivery *d, bo
         ask_target_init(&target, "/api/v1/builds/{}", id);
         const bool known = ask_object(d->conn, &target, &build, NULL) == PROFD_OK && row_flag(build.whole, "symbols");
         (void)profd_conn_set_answer_ms(d->conn, patience);
-        answer_free(&build);
         if (!known && file_queue(d, path)) {
             (void)profd_conn_flush(d->conn, NULL);
         }

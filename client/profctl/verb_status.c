@@ -223,7 +223,6 @@ static enum profd_status status_run(const struct profctl_call *call, struct prof
             t.processes += row_number(build, "processes_started");
         }
     }
-    answer_free(&builds);
     if (status == PROFD_OK) { /* only users with all rights get it */
         ask_target_init(&target, "/api/v1/status", NULL);
         (void)ask_object(conn, &target, &state, NULL);
@@ -242,7 +241,6 @@ static enum profd_status status_run(const struct profctl_call *call, struct prof
     } else {
         text_print(status == PROFD_OK ? conn : NULL, &t, &state, &spooled, directory);
     }
-    answer_free(&state);
     profd_conn_close(conn);
     return status;
 }
@@ -273,7 +271,6 @@ static enum profd_status health_run(const struct profctl_call *call, struct prof
     profd_conn_close(conn);
     if (status == PROFD_OK) {
         printf("%s\n", call->json ? answer.text : row_text(answer.whole, "status"));
-        answer_free(&answer);
     }
     return status;
 }

@@ -107,7 +107,6 @@ static void upload_twins_warn(const struct profd_executable *x, const char *gmon
             file_try(&s, row_text(build, "name"), row_text(build, "build_id"));
         }
     }
-    answer_free(&builds);
     free(s.ids);
 }
 
@@ -591,7 +590,6 @@ static enum profd_status symbols_run(const struct profctl_call *call, struct pro
         }
         first = first == PROFD_OK ? status : first;
     }
-    answer_free(&builds);
     profd_conn_close(conn);
     return first;
 }
