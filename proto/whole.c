@@ -4,6 +4,13 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+void whole_close(int fd)
+{
+    if (fd >= 0) {
+        close(fd);
+    }
+}
+
 ssize_t whole_read(int fd, void *out, size_t n, uint64_t at)
 {
     size_t done = 0;
@@ -20,9 +27,7 @@ size_t whole_read_text(const char *path, char *out, size_t size)
 {
     const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
     const ssize_t n = fd < 0 ? -1 : whole_read(fd, out, size - 1, 0);
-    if (fd >= 0) {
-        close(fd);
-    }
+    whole_close(fd);
     out[n > 0 ? n : 0] = '\0';
     return n > 0 ? (size_t)n : 0;
 }

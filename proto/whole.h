@@ -14,5 +14,7 @@ ssize_t whole_read(int fd, void *out, size_t n, uint64_t at);
 size_t whole_read_text(const char *path, char *out, size_t size);
 /* Writes n bytes. False with errno set. */
 bool whole_write(int fd, const void *bytes, size_t n);
+/* Closes a descriptor, unless it is negative. */
+void whole_close(int fd);
 
 #endif

@@ -13,6 +13,7 @@
 #include "core/arena.h"
 #include "elf/elf_debuglink.h"
 #include "proto/limits.h"
+#include "proto/whole.h"
 
 /* Symbols and their names; what a worker may take too (limits.h). */
 #define EXECUTABLE_MEMORY ((size_t)LIMIT_WORKER_MEMORY + 2 * (size_t)LIMIT_NAME_BYTES)
@@ -124,12 +125,8 @@ void profd_executable_free(struct profd_executable *x)
     if (!x) {
         return;
     }
-    if (x->fd >= 0) {
-        close(x->fd);
-    }
-    if (x->debug >= 0) {
-        close(x->debug);
-    }
+    whole_close(x->fd);
+    whole_close(x->debug);
     arena_free(x->arena);
     free(x->path);
     free(x);
@@ -223,8 +220,6 @@ enum profd_status executable_dup_fds(const struct profd_executable *x, int fds[2
 void executable_close_fds(const int *fds, size_t fd_count)
 {
     for (size_t i = 0; i < fd_count; i++) {
-        if (fds[i] >= 0) {
-            close(fds[i]);
-        }
+        whole_close(fds[i]);
     }
 }

@@ -260,9 +260,7 @@ static enum profd_status gmon_read(const char *path, uint8_t **out, size_t *size
     struct stat s;
     if (fd < 0 || fstat(fd, &s) != 0) {
         int why = errno;
-        if (fd >= 0) {
-            close(fd);
-        }
+        whole_close(fd);
         return profd_error_set(e, PROFD_NO_INPUT, "cannot open: %s", strerror(why));
     }
     enum profd_status status = PROFD_OK;

@@ -12,6 +12,7 @@
 #include "lib/client.h"
 #include "lib/executable.h"
 #include "proto/limits.h"
+#include "proto/whole.h"
 
 #define CONNECT_MS 200
 #define ANSWER_MS 10000
@@ -63,9 +64,7 @@ static enum profd_status token_read(struct profd_conn *c, const char *path, stru
     struct stat st = {.st_mode = 0};
     ssize_t n = fd < 0 || fstat(fd, &st) != 0 ? -1 : read(fd, c->token, sizeof c->token);
     int why = errno;
-    if (fd >= 0) {
-        close(fd);
-    }
+    whole_close(fd);
     FAIL_IF(st.st_mode & (S_IROTH | S_IWOTH), e, PROFD_CONFIG,
             "every user may read or write the token in %s (mode %03o): chmod o= %s", path,
             (unsigned)(st.st_mode & 0777), path);
@@ -135,9 +134,7 @@ void profd_conn_close(struct profd_conn *c)
         return;
     }
     profd_client_free(c->client);
-    if (c->fd >= 0) {
-        close(c->fd);
-    }
+    whole_close(c->fd);
     for (size_t i = 0; i < c->offer_count; i++) {
         free(c->offers[i].path);
         free(c->offers[i].build_id);

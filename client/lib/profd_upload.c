@@ -11,6 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "core/arena.h"
 #include "proto/buildid.h"
 #include "proto/counts_tree.h"
 #include "proto/frame.h"
@@ -37,10 +38,11 @@ struct profd_upload {
     bool claimed; /* uid is claimed */
     bool has_process;
     uint8_t process[LIMIT_PROCESS];
-    uint32_t build_count, label_count, histogram_count, bin_count, arc_count;
-    size_t build_capacity, label_capacity, histogram_capacity, bin_capacity, arc_capacity, label_bytes;
-    struct message_build *builds; /* strings owned */
-    struct message_label *labels; /* strings owned */
+    uint32_t build_count, label_count, histogram_count, bin_count, arc_count, build_capacity, label_capacity;
+    size_t histogram_capacity, bin_capacity, arc_capacity, label_bytes;
+    struct arena *arena; /* has the builds and labels */
+    struct message_build *builds;
+    struct message_label *labels;
     struct counts_histogram *histograms;
     struct upload_bin *bins;
     struct profd_arc *arcs;
@@ -50,7 +52,10 @@ struct profd_upload {
 enum profd_status profd_upload_new(struct profd_upload **out, struct profd_error *e)
 {
     struct profd_upload *u = calloc(1, sizeof *u);
-    FAIL_IF(!u, e, PROFD_NO_MEMORY, "no memory for an upload");
+    if (!u || !(u->arena = arena_new(0))) {
+        free(u);
+        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for an upload");
+    }
     u->processes_started = 1;
     *out = u;
     return PROFD_OK;
@@ -61,35 +66,12 @@ void profd_upload_free(struct profd_upload *u)
     if (!u) {
         return;
     }
-    for (uint32_t i = 0; i < u->build_count; i++) {
-        free((void *)(uintptr_t)u->builds[i].build_id);
-        free((void *)(uintptr_t)u->builds[i].name);
-    }
-    for (uint32_t i = 0; i < u->label_count; i++) {
-        free((void *)(uintptr_t)u->labels[i].name);
-        free((void *)(uintptr_t)u->labels[i].value);
-    }
-    free(u->builds);
-    free(u->labels);
+    arena_free(u->arena);
     free(u->histograms);
     free(u->bins);
     free(u->arcs);
     counts_stacks_free(u->stacks);
     free(u);
-}
-
-/* Copies both texts. False, with neither copied, if memory is exhausted. */
-static bool pair_copy(const char *first, const char *second, const char **out_first, const char **out_second)
-{
-    char *a = strdup(first), *b = strdup(second);
-    if (!a || !b) {
-        free(a);
-        free(b);
-        return false;
-    }
-    *out_first = a;
-    *out_second = b;
-    return true;
 }
 
 enum profd_status profd_upload_add_build(struct profd_upload *u, const char *build_id, const char *name,
@@ -104,13 +86,15 @@ enum profd_status profd_upload_add_build(struct profd_upload *u, const char *bui
         FAIL_IF(strcmp(u->builds[i].build_id, id.text) == 0, e, PROFD_REFUSED, "build %s is in the upload already",
                 id.text);
     }
-    TRY(LIST_GROW(u->builds, u->build_count, u->build_capacity) ? PROFD_OK : profd_no_memory(e));
-    struct message_build *b = &u->builds[u->build_count];
-    TRY(pair_copy(id.text, name, &b->build_id, &b->name) ? PROFD_OK : profd_no_memory(e));
+    const struct message_build b = {arena_copy(u->arena, id.text, strlen(id.text)),
+                                    arena_copy(u->arena, name, strlen(name))};
+    TRY(b.build_id && b.name && ARENA_EXTEND(u->arena, u->builds, u->build_count, u->build_capacity)
+            ? PROFD_OK
+            : profd_no_memory(e));
     if (index) {
         *index = u->build_count;
     }
-    u->build_count++;
+    u->builds[u->build_count++] = b;
     return PROFD_OK;
 }
 
@@ -133,10 +117,11 @@ enum profd_status profd_upload_add_label(struct profd_upload *u, const char *nam
     FAIL_IF(u->label_count >= LIMIT_LABELS || u->label_bytes + bytes > LIMIT_LABEL_BYTES, e, PROFD_REFUSED,
             "label %s exceeds the limits: at most %u labels with %u bytes in total", name, LIMIT_LABELS,
             LIMIT_LABEL_BYTES);
-    TRY(LIST_GROW(u->labels, u->label_count, u->label_capacity) ? PROFD_OK : profd_no_memory(e));
-    struct message_label *l = &u->labels[u->label_count];
-    TRY(pair_copy(name, value, &l->name, &l->value) ? PROFD_OK : profd_no_memory(e));
-    u->label_count++;
+    const struct message_label l = {arena_copy(u->arena, name, strlen(name)),
+                                    arena_copy(u->arena, value, strlen(value))};
+    TRY(l.name && l.value && ARENA_EXTEND(u->arena, u->labels, u->label_count, u->label_capacity) ? PROFD_OK
+                                                                                                  : profd_no_memory(e));
+    u->labels[u->label_count++] = l;
     u->label_bytes += bytes;
     return PROFD_OK;
 }
@@ -157,8 +142,9 @@ void profd_upload_set_processes_started(struct profd_upload *u, uint32_t n)
     u->processes_started = n;
 }
 
-static enum profd_status histogram_add(struct profd_upload *u, const struct profd_histogram *h,
-                                       const char dimension[16], char abbreviation, struct profd_error *e)
+/* Adds a histogram with these bins; first of h is not used. */
+static enum profd_status histogram_add(struct profd_upload *u, const struct counts_histogram *h, const uint32_t *index,
+                                       const uint64_t *ticks, struct profd_error *e)
 {
     FAIL_IF(h->build >= u->build_count, e, PROFD_REFUSED,
             "a histogram names build %" PRIu32 "; builds are numbered from 0, and the upload has %" PRIu32, h->build,
@@ -170,9 +156,9 @@ static enum profd_status histogram_add(struct profd_upload *u, const struct prof
     FAIL_IF(h->rate == 0 || h->rate > LIMIT_RATE, e, PROFD_REFUSED,
             "a histogram's rate is %" PRIu32 " ticks per second; it must be 1 to %u", h->rate, LIMIT_RATE);
     for (uint32_t i = 0; i < h->used; i++) {
-        FAIL_IF(h->index[i] >= h->bins || h->ticks[i] == 0 || (i && h->index[i] <= h->index[i - 1]), e, PROFD_REFUSED,
+        FAIL_IF(index[i] >= h->bins || ticks[i] == 0 || (i && index[i] <= index[i - 1]), e, PROFD_REFUSED,
                 "bin %" PRIu32 " of a histogram: indexes must ascend and be below %" PRIu32 ", and ticks must not be 0",
-                h->index[i], h->bins);
+                index[i], h->bins);
     }
     FAIL_IF(u->histogram_count >= LIMIT_HISTOGRAMS, e, PROFD_REFUSED, "an upload has at most %u histograms",
             LIMIT_HISTOGRAMS);
@@ -181,18 +167,10 @@ static enum profd_status histogram_add(struct profd_upload *u, const struct prof
     TRY(LIST_GROW(u->histograms, u->histogram_count, u->histogram_capacity) ? PROFD_OK : profd_no_memory(e));
     for (uint32_t i = 0; i < h->used; i++) {
         TRY(LIST_GROW(u->bins, u->bin_count + i, u->bin_capacity) ? PROFD_OK : profd_no_memory(e));
-        u->bins[u->bin_count + i] = (struct upload_bin){h->index[i], h->ticks[i]};
+        u->bins[u->bin_count + i] = (struct upload_bin){index[i], ticks[i]};
     }
-    struct counts_histogram *to = &u->histograms[u->histogram_count++];
-    *to = (struct counts_histogram){.build = h->build,
-                                    .bins = h->bins,
-                                    .low = h->low,
-                                    .high = h->high,
-                                    .rate = h->rate,
-                                    .abbreviation = abbreviation,
-                                    .first = u->bin_count,
-                                    .used = h->used};
-    memcpy(to->dimension, dimension, sizeof to->dimension);
+    u->histograms[u->histogram_count] = *h;
+    u->histograms[u->histogram_count++].first = u->bin_count;
     u->bin_count += h->used;
     return PROFD_OK;
 }
@@ -200,8 +178,15 @@ static enum profd_status histogram_add(struct profd_upload *u, const struct prof
 enum profd_status profd_upload_add_histogram(struct profd_upload *u, const struct profd_histogram *h,
                                              struct profd_error *e)
 {
-    static const char dimension[16] = "seconds";
-    return histogram_add(u, h, dimension, 's', e);
+    const struct counts_histogram own = {.build = h->build,
+                                         .bins = h->bins,
+                                         .low = h->low,
+                                         .high = h->high,
+                                         .rate = h->rate,
+                                         .dimension = "seconds",
+                                         .abbreviation = 's',
+                                         .used = h->used};
+    return histogram_add(u, &own, h->index, h->ticks, e);
 }
 
 enum profd_status profd_upload_add_arc(struct profd_upload *u, const struct profd_arc *arc, struct profd_error *e)
@@ -257,16 +242,8 @@ enum profd_status upload_add_counts(struct profd_upload *u, const struct counts 
 {
     enum profd_status status = PROFD_OK;
     for (uint32_t i = 0; i < c->histogram_count && status == PROFD_OK; i++) {
-        const struct counts_histogram *from = &c->histograms[i];
-        const struct profd_histogram h = {.build = from->build,
-                                          .bins = from->bins,
-                                          .rate = from->rate,
-                                          .used = from->used,
-                                          .low = from->low,
-                                          .high = from->high,
-                                          .index = c->bin_index + from->first,
-                                          .ticks = c->bin_ticks + from->first};
-        status = histogram_add(u, &h, from->dimension, from->abbreviation, e);
+        const struct counts_histogram *h = &c->histograms[i];
+        status = histogram_add(u, h, c->bin_index + h->first, c->bin_ticks + h->first, e);
     }
     for (uint32_t i = 0; i < c->arc_count && status == PROFD_OK; i++) {
         const struct profd_arc arc = {c->from_build[i], c->to_build[i], c->from[i], c->to[i], c->calls[i]};

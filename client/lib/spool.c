@@ -141,9 +141,7 @@ enum profd_status spool_open(bool create, uint64_t now, struct spool **out, stru
 void spool_close(struct spool *s)
 {
     if (s) {
-        if (s->fd >= 0) {
-            close(s->fd);
-        }
+        whole_close(s->fd);
         free(s);
     }
 }

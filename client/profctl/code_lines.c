@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "elf/elf_dwarf.h"
+#include "proto/whole.h"
 
 #define DW_AT_GNU_discriminator 0x2136u /* LLVM's, of inlined calls; elfutils has no name for it */
 
@@ -73,9 +74,7 @@ static void read_file(struct code_lines *l, const char *path)
     if (l->count == 0) {
         (void)dwarf_end(l->dwarf);
         l->dwarf = NULL;
-        if (l->fd >= 0) {
-            close(l->fd);
-        }
+        whole_close(l->fd);
         l->fd = -1;
     }
 }
@@ -104,9 +103,7 @@ void code_lines_close(struct code_lines *l)
 {
     if (l) {
         (void)dwarf_end(l->dwarf);
-        if (l->fd >= 0) {
-            close(l->fd);
-        }
+        whole_close(l->fd);
         free(l->ranges);
         tdestroy(l->paths, free);
         free(l);

@@ -40,13 +40,6 @@ enum profd_status labels_check(const struct profctl_call *call, struct profd_err
     return status;
 }
 
-int64_t monotonic_ms(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
-
 int profctl_alternative(const char *list, const char *word)
 {
     size_t n = strlen(word);

@@ -116,8 +116,6 @@ void profctl_clean(const char *text, char *out, size_t size);
 void profctl_complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* Returns the connection options of this call. An answer may take answer_ms. */
 struct profd_options profctl_options(const struct profctl_call *call, unsigned answer_ms);
-/* Returns the monotonic clock in milliseconds. */
-int64_t monotonic_ms(void);
 /* Adds each value of the option "label" to the upload. USAGE if one is not NAME=VALUE; REFUSED if it breaks a rule of
  * labels. */
 enum profd_status labels_add(const struct profctl_call *call, struct profd_upload *u, struct profd_error *e);

@@ -1,4 +1,5 @@
 #include "profctl/profctl.h"
+#include "proto/whole.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -23,13 +24,6 @@ static void pipe_make(int ends[2])
 {
     if (pipe2(ends, O_CLOEXEC) != 0) {
         ends[0] = ends[1] = -1;
-    }
-}
-
-static void end_close(int fd)
-{
-    if (fd >= 0) {
-        close(fd);
     }
 }
 
@@ -67,7 +61,7 @@ bool run_command_start(struct run_command *c, const char *verb, char **argv)
     c->gate = gate[1];
     c->child = fork();
     if (c->child == 0) {
-        end_close(gate[1]);
+        whole_close(gate[1]);
         /* In the child. What execvp says goes through the pipe, which a success closes; or to standard error where no
          * descriptor was left for a pipe. */
         char byte;
@@ -80,12 +74,12 @@ bool run_command_start(struct run_command *c, const char *verb, char **argv)
         _exit(write(report[1], &why, sizeof why) == (ssize_t)sizeof why ? EXIT_NOT_THERE : not_run_complain(c, why));
     }
     const int why = errno;
-    end_close(report[1]);
-    end_close(gate[0]);
+    whole_close(report[1]);
+    whole_close(gate[0]);
     c->report = report[0];
     if (c->child < 0) {
-        end_close(c->report);
-        end_close(c->gate);
+        whole_close(c->report);
+        whole_close(c->gate);
         sigprocmask(SIG_SETMASK, &c->before, NULL);
         profctl_complain("%s: cannot create a process: %s", verb, strerror(why));
     }
@@ -97,13 +91,13 @@ bool run_command_release(struct run_command *c)
     if (c->gate >= 0 && write(c->gate, "", 1) != 1) {
         c->why = errno;
     }
-    end_close(c->gate);
+    whole_close(c->gate);
     c->gate = -1;
     int why;
     if (read(c->report, &why, sizeof why) == (ssize_t)sizeof why) {
         c->why = why;
     }
-    end_close(c->report);
+    whole_close(c->report);
     return c->why == 0;
 }
 
@@ -143,8 +137,8 @@ int run_command_end(struct run_command *c, int status)
 
 void run_command_abandon(struct run_command *c)
 {
-    end_close(c->gate);
-    end_close(c->report);
+    whole_close(c->gate);
+    whole_close(c->report);
     if (c->gate < 0) {
         kill(c->child, SIGKILL);
     }

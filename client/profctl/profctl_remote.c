@@ -8,6 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "lib/client.h"
 #include "profctl/profctl.h"
 #include "proto/late.h"
 
@@ -272,7 +273,7 @@ static const char *const library_names[] = {"debuginfod_begin",           "debug
 static const struct late_library libdebuginfod = {"libdebuginfod.so.1", library_names, COUNT(library_names), &library};
 
 struct download {
-    int64_t end; /* of monotonic_ms */
+    int64_t end; /* of conn_clock */
     bool late, large;
 };
 
@@ -280,7 +281,7 @@ struct download {
 static int on_progress(debuginfod_client *client, long done, long size)
 {
     struct download *t = library.get_user_data(client);
-    t->late = t->late || monotonic_ms() >= t->end;
+    t->late = t->late || conn_clock() >= t->end;
     t->large = t->large || done > (long)DEBUGINFOD_SIZE_MAX || size > (long)DEBUGINFOD_SIZE_MAX;
     return t->late || t->large;
 }
@@ -289,7 +290,7 @@ static const char *const KINDS[] = {"debug file", "executable", "source file"};
 
 enum profd_status debuginfod_fetch(const struct debuginfod_file *file, char **path, struct profd_error *e)
 {
-    struct download t = {.end = monotonic_ms() + (int64_t)file->seconds * 1000};
+    struct download t = {.end = conn_clock() + (int64_t)file->seconds * 1000};
     FAIL_IF(file->url && setenv("DEBUGINFOD_URLS", file->url, 1) != 0, e, PROFD_NO_MEMORY, "no memory for %s",
             file->url);
     const char *kind = KINDS[file->kind], *build_id = file->build_id, *servers = getenv("DEBUGINFOD_URLS");

@@ -495,9 +495,7 @@ static enum profd_status copy_keep(struct copy *c, struct profd_error *e)
     if (fd < 0 || (fsync(fd) != 0 && errno != EINVAL)) {
         status = cannot("sync the directory of", c->path, e);
     }
-    if (fd >= 0) {
-        close(fd);
-    }
+    whole_close(fd);
     free(directory);
     return status;
 }

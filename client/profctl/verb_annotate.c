@@ -16,9 +16,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "lib/client.h"
 #include "profctl/profctl.h"
 #include "proto/hex.h"
 #include "proto/noun.h"
+#include "proto/whole.h"
 
 /* Starts the program words[0] of PATH with these words, ended by NULL, without a shell, with an empty standard input,
  * no standard error and LC_ALL=C. Calls each with every line of its output, without the line feed; false stops the
@@ -793,7 +795,7 @@ struct annotate_fetch {
     const char *url; /* NULL: the servers of DEBUGINFOD_URLS */
     const char *build_id;
     unsigned seconds;    /* for one file, and for all sources together */
-    int64_t sources_end; /* of monotonic_ms; 0 before the first source */
+    int64_t sources_end; /* of conn_clock; 0 before the first source */
     bool silent;         /* no more sources are asked for */
 };
 
@@ -830,9 +832,7 @@ static uint64_t file_inflated(const char *path)
         sum += size < INFLATED_MOST ? size : INFLATED_MOST + 1;
     }
     (void)elf_end(elf);
-    if (fd >= 0) {
-        close(fd);
-    }
+    whole_close(fd);
     return sum;
 }
 
@@ -915,7 +915,7 @@ static const char *annotate_fetch_source(void *context, const char *name)
     if (name[0] != '/' || f->silent) {
         return NULL;
     }
-    const int64_t now = monotonic_ms();
+    const int64_t now = conn_clock();
     f->sources_end = f->sources_end ? f->sources_end : now + (int64_t)f->seconds * 1000;
     struct annotate_fetch rest = *f;
     rest.seconds = f->sources_end > now ? (unsigned)((f->sources_end - now + 999) / 1000) : 0;

@@ -21,12 +21,14 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "lib/client.h"
 #include "lib/profd_upload.h"
 #include "profctl/profctl.h"
 #include "proto/attach_memory.h"
 #include "proto/collector.h"
 #include "proto/hex.h"
 #include "proto/uncounted.h"
+#include "proto/whole.h"
 
 /* ---- Where profctl run finds what it puts into the environment ---- */
 
@@ -112,9 +114,7 @@ static void program_open(struct elf_program *p, const char *path)
 static void program_close(struct elf_program *p)
 {
     (void)elf_end(p->elf);
-    if (p->fd >= 0) {
-        close(p->fd);
-    }
+    whole_close(p->fd);
 }
 
 static bool has_section(const struct elf_program *p, const char *wanted)
@@ -416,7 +416,7 @@ struct run_delivery {
 
 static uint32_t ms_left(int64_t deadline)
 {
-    int64_t left = deadline - monotonic_ms();
+    int64_t left = deadline - conn_clock();
     return left > 0 ? (uint32_t)left : 0;
 }
 
@@ -518,7 +518,7 @@ static enum profd_status names_finish(struct run_delivery *d, int64_t deadline, 
  * connection of this user. OK does not cover a process that found the daemon's queue of new connections full. */
 static enum profd_status run_delivery_finish(struct run_delivery *d, uint32_t wait_ms, struct profd_error *e)
 {
-    int64_t deadline = monotonic_ms() + wait_ms;
+    int64_t deadline = conn_clock() + wait_ms;
     struct profd_error why = {""};
     enum profd_status status = delivery_sync(d, deadline, e);
     if (status != PROFD_OK) {

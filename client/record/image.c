@@ -86,9 +86,7 @@ void images_free(struct images *m)
         return;
     }
     for (uint32_t i = 0; i < m->known_builds.count; i++) {
-        if (m->builds[i].fd >= 0) {
-            close(m->builds[i].fd);
-        }
+        whole_close(m->builds[i].fd);
     }
     for (uint32_t i = 0; i < m->known_files.count; i++) {
         unwind_table_free(m->files[i].table);
@@ -160,9 +158,7 @@ static void build_set_file(struct image_build *b, int fd, uint32_t uid)
         close(fd);
         return;
     }
-    if (b->fd >= 0) {
-        close(b->fd);
-    }
+    whole_close(b->fd);
     b->fd = fd;
     b->uid = uid;
     b->trusted = trusted;
@@ -225,9 +221,7 @@ static int file_find(struct image_file *f, const struct image_user *user, struct
         if (vdso >= 0 && elf_read_id(vdso, HASHED_MAX, id, NULL) == PROFD_OK) {
             return vdso;
         }
-        if (vdso >= 0) {
-            close(vdso);
-        }
+        whole_close(vdso);
     }
     if (f->path[0] != '/') {
         return -1;
@@ -253,9 +247,7 @@ uint32_t images_find_build(struct images *m, uint32_t file, const struct image_u
     f->looked = fd >= 0 || !gone;
     f->build = fd >= 0 && loads_read(m, f, fd) ? take_build(m, &id, f->path) : IMAGE_NONE;
     if (f->build == IMAGE_NONE) {
-        if (fd >= 0) {
-            close(fd);
-        }
+        whole_close(fd);
         return IMAGE_NONE;
     }
     for (uint32_t i = 0; i < f->load_count; i++) {
@@ -449,9 +441,7 @@ bool image_ask(bool (*ask)(void *context), void *context, unsigned *silent)
         ++*silent;
         kill(child, SIGKILL);
     }
-    if (ended >= 0) {
-        close(ended);
-    }
+    whole_close(ended);
     return child > 0 && waitpid(child, &how, 0) == child && WIFEXITED(how) && WEXITSTATUS(how) == 0;
 }
 
@@ -493,9 +483,7 @@ static int root_open(uint32_t pid)
 bool image_process_lives(uint32_t pid)
 {
     const int root = root_open(pid);
-    if (root >= 0) {
-        close(root);
-    }
+    whole_close(root);
     return root >= 0 || (errno != ENOENT && errno != ESRCH);
 }
 
@@ -512,9 +500,7 @@ static int regular_open(uint32_t pid, const char *path, struct stat *st)
         (void)snprintf(name, sizeof name, "/proc/self/fd/%d", place);
         fd = open(name, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
     }
-    if (place >= 0) {
-        close(place);
-    }
+    whole_close(place);
     close(root);
     return fd;
 }

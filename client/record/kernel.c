@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "core/arena.h"
+#include "proto/whole.h"
 
 #define NOTES_MAX 65536
 #define NAME_MAX_SIZE 64
@@ -47,9 +48,7 @@ static bool notes_read(const char *path, struct buildid *id)
     uint8_t bytes[NOTES_MAX];
     const int fd = open(path, O_RDONLY | O_CLOEXEC);
     const ssize_t n = fd < 0 ? -1 : read(fd, bytes, sizeof bytes);
-    if (fd >= 0) {
-        close(fd);
-    }
+    whole_close(fd);
     for (size_t at = 0; n > 0 && at + sizeof(Elf64_Nhdr) <= (size_t)n;) {
         Elf64_Nhdr note;
         memcpy(&note, bytes + at, sizeof note);

@@ -12,6 +12,7 @@
 #include "lib/client.h"
 #include "lib/profd_upload.h"
 #include "proto/segment.h"
+#include "proto/whole.h"
 #include "record/record_internal.h"
 
 #define STEP_MS 200
@@ -95,9 +96,7 @@ enum profd_status record_open(const struct record_config *config, struct record 
                                            .on_exec = config->on_exec};
     status = status ? status : image_open_check(e);
     status = status ? status : sampler_open(&sampler, &r->sampler, &r->whole, e);
-    if (cgroup >= 0) {
-        close(cgroup);
-    }
+    whole_close(cgroup);
     status = status ? status : sums_init(&r->sums, config->rate, e);
     status = status ? status : tables_new(r, e);
     status = status ? status : profd_delivery_open(&config->daemon, config->sink, config->context, &r->delivery, e);

@@ -69,31 +69,6 @@ static inline bool scan_word(const char **at, char *out, size_t size)
     return true;
 }
 
-/* A ring buffer that the kernel fills with the records of perf events. */
-
-struct ring {
-    struct perf_event_mmap_page *page; /* NULL: not mapped */
-    const uint8_t *data;
-    size_t size;         /* bytes of data, a power of two */
-    uint64_t head, tail; /* head as of ring_refresh */
-    uint8_t *joined;     /* a copy of a record that wraps around the end */
-};
-
-/* Maps the ring of an event. pages is a power of two. IO with the reason, or NO_MEMORY. */
-enum profd_status ring_map(struct ring *r, int event, size_t pages, struct profd_error *e);
-/* Accepts a zeroed struct. */
-void ring_unmap(struct ring *r);
-
-/* Reads how far the kernel has written. */
-void ring_refresh(struct ring *r);
-/* Returns the oldest record that ring_next has not passed, or NULL if there is none before the head. It is aligned to 8
- * bytes and valid until the next call for this ring. O(1), or O(its size) if it wraps. */
-const struct perf_event_header *ring_peek(struct ring *r);
-/* Passes that record. */
-void ring_next(struct ring *r);
-/* Gives the space of the passed records back to the kernel. */
-void ring_release(struct ring *r);
-
 /* Records of the kernel's ring buffers, decoded. Pure. */
 
 #define EVENT_ID_MAX 20 /* bytes of a build-id that the kernel reports */

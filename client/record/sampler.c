@@ -11,12 +11,24 @@
 #include <unistd.h>
 
 #include "record/record_internal.h"
+#include "proto/whole.h"
 
 #define RING_PAGES 128u
 #define RING_PAGES_STACKS 512u /* where the kernel allows that much, and samples have copies of stacks */
 #define STACK_BYTES 32768u     /* of the user's stack, copied at each sample */
 #define STACK_END_BYTES 2048u  /* the same where there are chains: for functions without a frame record */
 #define SETTLED_NS 5000000u    /* what is older is completely written */
+
+#define RECORD_MAX 65536 /* the size of a record is a 16-bit number */
+
+/* A ring buffer that the kernel fills with the records of perf events. */
+struct ring {
+    struct perf_event_mmap_page *page; /* NULL: not mapped */
+    const uint8_t *data;
+    size_t size;         /* bytes of data, a power of two */
+    uint64_t head, tail; /* head as of the beginning of sampler_read */
+    uint8_t *joined;     /* a copy of a record that wraps around the end */
+};
 
 /* A CPU has two rings, for samples and for events of processes, so that a flood of one loses nothing of the other. */
 enum { SAMPLES, SIDE, RINGS };
@@ -79,32 +91,61 @@ static void attributes_fill(struct sampler *s)
 /* Explains a failure of perf_event_open, and what to do. */
 static enum profd_status open_failed(int why, struct profd_error *e)
 {
-    char level[16] = "unknown\n";
+    char level[16];
     FAIL_IF(why == ENOSYS || why == ENOENT || why == EOPNOTSUPP, e, PROFD_UNAVAILABLE,
             "the kernel has no events to sample with: %s", strerror(why));
     FAIL_IF(why != EACCES && why != EPERM, e, PROFD_IO, "cannot sample: perf_event_open: %s", strerror(why));
-    FILE *f = fopen("/proc/sys/kernel/perf_event_paranoid", "re");
-    if (f && !fgets(level, sizeof level, f)) {
-        level[0] = '\0';
-    }
-    if (f) {
-        (void)fclose(f);
-    }
+    (void)whole_read_text("/proc/sys/kernel/perf_event_paranoid", level, sizeof level);
     level[strcspn(level, "\n")] = '\0';
     return profd_error_set(e, PROFD_FORBIDDEN,
                            "this user may not sample here (kernel.perf_event_paranoid is %s): run it as root, give it "
                            "the capability CAP_PERFMON, or set kernel.perf_event_paranoid to 2 to sample processes of "
                            "your own, to 0 to sample all",
-                           level);
+                           level[0] ? level : "unknown");
+}
+
+/* Maps the ring of an event. pages is a power of two. IO with the reason, or NO_MEMORY. */
+static enum profd_status ring_map(struct ring *r, int event, size_t pages, struct profd_error *e)
+{
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    void *base = mmap(NULL, (pages + 1) * page, PROT_READ | PROT_WRITE, MAP_SHARED, event, 0);
+    FAIL_IF(base == MAP_FAILED, e, PROFD_IO, "cannot map a ring of %zu pages for samples: %s%s", pages, strerror(errno),
+            errno == EPERM ? " (see /proc/sys/kernel/perf_event_mlock_kb)" : "");
+    uint8_t *joined = malloc(RECORD_MAX);
+    if (!joined) {
+        munmap(base, (pages + 1) * page);
+        return profd_no_memory(e);
+    }
+    *r = (struct ring){.page = base, .data = (const uint8_t *)base + page, .size = pages * page, .joined = joined};
+    return PROFD_OK;
+}
+
+/* Returns the oldest record that was not passed, or NULL if there is none before the head. It is aligned to 8 bytes and
+ * valid until the next call for this ring. O(1), or O(its size) if it wraps. */
+static const struct perf_event_header *ring_peek(struct ring *r)
+{
+    if (r->tail == r->head) {
+        return NULL;
+    }
+    const size_t at = (size_t)(r->tail & (r->size - 1)), whole = r->size - at;
+    const struct perf_event_header *h = (const void *)(r->data + at); /* the kernel aligns records to 8 bytes */
+    if (h->size <= whole) {
+        return h;
+    }
+    memcpy(r->joined, r->data + at, whole);
+    memcpy(r->joined + whole, r->data, h->size - whole);
+    return (const void *)r->joined;
 }
 
 static void cpu_close(struct sampler_cpu *c)
 {
     for (unsigned i = 0; i < RINGS; i++) {
-        ring_unmap(&c->rings[i]);
-        if (c->events[i] >= 0) {
-            close(c->events[i]);
+        struct ring *r = &c->rings[i];
+        if (r->page) {
+            munmap(r->page, r->size + (size_t)sysconf(_SC_PAGESIZE));
         }
+        free(r->joined);
+        whole_close(c->events[i]);
     }
 }
 
@@ -319,11 +360,14 @@ void sampler_read(struct sampler *s, bool everything, void (*each)(void *context
     const uint64_t limit = everything ? UINT64_MAX : time - SETTLED_NS;
     unsigned kind = 0;
     for (uint32_t i = 0; i < s->cpu_count * RINGS; i++) {
-        ring_refresh(&s->cpus[i / RINGS].rings[i % RINGS]);
+        struct ring *r = &s->cpus[i / RINGS].rings[i % RINGS];
+        r->head = __atomic_load_n(&r->page->data_head, __ATOMIC_ACQUIRE);
     }
-    for (struct ring *r; (r = oldest_find(s, limit, &kind)) != NULL; ring_next(r)) {
+    for (struct ring *r; (r = oldest_find(s, limit, &kind)) != NULL;) {
+        const struct perf_event_header *h = ring_peek(r);
         struct event event;
-        if (!event_decode(ring_peek(r), kind == SAMPLES ? s->registers : 0, &event)) {
+        r->tail += h->size;
+        if (!event_decode(h, kind == SAMPLES ? s->registers : 0, &event)) {
             continue;
         }
         if (event.type == PERF_RECORD_LOST && kind == SIDE) {
@@ -332,65 +376,9 @@ void sampler_read(struct sampler *s, bool everything, void (*each)(void *context
         each(context, &event);
     }
     for (uint32_t i = 0; i < s->cpu_count * RINGS; i++) {
-        ring_release(&s->cpus[i / RINGS].rings[i % RINGS]);
+        struct ring *r = &s->cpus[i / RINGS].rings[i % RINGS];
+        __atomic_store_n(&r->page->data_tail, r->tail, __ATOMIC_RELEASE); /* gives the space back to the kernel */
     }
-}
-
-#define RECORD_MAX 65536 /* the size of a record is a 16-bit number */
-
-enum profd_status ring_map(struct ring *r, int event, size_t pages, struct profd_error *e)
-{
-    const size_t page = (size_t)sysconf(_SC_PAGESIZE);
-    void *base = mmap(NULL, (pages + 1) * page, PROT_READ | PROT_WRITE, MAP_SHARED, event, 0);
-    FAIL_IF(base == MAP_FAILED, e, PROFD_IO, "cannot map a ring of %zu pages for samples: %s%s", pages, strerror(errno),
-            errno == EPERM ? " (see /proc/sys/kernel/perf_event_mlock_kb)" : "");
-    uint8_t *joined = malloc(RECORD_MAX);
-    if (!joined) {
-        munmap(base, (pages + 1) * page);
-        return profd_no_memory(e);
-    }
-    *r = (struct ring){.page = base, .data = (const uint8_t *)base + page, .size = pages * page, .joined = joined};
-    return PROFD_OK;
-}
-
-void ring_unmap(struct ring *r)
-{
-    if (r->page) {
-        munmap(r->page, r->size + (size_t)sysconf(_SC_PAGESIZE));
-    }
-    free(r->joined);
-    *r = (struct ring){.page = NULL};
-}
-
-void ring_refresh(struct ring *r)
-{
-    r->head = __atomic_load_n(&r->page->data_head, __ATOMIC_ACQUIRE);
-}
-
-const struct perf_event_header *ring_peek(struct ring *r)
-{
-    if (r->tail == r->head) {
-        return NULL;
-    }
-    const size_t at = (size_t)(r->tail & (r->size - 1)), whole = r->size - at;
-    const struct perf_event_header *h = (const void *)(r->data + at); /* the kernel aligns records to 8 bytes */
-    if (h->size <= whole) {
-        return h;
-    }
-    memcpy(r->joined, r->data + at, whole);
-    memcpy(r->joined + whole, r->data, h->size - whole);
-    return (const void *)r->joined;
-}
-
-void ring_next(struct ring *r)
-{
-    const struct perf_event_header *h = (const void *)(r->data + (r->tail & (r->size - 1)));
-    r->tail += h->size;
-}
-
-void ring_release(struct ring *r)
-{
-    __atomic_store_n(&r->page->data_tail, r->tail, __ATOMIC_RELEASE);
 }
 
 /* The rest of a record. */

@@ -120,9 +120,7 @@ enum profd_status synthetic_make(const char *name, const struct buildid *id, uin
     free(bytes);
     if (!written || fcntl(file, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE) != 0) {
         profd_error_set(e, PROFD_IO, "cannot make a file of the symbols of %s: %s", name, strerror(errno));
-        if (file >= 0) {
-            close(file);
-        }
+        whole_close(file);
         return PROFD_IO;
     }
     *fd = file;

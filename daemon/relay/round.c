@@ -15,21 +15,17 @@
 #include "relay/https.h"
 #include "relay/talk.h"
 
-const char *identity_machine(char out[IDENTITY_MACHINE_SIZE])
-{
-    (void)whole_read_text("/etc/machine-id", out, IDENTITY_MACHINE_SIZE);
-    out[strspn(out, "0123456789abcdef")] = 0;
-    return out;
-}
+#define IDENTITY_SIZE 64
 
-const char *identity_boot(char out[IDENTITY_MACHINE_SIZE])
+/* Writes the boot-id of the running kernel to out: 32 hexadecimal digits, "" if it cannot be read. */
+static void identity_boot(char out[IDENTITY_SIZE])
 {
     const char *given = getenv("PROFD_BOOT_ID"); /* of the unit: its sandbox hides the file */
     char *to = out;
 
-    (void)whole_read_text("/proc/sys/kernel/random/boot_id", out, IDENTITY_MACHINE_SIZE);
+    (void)whole_read_text("/proc/sys/kernel/random/boot_id", out, IDENTITY_SIZE);
     if (!*out && given) {
-        (void)snprintf(out, IDENTITY_MACHINE_SIZE, "%s", given);
+        (void)snprintf(out, IDENTITY_SIZE, "%s", given);
     }
     for (const char *from = out; *from; from++) {
         if (strchr("0123456789abcdef", *from)) {
@@ -37,7 +33,6 @@ const char *identity_boot(char out[IDENTITY_MACHINE_SIZE])
         }
     }
     *to = 0;
-    return out;
 }
 
 #define DAY_MS UINT64_C(86400000)
@@ -208,7 +203,7 @@ static enum profd_status round_judge(struct round *r, const struct https_answer 
 /* Posts the batch. OK only if the answer acknowledges it. */
 static enum profd_status round_post(struct round *r, struct profd_error *e)
 {
-    char machine[IDENTITY_MACHINE_SIZE], boot[IDENTITY_MACHINE_SIZE];
+    char machine[IDENTITY_SIZE], boot[IDENTITY_SIZE];
     struct https_request request = {.method = "POST", .path = UPLOADS_PATH, .type = UPLOADS_TYPE};
     struct https_answer answer;
     struct timespec now;
@@ -216,8 +211,11 @@ static enum profd_status round_post(struct round *r, struct profd_error *e)
 
     clock_gettime(CLOCK_REALTIME, &now);
     r->batch.clock = (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
-    r->batch.machine = identity_machine(machine);
-    r->batch.boot = identity_boot(boot);
+    (void)whole_read_text("/etc/machine-id", machine, sizeof machine);
+    machine[strspn(machine, "0123456789abcdef")] = 0; /* "" if there is none */
+    identity_boot(boot);
+    r->batch.machine = machine;
+    r->batch.boot = boot;
     r->batch.host = r->config->relay_host ? r->config->relay_host : "";
     r->batch.version = PROFD_VERSION;
     TRY(batch_encode(&r->batch, &body, &request.size, e));

@@ -42,16 +42,6 @@ void round_free(struct round *r);
 enum profd_status round_run(struct round *r, const struct config *c, const char *last_error, struct round_report *out,
                             struct profd_error *e);
 
-/* The identity that a host sends to the centre. */
-
-#define IDENTITY_MACHINE_SIZE 64
-
-/* Writes the machine-id of this host to out, "" if there is none. Returns out. */
-const char *identity_machine(char out[IDENTITY_MACHINE_SIZE]);
-
-/* Writes the boot-id of the running kernel to out: 32 hexadecimal digits, "" if it cannot be read. Returns out. */
-const char *identity_boot(char out[IDENTITY_MACHINE_SIZE]);
-
 /* Computes the time until the next connection. Pure. */
 
 /* Returns the milliseconds until the first round: uniformly distributed below the interval and below 10 seconds, so

@@ -13,6 +13,7 @@
 
 #include "proto/frame.h"
 #include "proto/limits.h"
+#include "proto/whole.h"
 
 int64_t stream_now(void)
 {
@@ -49,6 +50,8 @@ enum profd_status stream_open_unix(const char *path, struct stream *out, struct 
     return status;
 }
 
+/* Writes or reads all n bytes before the deadline, a time of stream_now. UNAVAILABLE if the peer has closed, TIMEOUT,
+ * IO; the caller must then close the stream. */
 static enum profd_status stream_move(struct stream *s, bool writes, uint8_t *data, size_t n, int64_t deadline,
                                      struct profd_error *e)
 {
@@ -72,21 +75,9 @@ static enum profd_status stream_move(struct stream *s, bool writes, uint8_t *dat
     return PROFD_OK;
 }
 
-enum profd_status stream_write(struct stream *s, const void *data, size_t n, int64_t deadline, struct profd_error *e)
-{
-    return stream_move(s, true, (uint8_t *)(uintptr_t)data, n, deadline, e);
-}
-
-enum profd_status stream_read(struct stream *s, void *data, size_t n, int64_t deadline, struct profd_error *e)
-{
-    return stream_move(s, false, data, n, deadline, e);
-}
-
 void stream_close(struct stream *s)
 {
-    if (s->fd >= 0) {
-        close(s->fd);
-    }
+    whole_close(s->fd);
     *s = (struct stream){.fd = -1};
 }
 
@@ -100,7 +91,7 @@ enum profd_status talk_send(struct stream *s, const struct message *m, uint32_t 
     enum profd_status status = message_encode(m, 0, tag, &frame, &n, e);
 
     if (!status) {
-        status = stream_write(s, frame, n, stream_now() + MESSAGE_MS + (int64_t)n * 1000 / LIMIT_FRAME_RATE, e);
+        status = stream_move(s, true, frame, n, stream_now() + MESSAGE_MS + (int64_t)n * 1000 / LIMIT_FRAME_RATE, e);
         free(frame);
     }
     return status ? profd_error_wrap(e, status, "profd") : PROFD_OK;
@@ -113,7 +104,7 @@ static enum profd_status talk_take_body(struct stream *s, const struct frame_hea
     uint8_t *plain, *data = malloc((size_t)f->length + 1);
     enum profd_status status = data ? PROFD_OK : profd_no_memory(e);
 
-    status = status ? status : stream_read(s, data, f->length, deadline, e);
+    status = status ? status : stream_move(s, false, data, f->length, deadline, e);
     *n = f->length;
     if (!status && (f->flags & FRAME_FLAG_COMPRESSED)) {
         status = frame_inflate(data, f->length, LIMIT_FRAME_PAYLOAD, &plain, n, e);
@@ -136,10 +127,10 @@ enum profd_status talk_take(struct stream *s, int64_t wait_ms, struct message *m
     uint8_t head[FRAME_HEADER_SIZE], *body = NULL;
     struct frame_header f = {.flags = 0};
     size_t n;
-    enum profd_status status = stream_read(s, head, 1, stream_now() + wait_ms, e);
+    enum profd_status status = stream_move(s, false, head, 1, stream_now() + wait_ms, e);
     const int64_t deadline = stream_now() + MESSAGE_MS;
 
-    status = status ? status : stream_read(s, head + 1, sizeof head - 1, deadline, e);
+    status = status ? status : stream_move(s, false, head + 1, sizeof head - 1, deadline, e);
     status = status ? status : frame_decode(head, &f, e);
     if (!status && f.length > LIMIT_FRAME_PAYLOAD) {
         status = profd_error_set(e, PROFD_TOO_LARGE, "profd sent a message of %u bytes; at most %u are expected",
