@@ -165,7 +165,7 @@ enum profd_status import_input_take_all(struct import_input *in, size_t max, uin
                                         struct profd_error *e);
 
 /* The common result of all parsers: what another tool measured in one process, before addresses are assigned to builds.
- * Pure; everything lives in an arena. */
+ * Pure; everything lives in an arena with a boundary: without memory, that ends the parser. */
 
 #define IMPORT_NONE UINT32_MAX
 #define IMPORT_NO_OFFSET UINT64_MAX
@@ -239,8 +239,8 @@ struct import_profile {
 void import_profile_set_reasons(struct import_profile *p, const char *text, size_t n);
 /* Sets the number of processes that the file states, at most 2^32-1. */
 void import_profile_set_processes(struct import_profile *p, uint64_t n);
-/* Returns the text of n bytes, which may contain any byte but NUL, stored once: equal texts are equal pointers. NULL if
- * memory is exhausted. Expected O(n). */
+/* Returns the text of n bytes, which may contain any byte but NUL, stored once: equal texts are equal pointers.
+ * Expected O(n). */
 const char *import_texts_take(struct set *t, const char *text, size_t n);
 
 /* Initialises an empty profile of "seconds" with rate 1 in the arena. */
@@ -249,23 +249,20 @@ void import_profile_init(struct import_profile *p, struct arena *a);
 void import_profile_set_dimension(struct import_profile *p, const char *name, uint32_t rate);
 /* Sets the dimension of an event that is no time (core/foreign_clock.h). */
 void import_profile_set_event(struct import_profile *p, const char *name, size_t n);
-/* Appends an object; NULL if memory is exhausted. A path that is "???" or "", or begins with '[' or "//", is not a
+/* Appends an object. A path that is "???" or "", or begins with '[' or "//", is not a
  * file: outside. */
 struct import_object *import_profile_add_object(struct import_profile *p, const char *path);
-/* Sets the number of the object with that path, which is a text; appended on first use. Do not use both functions on
+/* Returns the number of the object with that path, which is a text; appended on first use. Do not use both functions on
  * one profile. Expected O(1). */
-bool import_profile_take_object(struct import_profile *p, const char *path, uint32_t *out);
-/* Sets the number of the frame, created on first use; its ticks are unchanged. False if memory is exhausted. Expected
- * O(1).
- */
-bool import_profile_take_frame(struct import_profile *p, const struct import_frame *key, uint32_t *out);
+uint32_t import_profile_take_object(struct import_profile *p, const char *path);
+/* Returns the number of the frame, created on first use; its ticks are unchanged. Expected O(1). */
+uint32_t import_profile_take_frame(struct import_profile *p, const struct import_frame *key);
 void import_profile_add_ticks(struct import_profile *p, uint32_t frame, uint64_t ticks);
-/* Adds calls of a pair. False if memory is exhausted. Expected O(1). */
-bool import_profile_add_pair(struct import_profile *p, uint32_t from, uint32_t to, uint64_t calls);
+/* Adds calls of a pair. Expected O(1). */
+void import_profile_add_pair(struct import_profile *p, uint32_t from, uint32_t to, uint64_t calls);
 /* Adds ticks of a stack of n frames, the leaf first; the last one may be IMPORT_CUT, if there are others. Frames beyond
- * LIMIT_STACK_DEPTH are left out. Nothing is added if there are no ticks or no frames. False if memory is exhausted.
- * Expected O(n). */
-bool import_profile_add_stack(struct import_profile *p, const uint32_t *frames, uint32_t n, uint64_t ticks);
+ * LIMIT_STACK_DEPTH are left out. Nothing is added if there are no ticks or no frames. Expected O(n). */
+void import_profile_add_stack(struct import_profile *p, const uint32_t *frames, uint32_t n, uint64_t ticks);
 /* Sets the sentence for exhausted memory: NO_MEMORY, or LIMIT if the arena's own limit was reached. */
 enum profd_status import_profile_exhausted(const struct arena *a, struct profd_error *e);
 

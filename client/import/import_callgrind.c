@@ -59,12 +59,13 @@ static bool is_slot(const struct import_profile *p, const struct import_frame *f
     return p->objects[f->object].outside && f->name && strncmp(f->name, "0x", 2) == 0;
 }
 
-/* Returns the slot of that name; NULL if memory is exhausted. */
+/* Returns the slot of that name. */
 static struct slot *take_slot(struct slots *s, const char *name)
 {
     const struct slot fresh = {.name = name, .target = IMPORT_NONE};
     uint32_t at;
-    return TABLE_TAKE(&s->table, s->profile->arena, s->list, fresh, name, &at) ? &s->list[at] : NULL;
+    (void)TABLE_TAKE(&s->table, s->profile->arena, s->list, fresh, name, &at);
+    return &s->list[at];
 }
 
 static bool same_function(const struct import_frame *a, const struct import_frame *b)
@@ -72,31 +73,23 @@ static bool same_function(const struct import_frame *a, const struct import_fram
     return a->object == b->object && a->name == b->name && a->file == b->file;
 }
 
-/* Records the callee of each slot and the number of calls. False if memory is exhausted. */
-static bool count_slots(struct slots *s)
+/* Records the callee of each slot and the number of calls. */
+static void count_slots(struct slots *s)
 {
     const struct import_profile *p = s->profile;
     bool saturated = false;
     for (uint32_t i = 0; i < p->pair_count; i++) {
         const struct import_frame *from = &p->frames[p->pairs[i].from], *to = &p->frames[p->pairs[i].to];
         if (is_slot(p, to)) {
-            struct slot *slot = take_slot(s, to->name);
-            if (!slot) {
-                return false;
-            }
-            sum_add(&slot->in, p->pairs[i].calls, &saturated);
+            sum_add(&take_slot(s, to->name)->in, p->pairs[i].calls, &saturated);
         }
         if (is_slot(p, from) && !(to->name && strncmp(to->name, "_dl_runtime_resolve", 19) == 0)) {
             struct slot *slot = take_slot(s, from->name);
-            if (!slot) {
-                return false;
-            }
             slot->branches |= slot->target != IMPORT_NONE && !same_function(&p->frames[slot->target], to);
             slot->target = p->pairs[i].to;
             sum_add(&slot->out, p->pairs[i].calls, &saturated);
         }
     }
-    return true;
 }
 
 /* Returns the slot that a frame is, if it passes as many calls to one function as it gets; otherwise NULL. */
@@ -106,7 +99,7 @@ static const struct slot *joined_slot(struct slots *s, const struct import_frame
         return NULL;
     }
     const struct slot *slot = take_slot(s, f->name);
-    return slot && slot->target != IMPORT_NONE && !slot->branches && slot->in == slot->out ? slot : NULL;
+    return slot->target != IMPORT_NONE && !slot->branches && slot->in == slot->out ? slot : NULL;
 }
 
 #define SECOND UINT64_C(1000000000)
@@ -123,6 +116,7 @@ enum profd_status import_callgrind_finish(struct import_callgrind *c, struct imp
                                           struct profd_error *e)
 {
     struct import_profile *p = &c->profile;
+    ARENA_BOUNDARY(p->arena, import_profile_exhausted(p->arena, e));
     FAIL_IF(!c->event, e, PROFD_MALFORMED, "no \"events:\" line: not a callgrind.out");
     FAIL_IF(c->pending != CALLGRIND_NOTHING, e, PROFD_MALFORMED,
             "the file ends after \"calls=\"; a cost line must follow");
@@ -133,9 +127,7 @@ enum profd_status import_callgrind_finish(struct import_callgrind *c, struct imp
         p->program_object = 0;
     }
     struct slots slots = {.profile = p};
-    if (!count_slots(&slots)) {
-        return import_profile_exhausted(p->arena, e);
-    }
+    count_slots(&slots);
     for (uint32_t i = 0; i < p->pair_count && slots.table.used > 0; i++) {
         struct import_pair *pair = &p->pairs[i];
         const struct slot *from = joined_slot(&slots, &p->frames[pair->from]),
@@ -166,21 +158,14 @@ enum profd_status import_callgrind_finish(struct import_callgrind *c, struct imp
 enum profd_status import_callgrind_new(struct arena *a, const char *event, struct import_callgrind **out,
                                        struct profd_error *e)
 {
+    ARENA_BOUNDARY(a, import_profile_exhausted(a, e));
     struct import_callgrind *c = ARENA_NEW(a, struct import_callgrind);
-    if (!c) {
-        return import_profile_exhausted(a, e);
-    }
     import_profile_init(&c->profile, a);
     set_init(&c->texts, a);
     c->wanted = event;
     c->lines = true; /* "positions: line" is the default */
     *out = c;
     return PROFD_OK;
-}
-
-static enum profd_status no_place(struct import_callgrind *c, struct profd_error *e)
-{
-    return import_profile_exhausted(c->profile.arena, e);
 }
 
 /* Reads one subposition: absolute, or relative to that of the last cost line. Differences are modulo 2^64, so they may
@@ -216,20 +201,15 @@ static bool take_place(const struct import_callgrind *c, struct import_scan *s, 
 }
 
 /* Returns the frame of a function, or of an instruction in it. */
-static bool take_frame(struct import_callgrind *c, const char *object, const char *file, const char *function,
-                       uint64_t instruction, uint32_t *out)
+static uint32_t take_frame(struct import_callgrind *c, const char *object, const char *file, const char *function,
+                           uint64_t instruction)
 {
-    struct import_frame f = {.object = IMPORT_NONE, .name = function, .file = file, .offset = IMPORT_NO_OFFSET};
-    if (!object) {
-        object = import_texts_take(&c->texts, "", 0);
-    }
-    if (!object || !import_profile_take_object(&c->profile, object, &f.object)) {
-        return false;
-    }
+    struct import_frame f = {.name = function, .file = file, .offset = IMPORT_NO_OFFSET};
+    f.object = import_profile_take_object(&c->profile, object ? object : import_texts_take(&c->texts, "", 0));
     c->profile.objects[f.object].addressing = IMPORT_MOVED;
     f.has_address = c->instructions;
     f.address = c->instructions ? instruction : 0;
-    return import_profile_take_frame(&c->profile, &f, out);
+    return import_profile_take_frame(&c->profile, &f);
 }
 
 static enum profd_status take_cost_line(struct import_callgrind *c, struct import_scan *s, uint64_t number,
@@ -256,32 +236,28 @@ static enum profd_status take_cost_line(struct import_callgrind *c, struct impor
     if (pending == CALLGRIND_CALL) {
         const char *object = c->called_object ? c->called_object : c->object,
                    *file = c->called_file ? c->called_file : c->file;
-        uint32_t from, to;
-        if (!take_frame(c, c->object, c->function_file, c->function, instruction, &from) ||
-            !take_frame(c, object, file, c->called_function, c->target, &to) ||
-            (c->calls > 0 && !import_profile_add_pair(&c->profile, from, to, c->calls))) {
-            return no_place(c, e);
+        const uint32_t from = take_frame(c, c->object, c->function_file, c->function, instruction);
+        const uint32_t to = take_frame(c, object, file, c->called_function, c->target);
+        if (c->calls > 0) {
+            import_profile_add_pair(&c->profile, from, to, c->calls);
         }
         c->called_object = c->called_file = c->called_function = NULL;
         return PROFD_OK;
     }
-    uint32_t frame;
-    if (pending == CALLGRIND_JUMP || cost == 0) {
-        return PROFD_OK;
+    if (pending == CALLGRIND_NOTHING && cost > 0) {
+        import_profile_add_ticks(&c->profile, take_frame(c, c->object, c->function_file, c->function, instruction),
+                                 cost);
     }
-    if (!take_frame(c, c->object, c->function_file, c->function, instruction, &frame)) {
-        return no_place(c, e);
-    }
-    import_profile_add_ticks(&c->profile, frame, cost);
     return PROFD_OK;
 }
 
-/* Returns the id of that number, created on first use with text NULL; NULL if memory is exhausted. */
+/* Returns the id of that number, created on first use with text NULL. */
 static struct callgrind_id *take_id(struct import_callgrind *c, enum callgrind_names kind, uint64_t number)
 {
     const struct callgrind_id fresh = {.kind = kind, .number = number};
     uint32_t at;
-    return TABLE_TAKE(&c->id_table, c->profile.arena, c->ids, fresh, kind, &at) ? &c->ids[at] : NULL;
+    (void)TABLE_TAKE(&c->id_table, c->profile.arena, c->ids, fresh, kind, &at);
+    return &c->ids[at];
 }
 
 /* Reads "name", "(12) name", or "(12)" for a name that was defined before. */
@@ -297,9 +273,6 @@ static enum profd_status take_name(struct import_callgrind *c, enum callgrind_na
             s.at++;
             import_scan_trim(&s);
             id = take_id(c, kind, which);
-            if (!id) {
-                return import_profile_exhausted(c->profile.arena, e);
-            }
             if (s.at == s.end) {
                 FAIL_IF(!id->text, e, PROFD_MALFORMED, "line %" PRIu64 ": (%" PRIu64 ") was not defined before", number,
                         which);
@@ -311,14 +284,10 @@ static enum profd_status take_name(struct import_callgrind *c, enum callgrind_na
     if (!id) {
         s = *value;
     }
-    const char *text = import_texts_take(&c->texts, s.at, import_scan_left(&s));
-    if (!text) {
-        return import_profile_exhausted(c->profile.arena, e);
-    }
+    *out = import_texts_take(&c->texts, s.at, import_scan_left(&s));
     if (id) {
-        id->text = text;
+        id->text = *out;
     }
-    *out = text;
     return PROFD_OK;
 }
 
@@ -326,12 +295,13 @@ static enum profd_status take_name(struct import_callgrind *c, enum callgrind_na
 #define CALLGRIND_PROCESSES "Processes: "
 #define CALLGRIND_TICKS "Ticks a second: "
 
-/* True if no earlier part was of that process, or if memory is exhausted. */
+/* True if no earlier part was of that process. */
 static bool pid_is_new(struct import_callgrind *c, uint64_t pid)
 {
     const uint32_t before = c->pid_table.used;
     uint32_t at;
-    return !TABLE_TAKE_NUMBER(&c->pid_table, c->profile.arena, c->pids, pid, &at) || at == before;
+    (void)TABLE_TAKE_NUMBER(&c->pid_table, c->profile.arena, c->pids, pid, &at);
+    return at == before;
 }
 
 static enum profd_status take_events(struct import_callgrind *c, struct import_scan *value, uint64_t number,
@@ -362,9 +332,6 @@ static enum profd_status take_events(struct import_callgrind *c, struct import_s
     c->part = c->thread = 0;
     c->column = column;
     c->event = import_texts_take(&c->texts, event.at, import_scan_left(&event));
-    if (!c->event) {
-        return import_profile_exhausted(c->profile.arena, e);
-    }
     const uint64_t ns = foreign_unit_nanoseconds((struct foreign_text){event.at, import_scan_left(&event)});
     if (ns > 0) {
         import_profile_set_dimension(&c->profile, c->waiting ? "wall" : "seconds", (uint32_t)(SECOND / ns));
@@ -380,7 +347,6 @@ static enum profd_status take_events(struct import_callgrind *c, struct import_s
 static enum profd_status take_header(struct import_callgrind *c, const struct import_scan *key,
                                      struct import_scan *value, uint64_t number, struct profd_error *e)
 {
-    const char *text = "";
     if (import_scan_is(key, "version")) {
         if (import_scan_is(value, "1")) {
             return PROFD_OK;
@@ -422,7 +388,7 @@ static enum profd_status take_header(struct import_callgrind *c, const struct im
     }
     if (import_scan_is(key, "cmd")) {
         struct import_scan word = import_scan_word(value);
-        text = c->profile.program = import_texts_take(&c->texts, word.at, import_scan_left(&word));
+        c->profile.program = import_texts_take(&c->texts, word.at, import_scan_left(&word));
     } else if (import_scan_is(key, "event")) { /* exports of profd state the dimension here */
         c->waiting |= memmem(value->at, import_scan_left(value), "elapsed time", 12) != NULL;
     } else if (!import_scan_is(key, "desc")) {
@@ -442,15 +408,16 @@ static enum profd_status take_header(struct import_callgrind *c, const struct im
         c->part_tick_rate = import_scan_number(value, 10, &rate) && rate <= UINT32_MAX ? (uint32_t)rate : 0;
     } else if (import_scan_skip(value, "Build:")) {
         struct import_scan word = import_scan_word(value);
-        text = c->profile.program_id = import_texts_take(&c->texts, word.at, import_scan_left(&word));
+        c->profile.program_id = import_texts_take(&c->texts, word.at, import_scan_left(&word));
     }
-    return text ? PROFD_OK : import_profile_exhausted(c->profile.arena, e);
+    return PROFD_OK;
 }
 
 enum profd_status import_callgrind_line(void *context, const char *line, size_t n, uint64_t number,
                                         struct profd_error *e)
 {
     struct import_callgrind *c = context;
+    ARENA_BOUNDARY(c->profile.arena, import_profile_exhausted(c->profile.arena, e));
     struct import_scan s = import_scan_of(line, n);
     import_scan_trim(&s);
     if (s.at == s.end || *s.at == '#') {

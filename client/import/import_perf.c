@@ -36,10 +36,8 @@ struct import_perf {
 
 enum profd_status import_perf_new(struct arena *a, const char *event, struct import_perf **out, struct profd_error *e)
 {
+    ARENA_BOUNDARY(a, import_profile_exhausted(a, e));
     struct import_perf *f = ARENA_NEW(a, struct import_perf);
-    if (!f) {
-        return import_profile_exhausted(a, e);
-    }
     f->arena = a;
     f->wanted = event;
     f->words = "";
@@ -48,15 +46,16 @@ enum profd_status import_perf_new(struct arena *a, const char *event, struct imp
     return PROFD_OK;
 }
 
-/* Returns the process of that number, created on first use. False if memory is exhausted. */
-static bool take_process(struct import_perf *f, uint64_t number, uint32_t *out)
+/* Returns the process of that number, created on first use. */
+static uint32_t take_process(struct import_perf *f, uint64_t number)
 {
     const struct perf_process fresh = {.number = number, .first = UINT64_MAX};
-    const bool taken = TABLE_TAKE(&f->process_table, f->arena, f->processes, fresh, number, out);
-    if (taken && *out == f->process_count) {
+    uint32_t at;
+    (void)TABLE_TAKE(&f->process_table, f->arena, f->processes, fresh, number, &at);
+    if (at == f->process_count) {
         import_profile_init(&f->processes[f->process_count++].profile, f->arena);
     }
-    return taken;
+    return at;
 }
 
 /* Reads one frame of the current sample: first the leaf, then its callers. The address of a caller is its return
@@ -83,11 +82,7 @@ static enum profd_status take_place(struct import_perf *f, const struct perf_pla
     if (place->name.at != place->name.end) {
         frame.name = import_texts_take(&f->texts, place->name.at, import_scan_left(&place->name));
     }
-    uint32_t index;
-    if (!path || (place->name.at != place->name.end && !frame.name) ||
-        !import_profile_take_object(p, path, &frame.object)) {
-        return import_profile_exhausted(f->arena, e);
-    }
+    frame.object = import_profile_take_object(p, path);
     struct import_object *o = &p->objects[frame.object];
     o->addressing = IMPORT_MOVED;
     o->outside |= import_scan_begins(&place->object, "/tmp/perf-") && import_scan_left(&place->object) > 4 &&
@@ -101,10 +96,8 @@ static enum profd_status take_place(struct import_perf *f, const struct perf_pla
             p->program_object = frame.object;
         }
     }
-    if (!ARENA_EXTEND(f->arena, f->chain, f->depth, f->chain_capacity) ||
-        !import_profile_take_frame(p, &frame, &index)) {
-        return import_profile_exhausted(f->arena, e);
-    }
+    const uint32_t index = import_profile_take_frame(p, &frame);
+    (void)ARENA_EXTEND(f->arena, f->chain, f->depth, f->chain_capacity);
     if (f->depth == 0) {
         import_profile_add_ticks(p, index, f->ticks);
     }
@@ -113,13 +106,12 @@ static enum profd_status take_place(struct import_perf *f, const struct perf_pla
 }
 
 /* Ends the sample that is being read. */
-static enum profd_status end_sample(struct import_perf *f, struct profd_error *e)
+static void end_sample(struct import_perf *f)
 {
-    bool taken = f->inside && f->taken && f->has_chain;
+    if (f->inside && f->taken && f->has_chain) {
+        import_profile_add_stack(&f->processes[f->process].profile, f->chain, f->depth, f->ticks);
+    }
     f->inside = false;
-    return !taken || import_profile_add_stack(&f->processes[f->process].profile, f->chain, f->depth, f->ticks)
-               ? PROFD_OK
-               : import_profile_exhausted(f->arena, e);
 }
 
 static enum profd_status take_heading(struct import_perf *f, const struct perf_heading *h, uint64_t number,
@@ -144,9 +136,7 @@ static enum profd_status take_heading(struct import_perf *f, const struct perf_h
         f->has_period = h->has_period;
         f->period = h->period;
     }
-    if (!f->comm_text || !f->event || !take_process(f, h->pid, &f->process)) {
-        return import_profile_exhausted(f->arena, e);
-    }
+    f->process = take_process(f, h->pid);
     struct perf_process *p = &f->processes[f->process];
     f->period = h->period == f->period ? f->period : 0;
     p->profile.program = f->comm_text;
@@ -163,21 +153,23 @@ static enum profd_status take_heading(struct import_perf *f, const struct perf_h
 enum profd_status import_perf_line(void *context, const char *line, size_t n, uint64_t number, struct profd_error *e)
 {
     struct import_perf *f = context;
+    ARENA_BOUNDARY(f->arena, import_profile_exhausted(f->arena, e));
     struct import_scan s = import_scan_of(line, n);
     struct perf_heading heading;
     struct perf_place place;
     bool indented = n > 0 && line[0] == '\t';
     import_scan_trim(&s);
     if (s.at == s.end) {
-        return end_sample(f, e);
+        end_sample(f);
+        return PROFD_OK;
     }
     if (*s.at == '#' && !indented) {
         return PROFD_OK;
     }
     FAIL_IF(memchr(line, '\0', n), e, PROFD_MALFORMED, "line %" PRIu64 " contains a NUL", number);
     if (!indented && perf_heading_parse(s, &heading)) {
-        enum profd_status status = end_sample(f, e);
-        return status == PROFD_OK ? take_heading(f, &heading, number, e) : status;
+        end_sample(f);
+        return take_heading(f, &heading, number, e);
     }
     if (f->inside && (indented || line[0] == ' ') && perf_place_parse(s, &place)) {
         f->has_chain = true;
@@ -202,7 +194,8 @@ enum profd_status import_perf_line(void *context, const char *line, size_t n, ui
 
 enum profd_status import_perf_finish(struct import_perf *f, uint64_t end, uint32_t *count, struct profd_error *e)
 {
-    TRY(end_sample(f, e));
+    ARENA_BOUNDARY(f->arena, import_profile_exhausted(f->arena, e));
+    end_sample(f);
     if (f->process_count == 0) {
         return f->other_events > 0 ? profd_error_set(e, PROFD_REFUSED, "it has no samples of event %s", f->wanted)
                                    : profd_error_set(e, PROFD_MALFORMED, "it has no samples");
@@ -214,7 +207,7 @@ enum profd_status import_perf_finish(struct import_perf *f, uint64_t end, uint32
     for (uint32_t i = 0; i < f->process_count; i++) {
         struct perf_process *p = &f->processes[i];
         const char *process = arena_format(f->arena, "%s (%" PRIu64 ")", p->profile.program, p->number);
-        p->profile.process = process && f->process_count > 1 ? process : "";
+        p->profile.process = f->process_count > 1 ? process : "";
         p->profile.end = end;
         struct import_profile *q = &p->profile;
         if (!f->has_period || (!f->is_clock && !f->event[0])) {
@@ -246,8 +239,7 @@ enum profd_status import_perf_finish(struct import_perf *f, uint64_t end, uint32
             f->arena, "%sno process ids: each of %u threads is stored as a process; add them with perf script -F +pid",
             f->other_events > 0 ? "; " : "", f->process_count);
     }
-    const char *words = others && threads ? arena_format(f->arena, "%s%s", others, threads) : NULL;
-    f->words = words ? words : "";
+    f->words = arena_format(f->arena, "%s%s", others, threads);
     *count = f->process_count;
     return PROFD_OK;
 }

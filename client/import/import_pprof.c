@@ -125,11 +125,11 @@ static enum profd_status types_choose(struct pprof_parser *p, const char *event,
     return PROFD_OK;
 }
 
-static enum profd_status take_sample(struct pprof_parser *p, const Profd__Pprof__Sample *s, struct profd_error *e)
+static void take_sample(struct pprof_parser *p, const Profd__Pprof__Sample *s)
 {
     const uint64_t calls = p->own ? (uint64_t)s->value[p->calls] : 0;
     const size_t n = s->n_location_id;
-    bool incomplete = false, good = true;
+    bool incomplete = false;
     uint64_t ticks;
     if (__builtin_mul_overflow((uint64_t)s->value[p->ticks], p->scale, &ticks) || ticks > SUM_MAX) {
         ticks = SUM_MAX;
@@ -139,8 +139,8 @@ static enum profd_status take_sample(struct pprof_parser *p, const Profd__Pprof_
         p->chain_size = 2 * n;
         p->chain = arena_take_array(p->arena, p->chain_size, sizeof *p->chain);
     }
-    if (n == 0 || !p->chain) {
-        return n == 0 ? PROFD_OK : import_profile_exhausted(p->arena, e);
+    if (n == 0) {
+        return;
     }
     for (size_t i = 0; i < n; i++) {
         const Profd__Pprof__Location *l = p->from->location[s->location_id[i]];
@@ -149,15 +149,14 @@ static enum profd_status take_sample(struct pprof_parser *p, const Profd__Pprof_
     }
     import_profile_add_ticks(&p->profile, p->chain[0], ticks);
     if (calls > 0) { /* export of profd: only caller and callee, or a function that calls itself */
-        good = import_profile_add_pair(&p->profile, p->chain[n > 1], p->chain[0], calls);
+        import_profile_add_pair(&p->profile, p->chain[n > 1], p->chain[0], calls);
     }
     if (incomplete && n > 1) {
         p->chain[n - 1] = IMPORT_CUT;
     }
-    if (good && !p->derived && (!incomplete || n > 1)) {
-        good = import_profile_add_stack(&p->profile, p->chain, (uint32_t)n, ticks);
+    if (!p->derived && (!incomplete || n > 1)) {
+        import_profile_add_stack(&p->profile, p->chain, (uint32_t)n, ticks);
     }
-    return good ? PROFD_OK : import_profile_exhausted(p->arena, e);
 }
 
 static enum profd_status add_object(struct pprof_parser *p, const Profd__Pprof__Mapping *m, const struct pprof_span *s,
@@ -171,14 +170,8 @@ static enum profd_status add_object(struct pprof_parser *p, const Profd__Pprof__
     if (import_scan_left(&id_text) > 0 &&
         buildid_parse(id_text.at, import_scan_left(&id_text), &id, NULL) == PROFD_OK) {
         build_id = import_texts_take(&p->texts, id.text, strlen(id.text));
-        if (!build_id) {
-            return import_profile_exhausted(p->arena, e);
-        }
     }
-    struct import_object *o = path ? import_profile_add_object(&p->profile, path) : NULL;
-    if (!o) {
-        return import_profile_exhausted(p->arena, e);
-    }
+    struct import_object *o = import_profile_add_object(&p->profile, path);
     o->build_id = build_id;
     o->outside = o->outside && !(build_id && path[0] == '\0');
     /* Addresses outside every mapping's memory are link-time addresses, as some collectors write them. So are all
@@ -205,9 +198,6 @@ static enum profd_status places_make(struct pprof_parser *p, struct profd_error 
     uint32_t addresses = 0, mapped = 0;
     struct pprof_span *spans = ARENA_ARRAY(p->arena, from->n_mapping + 1, struct pprof_span);
     p->frames = ARENA_ARRAY(p->arena, from->n_location + 1, uint32_t);
-    if (!spans || !p->frames) {
-        return import_profile_exhausted(p->arena, e);
-    }
     for (size_t i = 0; i < from->n_location; i++) {
         const Profd__Pprof__Location *l = from->location[i];
         addresses += l->address != 0;
@@ -236,9 +226,7 @@ static enum profd_status places_make(struct pprof_parser *p, struct profd_error 
         } else if (m && p->own) { /* code that no symbol owns is a function without an address there */
             f.name = "[gap]";
         }
-        if (!import_profile_take_frame(&p->profile, &f, &p->frames[i])) {
-            return import_profile_exhausted(p->arena, e);
-        }
+        p->frames[i] = import_profile_take_frame(&p->profile, &f);
     }
     FAIL_IF(mapped == 0, e, PROFD_REFUSED,
             "none of its %zu locations has an address%s: samples are stored by build and address, "
@@ -255,10 +243,8 @@ static enum profd_status places_make(struct pprof_parser *p, struct profd_error 
 enum profd_status import_pprof_parse(const uint8_t *in, size_t n, const char *event, struct arena *a,
                                      struct import_profile **out, struct profd_error *e)
 {
+    ARENA_BOUNDARY(a, import_profile_exhausted(a, e));
     struct pprof_parser *p = ARENA_NEW(a, struct pprof_parser);
-    if (!p) {
-        return import_profile_exhausted(a, e);
-    }
     p->arena = a;
     import_profile_init(&p->profile, a);
     set_init(&p->texts, a);
@@ -266,7 +252,7 @@ enum profd_status import_pprof_parse(const uint8_t *in, size_t n, const char *ev
     TRY(types_choose(p, event, e));
     TRY(places_make(p, e));
     for (size_t i = 0; i < p->from->n_sample; i++) {
-        TRY(take_sample(p, p->from->sample[i], e));
+        take_sample(p, p->from->sample[i]);
     }
     p->profile.whole_stacks = true; /* the format has no mark for others */
     if (p->from->time_nanos > 0) {

@@ -23,7 +23,7 @@ const char *import_texts_take(struct set *t, const char *text, size_t n)
 {
     bool added;
     const uint32_t number = set_add(t, text, n, &added);
-    return number == SET_FULL ? NULL : t->keys[number].bytes;
+    return t->keys[number].bytes;
 }
 
 void import_profile_init(struct import_profile *p, struct arena *a)
@@ -55,28 +55,31 @@ void import_profile_set_event(struct import_profile *p, const char *name, size_t
 
 struct import_object *import_profile_add_object(struct import_profile *p, const char *path)
 {
-    if (!ARENA_EXTEND(p->arena, p->objects, p->object_count, p->object_capacity)) {
-        return NULL;
-    }
+    (void)ARENA_EXTEND(p->arena, p->objects, p->object_count, p->object_capacity);
     struct import_object *o = &p->objects[p->object_count++];
     *o = (struct import_object){.path = path};
     o->outside = path[0] == '\0' || path[0] == '[' || strncmp(path, "//", 2) == 0 || strcmp(path, "???") == 0;
     return o;
 }
 
-bool import_profile_take_object(struct import_profile *p, const char *path, uint32_t *out)
+uint32_t import_profile_take_object(struct import_profile *p, const char *path)
 {
-    return TABLE_TAKE_NUMBER(&p->path_table, p->arena, p->paths, path, out) &&
-           (*out < p->object_count || import_profile_add_object(p, path));
+    uint32_t at;
+    (void)TABLE_TAKE_NUMBER(&p->path_table, p->arena, p->paths, path, &at);
+    if (at == p->object_count) {
+        (void)import_profile_add_object(p, path);
+    }
+    return at;
 }
 
-bool import_profile_take_frame(struct import_profile *p, const struct import_frame *key, uint32_t *out)
+uint32_t import_profile_take_frame(struct import_profile *p, const struct import_frame *key)
 {
     struct import_frame fresh = *key;
+    uint32_t at;
     fresh.ticks = 0;
-    const bool taken = TABLE_TAKE(&p->frame_table, p->arena, p->frames, fresh, has_address, out);
+    (void)TABLE_TAKE(&p->frame_table, p->arena, p->frames, fresh, has_address, &at);
     p->frame_count = p->frame_table.used;
-    return taken;
+    return at;
 }
 
 void import_profile_add_ticks(struct import_profile *p, uint32_t frame, uint64_t ticks)
@@ -84,45 +87,31 @@ void import_profile_add_ticks(struct import_profile *p, uint32_t frame, uint64_t
     sum_add(&p->frames[frame].ticks, ticks, &p->saturated);
 }
 
-bool import_profile_add_pair(struct import_profile *p, uint32_t from, uint32_t to, uint64_t calls)
+void import_profile_add_pair(struct import_profile *p, uint32_t from, uint32_t to, uint64_t calls)
 {
     const struct import_pair fresh = {.from = from, .to = to};
     uint32_t at;
-    if (!TABLE_TAKE(&p->pair_table, p->arena, p->pairs, fresh, to, &at)) {
-        return false;
-    }
+    (void)TABLE_TAKE(&p->pair_table, p->arena, p->pairs, fresh, to, &at);
     p->pair_count = p->pair_table.used;
     sum_add(&p->pairs[at].calls, calls, &p->saturated);
-    return true;
 }
 
-/* Sets *out to the number of the node, created on first use. */
-static bool take_node(struct import_profile *p, const struct import_node *key, uint32_t *out)
-{
-    const bool taken = TABLE_TAKE(&p->node_table, p->arena, p->nodes, *key, leaf, out);
-    p->node_count = p->node_table.used;
-    return taken;
-}
-
-bool import_profile_add_stack(struct import_profile *p, const uint32_t *frames, uint32_t n, uint64_t ticks)
+void import_profile_add_stack(struct import_profile *p, const uint32_t *frames, uint32_t n, uint64_t ticks)
 {
     uint32_t parent = IMPORT_NONE;
-    if (ticks == 0 || n == 0) {
-        return true;
+    if (ticks == 0) {
+        return;
     }
-    if (n > LIMIT_STACK_DEPTH) {
-        n = LIMIT_STACK_DEPTH;
-        if (!take_node(p, &(struct import_node){.parent = parent, .frame = IMPORT_CUT}, &parent)) {
-            return false;
-        }
+    const bool cut = n > LIMIT_STACK_DEPTH;
+    n = cut ? LIMIT_STACK_DEPTH : n;
+    for (uint32_t i = n + cut; i-- > 0;) {
+        const struct import_node key = {.parent = parent, .frame = i == n ? IMPORT_CUT : frames[i], .leaf = i == 0};
+        (void)TABLE_TAKE(&p->node_table, p->arena, p->nodes, key, leaf, &parent);
     }
-    for (uint32_t i = n; i-- > 0;) {
-        if (!take_node(p, &(struct import_node){.parent = parent, .frame = frames[i], .leaf = i == 0}, &parent)) {
-            return false;
-        }
+    p->node_count = p->node_table.used;
+    if (n > 0) {
+        sum_add(&p->nodes[parent].ticks, ticks, &p->saturated);
     }
-    sum_add(&p->nodes[parent].ticks, ticks, &p->saturated);
-    return true;
 }
 
 enum profd_status import_profile_exhausted(const struct arena *a, struct profd_error *e)
