@@ -112,14 +112,13 @@ static bool place_in_file(const struct import_binary *b, uint64_t address, uint6
 }
 
 /* Determines how far each object was moved. */
-static enum profd_status find_biases(struct place *w, struct profd_error *e)
+static void find_biases(struct place *w)
 {
     const struct import_profile *p = w->profile;
     struct vote *votes = ARENA_ARRAY(w->arena, VOTES, struct vote);
     uint32_t *next =
         ARENA_ARRAY(w->arena, (size_t)p->frame_count + 1, uint32_t); /* next frame of the same object, plus 1 */
     uint32_t *first = ARENA_ARRAY(w->arena, (size_t)p->object_count + 1, uint32_t);
-    FAIL_IF(!votes || !next || !first, e, PROFD_NO_MEMORY, "no memory to place %u frames", p->frame_count);
     for (uint32_t i = p->frame_count; i-- > 0;) {
         if (p->frames[i].object != IMPORT_NONE && p->frames[i].has_address) {
             next[i] = first[p->frames[i].object];
@@ -152,7 +151,6 @@ static enum profd_status find_biases(struct place *w, struct profd_error *e)
             w->objects[i].bias = 0;
         }
     }
-    return PROFD_OK;
 }
 
 /* Places a frame by its address. False if the address has no meaning, or is not code. */
@@ -198,12 +196,12 @@ static bool place_by_name(struct place *w, const struct place_object *k, const s
     return true;
 }
 
-/* Places all frames. NO_MEMORY. */
-static enum profd_status place_frames(struct place *w, struct profd_error *e)
+/* Places all frames. */
+static void place_frames(struct place *w)
 {
     const struct import_profile *p = w->profile;
-    enum profd_status status = find_biases(w, e);
-    for (uint32_t i = 0; i < p->frame_count && status == PROFD_OK; i++) {
+    find_biases(w);
+    for (uint32_t i = 0; i < p->frame_count; i++) {
         const struct import_frame *f = &p->frames[i];
         struct place_frame *place = &w->frames[i];
         place->build = PROFD_NOWHERE;
@@ -222,7 +220,6 @@ static enum profd_status place_frames(struct place *w, struct profd_error *e)
             w->lost = true;
         }
     }
-    return status;
 }
 
 uint32_t import_place_program(const struct import_profile *p)
@@ -319,29 +316,13 @@ static enum profd_status place_object(struct place *w, struct import_shelf *shel
     return PROFD_OK;
 }
 
-struct place_arcs {
-    struct profd_arc *list; /* in order of arrival, each once */
-    struct table table;
-};
-
-static bool add_arc(struct place_arcs *arcs, struct arena *a, const struct profd_arc *arc, bool *saturated)
-{
-    struct profd_arc fresh = *arc;
-    uint32_t at;
-    fresh.calls = 0;
-    if (!TABLE_TAKE(&arcs->table, a, arcs->list, fresh, to, &at)) {
-        return false;
-    }
-    sum_add(&arcs->list[at].calls, arc->calls, saturated);
-    return true;
-}
-
 /* An end outside has address 0: its address differs from process to process. A caller's address is behind the first
  * byte of its function, where reports see the last call of the function before. */
 static enum profd_status place_calls(struct place *w, struct profd_error *e)
 {
     const struct import_profile *p = w->profile;
-    struct place_arcs arcs = {.list = NULL};
+    struct profd_arc *arcs = NULL; /* in order of arrival, each once */
+    struct table table = {.used = 0};
     for (uint32_t i = 0; i < p->pair_count; i++) {
         const struct import_pair *pair = &p->pairs[i];
         const struct place_frame *from = &w->frames[pair->from], *to = &w->frames[pair->to];
@@ -354,18 +335,18 @@ static enum profd_status place_calls(struct place *w, struct profd_error *e)
         }
         const struct import_binary *b = from_outside ? NULL : w->objects[p->frames[pair->from].object].binary;
         const bool inside = b && import_binary_entry(b, from->at + 1) == from->entry;
-        const struct profd_arc arc = {.from_build = from->build,
-                                      .to_build = to->build,
-                                      .from = from_outside ? 0 : from->at + inside,
-                                      .to = to_outside ? 0 : to->entry,
-                                      .calls = pair->calls};
-        TRY(add_arc(&arcs, w->arena, &arc, &w->saturated) ? PROFD_OK : profd_no_memory(e));
+        const struct profd_arc fresh = {.from_build = from->build,
+                                        .to_build = to->build,
+                                        .from = from_outside ? 0 : from->at + inside,
+                                        .to = to_outside ? 0 : to->entry};
+        uint32_t at;
+        (void)TABLE_TAKE(&table, w->arena, arcs, fresh, to, &at);
+        sum_add(&arcs[at].calls, pair->calls, &w->saturated);
     }
-    enum profd_status status = PROFD_OK;
-    for (uint32_t i = 0; i < arcs.table.used && status == PROFD_OK; i++) {
-        status = profd_upload_add_arc(w->upload, &arcs.list[i], e);
+    for (uint32_t i = 0; i < table.used; i++) {
+        TRY(profd_upload_add_arc(w->upload, &arcs[i], e));
     }
-    return status;
+    return PROFD_OK;
 }
 
 static int place_compare(const void *context, uint32_t a, uint32_t b)
@@ -385,7 +366,6 @@ static enum profd_status add_histogram(struct place *w, const uint32_t *order, u
     uint64_t last = w->frames[order[end - 1]].at;
     uint32_t *index = ARENA_ARRAY(w->arena, end - first, uint32_t);
     uint64_t *ticks = ARENA_ARRAY(w->arena, end - first, uint64_t);
-    TRY(index && ticks ? PROFD_OK : profd_no_memory(e));
     span.low = w->frames[order[first]].at < span.low ? w->frames[order[first]].at : span.low;
     span.high = last >= span.high ? last + 1 : span.high;
     FAIL_IF(span.high - span.low > UINT32_MAX || span.high < span.low, e, PROFD_REFUSED,
@@ -417,7 +397,6 @@ static enum profd_status place_ticks(struct place *w, struct profd_error *e)
     const struct import_profile *p = w->profile;
     uint32_t *order = ARENA_ARRAY(w->arena, (size_t)p->frame_count * 2 + 1, uint32_t), n = 0;
     bool ignored = false;
-    TRY(order ? PROFD_OK : profd_no_memory(e));
     for (uint32_t i = 0; i < p->frame_count; i++) {
         sum_add(&w->notes->ticks, p->frames[i].ticks, &ignored);
         if (w->frames[i].build == PROFD_NOWHERE) {
@@ -428,13 +407,12 @@ static enum profd_status place_ticks(struct place *w, struct profd_error *e)
         }
     }
     sort_merge(order, order + p->frame_count, n, place_compare, w->frames);
-    enum profd_status status = PROFD_OK;
-    for (uint32_t first = 0, end; first < n && status == PROFD_OK; first = end) {
+    for (uint32_t first = 0, end; first < n; first = end) {
         for (end = first + 1; end < n && w->frames[order[end]].build == w->frames[order[first]].build; end++) {
         }
-        status = add_histogram(w, order, first, end, e);
+        TRY(add_histogram(w, order, first, end, e));
     }
-    return status;
+    return PROFD_OK;
 }
 
 /* Functions that have no caller, and main, which only start-up code calls. */
@@ -512,7 +490,6 @@ static enum profd_status add_stack(struct place_stacks *s, const struct import_n
 static enum profd_status place_stacks(struct place *w, struct profd_error *e)
 {
     const struct import_profile *p = w->profile;
-    enum profd_status status = PROFD_OK;
     bool callers = false;
     for (uint32_t i = 0; i < p->node_count; i++) {
         callers |= p->nodes[i].parent != IMPORT_NONE;
@@ -521,9 +498,7 @@ static enum profd_status place_stacks(struct place *w, struct profd_error *e)
         return PROFD_OK;
     }
     struct place_stacks *s = ARENA_NEW(w->arena, struct place_stacks);
-    if (!s || !(s->entries = arena_take_array(w->arena, (size_t)p->object_count + 1, sizeof *s->entries))) {
-        return profd_no_memory(e);
-    }
+    s->entries = arena_take_array(w->arena, (size_t)p->object_count + 1, sizeof *s->entries);
     s->place = w;
     for (uint32_t i = 0; i < p->object_count; i++) {
         for (size_t k = 0; k < OUTERMOST && w->objects[i].binary; k++) {
@@ -533,24 +508,24 @@ static enum profd_status place_stacks(struct place *w, struct profd_error *e)
             }
         }
     }
-    for (uint32_t i = 0; i < p->node_count && status == PROFD_OK; i++) {
+    for (uint32_t i = 0; i < p->node_count; i++) {
         const struct import_node *node = &p->nodes[i];
         if (node->ticks > 0 && w->frames[node->frame].build != PROFD_NOWHERE) {
-            status = add_stack(s, node, e);
+            TRY(add_stack(s, node, e));
         }
     }
-    return status;
+    return PROFD_OK;
 }
 
 /* Places the objects and the frames, and adds their counts to the upload. */
 static enum profd_status place_run(struct place *w, struct import_shelf *shelf, bool strict, struct profd_error *e)
 {
+    ARENA_BOUNDARY(w->arena, profd_no_memory(e));
     const struct import_profile *p = w->profile;
     const uint32_t program = import_place_program(p);
     w->objects = ARENA_ARRAY(w->arena, (size_t)p->object_count + 1, struct place_object);
     w->frames = ARENA_ARRAY(w->arena, (size_t)p->frame_count + 1, struct place_frame);
     w->spans = ARENA_ARRAY(w->arena, LIMIT_BUILDS, struct place_span);
-    TRY(w->objects && w->frames && w->spans ? PROFD_OK : profd_no_memory(e));
     TRY(profd_upload_new(&w->upload, e));
     FAIL_IF(program == IMPORT_NONE, e, PROFD_REFUSED,
             "no tick or call is in a known build: all are in the kernel or in generated code");
@@ -565,7 +540,7 @@ static enum profd_status place_run(struct place *w, struct import_shelf *shelf, 
             TRY(place_object(w, shelf, i, false, strict, e));
         }
     }
-    TRY(place_frames(w, e));
+    place_frames(w);
 
     /* A file that has only names which every program has is not the file that ran. */
     const struct place_object *k = &w->objects[program];

@@ -15,38 +15,32 @@
 
 /* An executable of the export, by the number that it gives to builds. */
 struct export_object {
-    char *path, *build_id; /* NULL: not stated */
+    const char *path, *build_id; /* NULL: not stated */
     struct code_lines *lines;
     bool sought;
 };
 
 struct costs {
+    struct arena *arena;
     const char *given; /* a file that the user named: it may be one of them */
     struct export_object *objects;
-    size_t object_count;
+    uint32_t object_count, object_capacity, file_count, file_capacity;
     FILE *out;
     uint64_t object, called_object;
-    char **files; /* by number, as written; NULL: not defined */
-    size_t file_count;
+    const char **files;              /* by number, as written; NULL: not defined */
     char *held_file, *held_function; /* "fl=" and "fn=" that wait for the function's address */
-    const char *own;                 /* file of the function, and the one that holds for cost lines */
-    char *current;
+    const char *own, *current;       /* file of the function, and the one that holds for cost lines */
 };
 
-/* The object of this number; NULL from OBJECTS_MOST on, and when memory is exhausted. */
+/* The object of this number; NULL from OBJECTS_MOST on. */
 static struct export_object *take_object(struct costs *f, uint64_t number)
 {
     if (number >= OBJECTS_MOST) {
         return NULL;
     }
-    if (number >= f->object_count) {
-        struct export_object *list = reallocarray(f->objects, number + 1, sizeof *list);
-        if (!list) {
-            return NULL;
-        }
-        memset(list + f->object_count, 0, (number + 1 - f->object_count) * sizeof *list);
-        f->objects = list;
-        f->object_count = number + 1;
+    while (f->object_count <= number) {
+        (void)ARENA_EXTEND(f->arena, f->objects, f->object_count, f->object_capacity);
+        f->objects[f->object_count++] = (struct export_object){.path = NULL};
     }
     return &f->objects[number];
 }
@@ -86,30 +80,24 @@ static char *parse_name(char *line, uint64_t *number)
     return *end == ')' ? end + 1 + (end[1] == ' ') : NULL;
 }
 
-/* Writes the held lines. file is the file of the function, as debug information has it; "" if unknown. NO_MEMORY. */
-static enum profd_status release(struct costs *f, const char *file, struct profd_error *e)
+/* Writes the held lines. file is the file of the function, as debug information has it; "" if unknown. */
+static void release(struct costs *f, const char *file)
 {
     uint64_t number = 0;
     if (!f->held_file) {
-        return PROFD_OK;
+        return;
     }
     const char *text = parse_name(f->held_file, &number);
     if (text && text[0] != '\0') {
         const char *name = file[0] ? file : text;
-        if (number >= f->file_count && number < UINT32_MAX) {
-            const size_t more = number + number / 2 + 64;
-            char **files = reallocarray(f->files, more, sizeof *files);
-            TRY(files ? PROFD_OK : profd_no_memory(e));
-            memset(files + f->file_count, 0, (more - f->file_count) * sizeof *files);
-            f->files = files;
-            f->file_count = more;
+        if (number >= UINT32_MAX) {
+            (void)arena_fail(f->arena);
         }
-        if (number >= f->file_count) {
-            return profd_no_memory(e);
+        while (f->file_count <= number) {
+            (void)ARENA_EXTEND(f->arena, f->files, f->file_count, f->file_capacity);
+            f->files[f->file_count++] = NULL;
         }
-        free(f->files[number]);
-        f->files[number] = strdup(name);
-        TRY(f->files[number] ? PROFD_OK : profd_no_memory(e));
+        f->files[number] = name;
         fprintf(f->out, "%.*s%s\n", (int)(text - f->held_file), f->held_file, name);
     } else {
         fprintf(f->out, "%s\n", f->held_file);
@@ -118,12 +106,9 @@ static enum profd_status release(struct costs *f, const char *file, struct profd
         fprintf(f->out, "%s\n", f->held_function);
     }
     if (f->held_file[0] == 'f') {
-        free(f->current);
-        f->own = text && number < f->file_count && f->files[number] ? f->files[number] : "";
-        f->current = strdup(f->own);
+        f->own = f->current = text && number < f->file_count && f->files[number] ? f->files[number] : "";
     }
     f->held_file = f->held_function = NULL;
-    return f->current ? PROFD_OK : profd_no_memory(e);
 }
 
 /* Takes a line of the file, which the daemon wrote. NO_MEMORY; MALFORMED. */
@@ -137,24 +122,23 @@ static enum profd_status take_line(struct costs *f, char *line, struct profd_err
         const char *cost = *end == ' ' ? strchr(end + 1, ' ') : NULL;
         TRY(cost ? find_frames(f, f->object, address, frames, &n, e)
                  : profd_error_set(e, PROFD_MALFORMED, "\"%.60s\" is no cost line", line));
-        TRY(release(f, n > 0 ? frames[n - 1].file : "", e));
+        release(f, n > 0 ? frames[n - 1].file : "");
         if (n == 0 || frames[0].line == 0 || !frames[0].file[0]) {
             fprintf(f->out, "%s\n", line);
             return PROFD_OK;
         }
         if (strcmp(frames[0].file, f->current) != 0) {
-            free(f->current);
-            f->current = strdup(frames[0].file);
+            f->current = frames[0].file;
             fprintf(f->out, "%s=%s\n", strcmp(frames[0].file, f->own) == 0 ? "fe" : "fi", frames[0].file);
         }
         fprintf(f->out, "0x%" PRIx64 " %u%s\n", address, frames[0].line, cost);
-        return f->current ? PROFD_OK : profd_no_memory(e);
+        return PROFD_OK;
     }
     if (begins(line, "calls=")) { /* "calls=COUNT 0xADDRESS LINE" */
         const char *target = strchr(line, ' ');
         const uint64_t address = target ? strtoull(target, NULL, 16) : 0;
         TRY(find_frames(f, f->called_object, address, frames, &n, e));
-        TRY(release(f, n > 0 ? frames[n - 1].file : "", e));
+        release(f, n > 0 ? frames[n - 1].file : "");
         if (n > 0 && frames[n - 1].line > 0) {
             fprintf(f->out, "%.*s 0x%" PRIx64 " %u\n", (int)(target - line), line, address, frames[n - 1].line);
         } else {
@@ -166,7 +150,7 @@ static enum profd_status take_line(struct costs *f, char *line, struct profd_err
         f->held_function = line;
         return PROFD_OK;
     }
-    TRY(release(f, "", e));
+    release(f, "");
     if (begins(line, "fl=") || begins(line, "cfi=")) {
         f->held_file = line;
         return PROFD_OK;
@@ -176,24 +160,25 @@ static enum profd_status take_line(struct costs *f, char *line, struct profd_err
         const char *path = parse_name(line, number);
         struct export_object *x = path && path[0] ? take_object(f, *number) : NULL;
         if (x && !x->path) {
-            x->path = strdup(path);
+            x->path = path;
         }
     }
     if (begins(line, BUILD_OF)) {
         const uint64_t number = strtoull(line + strlen(BUILD_OF), &end, 10);
         struct export_object *x = strncmp(end, "): ", 3) == 0 ? take_object(f, number) : NULL;
         if (x && !x->build_id) {
-            x->build_id = strdup(end + 3);
+            x->build_id = end + 3;
         }
     }
     fprintf(f->out, "%s\n", strcmp(line, LINES_FUNCTION) == 0 ? LINES_DEBUG : line);
     return PROFD_OK;
 }
 
-enum profd_status export_lines_fill(const char *given, char *body, FILE *out, struct profd_error *e)
+enum profd_status export_lines_fill(struct arena *a, const char *given, char *body, FILE *out, struct profd_error *e)
 {
-    struct costs f = {.given = given, .out = out, .own = "", .current = strdup("")};
-    enum profd_status status = f.current ? PROFD_OK : profd_no_memory(e);
+    ARENA_BOUNDARY(a, profd_no_memory(e));
+    struct costs f = {.arena = a, .given = given, .out = out, .own = "", .current = ""};
+    enum profd_status status = PROFD_OK;
     for (char *line = body, *next; status == PROFD_OK && *line; line = next) {
         next = line + strcspn(line, "\n");
         if (*next) {
@@ -201,17 +186,9 @@ enum profd_status export_lines_fill(const char *given, char *body, FILE *out, st
         }
         status = take_line(&f, line, e);
     }
-    status = status ? status : release(&f, "", e);
-    for (size_t i = 0; i < f.file_count; i++) {
-        free(f.files[i]);
-    }
+    release(&f, "");
     for (size_t i = 0; i < f.object_count; i++) {
-        free(f.objects[i].path);
-        free(f.objects[i].build_id);
         code_lines_close(f.objects[i].lines);
     }
-    free(f.objects);
-    free(f.files);
-    free(f.current);
     return status;
 }

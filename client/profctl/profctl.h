@@ -636,6 +636,6 @@ uint64_t code_lines_next(struct code_lines *l, uint64_t address, uint64_t high);
 /* Writes a callgrind.out of the daemon, which is NUL-terminated, to out, with the source lines of its addresses. given
  * is an executable that the user named, or NULL. A build without a file on this machine stays as it is. NO_MEMORY;
  * MALFORMED if body is not of the format. */
-enum profd_status export_lines_fill(const char *given, char *body, FILE *out, struct profd_error *e);
+enum profd_status export_lines_fill(struct arena *a, const char *given, char *body, FILE *out, struct profd_error *e);
 
 #endif

@@ -171,7 +171,7 @@ static enum profd_status write_with_lines(const struct profctl_call *call, struc
     enum profd_status status = ask_read(conn, target, LIMIT_REPORT_BYTES, &body, &size, NULL, e);
     FILE *out = status == PROFD_OK ? open_memstream(&text, &n) : NULL;
     if (out) {
-        status = export_lines_fill(call->arguments[0], body, out, e);
+        status = export_lines_fill(call->arena, call->arguments[0], body, out, e);
         const bool whole = !ferror(out);
         if (fclose(out) != 0 || !whole) {
             status = profd_no_memory(e);

@@ -9,7 +9,9 @@ static enum profd_status fill_callgrind(const char *text, char **out, size_t *si
 {
     char *body = strdup(text);
     FILE *f = open_memstream(out, size);
-    const enum profd_status status = export_lines_fill(NULL, body, f, e);
+    struct arena *a = arena_new(0);
+    const enum profd_status status = export_lines_fill(a, NULL, body, f, e);
+    arena_free(a);
     fclose(f);
     free(body);
     return status;
