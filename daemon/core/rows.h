@@ -109,6 +109,7 @@ struct joined_row {
     double self, total;      /* seconds; total is the sum of what each program's report says */
     uint64_t calls, self_calls;
     uint64_t programs, builds; /* number of programs with it in their reports, and of builds of code that have it */
+    double *trend;             /* self seconds of each step; NULL: there are no steps */
 };
 
 /* What could not be joined by name, and of what everything is the sum. */

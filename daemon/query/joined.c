@@ -1,4 +1,5 @@
 /* /api/v1/functions: the functions of all programs with matching uploads, joined by name. */
+#include <inttypes.h>
 #include <nettle/sha2.h>
 #include <stdlib.h>
 #include <string.h>
@@ -125,6 +126,9 @@ void joined_files_merge(const struct joined_files *x, struct joined_row *rows, u
             sum_saturate(&to->self_calls, row->self_calls);
             to->programs += row->programs;
             to->builds += row->builds;
+            for (uint32_t k = 0; k < x->steps; k++) {
+                to->trend[k] += row->trend[k];
+            }
             to->file = path_end(to->file, path_common(to->file, row->file));
         }
     }
@@ -145,6 +149,7 @@ struct joined {
     struct set places;    /* (name, build): how many builds a name is of */
     struct set unnamed;   /* builds without names */
     struct set ambiguous; /* names that were left out somewhere */
+    struct set left_out;  /* (program, build, name) of these */
     struct buffer key;
     struct joined_rest rest;
 };
@@ -161,6 +166,16 @@ static uint32_t add_key(struct set *to, struct buffer *key, const struct report_
     buffer_add(key, f->name, strlen(f->name) + 1);
     buffer_add(key, file, strlen(file) + 1);
     return set_add(to, key->data, key->size, added);
+}
+
+/* What names a function that is left out of its program's rows, in every report of the program. */
+static void make_left_out(struct joined *j, const struct report *r, const struct report_function *f, uint32_t program)
+{
+    j->key.size = 0;
+    buffer_add(&j->key, &program, sizeof program);
+    buffer_add(&j->key, r->builds[f->build], strlen(r->builds[f->build]) + 1);
+    buffer_add(&j->key, f->name, strlen(f->name) + 1);
+    buffer_add_text(&j->key, f->file ? f->file : "");
 }
 
 /* A function may be in several builds of one report, like an inline function in libraries: it is counted once per
@@ -190,9 +205,9 @@ static void add_named(struct joined *j, const struct report *r, const struct rep
     row->builds += in_place;
 }
 
-/* Adds one program's report, with the times that it shows. scratch: what only this call needs. O(functions) expected.
- */
-static void joined_add(struct joined *j, const struct report *program, struct arena *scratch)
+/* Adds the report of the program of that number, with the times that it shows. scratch: what only this call needs.
+ * O(functions) expected. */
+static void joined_add(struct joined *j, const struct report *program, uint32_t number, struct arena *scratch)
 {
     const struct report *r = program->shown;
     struct set twins, seen;
@@ -225,6 +240,8 @@ static void joined_add(struct joined *j, const struct report *program, struct ar
         } else if (counts[place[i]] > 1) {
             add_key(&j->ambiguous, &j->key, f, NULL, &added);
             j->rest.ambiguous_names += added;
+            make_left_out(j, r, f, number);
+            set_add(&j->left_out, j->key.data, j->key.size, &added);
             j->rest.ambiguous_functions++;
             j->rest.ambiguous_seconds += f->self;
         } else {
@@ -237,13 +254,39 @@ static void joined_add(struct joined *j, const struct report *program, struct ar
     sum_saturate(&j->rest.calls, program->calls);
 }
 
+/* Adds the self times of a step of that program to the rows that its whole time has made. */
+static void joined_add_step(struct joined *j, const struct report *program, uint32_t number, uint32_t step)
+{
+    const struct report *r = program->shown;
+    for (uint32_t i = 0; i < r->function_count; i++) {
+        const struct report_function *f = &r->functions[i];
+        uint32_t row;
+        if (f->kind != REPORT_FUNCTION || !(f->self > 0)) {
+            continue;
+        }
+        make_left_out(j, r, f, number);
+        if (set_find(&j->left_out, j->key.data, j->key.size, &row)) {
+            continue;
+        }
+        j->key.size = 0;
+        buffer_add(&j->key, f->name, strlen(f->name) + 1);
+        buffer_add(&j->key, f->file ? f->file : "", f->file ? strlen(f->file) + 1 : 1);
+        if (set_find(&j->names, j->key.data, j->key.size, &row)) {
+            j->rows[row].trend[step] += f->self;
+        }
+    }
+}
+
 /* A report of a program takes a quarter of a millisecond or more. */
 #define PROGRAMS_MOST 2000u
+#define STEPS_MOST 100u /* of a trend */
 
 struct joining {
     struct programs programs;
     unsigned long long limit, skip;
-    const char *name; /* only functions with this text in their name; NULL: all */
+    const char *name;    /* only functions with this text in their name; NULL: all */
+    int64_t first, last; /* times of the uploads of all programs */
+    int64_t step, begin; /* of the trends; step 0: there are none */
 };
 
 /* Programs, if the window can hold anything of them. */
@@ -382,6 +425,54 @@ static int by_sort(const void *left, const void *right, void *context)
     return order != 0 ? order : strcmp(a->file, b->file);
 }
 
+/* What the steps of a program add to the trends. Sums of an hour or a day may reach into the next step. */
+static enum profd_status add_steps(const struct joining *q, uint32_t number, struct subreport *s, struct joined *j,
+                                   struct profd_error *e)
+{
+    const struct program *program = &q->programs.list[number];
+    const struct options *o = &q->programs.options;
+    int64_t used = o->since;
+    for (uint32_t k = 0; k < j->files.steps; k++) {
+        struct report_work w = programs_work(&q->programs, number);
+        const int64_t time = q->begin + k * q->step, since = time > used ? time : used, until = time + q->step;
+        w.options.since = since > 0 ? since : 1;
+        w.options.until = o->until > 0 && o->until < until ? o->until : until;
+        if (w.options.since >= w.options.until || until <= program->first_seen ||
+            time > program->last_seen + STEPS_HOUR) {
+            continue;
+        }
+        TRY(subreport_load(s, &w, e));
+        used = w.used_until > w.options.until ? w.used_until : w.options.until;
+        if (w.load.provenance.uploads == 0) {
+            continue;
+        }
+        s->ever = w.load.profile; /* self times need no other arcs */
+        TRY(subreport_make(s, &w, e));
+        joined_add_step(j, w.report, number, k);
+    }
+    return PROFD_OK;
+}
+
+/* The trends of all rows, from the first step on that can have data. */
+static enum profd_status add_trends(struct joining *q, struct subreport *s, struct joined *j, struct profd_error *e)
+{
+    const struct options *o = &q->programs.options;
+    const int64_t since = o->since > q->first ? o->since : q->first;
+    const int64_t until = o->until > 0 && o->until <= q->last ? o->until : q->last + 1;
+    q->begin = since - since % q->step;
+    const int64_t steps = until > q->begin ? (until - q->begin + q->step - 1) / q->step : 0;
+    FAIL_IF(steps > STEPS_MOST, e, PROFD_BAD_QUERY,
+            "%" PRId64 " steps, the limit is %u; use a longer step= or a shorter time range", steps, STEPS_MOST);
+    j->files.steps = (uint32_t)steps;
+    for (uint32_t i = 0; i < j->names.count; i++) {
+        j->rows[i].trend = ARENA_ARRAY(j->arena, (size_t)steps + 1, double);
+    }
+    for (uint32_t i = 0; i < q->programs.count; i++) {
+        TRY(add_steps(q, i, s, j, e));
+    }
+    return PROFD_OK;
+}
+
 static void show(struct joining *q, struct joined *j, const int64_t edges[2])
 {
     static const char *const SORTS[] = {"", "self", "total", "calls"};
@@ -417,6 +508,11 @@ static void show(struct joining *q, struct joined *j, const int64_t edges[2])
                                       .rest = &j->rest,
                                       .since = edges[0],
                                       .until = edges[1],
+                                      .first = q->first,
+                                      .last = q->last,
+                                      .step = q->step,
+                                      .begin = q->begin,
+                                      .steps = j->files.steps,
                                       .short_names = o->show.short_names,
                                       .arena = job->arena};
     render_joined(&out, &job->answer->body);
@@ -438,6 +534,7 @@ enum profd_status joined_list(struct job *job, struct profd_error *e)
     TRY(options_parse(job->params, &r->scope, r->http, r->now, false, job->arena, &programs->options, e));
     FAIL_IF(sort && *by == RENDER_SORT_INDEX, e, PROFD_BAD_QUERY, "sort=%s is none of: self, total, calls", sort);
     *by = *by == RENDER_SORT_INDEX ? RENDER_SORT_SELF : *by;
+    TRY(steps_parse(job, 0, &q.step, e));
     q.name = params_find(job->params, "name");
     FAIL_IF(q.name && q.name[0] == '\0', e, PROFD_BAD_QUERY, "name= must say what to search for");
     TRY(programs_find(programs, e));
@@ -447,6 +544,7 @@ enum profd_status joined_list(struct job *job, struct profd_error *e)
     set_init(&j.places, j.arena);
     set_init(&j.unnamed, j.arena);
     set_init(&j.ambiguous, j.arena);
+    set_init(&j.left_out, j.arena);
     joined_files_init(&j.files, j.arena);
     buffer_init_arena(&j.key, j.arena);
     j.rest.programs_left = programs->left;
@@ -461,12 +559,15 @@ enum profd_status joined_list(struct job *job, struct profd_error *e)
         const bool first = j.rest.programs++ == 0;
         edges[0] = first || w.used_since < edges[0] ? w.used_since : edges[0];
         edges[1] = first || w.used_until > edges[1] ? w.used_until : edges[1];
+        q.first = first || from->first < q.first ? from->first : q.first;
+        q.last = first || from->last > q.last ? from->last : q.last;
         j.rest.uploads += from->uploads;
         j.rest.processes += from->processes;
         j.rest.inexact |= from->inexact;
         TRY(subreport_make(&subreport, &w, e));
-        joined_add(&j, w.report, subreport.job.arena);
+        joined_add(&j, w.report, i, subreport.job.arena);
     }
+    TRY(q.step > 0 && j.rest.programs > 0 ? add_trends(&q, &subreport, &j, e) : PROFD_OK);
     show(&q, &j, edges);
     return PROFD_OK;
 }

@@ -386,6 +386,7 @@ struct joined_files {
     struct arena *arena;
     struct set names;
     uint32_t *parts, capacity;
+    uint32_t steps; /* of the rows' trends */
 };
 
 void joined_files_init(struct joined_files *x, struct arena *a);

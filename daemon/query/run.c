@@ -13,8 +13,8 @@ static const char *const FUNCTION[] = {"since",    "until",     "match", "label.
                                        "build_id", "dimension", "time",  "limit",   "names", NULL};
 static const char *const SERIES[] = {"step",   "since", "until",    "match",     "label.*", "scope",
                                      "static", "uid",   "build_id", "dimension", "time",    NULL};
-static const char *const JOINED[] = {"name", "since", "until",  "match",     "label.*", "static", "sort",
-                                     "uid",  "limit", "cursor", "dimension", "names",   "watch",  NULL};
+static const char *const JOINED[] = {"name",  "since",  "until",     "match", "label.*", "static", "sort", "uid",
+                                     "limit", "cursor", "dimension", "names", "watch",   "step",   NULL};
 static const char *const VERSIONS[] = {"program", "match", "label.*", "uid", "limit", "cursor", NULL};
 static const char *const SEARCH[] = {"name",   "since", "until", "match",  "label.*",   "scope",
                                      "static", "uid",   "limit", "cursor", "dimension", NULL};

@@ -132,6 +132,17 @@ void render_groups(const struct render_groups *g, struct buffer *out)
     JSON_ADD(out, "}\n");
 }
 
+/* Seconds of each step. */
+static void add_steps(struct buffer *out, const char *key, const double *seconds, size_t count)
+{
+    json_list(out, key);
+    for (size_t k = 0; k < count; k++) {
+        json_next(out);
+        buffer_add_shortest(out, seconds[k]);
+    }
+    JSON_ADD(out, "]");
+}
+
 void render_joined(const struct render_joined *j, struct buffer *out)
 {
 #define F(key, member) JSON_FIELD(struct joined_row, key, member)
@@ -172,19 +183,29 @@ void render_joined(const struct render_joined *j, struct buffer *out)
             json_add_text(out, "short_name", shorts[i]);
         }
         json_add_text(out, "file", row->file);
+        json_add_text(out, "object", row->object);
         json_add_number(out, "self_seconds", row->self);
         json_add_number(out, "total_seconds", row->total);
         json_add_number(out, "percent", seconds > 0 ? 100 * row->self / seconds : 0);
         json_add_number(out, "total_percent", seconds > 0 ? 100 * row->total / seconds : 0);
         json_add_fields(out, COUNTS, JSON_COUNT_OF(COUNTS), row);
+        if (j->step > 0) {
+            add_steps(out, "trend", row->trend, j->steps);
+        }
         JSON_ADD(out, "}");
     }
     JSON_ADD(out, "]");
+    if (j->step > 0) {
+        json_add_seconds(out, "step", j->step);
+        json_add_time(out, "trend_since", j->begin);
+    }
     json_add_text(out, "next", j->next);
     json_add_text(out, "sort", j->sort);
     json_add_text(out, "dimension", j->dimension);
     json_add_count(out, "names", j->names);
     json_add_fields(out, SUMS, JSON_COUNT_OF(SUMS), j->rest);
+    json_add_time(out, "first", j->first);
+    json_add_time(out, "last", j->last);
     json_add_exact(out, j->rest->inexact);
     json_begin(out, "not_joined");
     json_add_fields(out, NOT_JOINED, JSON_COUNT_OF(NOT_JOINED), j->rest);
@@ -201,12 +222,7 @@ void render_loads(const struct render_loads *l, struct buffer *out)
         begin_row(out);
         json_add_text(out, "build_id", row->build_id);
         json_add_text(out, "dimension", row->dimension);
-        json_list(out, "seconds");
-        for (size_t k = 0; k < l->step_count; k++) {
-            json_next(out);
-            buffer_add_shortest(out, row->seconds[k]);
-        }
-        JSON_ADD(out, "]");
+        add_steps(out, "seconds", row->seconds, l->step_count);
         json_begin(out, "labels");
         for (size_t k = 0; k < l->label_count; k++) {
             json_list(out, l->labels[k]);

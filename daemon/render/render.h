@@ -179,6 +179,9 @@ struct render_joined {
     const char *next, *sort, *dimension; /* dimension of all samples */
     const struct joined_rest *rest;
     int64_t since, until;
+    int64_t first, last; /* times of the uploads; 0: there are none */
+    int64_t step, begin; /* of the trends; step 0: there are none */
+    uint32_t steps;
 };
 void render_joined(const struct render_joined *joined, struct buffer *out);
 

@@ -1,14 +1,14 @@
 // The top functions of a service, or of all that is allowed to be seen, across programs and builds; joined by name.
 import * as api from "./api.js";
 import { versionOf } from "./compare_sides.js";
-import { choice, el, labelled, replace, say } from "./dom.js";
+import { choice, el, labelled, later, replace, say } from "./dom.js";
 import * as format from "./format.js";
 import { sampled, SAMPLED, truthChip } from "./origin.js";
 import { filled, spark } from "./overview_day.js";
 import { bar } from "./report_columns.js";
 import { another, fleetQuestion, go, to } from "./state.js";
 import { BESIDE, column, fitted, listing, NARROW, numbers, plain } from "./table.js";
-import { secondsOf, stamp, stepFor, timeOf } from "./timeline.js";
+import { charts, stamp, stepFor, versionsOf } from "./timeline.js";
 import { equals, labelChips, labelsMenu, timeMenu } from "./toolbar.js";
 
 const [FILE, LETTER] = [24, 7]; // pixels of a file's name beside that of its function, and of its letters
@@ -17,6 +17,8 @@ const AT_ONCE = 8; // programs that are asked for a function
 const STEPS = 16; // of a trend, at most
 const FEW = ["self", "calls"]; // columns where there is little space
 const FEW_BESIDE = ["self", "total", "calls"]; // beside the builds with a function
+
+const functionsUrl = (question) => `api/v1/functions?${api.query(question)}`;
 
 /** Calls, and those from itself. */
 const callsText = (row, mark) =>
@@ -47,7 +49,12 @@ function columns(rows, { first, amount, mark, state, trends }) {
     cell: (row) => bar(amount(row[field]), row[percent]),
     ...{ width: 9.2, bars: true, slim: 5.7, hint },
   });
-  const trend = (row) => filled(trends(), (all) => (all.has(row) ? spark(all.get(row), "Self time") : []));
+  const trend = (row) => filled(trends(), (all) => (all.of(row) ? spark(all.of(row), "Self time") : []));
+  const within = ({ object, builds, programs }) => {
+    const [code, all] = [format.several(builds, "build", "builds"), format.several(programs, "build", "builds")];
+    const title = `${object}: its code is in ${code}, and it is in the reports of ${all} of programs`;
+    return el("span", { title }, builds > 1 ? `${object} ×${builds}` : object);
+  };
   const calls = {
     cell: (row) => callsCell(row, mark),
     width: innerWidth < BESIDE ? 7.2 : Math.max(6.2, 0.58 * widest + 2.5),
@@ -64,49 +71,25 @@ function columns(rows, { first, amount, mark, state, trends }) {
     numbers("calls", `${mark}Calls`, calls),
     // of a sampled call no time is known
     ...(mark ? [] : [numbers("percall", "Self/call", perCall)]),
-    numbers("programs", "Builds", { rare: 3, hint: "builds of programs with the function in their reports" }),
-    numbers("builds", "Files", { rare: 4, hint: "programs and libraries, by build-id, that contain the function" }),
+    column("object", "In", { cell: within, width: 9, rare: 3, hint: "the program or library that contains it" }),
   ];
 }
 
-/** What stands for a row in the sums of other times: files have other directories in common there. */
-const finder = (rows) => {
-  const named = new Map();
-  for (const row of rows) named.set(row.name, [...(named.get(row.name) ?? []), row]);
-  return ({ name, file }) => named.get(name)?.find((row) => file.endsWith(row.file));
-};
+/** The self time of rows in steps: {of(row), from, width, step}. One answer, which the list does not wait for. */
+async function trendsOf(asked, { first, last }, signal) {
+  const step = stepFor((Date.parse(last) - Date.parse(first)) / 1000, STEPS);
+  const { rows, step: width, trend_since: since } = await api.json(functionsUrl({ ...asked, step }), signal);
+  const known = new Map(rows.map(({ name, file, trend }) => [name + file, trend]));
+  return { of: ({ name, file }) => known.get(name + file), from: Date.parse(since) / 1000, width, step };
+}
 
-/** The self time of the rows in steps of the chosen time: a map of lists. Steps are asked for one after the other: what
- *  is stored by the hour or day may reach into the next one. */
-async function trendsOf(rows, state, signal) {
-  const { rows: builds } = await api.rows("api/v1/builds?limit=1000", 20000, signal);
-  const now = Date.now() / 1000;
-  const first = format.least(builds.map((b) => Date.parse(b.first_seen) / 1000).filter(Number.isFinite));
-  const [from, until] = [timeOf(state.since, first), timeOf(state.until, now)];
-  const width = secondsOf(stepFor(until - from, STEPS));
-  const begin = Math.floor(from / width) * width;
-  const [trends, unknown, find] = [new Map(), new Set(), finder(rows)];
-  const count = Math.max(2, Math.ceil((until - begin) / width));
-  for (let k = 0, used = 0; k < count; k++) {
-    const [since, end] = [Math.max(begin + k * width, used, from), Math.min(begin + (k + 1) * width, until)];
-    if (since >= end) continue;
-    const range = { since: stamp(Math.floor(since)), until: stamp(Math.ceil(end)), sort: "self", limit: String(MOST) };
-    const page = await api.json(`api/v1/functions?${api.query({ ...fleetQuestion(state), ...range })}`, signal);
-    used = Date.parse(page.window.until) / 1000 || 0;
-    const seen = new Set();
-    for (const part of page.rows) {
-      const row = find(part);
-      if (!row) continue;
-      if (!trends.has(row)) trends.set(row, new Array(count).fill(0));
-      trends.get(row)[k] += part.self_seconds;
-      seen.add(row);
-    }
-    // A step with more functions than were fetched says nothing of the others, unless they have no time.
-    if (page.names > page.rows.length && page.rows.at(-1).self_seconds > 0)
-      for (const row of rows) if (!seen.has(row)) unknown.add(row);
-  }
-  for (const row of unknown) trends.delete(row);
-  return trends;
+/** The self time of a row over time. versions: of its program, where it is one. */
+function overTime(trend, { from, width, step }, versions, amount, state) {
+  const rows = trend.map((self, k) => ({ time: stamp(from + k * width), width, self }));
+  const range = { from, width, bars: rows.length };
+  const parts = [["Self", (r) => r.self, amount]];
+  const label = `The function in steps of ${step}`;
+  return [el("h3", "Over time"), charts({ id: "brush", label, range, rows, parts, versions, state, captions: true })];
 }
 
 const place = (row) => ({ fn: row.name, of: row.file || "" });
@@ -195,12 +178,12 @@ async function rowOf(rows, state, signal) {
   const wanted = opened(state);
   const listed = rows.find(wanted);
   if (listed) return listed;
-  const url = `api/v1/functions?${api.query({ ...fleetQuestion(state), name: state.fn, limit: String(MOST) })}`;
-  return (await api.json(url, signal)).rows.find(wanted);
+  const question = { ...fleetQuestion(state), name: state.fn, limit: String(MOST) };
+  return (await api.json(functionsUrl(question), signal)).rows.find(wanted);
 }
 
 /** The builds of programs that a row is the sum of; each opens callers and callees there. */
-async function where(pane, rows, { amount, mark, state, signal }) {
+async function where(pane, rows, { amount, mark, state, trends, signal }) {
   const close = el("a", { ...to(state, { fn: "", of: "" }), id: "pane-close" }, "Close");
   const head = el("div.bar", el("h2.function", state.fn), close);
   replace(pane, head, el("p", { role: "status" }, "Loading…"));
@@ -230,21 +213,27 @@ async function where(pane, rows, { amount, mark, state, signal }) {
   const table = plain("The builds of this sum", [["Build"], ["Self", 1], ["Total", 1], [`${mark}Calls`, 1]], lines);
   table.className = "arcs";
   const hint = el("p.hint", "A build shows the function's callers and callees in it.");
-  replace(pane, head, table, missing > 0 ? el("p.hint", rest) : null, hint);
+  const chart = el("section", { "aria-label": "Over time" });
+  replace(pane, head, table, missing > 0 ? el("p.hint", rest) : null, hint, chart);
+  const programs = new Set(found.map((r) => format.base(r.program.name)));
+  const asked = Promise.all([trends(), versionsOf(programs.size === 1 ? [...programs][0] : "", signal)]);
+  const show = ([all, versions]) => all.of(row) && replace(chart, overTime(all.of(row), all, versions, amount, state));
+  later(asked, show);
 }
 
 const ORDERS = { self: "with the most self time", total: "with the most total time", calls: "called most" };
 
 export async function draw(main, state, signal) {
   const sort = ORDERS[state.sort] ? state.sort : "self";
-  const url = `api/v1/functions?${api.query({ ...fleetQuestion(state), sort, limit: String(MOST), names: "short" })}`;
-  const [first, chooser] = await Promise.all([api.json(url, signal), services(state, signal)]);
+  const question = { ...fleetQuestion(state), sort, limit: String(MOST) };
+  const list = api.json(functionsUrl({ ...question, names: "short" }), signal);
+  const [first, chooser] = await Promise.all([list, services(state, signal)]);
   const { rows, next: more } = first;
   const amount = format.amounts(state.dimension || undefined, first);
   const mark = sampled({ provenance: first }) ? "~" : "";
   const pane = el("section.pane", { "aria-label": "Builds", hidden: true });
   let asked = null;
-  const trends = () => (asked ??= trendsOf(rows, state, signal));
+  const trends = () => (asked ??= trendsOf(question, first, signal));
   const told = (text, shown) => {
     const found = format.several(shown.length, "function", "functions");
     const all = `the ${format.count(rows.length)} ${ORDERS[sort]}; there are ${format.count(first.names)}`;
@@ -278,5 +267,5 @@ export async function draw(main, state, signal) {
   if (at !== table.rows[table.active]) table.select(at);
   pane.hidden = false;
   if (innerWidth < BESIDE) pane.scrollIntoView();
-  await where(pane, rows, { amount, mark, state, signal });
+  await where(pane, rows, { amount, mark, state, trends, signal });
 }

@@ -251,7 +251,7 @@ GOOD = {  # questions beside the bare path; what every answer of them must be is
     "/api/v1/builds/{id}/functions/{address}/series": ["?step=1h", "?step=1d&match=host%3D%22db1%22",
                                                        "?step=5m&since=now-2h", "?since=1&until=9"],
     "/api/v1/functions": ["?match=service%3D%22api%22", "?sort=total&limit=1", "?sort=calls&name=a&since=now-1d",
-                          "?until=9"],
+                          "?step=1h", "?until=9&step=1h"],
     "/api/v1/diff": ["?a={id}&b={id}&a.label.service=api&b.match=service%3D%22batch%22",
                      "?a={id}&b={id}&limit=1&paired=1",
                      "?a={id}&b={id}&fail_on=self%3E2%25&watch=leaf&watch=nobody&metric=total&fdr=0.1"],

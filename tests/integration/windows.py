@@ -118,13 +118,24 @@ def series(tap, raw, rolled, exe, edge):
     for window in windows:
         targets = [f"/api/v1/builds/{raw.build}/functions/{at}/series?step={step}{window}" for at in places
                    for step in ("1h", "6h", "1d")]
-        for target in targets + [f"/api/v1/functions?sort=total{window}"]:
+        joined = f"/api/v1/functions?sort=total{window}"
+        for target in targets + [joined, f"{joined}&step=1d"]:
             x, y = raw.get(target), rolled.get(target)
             some += x[0] == 200 and len(json.loads(x[2])["rows"]) > 1
             if x[0] != 200 or x[2] != y[2]:
                 different.append((target, x[0], y[0], x[2][:300], y[2][:300]))
     tap.point(not different and some > 30, f"series and joined functions: {some} answers are the same from sums",
               different[:2])
+    wrong, looked = [], 0
+    whole = json.loads(rolled.get("/api/v1/functions?limit=0&step=6h")[2])
+    for k in range(len(whole["rows"][0]["trend"])):
+        begin = int(calendar.timegm(time.strptime(whole["trend_since"][:19], "%Y-%m-%dT%H:%M:%S"))) + k * whole["step"]
+        target = f"/api/v1/functions?limit=0&since={begin}&until={begin + whole['step']}"
+        one = {r["name"]: r["self_seconds"] for r in json.loads(rolled.get(target)[2])["rows"]}
+        looked += len(one)
+        wrong += [(k, r) for r in whole["rows"] if r["trend"][k] != one.get(r["name"], 0)]
+    tap.point(not wrong and looked > 9, f"{looked} steps of functions say what the list of their window says",
+              wrong[:2])
     wrong, looked = [], 0
     for at in places:
         rows = json.loads(rolled.get(f"/api/v1/builds/{raw.build}/functions/{at}/series?step=6h")[2])["rows"]

@@ -15,6 +15,8 @@ static struct report report_of(const char *const *files, uint32_t n, struct repo
     return (struct report){.functions = functions, .function_count = n};
 }
 
+static double first_trend[2]; /* of the first row that remained */
+
 /* Rows of one call each that remain of a report for each directory, all of the object. */
 static uint32_t merge(const char *const reports[][3], uint32_t count, struct joined_row *rows,
                       const char *const *object)
@@ -27,12 +29,17 @@ static uint32_t merge(const char *const reports[][3], uint32_t count, struct joi
     for (uint32_t i = 0; i < count; i++) {
         uint32_t files = 0;
         for (; files < 3 && reports[i][files] != NULL; files++) {
-            rows[n++] = (struct joined_row){"hash", reports[i][files], object[i], 1, 2, 1, 0, 1, 1};
+            double *trend = ARENA_ARRAY(a, 2, double);
+            trend[i % 2] = 1;
+            rows[n++] = (struct joined_row){"hash", reports[i][files], object[i], 1, 2, 1, 0, 1, 1, trend};
         }
         struct report r = report_of(reports[i], files, functions);
         joined_files_add(&x, &r, scratch);
     }
+    x.steps = 2;
     joined_files_merge(&x, rows, &n);
+    first_trend[0] = n > 0 ? rows[0].trend[0] : 0;
+    first_trend[1] = n > 0 ? rows[0].trend[1] : 0;
     arena_free(scratch);
     arena_free(a);
     return n;
@@ -48,6 +55,7 @@ Test(joined_files, builds_in_other_directories_have_the_same_functions)
     cr_assert_eq(merge(reports, 3, rows, same), 2);
     cr_assert_str_eq(rows[0].file, "src/main.c");
     cr_assert(rows[0].calls == 3 && rows[0].programs == 3 && rows[0].builds == 3 && rows[0].total == 6);
+    cr_assert(first_trend[0] == 2 && first_trend[1] == 1, "steps are added up");
     cr_assert_str_eq(rows[1].file, "lib/main.c");
     cr_assert_eq(rows[1].calls, 2);
     cr_assert_eq(merge(reports, 3, rows, others), 5, "other programs have other functions");
