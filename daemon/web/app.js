@@ -1,7 +1,7 @@
 // The dashboard: the address bar says what is shown, a view draws it.
 import * as api from "./api.js";
 import { ahead } from "./asks.js";
-import { el, refocus, replace, say, visible } from "./dom.js";
+import { button, el, refocus, replace, say, visible } from "./dom.js";
 import { originPut } from "./origin.js";
 import { another, API, fleet, FLEET, follow, go, listen, question as asked, read, to, VIEWS } from "./state.js";
 import * as toolbar from "./toolbar.js";
@@ -133,7 +133,7 @@ function problem(error, state) {
     el(section.hidden ? "h1" : "h2", {}, titleOf(error)),
     el("p.warning", { role: "alert" }, sentence(error.message)),
     advice(error, state),
-    el("p", el("button", { type: "button", onclick: draw }, "Try again"), " ", el("a", { href: "./" }, "Overview")),
+    el("p", button("Try again", draw), " ", el("a", { href: "./" }, "Overview")),
   );
 }
 
@@ -238,16 +238,6 @@ function keys(event) {
   return undefined;
 }
 
-replace(
-  document.getElementById("footer"),
-  el("a", { href: "?view=api" }, "API"),
-  " · ",
-  el("a", { href: "api/v1/builds" }, "builds as JSON"),
-  " · ",
-  el("a", { href: "metrics" }, "metrics"),
-  " · ",
-  el("a", { href: "healthz" }, "health"),
-);
 const THEMES = ["system", "light", "dark"];
 const theme = document.getElementById("theme");
 

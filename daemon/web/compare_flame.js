@@ -1,8 +1,6 @@
 // Two flame graphs as one. The width of a box is the mean of its shares on both sides; its sign, colour and edge say
 // which has more.
-import * as api from "./api.js";
-import { answerOf, judge, legend } from "./compare_judge.js";
-import { sideQuestion } from "./compare_sides.js";
+import { answerOf, judge, legend, reports } from "./compare_judge.js";
 import { button, el, replace } from "./dom.js";
 import { Flame, POINT } from "./flame_draw.js";
 import * as format from "./format.js";
@@ -73,15 +71,10 @@ function paint(box) {
   return { kind, sign, style: `--strong:${strength(d)}%`, edge: box.certain && !same ? Number(d < 0) : undefined };
 }
 
-const ask = (state, side, signal) => {
-  const build = side === "a" ? state.build : state.against;
-  return api.json(api.path(build, "/report", { ...sideQuestion(state, side), format: "tree", names: "short" }), signal);
-};
-
 const COLOURED = "A colour says that the share of the function has changed; single boxes are not tested.";
 
 export async function show(main, bars, diff, state, signal) {
-  const [a, b] = await Promise.all([ask(state, "a", signal), ask(state, "b", signal)]);
+  const [a, b] = await reports(state, { format: "tree" }, signal);
   const boxes = boxesOf(a, b);
   if (!(a.whole > 0 && b.whole > 0)) {
     const none = `${a.whole > 0 ? "B" : "A"} has no samples, so stacks cannot be compared.`;

@@ -1,8 +1,7 @@
 // Two call graphs as one: the functions with the most time on either side. A box is coloured where its difference is
 // more than chance.
-import * as api from "./api.js";
 import { kindOf, points, signOf, strength } from "./compare_flame.js";
-import { answerOf, judge, legend } from "./compare_judge.js";
+import { answerOf, judge, legend, reports } from "./compare_judge.js";
 import { sideQuestion } from "./compare_sides.js";
 import { el, region, replace } from "./dom.js";
 import * as format from "./format.js";
@@ -19,12 +18,6 @@ const LETTERS = 13; // pixels of a name's letters
 const CLOSE = { nodesep: 6, edgesep: 4, ranksep: 17, marginx: 2, marginy: 2 }; // where there is little space
 
 const slim = () => innerWidth < NARROW;
-
-const ask = (state, side, signal) => {
-  const build = side === "a" ? state.build : state.against;
-  const params = { ...sideQuestion(state, side), format: "graph", limit: NODES, names: "short" };
-  return api.json(api.path(build, "/report", params), signal);
-};
 
 /** Adds the nodes and edges of a side, as shares of its time. */
 function gather(graph, nodes, edges, side) {
@@ -119,7 +112,7 @@ function table(state, nodes) {
 }
 
 export async function show(main, bars, diff, state, signal) {
-  const [a, b] = await Promise.all([ask(state, "a", signal), ask(state, "b", signal)]);
+  const [a, b] = await reports(state, { format: "graph", limit: NODES }, signal);
   const verdicts = judge(diff);
   const shown = merged(a, b, verdicts);
   describe(shown, state);

@@ -1,8 +1,18 @@
 // What the comparison knows of the shares that its pictures show: which differences are more than chance.
+import * as api from "./api.js";
+import { sideQuestion } from "./compare_sides.js";
 import * as words from "./compare_words.js";
 import { el } from "./dom.js";
 import * as format from "./format.js";
 import { NARROW } from "./table.js";
+
+/** The report of each side in a format. */
+export const reports = (state, about, signal) =>
+  Promise.all(
+    [["a", state.build], ["b", state.against]].map(([side, build]) =>
+      api.json(api.path(build, "/report", { ...sideQuestion(state, side), names: "short", ...about }), signal),
+    ),
+  );
 
 const NAMED = 8; // functions that are named above a picture
 const NAMED_SLIM = 3;

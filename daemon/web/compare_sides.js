@@ -1,6 +1,6 @@
 // The two sides of a comparison: what they are called, how B is chosen, and which comparisons suggest themselves.
 import * as api from "./api.js";
-import { el, later, replace } from "./dom.js";
+import { button, el, facts, later, replace } from "./dom.js";
 import * as format from "./format.js";
 import { menu } from "./menu.js";
 import { go, to } from "./state.js";
@@ -52,13 +52,12 @@ export async function versionOf(build) {
 function conditions(state, side) {
   const match = side === "b" ? state.bmatch : state.match;
   const { since, until } = sideQuestion(state, side);
-  const short = (text) => (/^\d{4}-/.test(text) ? format.clock(text) : text);
-  const time = since || until ? `${short(since) || "beginning"} – ${short(until) || "now"}` : "";
+  const time = since || until ? format.range(since, until) : "";
   return [...match.map((m) => m.replace(/^(\w+)(=|!=|=~|!~)"(.*)"$/, "$1$2$3")), time].filter(Boolean);
 }
 
-function facts(side) {
-  const lines = [
+const factsOf = (side) =>
+  facts([
     ["Build-id", side.build_id],
     ["File", side.name],
     ["Labels", side.match || "all"],
@@ -66,10 +65,7 @@ function facts(side) {
     ["Processes", format.exact(side, "processes_started")],
     ["Ticks", `${format.exact(side, "ticks")}, ${format.seconds(side.seconds, side.ticks)}`],
     ["Exact", side.exact ? "yes" : `no: ${side.inexact_reasons.join(", ")}`],
-  ];
-  const line = ([k, v]) => [el("dt", k), el("dd", v)];
-  return el("dl.facts", lines.map(line));
-}
+  ]);
 
 /** other: the answer of the other side. */
 function textOf(state, side, answer, other, version) {
@@ -143,17 +139,13 @@ export function sideMenus(state, diff) {
   const exchange = "Exchange A and B";
   return [
     el("h2.spoken", `A: ${before}; B: ${after}`),
-    menu("side-a", "Side A, before", labelOf("A", before), [facts(diff.a), hint]),
-    el(
-      "button",
-      { type: "button", id: "swap", title: exchange, "aria-label": exchange, onclick: () => go(swapped) },
-      "⇄",
-    ),
+    menu("side-a", "Side A, before", labelOf("A", before), [factsOf(diff.a), hint]),
+    button("⇄", () => go(swapped), { id: "swap", title: exchange, "aria-label": exchange }),
     menu(
       "side-b",
       "Side B, after",
       labelOf("B", after),
-      [form, labelChips(state, "bmatch", " from B"), facts(diff.b), other],
+      [form, labelChips(state, "bmatch", " from B"), factsOf(diff.b), other],
       opened,
     ),
   ];

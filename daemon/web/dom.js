@@ -103,6 +103,9 @@ export function choice(about, all, now, change) {
   return select;
 }
 
+/** Names and what is known of each. */
+export const facts = (all) => el("dl.facts", all.map(([name, ...known]) => [el("dt", name), el("dd", ...known)]));
+
 /** A field behind its name. */
 export const labelled = (text, field) => el("span.bar", el("label", { for: field.id }, text), field);
 

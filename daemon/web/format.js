@@ -153,6 +153,11 @@ export function clock(time) {
   const year = at.getFullYear() === new Date().getFullYear() ? {} : { year: "numeric" };
   return `${at.toLocaleDateString("en", { month: "short", day: "numeric", ...year })} ${clockOf(at)}`;
 }
+/** A time range as the address has it, short. */
+export function range(since, until) {
+  const short = (text) => (/^\d{4}-/.test(text) ? clock(text) : text);
+  return `${short(since) || "beginning"} – ${short(until) || "now"}`;
+}
 /** A time range; one moment where both ends are in the same second. */
 export const span = (first, last) => [...new Set([both(first), both(last)])].join(" to ");
 export const base = (path) => (path || "").replace(/^.*\//, "");

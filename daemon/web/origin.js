@@ -1,5 +1,5 @@
 // Where the data of a report comes from, and what is not exact about it: a sentence, and a chip that explains itself.
-import { choice, el, replace } from "./dom.js";
+import { choice, el, facts, replace } from "./dom.js";
 import * as format from "./format.js";
 import { menu } from "./menu.js";
 import { go } from "./state.js";
@@ -143,8 +143,8 @@ const warning = (...parts) => el("p.warning", parts);
 function inexact(p) {
   if (p.exact) return el("p", "Exact: no call and no tick was lost on the way.");
   const whole = p.calls_exact === p.ticks_exact ? "" : p.calls_exact ? " Calls are exact." : " Ticks are exact.";
-  const line = (reason, i) => [el("dt", reason), el("dd", p.inexact_meanings?.[i] ?? "")];
-  return [el("p", `Not exact, for these reasons.${whole}`), el("dl.facts", p.inexact_reasons.map(line))];
+  const line = (reason, i) => [reason, p.inexact_meanings?.[i] ?? ""];
+  return [el("p", `Not exact, for these reasons.${whole}`), facts(p.inexact_reasons.map(line))];
 }
 
 function gaps(p) {
@@ -180,10 +180,7 @@ export function truth(report) {
     sampled(report) && report.totals.calls > 0 ? el("p.warning", { id: "sampled" }, `~ Calls are ${SAMPLED}.`) : null,
     coverage(report.collector, report.totals),
     unnamed("profctl symbols FILE sends them", nameless.filter(isFile)),
-    unnamed(
-      "they have no file that could be sent",
-      nameless.filter((b) => !isFile(b)),
-    ),
+    unnamed("they have no file that could be sent", nameless.filter((b) => !isFile(b))),
     widened(report),
   ];
 }

@@ -1,5 +1,5 @@
 // The callers or the callees of a function, or the members of a cycle, as a table.
-import { el, replace } from "./dom.js";
+import { button, el, replace } from "./dom.js";
 import * as format from "./format.js";
 import { SAMPLED } from "./origin.js";
 import { bar, differs } from "./report_columns.js";
@@ -78,24 +78,19 @@ export function arcs(title, rows, look, left, per) {
   ];
   const box = el("div.arcs-box");
   const show = (shown) => {
-    const table = plain(
-      title,
-      columns,
-      shown.map((r) => cells(r, look, per, most)),
-    );
+    const table = plain(title, columns, shown.map((r) => cells(r, look, per, most)));
     table.className = look.measured ? "arcs timed" : "arcs";
     const wide = (content) => table.tBodies[0].append(el("tr", el("td", { colSpan: columns.length }, content)));
-    const button = (text, onclick) => wide(el("button", { type: "button", onclick }, text));
     const rest = () => {
       show(rows);
       box.querySelectorAll("tbody a")[MOST]?.focus();
     };
     if (!rows.length) wide("none");
-    if (rows.length > shown.length) button(`Show ${format.count(rows.length - shown.length)} others`, rest);
+    if (rows.length > shown.length) wide(button(`Show ${format.count(rows.length - shown.length)} others`, rest));
     if (left) {
       const others = `Show ${format.several(left.rows, "other", "others")}`;
       const calls = look.mark + format.many(left, "calls", "call", "calls");
-      button(`${others}: ${calls}, ${look.amount(left.seconds)}`, look.all);
+      wide(button(`${others}: ${calls}, ${look.amount(left.seconds)}`, look.all));
     }
     replace(box, table);
   };

@@ -1,7 +1,7 @@
 // One function: callers on the left, callees on the right, calls on every arc. A cycle is one node that opens in place.
 import * as api from "./api.js";
 import { otherViews } from "./choices.js";
-import { copy, el, replace, say } from "./dom.js";
+import { button, copy, el, facts, replace, say } from "./dom.js";
 import * as format from "./format.js";
 import { SAMPLED, sampled } from "./origin.js";
 import { arcs } from "./pane_arcs.js";
@@ -53,15 +53,11 @@ const heading = (name, state, short = name) =>
   el(
     "div.bar",
     el("h2.function", { title: name }, innerWidth < NARROW ? format.called(name) : short),
-    el("button", { type: "button", onclick: () => copy(name, "Name") }, "Copy name"),
+    button("Copy name", () => copy(name, "Name")),
     otherViews(state, state.fn, state.of).map(([text, link]) => el("a", link, text)),
     el("a", { ...to(state, { fn: "", of: "" }), id: "pane-close" }, "Close"),
   );
-const list = (facts) =>
-  el(
-    "dl.facts",
-    facts.map(([k, v]) => [el("dt", k), el("dd", { title: v.length > 80 ? v : null }, v)]),
-  );
+const list = (all) => facts(all.map(([name, text]) => [name, { title: text.length > 80 ? text : null }, text]));
 
 /** What the table knows already is shown while callers and callees are asked for. */
 function early(pane, state, flat) {
@@ -70,9 +66,9 @@ function early(pane, state, flat) {
   const i = columns.address.findIndex(own);
   if (i < 0 && pane.hasChildNodes()) return;
   const row = Object.fromEntries(Object.entries(columns).map(([key, list]) => [key, list?.[i]]));
-  const facts = i < 0 ? [] : factsOf({ ...row, build_id: flat.id(i) }, lookOf(flat.report)).slice(0, 3);
+  const known = i < 0 ? [] : factsOf({ ...row, build_id: flat.id(i) }, lookOf(flat.report)).slice(0, 3);
   const waits = el("p", { role: "status" }, "Loading…");
-  replace(pane, heading(row.name ?? state.fn, state, row.short_name ?? row.name), list(facts), waits);
+  replace(pane, heading(row.name ?? state.fn, state, row.short_name ?? row.name), list(known), waits);
 }
 
 /** How numbers of an answer read, and where rows lead. all: asks for the rows that were left out. */

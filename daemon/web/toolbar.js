@@ -1,6 +1,6 @@
 // The toolbar: which build, what time, which labels, how exact. Everything that is rare is in a menu.
 import * as api from "./api.js";
-import { el, labelled, later, replace } from "./dom.js";
+import { el, facts, labelled, later, replace } from "./dom.js";
 import * as format from "./format.js";
 import { menu } from "./menu.js";
 import { shareMenu } from "./share.js";
@@ -22,8 +22,7 @@ const VALUES_MOST = 12; // values of each
 function timeText(state) {
   const preset = PRESETS.find(([value]) => value === state.since);
   if (preset && !state.until) return preset[1];
-  const short = (text) => (/^\d{4}-/.test(text) ? format.clock(text) : text);
-  return `${short(state.since) || "beginning"} – ${short(state.until) || "now"}`;
+  return format.range(state.since, state.until);
 }
 
 /** more: what stands below the fields. */
@@ -157,11 +156,11 @@ function buildMenu(state, row) {
     el("code", { title: state.build }, state.build.slice(0, 8)),
   ];
   const line = (r) => [
-    el("dt", el("a", to(state, { build: r.build_id, fn: "", of: "", row: "", top: "" }), format.brief(r.build_id))),
-    el("dd", `last seen ${format.ago(r.last_seen)}`),
+    el("a", to(state, { build: r.build_id, fn: "", of: "", row: "", top: "" }), format.brief(r.build_id)),
+    `last seen ${format.ago(r.last_seen)}`,
   ];
   const others = el("div");
-  const list = (rows) => [el("p", `Other builds named ${name}`), el("dl.facts", rows.map(line))];
+  const list = (rows) => [el("p", `Other builds named ${name}`), facts(rows.map(line))];
   const show = ({ rows, more }) => {
     const same = rows.filter((r) => r.build_id !== state.build && format.base(r.name) === name);
     const none = el("p.hint", "No other build has this name.");
@@ -169,15 +168,11 @@ function buildMenu(state, row) {
     replace(others, same.length ? list(same) : more ? null : none, more ? cut : null);
   };
   const opened = () => later(api.rows("api/v1/builds?limit=1000", 5000), show);
-  const facts = [
+  const about = facts([
     ["Build-id", state.build],
     ["File", row?.name ?? ""],
     ["Version", known.join(", ") || "no label named version"],
-  ];
-  const about = el(
-    "dl.facts",
-    facts.map(([k, v]) => [el("dt", k), el("dd", v)]),
-  );
+  ]);
   return menu("which", "Build", label, [about, others], opened);
 }
 

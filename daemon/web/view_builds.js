@@ -1,6 +1,6 @@
 // The start page: programs with their versions, share of CPU time, trend and machines; builds below their program.
 import * as api from "./api.js";
-import { choice, el, labelled, replace, say } from "./dom.js";
+import { button, choice, el, labelled, replace, say } from "./dom.js";
 import * as format from "./format.js";
 import { chosen, dayOf, filled, forget, spark } from "./overview_day.js";
 import { changeLink, comparisons } from "./overview_change.js";
@@ -91,31 +91,19 @@ function nameCell(row, state, { open, toggle, live }, space) {
     ...(group.label && !row.below ? { view: "functions" } : { build: id }),
     ...(group.label ? { match: group.match } : {}),
   };
-  const link = (text) =>
-    el(
-      "a",
-      { ...to(state, { ...another("report"), ...own }), tabIndex: -1, title: row.below ? name : group.name },
-      text,
-    );
+  const link = { ...to(state, { ...another("report"), ...own }), tabIndex: -1, title: row.below ? name : group.name };
   const label = `${shown ? "▾" : "▸"} ${format.count(group.builds.length)}`;
   const several = !row.below && (group.builds.length > 1 || group.folded || group.label);
   const running = !row.below && !group.folded && group.builds.some((b) => live.has(b.build_id));
   const chips = (several ? CHIP : 0) + (running ? CHIP : 0) + (exact ? 0 : MARK) + (row.below ? MARK : 0);
   const about = format.several(group.builds.length, "build", "builds");
-  const props = {
-    type: "button",
-    class: "chip",
-    tabIndex: -1,
-    "aria-expanded": String(shown),
-    "aria-label": about,
-    title: about,
-  };
+  const props = { class: "chip", tabIndex: -1, "aria-expanded": String(shown), "aria-label": about, title: about };
   return [
     row.below ? el("span.indent") : null,
-    group.folded && !row.below ? LIBRARIES : link(fitted(rowName(row), space - chips)),
+    group.folded && !row.below ? LIBRARIES : el("a", link, fitted(rowName(row), space - chips)),
     running ? el("span.chip.live", "live") : null,
     exact ? null : el("abbr.inexact", { title: `not exact: ${reasons}` }, " ≈"),
-    several ? el("button", { ...props, onclick: () => toggle(group) }, label) : null,
+    several ? button(label, () => toggle(group), props) : null,
   ];
 }
 
@@ -125,6 +113,7 @@ const words = ([first, ...others]) => {
   return el("span", { title: [first, ...others].join(", ") }, first ? first + more : "–");
 };
 
+const COUNTED = "calls of functions in these builds; a report has those of addresses outside all builds, too";
 const DAYS = "in the last 24 hours";
 const HOSTS = "the most machines that sent the same service and version in one hour of the last day";
 
@@ -150,11 +139,12 @@ function listColumns(total) {
   const time = (row) => format.seconds(seconds(row), ROUGH);
   const own = { width: 6, hint: "in its own code; libraries have their own rows" };
   const seen = (row) => ago(row.build.last_seen);
+  const calls = { cell: number("calls"), width: 5, rare: 4, hint: COUNTED };
   const processes = { cell: number("processes_started"), rare: 5 };
   return {
     share: of("share", innerWidth < BESIDE ? "CPU" : "CPU share", (g) => g.seconds, { cell: shareCell, ...shareLook }),
     seconds: of("seconds", "CPU time", (g) => g.seconds, { cell: time, ...own }),
-    calls: of("calls", "Calls", (g) => sum(g.builds, "calls"), { cell: number("calls"), width: 5, rare: 4 }),
+    calls: of("calls", "Calls", (g) => sum(g.builds, "calls"), calls),
     processes: of("processes", "Processes", (g) => sum(programsOf(g.builds), "processes_started"), processes),
     last: of("last", "Last seen", (g) => Date.parse(g.last.last_seen) || 0, { cell: seen, width: 8.8, rare: 2 }),
   };
@@ -229,7 +219,7 @@ function headline(builds, groups) {
     `${format.seconds(sum(builds, "seconds"))} of CPU time`,
     format.several(sum(builds, "calls"), "call", "calls"),
   ];
-  return el("p.headline", `${parts.join(", ")}.`);
+  return el("p.headline", { title: COUNTED }, `${parts.join(", ")}.`);
 }
 
 /** Says how many values of the label were not asked for, and asks for them on a click. */
