@@ -1,15 +1,13 @@
 #include <elf.h>
 #include <inttypes.h>
-#include <stdlib.h>
 
 #include "elf/elf_internal.h"
 #include "proto/limits.h"
 
-/* Addresses behind calls, ascending. */
+/* Addresses behind calls, ascending, in the object's arena. */
 struct elf_addresses {
     uint64_t *list;
-    uint32_t count;
-    size_t capacity;
+    uint32_t count, capacity;
 };
 
 struct elf_arcs {
@@ -18,9 +16,8 @@ struct elf_arcs {
     const struct elf_functions *functions;
     struct elf_plt *plt;
     struct disassembler disassembler;
-    struct object_arc *arcs;
-    uint32_t count;
-    size_t capacity;
+    struct object_arc *arcs; /* in the object's arena */
+    uint32_t count, capacity;
     struct elf_addresses returns, signal_returns; /* see struct object */
     uint64_t end;                                 /* end of the last section: the next one must not begin before it */
     bool full, no_memory;
@@ -40,7 +37,7 @@ static void add_address(struct elf_arcs *a, struct elf_addresses *to, uint64_t a
         a->full = true;
         return;
     }
-    if (!LIST_GROW(to->list, to->count, to->capacity)) {
+    if (!ARENA_EXTEND(a->build->out, to->list, to->count, to->capacity)) {
         a->full = a->no_memory = true;
         return;
     }
@@ -114,7 +111,7 @@ static bool add_branch(struct elf_arcs *a, const struct elf_branch *branch, cons
         a->full = true;
         return true;
     }
-    if (!LIST_GROW(a->arcs, a->count, a->capacity)) {
+    if (!ARENA_EXTEND(a->build->out, a->arcs, a->count, a->capacity)) {
         a->full = a->no_memory = true;
         return true;
     }
@@ -193,10 +190,8 @@ static void scan_x86(struct elf_arcs *a, const GElf_Shdr *s, const uint8_t *byte
     const struct elf_functions *f = a->functions;
     uint64_t at = 0;
     for (uint32_t i = elf_functions_from(f, s->sh_addr); i <= f->count && at < s->sh_size; i++) {
-        uint64_t start = s->sh_size;
-        if (i < f->count && f->list[i].address - s->sh_addr < s->sh_size) {
-            start = f->list[i].address - s->sh_addr;
-        }
+        uint64_t start =
+            i < f->count && f->list[i].address - s->sh_addr < s->sh_size ? f->list[i].address - s->sh_addr : s->sh_size;
         uint64_t before = i > 0 && f->list[i - 1].end > s->sh_addr ? f->list[i - 1].end - s->sh_addr : 0;
         if (before > at && before < start) {
             scan_piece(a, s, bytes, at, before);
@@ -255,12 +250,8 @@ enum profd_status elf_arcs_new(struct elf_build *b, const struct elf_file *f, co
         *out = NULL;
         return PROFD_OK;
     }
-    struct elf_arcs *a = calloc(1, sizeof *a);
-    enum profd_status status = a ? disassembler_open(&a->disassembler, f->machine, false, e) : profd_no_memory(e);
-    if (status) {
-        free(a);
-        return status;
-    }
+    struct elf_arcs *a = ARENA_NEW(b->scratch, struct elf_arcs);
+    TRY(a ? disassembler_open(&a->disassembler, f->machine, false, e) : profd_no_memory(e));
     a->build = b;
     a->file = f;
     a->functions = functions;
@@ -271,14 +262,9 @@ enum profd_status elf_arcs_new(struct elf_build *b, const struct elf_file *f, co
 
 void elf_arcs_free(struct elf_arcs *a)
 {
-    if (a == NULL) {
-        return;
+    if (a != NULL) {
+        disassembler_close(&a->disassembler);
     }
-    disassembler_close(&a->disassembler);
-    free(a->arcs);
-    free(a->returns.list);
-    free(a->signal_returns.list);
-    free(a);
 }
 
 enum profd_status elf_arcs_scan(struct elf_arcs *a, const GElf_Shdr *s, const uint8_t *bytes, struct profd_error *e)
@@ -296,21 +282,11 @@ enum profd_status elf_arcs_scan(struct elf_arcs *a, const GElf_Shdr *s, const ui
     } else {
         scan_x86(a, s, bytes);
     }
-    FAIL_IF(a->no_memory, e, PROFD_NO_MEMORY, "out of memory for %zu static arcs", a->capacity);
+    FAIL_IF(a->no_memory, e, PROFD_NO_MEMORY, "out of memory for %" PRIu32 " static arcs", a->capacity);
     return PROFD_OK;
 }
 
-static uint64_t *keep_addresses(struct elf_arcs *a, const struct elf_addresses *from, uint32_t *count)
-{
-    uint64_t *kept = ARENA_ARRAY(a->build->out, (size_t)from->count + 1, uint64_t);
-    if (kept != NULL && from->count != 0) {
-        memcpy(kept, from->list, from->count * sizeof *kept);
-    }
-    *count = from->count;
-    return kept;
-}
-
-enum profd_status elf_arcs_finish(struct elf_arcs *a, struct profd_error *e)
+void elf_arcs_finish(struct elf_arcs *a)
 {
     /* A debug file, and what was made from a list of symbols, have no code to find returns in. */
     const uint64_t code = SHF_ALLOC | SHF_EXECINSTR;
@@ -325,21 +301,17 @@ enum profd_status elf_arcs_finish(struct elf_arcs *a, struct profd_error *e)
     }
 
     struct object *o = a->build->object;
-    o->arcs = ARENA_ARRAY(a->build->out, (size_t)a->count + 1, struct object_arc);
-    o->knows_returns = !a->full && a->overlapping == 0 && any && !missing;
-    o->returns = keep_addresses(a, &a->returns, &o->return_count);
-    o->signal_returns = keep_addresses(a, &a->signal_returns, &o->signal_return_count);
-    FAIL_IF(o->arcs == NULL || o->returns == NULL || o->signal_returns == NULL, e, PROFD_NO_MEMORY,
-            "out of memory for %" PRIu32 " static arcs", a->count);
-    if (a->count != 0) {
-        memcpy(o->arcs, a->arcs, a->count * sizeof *a->arcs);
-    }
+    o->arcs = a->arcs;
     o->arc_count = a->count;
+    o->knows_returns = !a->full && a->overlapping == 0 && any && !missing;
+    o->returns = a->returns.list;
+    o->return_count = a->returns.count;
+    o->signal_returns = a->signal_returns.list;
+    o->signal_return_count = a->signal_returns.count;
     if (a->full) {
         elf_build_note(a->build, "Static arcs above %u were left out.", LIMIT_STATIC_ARCS);
     }
     if (a->overlapping != 0) {
         elf_build_note(a->build, "Static arcs of %" PRIu32 " overlapping sections were left out.", a->overlapping);
     }
-    return PROFD_OK;
 }

@@ -236,12 +236,8 @@ enum profd_status elf_instructions_new(struct elf_build *b, const struct elf_fil
                        bytes, LIMIT_CODE_BYTES);
         return PROFD_OK;
     }
-    struct elf_instructions *i = calloc(1, sizeof *i);
-    enum profd_status status = i ? disassembler_open(&i->disassembler, f->machine, true, e) : profd_no_memory(e);
-    if (status) {
-        free(i);
-        return status;
-    }
+    struct elf_instructions *i = ARENA_NEW(b->scratch, struct elf_instructions);
+    TRY(i ? disassembler_open(&i->disassembler, f->machine, true, e) : profd_no_memory(e));
     i->build = b;
     set_init(&i->known, b->scratch);
     i->functions = functions;
@@ -255,13 +251,11 @@ enum profd_status elf_instructions_new(struct elf_build *b, const struct elf_fil
 
 void elf_instructions_free(struct elf_instructions *i)
 {
-    if (i == NULL) {
-        return;
+    if (i != NULL) {
+        disassembler_close(&i->disassembler);
+        buffer_done(&i->texts);
+        buffer_done(&i->rows);
     }
-    disassembler_close(&i->disassembler);
-    buffer_done(&i->texts);
-    buffer_done(&i->rows);
-    free(i);
 }
 
 /* Finds the offset of a text, which is added if it is new. False: out of memory, or above LIMIT_INSTRUCTION_TEXTS. */

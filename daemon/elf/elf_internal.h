@@ -220,8 +220,8 @@ void elf_arcs_free(struct elf_arcs *a);
  */
 enum profd_status elf_arcs_scan(struct elf_arcs *a, const GElf_Shdr *s, const uint8_t *bytes, struct profd_error *e);
 
-/* Moves the arcs into the object. */
-enum profd_status elf_arcs_finish(struct elf_arcs *a, struct profd_error *e);
+/* Gives the arcs to the object. */
+void elf_arcs_finish(struct elf_arcs *a);
 
 /* Hashes of functions' machine code that do not depend on where the linker put it: a renamed function has the hash that
  * it had.

@@ -34,19 +34,15 @@ static enum profd_status read_code(struct elf_build *b, const struct elf_file *f
             elf_id_hash_section(hash, s, bytes);
             status = arcs != NULL ? elf_arcs_scan(arcs, s, bytes, e) : PROFD_OK;
         }
-        if (!status && instructions != NULL) {
-            status = elf_instructions_scan(instructions, s, bytes, e);
-        }
+        status = status || instructions == NULL ? status : elf_instructions_scan(instructions, s, bytes, e);
         if (!status && arcs != NULL) {
             elf_code_hash(b, f, &functions, s, bytes);
         }
     }
     if (!status && arcs != NULL) {
-        status = elf_arcs_finish(arcs, e);
+        elf_arcs_finish(arcs);
     }
-    if (!status && instructions != NULL) {
-        status = elf_instructions_finish(instructions, e);
-    }
+    status = status || instructions == NULL ? status : elf_instructions_finish(instructions, e);
     elf_arcs_free(arcs);
     elf_instructions_free(instructions);
     return status;

@@ -88,7 +88,6 @@ enum profd_status attach_builds_list(const struct attach_image *image, struct ar
 /* What a harvest adds up: arcs by their ends, ticks by address. */
 
 #define PROBES 16u
-#define FIRST 64u /* arcs, ticks */
 
 /* The slot of an arc, or a free one; NULL if neither is near. */
 static uint32_t *slot_find(const struct attach_arcs *s, const struct attach_arc *arc)
@@ -114,21 +113,15 @@ static enum profd_status no_memory(uint32_t n, struct profd_error *e)
 }
 
 /* NO_MEMORY or OK. O(1) amortized. */
-static enum profd_status attach_arcs_add(struct attach_arcs *s, const struct attach_arc *arc, struct profd_error *e)
+static enum profd_status attach_arcs_add(struct attach_arcs *s, struct arena *a, const struct attach_arc *arc,
+                                         struct profd_error *e)
 {
     bool saturated = false;
     if (s->count == s->capacity) {
-        const uint32_t capacity = s->capacity ? 4 * s->capacity : FIRST;
-        struct attach_arc *grown = realloc(s->arc, capacity * sizeof *grown);
-        s->arc = grown ? grown : s->arc;
-        uint32_t *slots = grown ? calloc(2 * (size_t)capacity, sizeof *slots) : NULL;
-        if (!slots) {
-            return no_memory(s->capacity, e);
-        }
-        free(s->slots);
-        s->slots = slots;
-        s->mask = 2 * capacity - 1;
-        s->capacity = capacity;
+        const bool grown = ARENA_EXTEND(a, s->arc, s->count, s->capacity);
+        s->slots = grown ? ARENA_ARRAY(a, 2 * (size_t)s->capacity, uint32_t) : NULL;
+        TRY(s->slots ? PROFD_OK : no_memory(s->count, e));
+        s->mask = 2 * s->capacity - 1; /* the capacity is a power of two */
         for (uint32_t i = 0; i < s->count; i++) {
             uint32_t *slot = slot_find(s, &s->arc[i]);
             if (slot && *slot == 0) {
@@ -146,13 +139,6 @@ static enum profd_status attach_arcs_add(struct attach_arcs *s, const struct att
         *slot = s->count;
     }
     return PROFD_OK;
-}
-
-static void attach_arcs_done(struct attach_arcs *s)
-{
-    free(s->arc);
-    free(s->slots);
-    *s = (struct attach_arcs){0};
 }
 
 static int compare_ticks(const void *a, const void *b)
@@ -181,14 +167,6 @@ void attach_ticks_sort(struct attach_ticks *s)
 }
 
 /* The stacks of a process: its tree of nodes becomes a tree of counts, and sampled arcs. */
-
-static void attach_stacks_done(struct attach_stacks *s)
-{
-    free(s->node);
-    free(s->tree);
-    free(s->frame);
-    *s = (struct attach_stacks){0};
-}
 
 static enum profd_status no_memory_for_nodes(uint32_t nodes, struct profd_error *e)
 {
@@ -222,46 +200,38 @@ static void node_judge(struct attach_stacks *s, uint32_t number)
 }
 
 /* Reads and judges all nodes. MALFORMED values are BAD nodes. NO_MEMORY, IO or OK. O(nodes). */
-static enum profd_status attach_stacks_read(struct attach_reading *r, struct attach_stacks *s, struct profd_error *e)
+static enum profd_status attach_stacks_read(struct attach_reading *r, struct arena *a, struct attach_stacks *s,
+                                            struct profd_error *e)
 {
     struct attach_cursor cursor = {0};
     uint64_t size;
-    enum profd_status status = PROFD_OK;
     if (r->image.nodes == 0) {
-        *s = (struct attach_stacks){0};
         return PROFD_OK;
     }
-    struct attach_stacks read = {.count = r->image.nodes + 1};
-    read.node = calloc(read.count, sizeof *read.node);
-    if (!read.node) {
-        return no_memory_for_nodes(read.count, e);
-    }
-    while (status == PROFD_OK && attach_table_next(&r->image, &cursor, &size)) {
+    s->count = r->image.nodes + 1;
+    s->node = ARENA_ARRAY(a, s->count, struct attach_stack_node);
+    TRY(s->node ? PROFD_OK : no_memory_for_nodes(s->count, e));
+    while (attach_table_next(&r->image, &cursor, &size)) {
         uint32_t slots, number;
         if (attach_table_kind(&r->image, &cursor, &slots) != ATTACH_KIND_STACKS) {
             continue;
         }
-        status = attach_reading_load(r, cursor.at, size, e);
-        for (uint32_t i = 0; status == PROFD_OK && i < slots; i++) {
+        TRY(attach_reading_load(r, cursor.at, size, e));
+        for (uint32_t i = 0; i < slots; i++) {
             struct attach_frame frame;
             enum attach_there there = attach_node_get(&r->image, &cursor, i, &number, &frame);
-            read.node[number].frame = frame;
-            read.node[number].state = there == ATTACH_THERE ? ATTACH_NODE_UNJUDGED
-                                      : there == ATTACH_BAD ? ATTACH_NODE_BAD
-                                                            : ATTACH_NODE_WAITS;
+            s->node[number].frame = frame;
+            s->node[number].state = there == ATTACH_THERE ? ATTACH_NODE_UNJUDGED
+                                    : there == ATTACH_BAD ? ATTACH_NODE_BAD
+                                                          : ATTACH_NODE_WAITS;
         }
     }
-    for (uint32_t i = 1; status == PROFD_OK && i < read.count; i++) {
-        if (read.node[i].state == ATTACH_NODE_UNJUDGED) {
-            node_judge(&read, i);
+    for (uint32_t i = 1; i < s->count; i++) {
+        if (s->node[i].state == ATTACH_NODE_UNJUDGED) {
+            node_judge(s, i);
         }
     }
-    if (status == PROFD_OK) {
-        *s = read;
-    } else {
-        attach_stacks_done(&read);
-    }
-    return status;
+    return PROFD_OK;
 }
 
 /* A frame outside the range of its build is outside. */
@@ -304,16 +274,14 @@ static bool is_repeated(const struct attach_stacks *s, uint32_t i)
 }
 
 enum profd_status attach_stacks_list(struct attach_stacks *s, const struct attach_builds *b, uint64_t most,
-                                     struct attach_arcs *pairs, struct profd_error *e)
+                                     struct attach_arcs *pairs, struct arena *a, struct profd_error *e)
 {
     if (s->count == 0) {
         return PROFD_OK;
     }
-    s->tree = calloc(s->count, sizeof *s->tree);
-    s->frame = calloc(s->count, sizeof *s->frame);
-    if (!s->tree || !s->frame) {
-        return no_memory_for_nodes(s->count, e);
-    }
+    s->tree = ARENA_ARRAY(a, s->count, struct counts_node);
+    s->frame = ARENA_ARRAY(a, s->count, const struct attach_frame *);
+    TRY(s->tree && s->frame ? PROFD_OK : no_memory_for_nodes(s->count, e));
     for (uint32_t i = 1; i < s->count; i++) {
         /* A tick outside every build is in no histogram, and its stack in no tree. */
         const struct attach_stack_node *node = &s->node[i];
@@ -342,19 +310,16 @@ enum profd_status attach_stacks_list(struct attach_stacks *s, const struct attac
         return PROFD_OK;
     }
 
-    enum profd_status status = PROFD_OK;
     bool saturated = false;
-    uint64_t *below = calloc((size_t)s->tree_count + 1, sizeof *below); /* ticks at a node and below */
-    if (!below) {
-        return no_memory_for_nodes(s->tree_count, e);
-    }
+    uint64_t *below = ARENA_ARRAY(a, (size_t)s->tree_count + 1, uint64_t); /* ticks at a node and below */
+    TRY(below ? PROFD_OK : no_memory_for_nodes(s->tree_count, e));
     for (uint32_t i = s->tree_count; i-- > 0;) {
         sum_add(&below[i], s->tree[i].ticks, &saturated);
         if (s->tree[i].parent != COUNTS_NOWHERE) {
             sum_add(&below[s->tree[i].parent], below[i], &saturated);
         }
     }
-    for (uint32_t i = 0; i < s->tree_count && status == PROFD_OK; i++) {
+    for (uint32_t i = 0; i < s->tree_count; i++) {
         if (is_pair(s, i) && !is_repeated(s, i)) {
             const struct counts_frame *from = &s->tree[s->tree[i].parent].frame, *to = &s->tree[i].frame;
             struct attach_arc arc = {.from_build = from->build,
@@ -362,11 +327,10 @@ enum profd_status attach_stacks_list(struct attach_stacks *s, const struct attac
                                      .from = from->address,
                                      .to = to->build == COUNTS_NOWHERE ? 0 : s->frame[i]->begin,
                                      .calls = below[i]};
-            status = attach_arcs_add(pairs, &arc, e);
+            TRY(attach_arcs_add(pairs, a, &arc, e));
         }
     }
-    free(below);
-    return status;
+    return PROFD_OK;
 }
 
 /* Two snapshots of one process: what lies between them. Both are walked in the order of tables and slots. */
@@ -384,39 +348,17 @@ struct snapshot_walk {
     struct attach_difference *d;
 };
 
-static bool extend(void **array, size_t n, size_t size)
-{
-    void *grown = realloc(*array, n * size);
-    if (grown) {
-        *array = grown;
-    }
-    return grown != NULL;
-}
-
 static enum profd_status places_put(struct snapshot_walk *w, uint32_t page, uint32_t slot, uint64_t count,
                                     struct profd_error *e)
 {
     struct attach_places *p = &w->d->places;
     FAIL_IF(p->count == LIMIT_ATTACH_SLOTS, e, PROFD_TOO_LARGE, "shared counts have more than %u slots that count",
             LIMIT_ATTACH_SLOTS);
-    if (p->count == w->capacity) {
-        uint32_t capacity = w->capacity ? 2 * w->capacity : w->before->count + PLACES_FIRST;
-        void *slots = p->slots, *counts = p->counts;
-        bool ok = extend(&slots, capacity, sizeof *p->slots);
-        p->slots = slots;
-        ok = ok && extend(&counts, capacity, sizeof *p->counts);
-        p->counts = counts;
-        FAIL_IF(!ok, e, PROFD_NO_MEMORY, "no memory for %u slots of a snapshot", capacity);
-        w->capacity = capacity;
-    }
-    if (p->table_count == w->table_capacity) {
-        uint32_t capacity = w->table_capacity ? 2 * w->table_capacity : w->before->table_count + 16;
-        void *tables = p->tables;
-        FAIL_IF(!extend(&tables, capacity, sizeof *p->tables), e, PROFD_NO_MEMORY,
-                "no memory for %u tables of a snapshot", capacity);
-        p->tables = tables;
-        w->table_capacity = capacity;
-    }
+    uint32_t capacity = w->capacity; /* of both columns */
+    FAIL_IF(!ARENA_EXTEND(w->d->arena, p->slots, p->count, capacity) ||
+                !ARENA_EXTEND(w->d->arena, p->counts, p->count, w->capacity) ||
+                !ARENA_EXTEND(w->d->arena, p->tables, p->table_count, w->table_capacity),
+            e, PROFD_NO_MEMORY, "no memory for %u slots of a snapshot", p->count);
     if (p->table_count == 0 || p->tables[p->table_count - 1].page != page) {
         p->tables[p->table_count++] = (struct attach_place){.page = page, .first = p->count};
     }
@@ -463,7 +405,7 @@ static enum profd_status walk_add(struct snapshot_walk *w, const struct attach_c
             .from_build = attach_builds_of(w->builds, c->from_module), .to_build = build, .calls = n};
         arc.from = arc.from_build == COUNTS_NOWHERE ? 0 : c->from;
         arc.to = build == COUNTS_NOWHERE ? 0 : c->self;
-        return attach_arcs_add(&w->d->calls, &arc, e);
+        return attach_arcs_add(&w->d->calls, w->d->arena, &arc, e);
     }
     if (build == COUNTS_NOWHERE) {
         bool saturated = false;
@@ -476,15 +418,7 @@ static enum profd_status walk_add(struct snapshot_walk *w, const struct attach_c
         return PROFD_OK;
     }
     struct attach_ticks *t = &w->d->ticks;
-    if (t->count == t->capacity) {
-        uint32_t capacity = t->capacity ? 2 * t->capacity : FIRST;
-        struct attach_tick *grown = realloc(t->tick, capacity * sizeof *grown);
-        if (!grown) {
-            return no_memory(t->capacity, e);
-        }
-        t->tick = grown;
-        t->capacity = capacity;
-    }
+    TRY(ARENA_EXTEND(w->d->arena, t->tick, t->count, t->capacity) ? PROFD_OK : no_memory(t->capacity, e));
     t->tick[t->count++] = (struct attach_tick){build, (uint32_t)(c->self - b->low), n};
     return PROFD_OK;
 }
@@ -528,43 +462,27 @@ enum profd_status attach_difference_make(struct attach_reading *r, struct attach
                                          const struct attach_places *before, struct attach_difference *d,
                                          struct profd_error *e)
 {
-    struct attach_difference made = {.bad = 0};
-    struct snapshot_walk w = {.reading = r, .builds = builds, .before = before, .d = &made};
+    struct snapshot_walk w = {.reading = r, .builds = builds, .before = before, .d = d};
     struct attach_cursor cursor = {0};
     struct attach_count c;
     uint64_t size, old;
     uint32_t slots;
-    enum profd_status status = attach_stacks_read(r, &made.stacks, e);
-    while (status == PROFD_OK && attach_table_next(&r->image, &cursor, &size)) {
+    w.capacity = before->count + PLACES_FIRST;
+    d->places.slots = ARENA_ARRAY(d->arena, w.capacity, uint32_t);
+    d->places.counts = ARENA_ARRAY(d->arena, w.capacity, uint64_t);
+    TRY(d->places.slots && d->places.counts ? PROFD_OK : no_memory(w.capacity, e));
+    TRY(attach_stacks_read(r, d->arena, &d->stacks, e));
+    while (attach_table_next(&r->image, &cursor, &size)) {
         enum attach_kind kind = attach_table_kind(&r->image, &cursor, &slots);
-        status = kind == ATTACH_KIND_SAMPLES  ? attach_reading_refresh(r, cursor.at, size, e)
-                 : kind != ATTACH_KIND_STACKS ? attach_reading_load(r, cursor.at, size, e)
-                                              : PROFD_OK; /* attach_stacks_read has it */
-        while (status == PROFD_OK && attach_table_count(&r->image, &cursor, &c)) {
-            status = walk_count(&w, &c, e);
+        TRY(kind == ATTACH_KIND_SAMPLES  ? attach_reading_refresh(r, cursor.at, size, e)
+            : kind != ATTACH_KIND_STACKS ? attach_reading_load(r, cursor.at, size, e)
+                                         : PROFD_OK); /* attach_stacks_read has it */
+        while (attach_table_count(&r->image, &cursor, &c)) {
+            TRY(walk_count(&w, &c, e));
         }
         attach_reading_drop(r, cursor.at, size);
     }
-    made.bad += cursor.bad;
-    made.not_yet += cursor.not_yet;
-    status = status ? status : walk_to(&w, UINT32_MAX, UINT32_MAX, &old, e);
-    if (status == PROFD_OK) {
-        *d = made;
-    } else {
-        attach_difference_done(&made);
-    }
-    return status;
-}
-
-void attach_difference_done(struct attach_difference *d)
-{
-    attach_arcs_done(&d->calls);
-    attach_arcs_done(&d->pairs);
-    free(d->ticks.tick);
-    d->ticks = (struct attach_ticks){0};
-    attach_stacks_done(&d->stacks);
-    free(d->places.tables);
-    free(d->places.slots);
-    free(d->places.counts);
-    d->places = (struct attach_places){0};
+    d->bad += cursor.bad;
+    d->not_yet += cursor.not_yet;
+    return walk_to(&w, UINT32_MAX, UINT32_MAX, &old, e);
 }

@@ -191,7 +191,7 @@ static enum profd_status attach_counts_make(const struct attach_news *news, stru
     for (uint32_t i = 0; i < ticks->count; i++) {
         sum_add(&most, ticks->tick[i].ticks, &saturated);
     }
-    TRY(attach_stacks_list(&d->stacks, builds, most, &d->pairs, e));
+    TRY(attach_stacks_list(&d->stacks, builds, most, &d->pairs, d->arena, e));
     attach_ticks_sort(&d->ticks);
     uint32_t pairs = 0; /* sampled ones that become arcs */
     for (uint32_t i = 0; i < d->pairs.count && !builds->build[0].counted; i++) {
@@ -411,9 +411,7 @@ static enum profd_status subtract(struct harvesting *w, int64_t received, enum a
     after->counters[ATTACH_SNAPSHOT_NAMELESS] = w->builds.nameless;
     after->counters[ATTACH_SNAPSHOT_UNLISTED] = w->builds.unlisted;
     for (unsigned i = 0; i < ATTACH_SNAPSHOT_COUNTERS; i++) {
-        if (after->counters[i] < before->counters[i]) {
-            after->counters[i] = before->counters[i];
-        }
+        after->counters[i] = after->counters[i] < before->counters[i] ? before->counters[i] : after->counters[i];
     }
     sum_add(&after->counters[ATTACH_SNAPSHOT_OUTSIDE], d->outside, &saturated);
     attach_cpu_judge(h, w->p->cpu_ns, before, after->counters);
@@ -538,13 +536,12 @@ static enum profd_status run(struct harvesting *w, struct build_cache *cache, in
 enum profd_status attach_harvest(struct attach_process *p, struct build_cache *cache, uint64_t generation,
                                  int64_t received, enum attach_end end, struct attach_harvest *h, struct profd_error *e)
 {
-    struct harvesting w = {.p = p, .first = !p->snapshot, .in = attach_inside_new()};
-    TRY(w.in ? PROFD_OK : profd_no_memory(e));
+    struct harvesting w = {.p = p, .first = !p->snapshot, .in = attach_inside_new(), .difference.arena = arena_new(0)};
     build_cache_begin(cache, generation);
-    enum profd_status status = run(&w, cache, received, end, h, e);
+    enum profd_status status = w.in && w.difference.arena ? run(&w, cache, received, end, h, e) : profd_no_memory(e);
     attach_reading_close(&w.reading);
     attach_snapshot_done(&w.before);
-    attach_difference_done(&w.difference);
+    arena_free(w.difference.arena);
     counts_done(&w.counts);
     attach_inside_free(w.in);
     return status;

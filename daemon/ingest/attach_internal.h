@@ -156,12 +156,13 @@ struct attach_stacks {
 /* Makes the tree of at most `most` new ticks, and adds their sampled pairs of caller and callee, once for each stack.
  * A pair's callee is where its function begins. O(nodes · depth). */
 enum profd_status attach_stacks_list(struct attach_stacks *s, const struct attach_builds *b, uint64_t most,
-                                     struct attach_arcs *pairs, struct profd_error *e);
+                                     struct attach_arcs *pairs, struct arena *a, struct profd_error *e);
 
 /* --- What is new -------------------------------------------------------------------------------------------------- */
 
 /* What is new since a snapshot, and the next one's counts. */
 struct attach_difference {
+    struct arena *arena; /* the caller's: of all lists */
     struct attach_arcs calls, pairs;
     struct attach_ticks ticks;
     struct attach_stacks stacks;
@@ -171,13 +172,11 @@ struct attach_difference {
     bool more;                   /* LIMIT_ATTACH_NEWS was reached: the rest is new with the next harvest */
     struct attach_places places; /* the next snapshot's counts */
 };
-/* builds learn which of them are counted. Nodes of stacks are read before the ticks to which they belong, so that no
- * stack is there without its tick. O(slots). */
+/* *d is zero but for its arena. builds learn which of them are counted. Nodes of stacks are read before the ticks to
+ * which they belong, so that no stack is there without its tick. O(slots). */
 enum profd_status attach_difference_make(struct attach_reading *r, struct attach_builds *builds,
                                          const struct attach_places *before, struct attach_difference *d,
                                          struct profd_error *e);
-/* Accepts a zeroed struct. */
-void attach_difference_done(struct attach_difference *d);
 
 /* --- Counts of an upload ------------------------------------------------------------------------------------------ */
 
