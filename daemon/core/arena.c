@@ -336,9 +336,7 @@ static void *arena_take_from(struct arena *a, struct arena_block *b, size_t star
         memset(p, 0, (b->dirty - start < size) ? b->dirty - start : size);
     }
     b->used = start + size;
-    if (b->used > b->dirty) {
-        b->dirty = b->used;
-    }
+    b->dirty = b->used > b->dirty ? b->used : b->dirty;
     a->used += size;
     return p;
 }

@@ -18,11 +18,8 @@
 static bool page_seal(int fd, struct attach_page **page)
 {
     const int seals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE | F_SEAL_SEAL;
-    void *at = MAP_FAILED;
-
-    if (!ftruncate(fd, ATTACH_PAGE)) {
-        at = mmap(NULL, ATTACH_PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-    }
+    void *at =
+        !ftruncate(fd, ATTACH_PAGE) ? mmap(NULL, ATTACH_PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0) : MAP_FAILED;
     if (at == MAP_FAILED) {
         return false;
     }

@@ -306,9 +306,7 @@ static bool reply_source_make(struct conn_source *source, uint8_t **block, size_
         *size = 0;
         return true;
     }
-    if (n > PIECE_BYTES) {
-        n = PIECE_BYTES;
-    }
+    n = n > PIECE_BYTES ? PIECE_BYTES : n;
     m.as.reply.content_type = m.as.reply.etag = "";
     if (!s->begun) {
         m.as.reply.http_status = (uint32_t)s->page.status;

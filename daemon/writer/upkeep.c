@@ -170,9 +170,7 @@ uint64_t upkeep_pause(const struct upkeep *u, bool uploads_wait, bool uploads_ca
     if (!more) {
         const uint64_t most = uploads_came ? IDLE_MS_BUSY : IDLE_MS_MAX;
 
-        if (idle > most) {
-            idle = most;
-        }
+        idle = idle > most ? most : idle;
         return idle < IDLE_MS_MIN ? IDLE_MS_MIN : idle;
     }
     if (!uploads_wait || upkeep_backlog(u) > slack) {
