@@ -30,7 +30,9 @@ enum profd_status rollup_decode(struct arena *a, const uint8_t *in, size_t n, ui
     struct counts decoded;
     enum profd_status status =
         counts_decode_parts(in, n, builds, arcs_only ? COUNTS_ARCS : COUNTS_ALL, &memory, &decoded, e);
-    status = status || decoded.sorted ? status : profd_error_set(e, PROFD_MALFORMED, "its rows are not sorted");
+    if (!status && !decoded.sorted) {
+        status = profd_error_set(e, PROFD_MALFORMED, "its rows are not sorted");
+    }
     if (status) {
         return status == PROFD_NO_MEMORY ? status : profd_error_wrap(e, PROFD_DAMAGED, "a sum");
     }

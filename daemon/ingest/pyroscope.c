@@ -510,7 +510,9 @@ static enum profd_status read_form(struct push_series *s, struct profd_error *e)
             }
         }
     }
-    status = status || profile ? status : profd_error_set(e, PROFD_MALFORMED, "the form has no part named profile");
+    if (!status && !profile) {
+        status = profd_error_set(e, PROFD_MALFORMED, "the form has no part named profile");
+    }
     status = status ? status : read_pprof(s, profile->bytes, profile->size, e);
     json_decref(s->types);
     s->types = NULL;

@@ -239,7 +239,9 @@ static enum profd_status harvest_resume(struct store *store, struct live_process
     size_t size = 0;
     enum profd_status status = store_get_instance(store, a->uid, a->instance, &generation, &snapshot, &size, e);
 
-    status = status || generation ? status : harvest_find_former(store, a, e);
+    if (!status && !generation) {
+        status = harvest_find_former(store, a, e);
+    }
     if (!status && attach_get_user(a->process) != a->uid) {
         status = store_get_instance(store, attach_get_user(a->process), a->instance, &generation, &snapshot, &size, e);
     }

@@ -111,7 +111,9 @@ int main(int argc, char *argv[])
     bool run;
 
     enum profd_status status = config_start(OF_RELAY, argc, argv, &config, &run, &e);
-    status = status || !run ? status : round_new(&round, &e);
+    if (!status && run) {
+        status = round_new(&round, &e);
+    }
     if (status) {
         log_write(LOG_LEVEL_ERROR, NULL, "%s", e.sentence);
     } else if (run && config.values[CONFIG_relay_once]) {

@@ -549,7 +549,9 @@ static enum profd_status round_acknowledge(struct round *r, struct profd_error *
         uint16_t flags;
 
         status = talk_take(&r->profd, 60000, &ack, &flags, e);
-        status = status || ack.type != FRAME_NACK ? status : talk_explain_nack(&ack, e);
+        if (!status && ack.type == FRAME_NACK) {
+            status = talk_explain_nack(&ack, e);
+        }
         if (!status || ack.type == FRAME_NACK) {
             message_done(&ack);
         }

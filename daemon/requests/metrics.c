@@ -512,7 +512,9 @@ enum profd_status metrics_hosts_format(struct metrics_hosts *m, struct store *st
     }
     r.arena = arena_new(ROWS_BYTES);
     enum profd_status status = r.arena ? store_each_host(store, take_host, &r, e) : profd_no_memory(e);
-    status = status || !r.failed ? status : profd_no_memory(e);
+    if (!status && r.failed) {
+        status = profd_no_memory(e);
+    }
     if (!status) {
         metrics_head(
             &m->text, "hosts",

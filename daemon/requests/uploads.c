@@ -323,7 +323,9 @@ static enum profd_status take_offers(struct posting *p, struct store *store, str
         }
         n++;
     }
-    status = status || !n ? status : store_offer(store, list, n, results, e);
+    if (!status && n) {
+        status = store_offer(store, list, n, results, e);
+    }
     for (size_t i = 0; i < n && !status && p->send_count < INTAKE_WANTED; i++) {
         if (results[i].wanted) {
             p->send[p->send_count++] = ids[i];

@@ -523,7 +523,9 @@ enum profd_status sqlite_interval_add(struct store *s, struct arena *a, const st
     const int64_t day = at / 24;
     status = rollup_add(s, a, series, SQLITE_LEVEL_DAY, day, more, &folded, e);
     const bool no_day = is_unreadable(s, status);
-    status = status || !folded ? status : rollup_add(s, a, series, SQLITE_LEVEL_ALL, 0, more, &folded, e);
+    if (!status && folded) {
+        status = rollup_add(s, a, series, SQLITE_LEVEL_ALL, 0, more, &folded, e);
+    }
     if (!is_unreadable(s, status)) {
         return status;
     }

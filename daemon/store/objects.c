@@ -578,7 +578,9 @@ enum profd_status store_get_shared_object(struct store *s, const char *build_id,
         const uint32_t uid = (uint32_t)sqlite3_column_int64(q, 0);
         buffer_add(&uids, &uid, sizeof uid);
     }
-    status = status || !uids.failed ? status : profd_no_memory(e);
+    if (!status && uids.failed) {
+        status = profd_no_memory(e);
+    }
     if (!status) {
         const struct store_senders of = {.uids = (const uint32_t *)(const void *)uids.data,
                                          .uid_count = uids.size / sizeof(uint32_t)};

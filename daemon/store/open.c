@@ -162,7 +162,9 @@ enum profd_status sqlite_structure_judge(sqlite3 *db, const struct sqlite_schema
                                      type, name, (long long)version);
         }
     }
-    status = status || rc == SQLITE_DONE ? status : sqlite_direct_fail(model, model_name, e);
+    if (!status && rc != SQLITE_DONE) {
+        status = sqlite_direct_fail(model, model_name, e);
+    }
     sqlite3_finalize(own);
     sqlite3_finalize(q);
     sqlite3_close(model);

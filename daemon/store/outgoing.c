@@ -910,7 +910,9 @@ enum profd_status store_acknowledge_segments(struct store *s, const struct store
         status = sqlite_run(s, SQL_SEGMENT_ACKNOWLEDGE,
                             VALUES(INTEGER(id), INTEGER(now), INTEGER(a->number), INTEGER(a->outcome)), e);
     }
-    status = status || !r.known ? status : relay_save(s, &r, e);
+    if (!status && r.known) {
+        status = relay_save(s, &r, e);
+    }
     return sqlite_write_end(s, status, e);
 }
 
@@ -931,7 +933,9 @@ enum profd_status store_keep_segments(struct store *s, const struct store_policy
         status = sqlite_find(s, SQL_SEGMENT_KEPT_SAFE, VALUES(INTEGER(r.is.backup), INTEGER(now - policy->relay_age)),
                              &id, &more, e);
         const bool safe = more;
-        status = status || more ? status : sqlite_find(s, SQL_SEGMENT_KEPT_BYTES, NULL, 0, &bytes, &found, e);
+        if (!status && !more) {
+            status = sqlite_find(s, SQL_SEGMENT_KEPT_BYTES, NULL, 0, &bytes, &found, e);
+        }
         if (!status && (uint64_t)bytes > policy->relay_bytes) {
             status = sqlite_find(s, SQL_SEGMENT_KEPT_OLDEST, NULL, 0, &id, &more, e);
         }

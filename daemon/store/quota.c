@@ -156,7 +156,9 @@ enum profd_status sqlite_users_flush(struct store *s, struct profd_error *e)
         } else {
             status = sqlite_find(s, series ? SQL_SERIES_UID : SQL_INSTANCE_UID, VALUES(INTEGER(k.id)), &uid, &found, e);
         }
-        status = status || !found ? status : user_add(s, uid, sum, e);
+        if (!status && found) {
+            status = user_add(s, uid, sum, e);
+        }
     }
     sqlite_users_discard(s);
     return status;

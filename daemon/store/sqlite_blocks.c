@@ -327,7 +327,9 @@ static enum profd_status read_arrivals(struct store *s, int64_t epoch, uint64_t 
         const bool counted = sqlite3_column_int64(q, 1);
         status = next <= mark ? add_range(k, next, sequence <= mark ? sequence - 1 : mark, e) : PROFD_OK;
         next = sequence + 1;
-        status = status || !counted ? status : add_range(k, sequence, sequence, e);
+        if (!status && counted) {
+            status = add_range(k, sequence, sequence, e);
+        }
     }
     return !status && next <= mark ? add_range(k, next, mark, e) : status;
 }

@@ -131,7 +131,9 @@ enum profd_status sqlite_program_delete(struct store *s, const struct store_scop
     TRY(sqlite_find(s, SQL_BUILD_FIND, VALUES(TEXT(build_id)), &build, &named, e));
     hashmap_init(&w, 0);
     enum profd_status status = named ? doom_program(s, scope, build, &w, uploads, any, e) : PROFD_OK;
-    status = status || !*any ? status : sqlite_withdrawal_apply(s, &w, e);
+    if (!status && *any) {
+        status = sqlite_withdrawal_apply(s, &w, e);
+    }
     hashmap_clear(&w);
     TRY(status);
     if (*any) {
@@ -170,7 +172,9 @@ enum profd_status store_delete_build(struct store *s, const struct store_scope *
     bool any = false;
     TRY(sqlite_upkeep_begin(s, e));
     enum profd_status status = sqlite_program_delete(s, scope, build_id, 0, &removed, &any, e);
-    status = status || any ? status : refuse_deletion(s, scope, build_id, e);
+    if (!status && !any) {
+        status = refuse_deletion(s, scope, build_id, e);
+    }
     s->spacious = true; /* it frees more than it writes */
     TRY(sqlite_upkeep_end(s, status, e));
     *uploads = removed;

@@ -264,6 +264,8 @@ enum profd_status sqlite_upkeep_begin(struct store *s, struct profd_error *e)
 
 enum profd_status sqlite_upkeep_end(struct store *s, enum profd_status status, struct profd_error *e)
 {
-    status = status || memcmp(&s->before, &s->state, sizeof s->state) == 0 ? status : sqlite_save_state(s, e);
+    if (!status && memcmp(&s->before, &s->state, sizeof s->state) != 0) {
+        status = sqlite_save_state(s, e);
+    }
     return sqlite_write_end(s, status, e);
 }

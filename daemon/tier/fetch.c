@@ -105,7 +105,9 @@ static enum profd_status fetcher_take(struct fetcher *f, struct fetch_client **o
         c = f->idle[--f->idle_count];
     }
     lock_give(f->lock);
-    status = status || c ? status : fetch_client_open(f, &c, e);
+    if (!status && !c) {
+        status = fetch_client_open(f, &c, e);
+    }
     if (!status) {
         c->until = loop_now() + FETCH_MS;
         *out = c;

@@ -321,7 +321,9 @@ static enum profd_status drop_days(struct steps *s, int64_t now, const struct re
         struct day_asked day = {.day = r->blocks[i].day};
 
         status = store_each_block(s->store, find_user_of_day, &day, e);
-        status = status || day.used ? status : drop_day(s->config.address, client, now, &r->blocks[i], e);
+        if (!status && !day.used) {
+            status = drop_day(s->config.address, client, now, &r->blocks[i], e);
+        }
         if (status) {
             status = profd_error_wrap(e, status, "the day %s cannot be dropped at %s",
                                       statement_format_day(day.day).text, clickhouse_place(client));

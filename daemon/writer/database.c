@@ -251,7 +251,9 @@ static enum profd_status database_check_marked(struct store **store, bool unwrit
     struct profd_error first = {""};
     enum profd_status status = store_sqlite_check(*store, database_on_fault, &first, e);
 
-    status = status || !*first.sentence ? status : profd_error_set(e, PROFD_DAMAGED, "%s", first.sentence);
+    if (!status && *first.sentence) {
+        status = profd_error_set(e, PROFD_DAMAGED, "%s", first.sentence);
+    }
     if (status == PROFD_DAMAGED && store_sqlite_bad_page(*store) && !unwritable) {
         return PROFD_OK;
     }
@@ -537,7 +539,10 @@ enum profd_status file_check_start(struct loop *loop, struct writer *writer, con
 {
     struct file_check *c = calloc(1, sizeof *c);
 
-    if (!c || !(c->timer = loop_timer_new(loop, file_check_on_timer, c))) {
+    if (c) {
+        c->timer = loop_timer_new(loop, file_check_on_timer, c);
+    }
+    if (!c || !c->timer) {
         free(c);
         return profd_no_memory(e);
     }

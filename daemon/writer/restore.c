@@ -133,7 +133,9 @@ static enum profd_status restore_copy(int dir, const char *file, const struct re
         status = restore_fail(PROFD_CANT_CREATE, "make", PART, e);
     }
     /* The copy gets the owner of the directory: the user that restores may not be the daemon's. */
-    status = status || !fstat(dir, &st) ? status : restore_fail(PROFD_IO, "look at", "the state directory", e);
+    if (!status && fstat(dir, &st)) {
+        status = restore_fail(PROFD_IO, "look at", "the state directory", e);
+    }
     if (!status && !geteuid() && st.st_uid && fchown(to, st.st_uid, st.st_gid)) {
         status = restore_fail(PROFD_CANT_CREATE, "give away", PART, e);
     }
@@ -198,8 +200,12 @@ static enum profd_status restore_promote(int dir, struct profd_error *e)
     if (fd >= 0) {
         close(fd);
     }
-    status = status || !renameat(dir, PART, dir, READY) ? status : restore_fail(PROFD_CANT_CREATE, "rename", PART, e);
-    status = status || !fsync(dir) ? status : restore_fail(PROFD_IO, "sync", "the state directory", e);
+    if (!status && renameat(dir, PART, dir, READY)) {
+        status = restore_fail(PROFD_CANT_CREATE, "rename", PART, e);
+    }
+    if (!status && fsync(dir)) {
+        status = restore_fail(PROFD_IO, "sync", "the state directory", e);
+    }
     return status;
 }
 
@@ -245,7 +251,9 @@ enum profd_status restore_finish(const char *state_dir, bool *restored, char *ke
     if (!status && renameat(dir, READY, dir, DATABASE)) {
         status = restore_fail(PROFD_CANT_CREATE, "rename", READY, e);
     }
-    status = status || !fsync(dir) ? status : restore_fail(PROFD_IO, "sync", "the state directory", e);
+    if (!status && fsync(dir)) {
+        status = restore_fail(PROFD_IO, "sync", "the state directory", e);
+    }
     close(dir);
     TRY(status);
     *restored = true;

@@ -342,7 +342,10 @@ enum profd_status upkeep_job_start(const struct upkeep_job_config *config, struc
 {
     struct upkeep_job *u = calloc(1, sizeof *u);
 
-    if (!u || !(u->timer = loop_timer_new(config->loop, upkeep_job_on_timer, u))) {
+    if (u) {
+        u->timer = loop_timer_new(config->loop, upkeep_job_on_timer, u);
+    }
+    if (!u || !u->timer) {
         free(u);
         return profd_no_memory(e);
     }
