@@ -355,6 +355,23 @@ def copies(tap, d):
     text = d.ctl("diff", old, new, "--fail-on", "time-per-call>2%", "--watch", "hash").stdout
     tap.point("\ntime-per-call by more than 2%: cannot be told, because nothing could be compared\n" in text,
               "where nothing was compared, nothing is said of numbers", text)
+    without_partner(tap, d, old, new)
+
+
+def without_partner(tap, d, old, new):
+    """Two builds, group by group: the partner of A's first process, which called parse much more often, is missing."""
+    builds, calls = (old, new), lambda n: {("main", "step"): 1, ("step", "parse"): n}
+    send(d, [upload(builds[i % 2], i // 2, {"parse": 20}, calls(4 if i else 100), {"pair": "yes"}, NOW)
+             for i in range(2 * PROCESSES) if i != 1])
+    done = d.ctl("diff", old, new, "--paired", "--a-label", "pair=yes", "--b-label", "pair=yes", "--json")
+    diff = json.loads(done.stdout) if done.returncode == 0 else {}
+    r = diff and row(diff, "calls-per-process", "parse")
+    tap.point(r and diff["paired"] and [diff[s]["processes_started"] for s in "ab"] == [PROCESSES, PROCESSES - 1]
+              and (r["a"], r["b"], r["verdict"]) == (5, 4, "not-significant") and within(r, 0),
+              "a process without its partner counts on its side, and widens the interval", done.stderr or (r, diff))
+    text = d.ctl("diff", old, new, "--paired", "--a-label", "pair=yes", "--b-label", "pair=yes").stdout
+    tap.point(f" {PROCESSES} processes" in text and f" {PROCESSES - 1} processes" in text,
+              "the text says how many processes each side has", text)
 
 
 def left_out(tap, d, exe):
