@@ -181,6 +181,28 @@ static bool take_line(void *context, char *line)
     return true;
 }
 
+#if defined __x86_64__
+#define OTHER_MACHINE EM_AARCH64
+#define OTHER_OBJDUMP "aarch64-linux-gnu-objdump"
+#define OTHER_PACKAGE "binutils-aarch64-linux-gnu"
+#else
+#define OTHER_MACHINE EM_X86_64
+#define OTHER_OBJDUMP "x86_64-linux-gnu-objdump"
+#define OTHER_PACKAGE "binutils-x86-64-linux-gnu"
+#endif
+
+/* Returns whether the objdump of this machine does not know the code of the executable, and that of the other does. */
+static bool is_of_other_machine(const char *path)
+{
+    Elf64_Ehdr head = {.e_machine = EM_NONE}; /* e_machine has the same place in files of 32 bits */
+    FILE *f = fopen(path, "re");
+    if (f) {
+        (void)!fread(&head, sizeof head, 1, f);
+        (void)fclose(f);
+    }
+    return head.e_machine == OTHER_MACHINE;
+}
+
 /* Disassembles [low, high) of an executable, with objdump of binutils. NOT_FOUND if objdump is missing, or the file has
  * no code there. */
 static enum profd_status code_read(struct arena *a, const char *path, const char *build_id, uint64_t low, uint64_t high,
@@ -188,13 +210,15 @@ static enum profd_status code_read(struct arena *a, const char *path, const char
 {
     struct disassembly r = {.arena = a, .code = out, .file = "", .function = "?"};
     char from[40], to[40];
-    const char *words[] = {"objdump", "-d", "-l", "-C", "-w", "--inlines", "--no-show-raw-insn",
-                           from,      to,   "--", path, NULL};
+    const bool other = is_of_other_machine(path);
+    const char *objdump = other ? OTHER_OBJDUMP : "objdump", *package = other ? OTHER_PACKAGE : "binutils";
+    const char *words[] = {objdump, "-d", "-l", "-C", "-w", "--inlines", "--no-show-raw-insn",
+                           from,    to,   "--", path, NULL};
     *out = (struct annotate_code){.count = 0};
     (void)snprintf(from, sizeof from, "--start-address=0x%" PRIx64, low);
     (void)snprintf(to, sizeof to, "--stop-address=0x%" PRIx64, high);
     enum profd_status status = code_lines_open(path, build_id, &r.lines, e);
-    status = status ? status : pipe_read_lines(words, "binutils", take_line, &r, e);
+    status = status ? status : pipe_read_lines(words, package, take_line, &r, e);
     code_lines_close(r.lines);
     TRY(status);
     FAIL_IF(out->count == 0, e, PROFD_NOT_FOUND, "%s has no code at 0x%" PRIx64, path, low);

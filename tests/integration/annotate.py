@@ -104,6 +104,29 @@ def counted(tap, d):
     stored(tap, d, exe, steps)
 
 
+def foreign(tap, d):
+    """A program of AArch64, which qemu has run."""
+    exe, _ = build(d, "foreign", "aarch64-linux-gnu-gcc", "-O1")
+    assert run("qemu-aarch64", "-L", "/usr/aarch64-linux-gnu", exe, cwd=d.folder).returncode == 0
+    assert d.ctl("upload", "-e", exe, os.path.join(d.folder, "gmon.out")).returncode == 0
+    assert d.ctl("symbols", "--code", exe).returncode == 0
+    report = d.json("report", exe, "--json")
+    ticks = next(f["ticks"] for f in report["functions"] if f["name"] == "outer")
+    lines, steps = (answer(d, exe, "outer", *more)["rows"] for more in ((), ("--asm",)))
+    path = f"/api/v1/builds/{report['build_id']}/functions/outer/addresses"
+    rows = json.loads(d.get(path)[2])["instructions"]
+    tap.point(0 < ticks == sum(r["ticks"] for r in lines) == sum(r["ticks"] for r in steps)
+              and "inner, inlined at t.c:9 (middle), at t.c:19 (outer)" in {r["inlined"] for r in lines if r["ticks"]},
+              "AArch64: the ticks of a function by line and by instruction", (ticks, lines, steps))
+    calls = [[(r["address"], "bl") for r in them if r[text].startswith("bl ")] for them, text in
+             ((steps, "instruction"), (rows, "text"))]
+    tap.point([r["address"] for r in rows] == [r["address"] for r in steps] and calls[0] == calls[1] != [],
+              "the daemon has the instructions of objdump", (steps, rows))
+    done = d.ctl("annotate", exe, "outer", env=dict(d.env, PATH=d.folder))
+    tap.point(done.returncode != 0 and "the package binutils-aarch64-linux-gnu has it" in done.stderr,
+              "no objdump for it", done.stderr)
+
+
 def stored(tap, d, exe, steps):
     """The instructions that the daemon has, for readers without the executable."""
     path = f"/api/v1/builds/{d.json('report', exe, '--json')['build_id']}/functions/outer/addresses"
@@ -321,6 +344,7 @@ def sources(tap, d):
 
 with Tap() as tap, Daemon() as d:
     counted(tap, d)
+    foreign(tap, d)
     made_up(tap, d)
     two_rates(tap, d)
     sampled(tap, d)
