@@ -201,6 +201,7 @@ static void count_item(struct delivery_counts *n, const struct intake_item *x, b
     n->conflicts += r->outcome == STORE_SEGMENT_CONFLICT;
     n->put_aside += !r->again && r->outcome == STORE_SEGMENT_PUT_ASIDE;
     n->counted += !r->again && r->outcome == STORE_SEGMENT_COUNTED;
+    n->limited += r->limited;
 }
 
 static void parcel_end(struct intake *n, struct intake_parcel *p)

@@ -109,7 +109,7 @@ static void metrics_uploads(const struct pages_numbers *n, struct buffer *out)
     metrics_reasons(out, "uploads_total", "result=\"rejected\",", &u->refused);
     metrics_value(out, "relabelled_uploads_total",
                   "Stored uploads and harvests with the value \"other\" of a label that has too many values.",
-                  u->relabelled + n->live.relabelled);
+                  u->relabelled + n->live.relabelled + n->centre.segments.limited);
     metrics_value(out, "upload_bytes_total", "Bytes of uploads received.", u->bytes);
     metrics_value(out, "samples_total", "Clock ticks in stored uploads since start.", u->samples + n->live.samples);
     metrics_value(out, "calls_total", "Calls in stored uploads since start.", u->calls + n->live.calls);

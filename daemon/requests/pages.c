@@ -265,7 +265,7 @@ void pages_make_status(struct pages *p, const struct pages_store *store, struct 
     status_add_time(out, "nameless_since", t->nameless_since);
     status_add_number(out, "uploads", t->uploads - t->retired_uploads);
     status_add_number(out, "accepted_uploads", t->uploads);
-    status_add_number(out, "relabelled_uploads", n.uploads.relabelled + n.live.relabelled);
+    status_add_number(out, "relabelled_uploads", n.uploads.relabelled + n.live.relabelled + n.centre.segments.limited);
     status_add_number(out, "retired_uploads", t->retired_uploads);
     status_add_number(out, "raw_uploads", t->raw_uploads);
     status_add_number(out, "raw_bytes", t->raw_bytes);

@@ -86,6 +86,7 @@ struct store_receipt {
     enum store_segment_outcome outcome; /* now or, if again, of the first receipt */
     uint64_t number;                    /* of the stored upload with this key */
     bool again;
+    bool limited;    /* stored as STORE_RELABELLED says */
     bool relabelled; /* its label `host` was not the name of its host, and was replaced */
 };
 

@@ -105,7 +105,7 @@ static enum profd_status read_segment(struct arena *a, const struct store_delive
         count--;
         u->inexact |= (uint32_t)INEXACT_LABEL_LEFT_OUT;
     }
-    u->labels = labels;
+    u->labels = out->labels = labels;
     u->label_count = count;
 
     out->counts = s->counts;
@@ -255,19 +255,21 @@ static enum profd_status enter_arrival(struct arriving *a, const struct store_de
                       e);
 }
 
-/* Adds counts to the ledger, and to the addend of their row. *later: nothing was added, because rewriting the stored
+/* Adds counts to the ledger, and to the addend of their row. r->later: nothing was added, because rewriting the stored
  * sum has to wait for another transaction. */
 static enum profd_status add_counts(struct arriving *a, const struct store_delivery *d, const struct delivery_rows *o,
-                                    const struct incoming *in, bool *later, struct profd_error *e)
+                                    struct incoming *in, struct store_receipt *r, struct profd_error *e)
 {
     char text[33];
     struct addend_part *part = ARENA_NEW(a->arena, struct addend_part);
     const struct sqlite_series *series;
+    enum store_outcome outcome;
     struct sqlite_sums one;
     TRY(part ? PROFD_OK : profd_no_memory(e));
     hex_put(text, d->host, STORE_HOST_SIZE);
     TRY(sqlite_intern_host(a->s, text, &part->host, e));
-    TRY(sqlite_intern_series(a->s, &in->upload, SQLITE_SERIES_OWN, &series, e));
+    TRY(sqlite_intern_limited(a->s, &in->upload, in->labels, &series, &outcome, e));
+    r->limited = outcome == STORE_RELABELLED;
     /* Sums of hours of the frozen day do not change: what comes late waits in the widest slice. */
     const bool frozen = in->upload.end / SQLITE_DAY == a->frozen;
     const int64_t widest = sqlite_level_minutes(SQLITE_LEVEL_SLICES - 1) * SQLITE_MINUTE,
@@ -286,11 +288,11 @@ static enum profd_status add_counts(struct arriving *a, const struct store_deliv
             size_t n;
             const uint8_t *counts = sqlite_blob(q, 0, &n);
             const size_t weight = counts_decode_sizes(counts, n, &sizes, &raw, NULL) ? 0 : counts_weigh(&sizes);
-            *later = weight > LARGE && a->rewritten > 0 && a->rewritten + weight > REWRITE_MOST;
-            a->rewritten += weight > LARGE && !*later ? weight : 0;
+            r->later = weight > LARGE && a->rewritten > 0 && a->rewritten + weight > REWRITE_MOST;
+            a->rewritten += weight > LARGE && !r->later ? weight : 0;
             sqlite_finish(q);
         }
-        if (*later) {
+        if (r->later) {
             return PROFD_OK;
         }
         addend = hashmap_put(&a->addends, &key, sizeof key, &fresh, sizeof fresh);
@@ -360,7 +362,7 @@ static enum profd_status put_counts(struct arriving *a, const struct store_deliv
         sqlite_retired_add(t, &gone);
         outgoing_amount_add(&a->centre.removed, &amount);
     } else if (!status && !adopted) {
-        status = add_counts(a, d, o, &in, &r->later, e);
+        status = add_counts(a, d, o, &in, r, e);
     }
     arena_free(scratch);
     return status || r->later ? status : enter_arrival(a, d, o, &amount, r, e);

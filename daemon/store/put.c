@@ -156,9 +156,7 @@ static bool value_take(struct store *s, uint32_t uid, const struct store_label *
     return true;
 }
 
-/* Finds or adds the series of an upload. Values of labels that are too many become STORE_OTHER: labels has space for
- * all. *outcome: STORED or RELABELLED. */
-static enum profd_status intern_limited(struct store *s, struct store_upload *u, struct store_label *labels,
+enum profd_status sqlite_intern_limited(struct store *s, struct store_upload *u, struct store_label *labels,
                                         const struct sqlite_series **series, enum store_outcome *outcome,
                                         struct profd_error *e)
 {
@@ -509,7 +507,7 @@ static enum profd_status put_counts(struct sqlite_batch *b, struct store_upload 
     const struct sqlite_series *series = NULL;
     bool found = false, done = false;
     TRY(sqlite_intern_host(s, u->host, &host, e));
-    TRY(intern_limited(s, u, labels, &series, outcome, e));
+    TRY(sqlite_intern_limited(s, u, labels, &series, outcome, e));
     if (i->has_upload && i->series == series->id && i->hour == u->end / SQLITE_HOUR) {
         sqlite3_stmt *q;
         size_t n;
@@ -783,7 +781,7 @@ static enum profd_status put_upload(struct sqlite_batch *b, const struct store_u
     }
     struct store_upload own = *u;
     struct store_label labels[LIMIT_LABELS];
-    TRY(intern_limited(s, &own, labels, &series, outcome, e));
+    TRY(sqlite_intern_limited(s, &own, labels, &series, outcome, e));
     TRY(store_is_tenant(u->uid) ? sqlite_centre_add(s, &own, e) : PROFD_OK);
     return batch_put(b, &own, host, series, 0, &number, e);
 }

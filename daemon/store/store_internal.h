@@ -473,6 +473,11 @@ enum profd_status sqlite_intern_host(struct store *s, const char *host, int64_t 
 enum profd_status sqlite_intern_build(struct store *s, const char *build_id, int64_t *id, struct profd_error *e);
 enum profd_status sqlite_intern_series(struct store *s, const struct store_upload *u, enum sqlite_series_kind kind,
                                        const struct sqlite_series **series, struct profd_error *e);
+/* Finds or adds the series of an upload, for which values of labels that are too many become STORE_OTHER. labels: has
+ * space for all, and may be those of u; u refers to them afterwards. *outcome: STORED or RELABELLED. */
+enum profd_status sqlite_intern_limited(struct store *s, struct store_upload *u, struct store_label *labels,
+                                        const struct sqlite_series **series, enum store_outcome *outcome,
+                                        struct profd_error *e);
 
 /* What one transaction adds to sums and lists. */
 struct sqlite_batch {
@@ -547,6 +552,7 @@ enum profd_status sqlite_segment_withdraw(struct store *s, int64_t series, struc
 struct incoming {
     struct store_upload upload; /* of a tenant: builds with their shares, labels with the host's name, window, sums;
                                    no counts */
+    struct store_label *labels; /* of upload */
     struct random_groups groups;
     uint64_t uploads, processes;
     struct counts counts; /* those of the segment */

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """A centre: real hosts' uploads reach it through a relay that is played here. Whatever comes twice, in another order,
 or while the centre is killed: its reports have what the hosts' reports have. `centre.py SECONDS SEED` goes on
-longer."""
+longer, and uses 100,000 values of a label."""
 import contextlib
 import json
 import os
@@ -135,6 +135,41 @@ def simple(tap):
         centre.start()
         tap.point(relays[0].round() == 0 and relays[0].incarnation == first, "a killed centre was not restored")
         tap.point(calls_of(centre) == want and centre.ctl("verify").returncode == 0, "it is all durable")
+
+
+def crowded(tap):
+    """Hosts send more values of a label than a tenant may use in an hour: pods that live for a moment."""
+    most, at_once, values, hour = 100000, 2500, 0, time.time() // 3600  # profd(8)
+    with Daemon("--relay", "https://c") as host, Daemon() as centre:
+        relay = Relay(host, centre, "a.example")
+        upload(host, sender_number(), 1, ARCS[0], 3)
+        relay.arrive()
+        (_, first, data), = relay.fetch_all()
+        pod = lambda i, name: resealed(data[:-11] + field(2, first + i) + field(7, field(1, "k8s_pod_name")
+                                                                             + field(2, name)) + data[-11:])
+        for i in range(0, most, at_once):
+            pods = [pod(k, f"web-{k}") for k in range(i, i + at_once)]
+            status, answer = relay.deliver(*pods, number=first + most + 9)
+            values += status == 200 and sum(u["outcome"] == "counted" for u in answer["uploads"])
+        count = lambda: (centre.json("status", "--json")["store"]["relabelled_uploads"],
+                         "\nprofd_relabelled_uploads_total 3\n" in centre.get("/metrics")[2].decode())
+        before = count()
+        _, answer = relay.deliver(*(pod(most + i, name) for i, name in enumerate(("a", "b", "a", "web-7"))))
+        if time.time() // 3600 != hour:
+            return crowded(tap)  # another hour began, in which values are new again
+        tap.point(values == most and before == (0, False), f"a tenant may use {most} values of a label in an hour",
+                  (values, before, centre.logged()))
+        tap.point([u["outcome"] for u in answer["uploads"]] == ["counted"] * 4 and count() == (3, True),
+                  "further ones count with the value other, which status and metrics tell", (answer, count()))
+        found = {}
+        for name in ("other", "a", "web-7"):
+            done = centre.ctl("report", ARCS[0], "-l", f"k8s_pod_name={name}", "--json")
+            report = json.loads(done.stdout) if done.returncode == 0 else {"totals": {}, "provenance": {}}
+            found[name] = (report["totals"].get("calls"),
+                           "label-left-out" in report["provenance"].get("inexact_reasons", ()))
+        tap.point(found == {"other": (9, True), "a": (None, False), "web-7": (6, False)},
+                  "a report of them is marked", found)
+        tap.point(sum(c for (c, *_) in calls_of(centre).values()) == 3 * (most + 4), "no call is lost")
 
 
 def changed(data):
@@ -369,6 +404,8 @@ def main():
     with Tap() as tap:
         simple(tap)
         minutes(tap)
+        if len(sys.argv) > 1:
+            crowded(tap)
         hosts_apart(tap)
         refused(tap)
         restored(tap)
