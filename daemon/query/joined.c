@@ -425,13 +425,14 @@ static int by_sort(const void *left, const void *right, void *context)
     return order != 0 ? order : strcmp(a->file, b->file);
 }
 
-/* What the steps of a program add to the trends. Sums of an hour or a day may reach into the next step. */
+/* What the steps of a program add to the trends. Sums of an hour or a day may reach into the next step. *moved: uploads
+ * became sums meanwhile, and the steps may count one twice, or others than the report of the whole time. */
 static enum profd_status add_steps(const struct joining *q, uint32_t number, struct subreport *s, struct joined *j,
-                                   struct profd_error *e)
+                                   bool *moved, struct profd_error *e)
 {
     const struct program *program = &q->programs.list[number];
     const struct options *o = &q->programs.options;
-    int64_t used = o->since;
+    int64_t used = program->used_since;
     for (uint32_t k = 0; k < j->files.steps; k++) {
         struct report_work w = programs_work(&q->programs, number);
         const int64_t time = q->begin + k * q->step, since = time > used ? time : used, until = time + q->step;
@@ -442,6 +443,7 @@ static enum profd_status add_steps(const struct joining *q, uint32_t number, str
             continue;
         }
         TRY(subreport_load(s, &w, e));
+        *moved |= w.used_since < used || (o->until > 0 && w.used_until > program->used_until);
         used = w.used_until > w.options.until ? w.used_until : w.options.until;
         if (w.load.provenance.uploads == 0) {
             continue;
@@ -454,7 +456,8 @@ static enum profd_status add_steps(const struct joining *q, uint32_t number, str
 }
 
 /* The trends of all rows, from the first step on that can have data. */
-static enum profd_status add_trends(struct joining *q, struct subreport *s, struct joined *j, struct profd_error *e)
+static enum profd_status add_trends(struct joining *q, struct subreport *s, struct joined *j, bool *moved,
+                                    struct profd_error *e)
 {
     const struct options *o = &q->programs.options;
     const int64_t since = o->since > q->first ? o->since : q->first;
@@ -467,8 +470,8 @@ static enum profd_status add_trends(struct joining *q, struct subreport *s, stru
     for (uint32_t i = 0; i < j->names.count; i++) {
         j->rows[i].trend = ARENA_ARRAY(j->arena, (size_t)steps + 1, double);
     }
-    for (uint32_t i = 0; i < q->programs.count; i++) {
-        TRY(add_steps(q, i, s, j, e));
+    for (uint32_t i = 0; i < q->programs.count && !*moved; i++) {
+        TRY(add_steps(q, i, s, j, moved, e));
     }
     return PROFD_OK;
 }
@@ -526,7 +529,8 @@ enum profd_status joined_list(struct job *job, struct profd_error *e)
     struct joining q = {.programs = {.job = job, .tag = &tag}};
     struct programs *programs = &q.programs;
     uint32_t *by = &programs->options.show.sort;
-    struct joined j = {.arena = job->arena};
+    struct joined j;
+    struct arena *arena = arena_new_child(job->arena, 0); /* of one attempt */
     struct subreport subreport;
     int64_t edges[2] = {0, 0};
     TRY(job_parse_page(job, &q.limit, e));
@@ -540,34 +544,41 @@ enum profd_status joined_list(struct job *job, struct profd_error *e)
     TRY(programs_find(programs, e));
     TRY(programs_set_tag(job, &tag));
 
-    set_init(&j.names, j.arena);
-    set_init(&j.places, j.arena);
-    set_init(&j.unnamed, j.arena);
-    set_init(&j.ambiguous, j.arena);
-    set_init(&j.left_out, j.arena);
-    joined_files_init(&j.files, j.arena);
-    buffer_init_arena(&j.key, j.arena);
-    j.rest.programs_left = programs->left;
     subreport_init(&subreport, job);
-    for (uint32_t i = 0; i < programs->count; i++) {
-        struct report_work w = programs_work(programs, i);
-        TRY(subreport_load(&subreport, &w, e));
-        const struct provenance *from = &w.load.provenance;
-        if (from->uploads == 0) {
-            continue;
+    for (bool moved = true; moved;) {
+        moved = false;
+        arena_reset(arena);
+        j = (struct joined){.arena = arena, .rest.programs_left = programs->left};
+        subreport.ever = NULL;
+        set_init(&j.names, arena);
+        set_init(&j.places, arena);
+        set_init(&j.unnamed, arena);
+        set_init(&j.ambiguous, arena);
+        set_init(&j.left_out, arena);
+        joined_files_init(&j.files, arena);
+        buffer_init_arena(&j.key, arena);
+        for (uint32_t i = 0; i < programs->count; i++) {
+            struct report_work w = programs_work(programs, i);
+            TRY(subreport_load(&subreport, &w, e));
+            const struct provenance *from = &w.load.provenance;
+            programs->list[i].used_since = w.used_since;
+            programs->list[i].used_until = w.used_until;
+            if (from->uploads == 0) {
+                continue;
+            }
+            const bool first = j.rest.programs++ == 0;
+            edges[0] = first || w.used_since < edges[0] ? w.used_since : edges[0];
+            edges[1] = first || w.used_until > edges[1] ? w.used_until : edges[1];
+            q.first = first || from->first < q.first ? from->first : q.first;
+            q.last = first || from->last > q.last ? from->last : q.last;
+            j.rest.uploads += from->uploads;
+            j.rest.processes += from->processes;
+            j.rest.inexact |= from->inexact;
+            TRY(subreport_make(&subreport, &w, e));
+            joined_add(&j, w.report, i, subreport.job.arena);
         }
-        const bool first = j.rest.programs++ == 0;
-        edges[0] = first || w.used_since < edges[0] ? w.used_since : edges[0];
-        edges[1] = first || w.used_until > edges[1] ? w.used_until : edges[1];
-        q.first = first || from->first < q.first ? from->first : q.first;
-        q.last = first || from->last > q.last ? from->last : q.last;
-        j.rest.uploads += from->uploads;
-        j.rest.processes += from->processes;
-        j.rest.inexact |= from->inexact;
-        TRY(subreport_make(&subreport, &w, e));
-        joined_add(&j, w.report, i, subreport.job.arena);
+        TRY(q.step > 0 && j.rest.programs > 0 ? add_trends(&q, &subreport, &j, &moved, e) : PROFD_OK);
     }
-    TRY(q.step > 0 && j.rest.programs > 0 ? add_trends(&q, &subreport, &j, e) : PROFD_OK);
     show(&q, &j, edges);
     return PROFD_OK;
 }

@@ -289,8 +289,9 @@ struct programs {
         const char *name, *base; /* base: without its directory */
         int64_t first_seen, last_seen;
         uint64_t nanoseconds;
-    } * list;                       /* by id */
-    uint32_t count, left, capacity; /* left: how many are selected and not read, as they have the least CPU time */
+        int64_t used_since, used_until; /* of its report, once the list of functions has it */
+    } * list;                           /* by id */
+    uint32_t count, left, capacity;     /* left: how many are selected and not read, as they have the least CPU time */
 };
 
 /* Finds the programs that may have uploads in the window of the options, and adds window and edges to the tag, if there

@@ -1,4 +1,5 @@
 /* Functions of several programs joined by name: times add up, and what cannot be joined is reported. */
+#include "store/store_internal.h"
 #include "tests/unit/query/fleet.h"
 
 static void put(struct store *s, uint32_t sequence, uint32_t builds, uint32_t uid, const char *host)
@@ -248,4 +249,62 @@ Test(query_joined, programs_that_are_not_read_are_counted)
     cr_assert_eq(fleet_number(joined, "not_joined/programs"), 1);
     json_decref(joined);
     store_close(s);
+}
+
+/* At one statement of a reading handle, the writing one rolls up all hours. */
+struct moment {
+    struct store *writer;
+    unsigned left; /* statements until then; 0: it is over */
+};
+
+static int roll_up(unsigned type, void *context, void *statement, void *text)
+{
+    const struct store_policy policy = {.raw_age = MINUTE, .raw_bytes = 1 << 20};
+    struct moment *m = context;
+    struct store_progress p = {.more = m->left == 1};
+    struct profd_error e;
+    (void)type, (void)statement, (void)text;
+    m->left -= m->left > 0;
+    while (p.more) {
+        cr_assert_eq(store_compact(m->writer, &policy, FLEET_NOW, &p, &e), PROFD_OK, "%s", e.sentence);
+    }
+    return 0;
+}
+
+Test(query_joined, steps_count_an_upload_once_whenever_it_becomes_part_of_a_sum)
+{
+    /* With and without edges inside the hour. */
+    static const char *const TARGETS[] = {
+        "/api/v1/functions?step=10m",
+        "/api/v1/functions?step=10m&since=2026-11-21T11:10:00Z&until=2026-11-21T11:40:00Z"};
+    struct moment m = {.left = 0};
+    for (unsigned n = 2; m.left == 0; n++) {
+        struct store *reader;
+        struct profd_error e;
+        size_t i, k;
+        json_t *row, *seconds;
+        m = (struct moment){.writer = fleet_open(), .left = n / 2};
+        fleet_put_object(m.writer, PROGRAM, 1000);
+        for (uint32_t minute = 5; minute < 60; minute += 30) {
+            struct fleet_upload u = fleet_cycle(minute);
+            u.end = FLEET_NOW - 300 * MINUTE + minute * MINUTE;
+            fleet_put(m.writer, &u);
+        }
+        cr_assert_eq(store_sqlite_open_reader(m.writer->path, &reader, &e), PROFD_OK, "%s", e.sentence);
+        sqlite3_trace_v2(reader->db, SQLITE_TRACE_STMT, roll_up, &m);
+        json_t *joined = fleet_get(reader, TARGETS[n % 2]);
+        json_array_foreach(fleet_at(joined, "rows"), i, row)
+        {
+            double sum = 0;
+            json_array_foreach(fleet_at(row, "trend"), k, seconds)
+            {
+                sum += json_number_value(seconds);
+            }
+            cr_expect_float_eq(sum, fleet_number(row, "self_seconds"), 1e-9, "statement %u: %s has %g seconds in steps",
+                               n / 2, fleet_text(row, "name"), sum);
+        }
+        json_decref(joined);
+        store_close(reader);
+        store_close(m.writer);
+    }
 }
