@@ -295,15 +295,6 @@ static enum profd_status take_name(struct import_callgrind *c, enum callgrind_na
 #define CALLGRIND_PROCESSES "Processes: "
 #define CALLGRIND_TICKS "Ticks a second: "
 
-/* True if no earlier part was of that process. */
-static bool pid_is_new(struct import_callgrind *c, uint64_t pid)
-{
-    const uint32_t before = c->pid_table.used;
-    uint32_t at;
-    (void)TABLE_TAKE_NUMBER(&c->pid_table, c->profile.arena, c->pids, pid, &at);
-    return at == before;
-}
-
 static enum profd_status take_events(struct import_callgrind *c, struct import_scan *value, uint64_t number,
                                      struct profd_error *e)
 {
@@ -323,8 +314,13 @@ static enum profd_status take_events(struct import_callgrind *c, struct import_s
     /* Ends a header. A process is counted at its first part only, not at later parts and other threads. If files of
      * several processes were joined, each process is counted. */
     if (!c->counted) {
-        bool first = c->part <= 1 && c->thread <= 1 && pid_is_new(c, c->pid);
-        import_profile_set_processes(&c->profile, (c->part_seen ? c->profile.processes : 0) + (uint64_t)first);
+        const uint32_t before = c->pid_table.used;
+        uint32_t at;
+        if (c->part <= 1 && c->thread <= 1) {
+            (void)TABLE_TAKE_NUMBER(&c->pid_table, c->profile.arena, c->pids, c->pid, &at);
+        }
+        const uint64_t fresh = c->pid_table.used - before; /* 0 if an earlier part was of that process */
+        import_profile_set_processes(&c->profile, (c->part_seen ? c->profile.processes : 0) + fresh);
     }
     c->tick_rate = !c->part_seen || c->tick_rate == c->part_tick_rate ? c->part_tick_rate : 0;
     c->part_tick_rate = 0;

@@ -30,13 +30,6 @@ static enum profd_status hear(void *context, const struct profd_answer *answer, 
     return PROFD_OK;
 }
 
-static void wait_seconds(unsigned long seconds)
-{
-    struct timespec left = {.tv_sec = (time_t)seconds};
-    while (nanosleep(&left, &left) != 0 && errno == EINTR) {
-    }
-}
-
 /* Sends until the receiver is not busy. */
 static enum profd_status deliver(struct profd_conn *conn, struct https_post *post, struct heard *h,
                                  struct profd_error *e)
@@ -50,7 +43,9 @@ static enum profd_status deliver(struct profd_conn *conn, struct https_post *pos
         if (!otlp_is_busy(h->http_status) || i == TRIES || (stated && asked > WAIT_MOST)) {
             return PROFD_OK;
         }
-        wait_seconds(stated ? asked : 1ul << (i - 1));
+        struct timespec left = {.tv_sec = stated ? (time_t)asked : (time_t)1 << (i - 1)};
+        while (nanosleep(&left, &left) != 0 && errno == EINTR) {
+        }
     }
 }
 

@@ -320,14 +320,6 @@ enum profd_status store_mirror_end(struct store *s, const struct store_block *ow
 
 /* --- Which blocks there are --- */
 
-/* What is visible stays until its next attempt is. */
-static bool stands_for(const struct store_block *listed, const struct store_block *here)
-{
-    return listed->number == here->number &&
-           (listed->attempt == here->attempt || here->state == STORE_BLOCK_MIRRORED) &&
-           memcmp(listed->centre, here->centre, sizeof here->centre) == 0;
-}
-
 /* Blocks that are here and not in the list. */
 struct comparing {
     const struct store_mirror *list;
@@ -339,12 +331,16 @@ struct comparing {
 static bool compare_block(void *context, const struct store_mirror *m)
 {
     struct comparing *c = context;
-    size_t i = 0;
-    while (i < c->n && !stands_for(&c->list[i].block, &m->block)) {
-        i++;
+    const struct store_block *here = &m->block;
+    bool listed = false;
+    for (size_t i = 0; i < c->n && !listed; i++) {
+        const struct store_block *b = &c->list[i].block;
+        /* What is visible stays until its next attempt is. */
+        listed = b->number == here->number && (b->attempt == here->attempt || here->state == STORE_BLOCK_MIRRORED) &&
+                 memcmp(b->centre, here->centre, sizeof b->centre) == 0;
     }
-    if (i == c->n && m->block.state != STORE_BLOCK_LEAVING && c->count++ == 0) {
-        c->first = m->block;
+    if (!listed && here->state != STORE_BLOCK_LEAVING && c->count++ == 0) {
+        c->first = *here;
     }
     return c->count < 2;
 }

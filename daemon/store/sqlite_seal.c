@@ -61,13 +61,6 @@ static void note_header(struct seal_file *f, const uint8_t *bytes, int size, sql
     }
 }
 
-/* SQLite never writes a page that is freed in the transaction which allocated it: it is a hole of the file, and read
- * only to be copied. Nothing refers to such a page, and no page that is in use has only zeros. */
-static bool is_hole(const uint8_t *page, int size)
-{
-    return page[0] == 0 && memcmp(page, page + 1, (size_t)size - 1) == 0;
-}
-
 static int seal_read_page(struct seal_file *f, uint8_t *bytes, sqlite3_int64 number)
 {
     int rc = real_of(&f->base)->pMethods->xRead(real_of(&f->base), bytes, f->page, (number - 1) * f->page);
@@ -76,7 +69,10 @@ static int seal_read_page(struct seal_file *f, uint8_t *bytes, sqlite3_int64 num
     }
     uint64_t stored;
     memcpy(&stored, bytes + f->page - SQLITE_SEAL_SIZE, sizeof stored);
-    if (le64toh(stored) == seal_sum(bytes, f->page, number) || is_hole(bytes, f->page)) {
+    /* SQLite never writes a page that is freed in the transaction which allocated it: it is a hole of the file, and
+     * read only to be copied. Nothing refers to such a page, and no page that is in use has only zeros. */
+    const bool hole = bytes[0] == 0 && memcmp(bytes, bytes + 1, (size_t)f->page - 1) == 0;
+    if (hole || le64toh(stored) == seal_sum(bytes, f->page, number)) {
         return rc;
     }
     seal_fault = number;
