@@ -42,7 +42,7 @@ struct relay_counts {
 
 struct delivery_counts {
     uint64_t counted, again, put_aside, conflicts; /* that were acknowledged */
-    uint64_t limited;                              /* some of counted, as STORE_RELABELLED */
+    uint64_t limited;                              /* their uploads with STORE_RELABELLED */
     uint64_t refused;                              /* that were not */
 };
 

@@ -85,8 +85,8 @@ struct store_receipt {
     bool later;                         /* not stored yet: rewriting its sum takes long. Put it again */
     enum store_segment_outcome outcome; /* now or, if again, of the first receipt */
     uint64_t number;                    /* of the stored upload with this key */
+    uint64_t limited;                   /* uploads of it that are stored as STORE_RELABELLED says */
     bool again;
-    bool limited;    /* stored as STORE_RELABELLED says */
     bool relabelled; /* its label `host` was not the name of its host, and was replaced */
 };
 

@@ -269,7 +269,7 @@ static enum profd_status add_counts(struct arriving *a, const struct store_deliv
     hex_put(text, d->host, STORE_HOST_SIZE);
     TRY(sqlite_intern_host(a->s, text, &part->host, e));
     TRY(sqlite_intern_limited(a->s, &in->upload, in->labels, &series, &outcome, e));
-    r->limited = outcome == STORE_RELABELLED;
+    r->limited = outcome == STORE_RELABELLED ? in->uploads : 0;
     /* Sums of hours of the frozen day do not change: what comes late waits in the widest slice. */
     const bool frozen = in->upload.end / SQLITE_DAY == a->frozen;
     const int64_t widest = sqlite_level_minutes(SQLITE_LEVEL_SLICES - 1) * SQLITE_MINUTE,
