@@ -88,7 +88,9 @@ static enum profd_status server_watch(struct server *s, struct profd_error *e)
     if (!status && (!s->ping || !s->log_timer || !s->stopping_timer)) {
         status = profd_no_memory(e);
     }
-    TRY(status);
+    if (status) {
+        return status;
+    }
     if (notify_watchdog_ms()) {
         loop_timer_set(s->ping, notify_watchdog_ms());
     }

@@ -295,7 +295,9 @@ static size_t server_count_descriptors(void)
     if (lowest < 0 || getrlimit(RLIMIT_NOFILE, &limit) || limit.rlim_cur <= (rlim_t)lowest) {
         return 1;
     }
-    limit.rlim_cur = limit.rlim_cur > DESCRIPTORS_ENOUGH ? DESCRIPTORS_ENOUGH : limit.rlim_cur;
+    if (limit.rlim_cur > DESCRIPTORS_ENOUGH) {
+        limit.rlim_cur = DESCRIPTORS_ENOUGH;
+    }
     size_t capacity = (size_t)limit.rlim_cur - (size_t)lowest;
     size_t spare = capacity / 4 < DESCRIPTORS_SPARE ? capacity / 4 : DESCRIPTORS_SPARE;
     return capacity - spare;
@@ -316,7 +318,9 @@ static enum profd_status server_make_conns(struct server *s, size_t descriptors,
     struct conn_config config;
     TRY(closer_new(CLOSER_THREADS, &s->closer, e));
     conn_config_init(&config);
-    config.connections_max = descriptors < config.connections_max ? descriptors : config.connections_max;
+    if (descriptors < config.connections_max) {
+        config.connections_max = descriptors;
+    }
     config.base = loop_get_base(s->loop);
     config.closer = s->closer;
     config.handlers = s->handlers;

@@ -110,7 +110,9 @@ enum profd_status clickhouse_parse_address(const char *url, struct clickhouse_ad
         TRY(server_take(place, a.tls, &a.servers[a.server_count++], e));
         place = rest;
     }
-    TRY(database.size ? name_take("database", database, "", a.database, e) : PROFD_OK);
+    if (database.size) {
+        TRY(name_take("database", database, "", a.database, e));
+    }
     while (parameters.at) {
         const struct piece rest = piece_cut(&parameters, '&');
         const struct piece value = piece_cut(&parameters, '=');

@@ -54,7 +54,9 @@ static enum profd_status config_append(struct config *config, enum config_option
     if (!old) {
         return config_set(config, option, value, n, e);
     }
-    TRY(asprintf(&text, "%s\n%.*s", old, (int)n, value) < 0 ? profd_no_memory(e) : PROFD_OK);
+    if (asprintf(&text, "%s\n%.*s", old, (int)n, value) < 0) {
+        return profd_no_memory(e);
+    }
     config->values[option] = text;
     free(old);
     return PROFD_OK;

@@ -309,7 +309,9 @@ enum profd_status config_read_secret(const char *what, const char *path, size_t 
     if (fd >= 0) {
         close(fd);
     }
-    TRY(status);
+    if (status) {
+        return status;
+    }
     out[got] = 0;
     out[strcspn(out, "\r\n")] = 0;
     FAIL_IF(strlen(out) < least || strlen(out) > size - 2, e, PROFD_CONFIG,

@@ -744,7 +744,9 @@ static void node_inherit(const struct graph_building *b, uint32_t v, uint32_t no
             continue;
         }
         to->shown |= from->shown;
-        to->fraction += to->calls != 0 ? from->fraction * ((double)b->arcs->parent_calls[i] / (double)to->calls) : 0;
+        if (to->calls != 0) {
+            to->fraction += from->fraction * ((double)b->arcs->parent_calls[i] / (double)to->calls);
+        }
     }
 }
 

@@ -173,7 +173,10 @@ static int row_compare(const void *context, uint32_t x, uint32_t y)
     if (a->rank == COMPAT_RANK_OTHER && (a_time < b_time || a_time > b_time)) {
         return a_time < b_time ? -1 : 1;
     }
-    return a->rank == COMPAT_RANK_SELF || a->calls == b->calls ? 0 : a->calls < b->calls ? -1 : 1;
+    if (a->rank == COMPAT_RANK_SELF || a->calls == b->calls) {
+        return 0;
+    }
+    return a->calls < b->calls ? -1 : 1;
 }
 
 static int row_compare_down(const void *context, uint32_t x, uint32_t y)

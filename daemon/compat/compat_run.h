@@ -124,8 +124,10 @@ static inline bool compat_filter_excludes(const struct compat_filter *f, enum co
 /* Returns whether the symbol is included by name; or not excluded, if no symbol is included by name. */
 static inline bool compat_filter_on(const struct compat_filter *f, enum compat_purpose purpose, uint32_t symbol)
 {
-    return compat_filter_includes(f, purpose, symbol) ||
-           ((f->including >> purpose & 1) == 0 && !compat_filter_excludes(f, purpose, symbol));
+    if (compat_filter_includes(f, purpose, symbol)) {
+        return true;
+    }
+    return (f->including >> purpose & 1) == 0 && !compat_filter_excludes(f, purpose, symbol);
 }
 
 /* Returns whether arc records between these symbols are loaded. O(rules). */

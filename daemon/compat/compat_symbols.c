@@ -603,6 +603,8 @@ static bool rules_hold(const struct compat_arc_rules *rules, const struct compat
 
 bool compat_filter_arc(const struct compat_filter *f, const struct compat_symbols *s, uint32_t from, uint32_t to)
 {
-    return rules_hold(&f->arcs_included, s, from, to) ||
-           (f->arcs_included.count == 0 && !rules_hold(&f->arcs_excluded, s, from, to));
+    if (rules_hold(&f->arcs_included, s, from, to)) {
+        return true;
+    }
+    return f->arcs_included.count == 0 && !rules_hold(&f->arcs_excluded, s, from, to);
 }

@@ -336,7 +336,9 @@ static void *arena_take_from(struct arena *a, struct arena_block *b, size_t star
         memset(p, 0, (b->dirty - start < size) ? b->dirty - start : size);
     }
     b->used = start + size;
-    b->dirty = b->used > b->dirty ? b->used : b->dirty;
+    if (b->used > b->dirty) {
+        b->dirty = b->used;
+    }
     a->used += size;
     return p;
 }
@@ -373,7 +375,10 @@ void *arena_take(struct arena *a, size_t size)
 void *arena_take_array(struct arena *a, size_t count, size_t size)
 {
     size_t total;
-    return __builtin_mul_overflow(count, size, &total) ? arena_fail(a) : arena_take(a, total);
+    if (__builtin_mul_overflow(count, size, &total)) {
+        return arena_fail(a);
+    }
+    return arena_take(a, total);
 }
 
 void *arena_extend(struct arena *a, void *array, uint32_t count, uint32_t *capacity, size_t size)

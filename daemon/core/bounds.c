@@ -203,7 +203,9 @@ static enum profd_status cut_all(struct bounds_build *builds, struct counts *c, 
                                        depth + 1 - known[depth], nodes.ticks[i], e);
         }
     }
-    status = status ? status : counts_stacks_finish(s, &sizes, e);
+    if (!status) {
+        status = counts_stacks_finish(s, &sizes, e);
+    }
     if (!status) {
         counts_stacks_copy(s, c);
         c->tree_count = sizes.trees;

@@ -87,7 +87,9 @@ char *buffer_open(struct buffer *b, size_t n)
 char *buffer_extend(struct buffer *b, size_t n)
 {
     char *added = buffer_open(b, n);
-    b->size += added != NULL ? n : 0;
+    if (added != NULL) {
+        b->size += n;
+    }
     return added;
 }
 
@@ -265,7 +267,9 @@ static uint64_t fixed_round(struct buffer_parts p, unsigned decimals, uint64_t *
     buffer_u128 rest = scaled & (((buffer_u128)1 << shift) - 1);
     buffer_u128 half = (buffer_u128)1 << (shift - 1);
     bool odd = ((decimals == 0 ? *whole : fraction) & 1) != 0;
-    fraction += rest > half || (rest == half && odd);
+    if (rest > half || (rest == half && odd)) {
+        fraction++;
+    }
     if (fraction == fixed_power[decimals]) {
         ++*whole;
         fraction = 0;
@@ -368,7 +372,9 @@ static void shortest_search(struct buffer_parts p, double value, uint64_t *digit
     buffer_u128 unit = (buffer_u128)1 << shift;
     bool open = (p.mantissa & 1) != 0; /* readers round half to even: odd ones do not own their borders */
     buffer_u128 from = (low + unit - 1) >> shift, to = high >> shift;
-    from += open && (low & (unit - 1)) == 0;
+    if (open && (low & (unit - 1)) == 0) {
+        from++;
+    }
     if (open && (high & (unit - 1)) == 0) {
         to--;
     }

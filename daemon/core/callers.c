@@ -41,8 +41,10 @@ static struct callers_row callers_row(const struct report *r, const struct repor
 
 static const char *callers_refuse_stacks(struct arena *a, const struct report *r)
 {
-    return r->stacks == NULL ? "no stacks were taken"
-                             : arena_format(a, "only %.1f %% of the ticks have stacks", 100 * r->stacks->coverage);
+    if (r->stacks == NULL) {
+        return "no stacks were taken";
+    }
+    return arena_format(a, "only %.1f %% of the ticks have stacks", 100 * r->stacks->coverage);
 }
 
 void callers_make(struct arena *a, const struct report *r, uint32_t position, enum callers_method want,

@@ -86,7 +86,10 @@ bool coding_refuses_identity(const struct coding_wish *w)
 
 enum coding coding_choose(const struct coding_wish *w)
 {
-    enum coding best = find_weight(w, CODING_ZSTD) >= find_weight(w, CODING_GZIP) ? CODING_ZSTD : CODING_GZIP;
+    enum coding best = CODING_GZIP;
+    if (find_weight(w, CODING_ZSTD) >= find_weight(w, CODING_GZIP)) {
+        best = CODING_ZSTD;
+    }
     int weight = find_weight(w, best);
     if (weight > 1 && weight >= w->thousandths[CODING_IDENTITY]) {
         return best;

@@ -7,6 +7,7 @@
 #include "core/report.h"
 #include "core/report_graph.h"
 #include "proto/sum.h"
+#include "proto/collector.h"
 
 #define V DIFF_VALUES
 #define NO_NODE UINT32_MAX

@@ -196,7 +196,9 @@ static double propagate_again(const struct callgraph *g, const struct scc *s, co
     }
     for (uint32_t i = g->out_first[v]; i < g->out_first[v + 1]; i++) {
         uint32_t callee = s->component[g->to[i]];
-        again += callee > own && propagate_flows(g, s, i) ? part[callee] * (double)g->calls[i] / shares[callee] : 0;
+        if (callee > own && propagate_flows(g, s, i)) {
+            again += part[callee] * (double)g->calls[i] / shares[callee];
+        }
     }
     return again;
 }

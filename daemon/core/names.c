@@ -109,6 +109,8 @@ void local_names_judge(const char *strings, size_t size, uint8_t *bits)
 bool local_names_listed(const char *strings, size_t offset, const uint8_t *bits)
 {
     const char *name = strings + offset;
-    return name[0] != '\0' && strncmp(name, "__gnu_compiled", 14) != 0 && strncmp(name, "___gnu_compiled", 15) != 0 &&
-           (bits[offset / 8] >> offset % 8 & 1) != 0;
+    if (name[0] == '\0' || strncmp(name, "__gnu_compiled", 14) == 0 || strncmp(name, "___gnu_compiled", 15) == 0) {
+        return false;
+    }
+    return (bits[offset / 8] >> offset % 8 & 1) != 0;
 }

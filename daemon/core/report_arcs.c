@@ -351,7 +351,9 @@ static void arcs_find_caller(struct arcs_work *w, uint32_t build, uint64_t from,
         }
     }
     *caller = jumped ? named : *caller;
-    *flags |= !jumped && (named != callee || (w->jumps[callee] & ARCS_JUMPS) != 0) ? CALLGRAPH_JUMP : 0;
+    if (!jumped && (named != callee || (w->jumps[callee] & ARCS_JUMPS) != 0)) {
+        *flags |= CALLGRAPH_JUMP;
+    }
 }
 
 /* Arcs of a sum; those of `ever` bring no calls and only shape the cycles. */
@@ -395,7 +397,9 @@ static void arcs_add_counts(struct arcs_work *w, const struct counts *c, bool ev
         uint32_t caller = b->first[from] + local;
         uint8_t flags = arcs_shape(t, local);
         arcs_find_caller(w, from, site, callee, &caller, &flags);
-        flags |= !ever && c->calls[i] == 0 && w->request->static_arcs ? CALLGRAPH_STATIC | CALLGRAPH_EXACT : 0;
+        if (!ever && c->calls[i] == 0 && w->request->static_arcs) {
+            flags |= CALLGRAPH_STATIC | CALLGRAPH_EXACT;
+        }
         arcs_add(w, caller, callee, ever ? 0 : c->calls[i], flags);
     }
 }

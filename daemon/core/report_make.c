@@ -166,7 +166,10 @@ static uint64_t order_key(const void *context, uint32_t item, int key)
 static int order_compare(const void *context, uint32_t x, uint32_t y)
 {
     const struct order_work *w = context;
-    return ((x | y) & REPORT_CYCLE) != 0 ? 0 : strcmp(w->functions[x].raw, w->functions[y].raw);
+    if (((x | y) & REPORT_CYCLE) != 0) {
+        return 0;
+    }
+    return strcmp(w->functions[x].raw, w->functions[y].raw);
 }
 
 /* Puts entries and cycles in order and writes their indexes (1 …) into functions and cycles. O(n log n). */

@@ -7,7 +7,10 @@
 
 static unsigned symtab_rank_bind(const struct object_symbol *s)
 {
-    return s->bind == OBJECT_BIND_GLOBAL || s->bind == OBJECT_BIND_UNIQUE ? 0 : s->bind == OBJECT_BIND_WEAK ? 1 : 2;
+    if (s->bind == OBJECT_BIND_GLOBAL || s->bind == OBJECT_BIND_UNIQUE) {
+        return 0;
+    }
+    return s->bind == OBJECT_BIND_WEAK ? 1 : 2;
 }
 
 static bool symtab_rank_typed(const struct object_symbol *s)
@@ -251,7 +254,10 @@ static bool span_before(const void *context, uint32_t x, uint32_t y)
             return b->symbol == SYMTAB_NONE;
         }
         /* Without symbols the PLT goes before entries, then the innermost before what is around it. */
-        return (a->kind == SYMTAB_PLT) != (b->kind == SYMTAB_PLT) ? a->kind == SYMTAB_PLT : x > y;
+        if ((a->kind == SYMTAB_PLT) != (b->kind == SYMTAB_PLT)) {
+            return a->kind == SYMTAB_PLT;
+        }
+        return x > y;
     }
     return symtab_rank_before(h->table->object, a->symbol, b->symbol);
 }

@@ -185,13 +185,25 @@ static enum profd_status judge(const struct outcome *o, int answer, const struct
     FAIL_IF(o->timed_out, e, PROFD_LIMIT, "the worker took too long and was killed");
     if (WIFSIGNALED(o->wait_status)) {
         const int number = WTERMSIG(o->wait_status);
-        FAIL_IF(number == SIGXCPU, e, PROFD_LIMIT, "the worker reached its limit of CPU time");
-        FAIL_IF(number == SIGXFSZ, e, PROFD_LIMIT, "the worker's answer reached its limit of bytes");
-        return profd_error_set(e, PROFD_INTERNAL, "the worker was killed by signal %d%s", number,
-                               number == SIGSYS ? ": it made a system call that the sandbox forbids"
-                               : number == SIGSEGV || number == SIGBUS ? ": a memory fault"
-                               : number == SIGKILL ? ": by the kernel, for time or memory, or by an operator"
-                                                   : "");
+        switch (number) {
+        case SIGXCPU:
+            return profd_error_set(e, PROFD_LIMIT, "the worker reached its limit of CPU time");
+        case SIGXFSZ:
+            return profd_error_set(e, PROFD_LIMIT, "the worker's answer reached its limit of bytes");
+        case SIGSYS:
+            return profd_error_set(e, PROFD_INTERNAL,
+                                   "the worker was killed by signal %d: it made a system call that the sandbox forbids",
+                                   number);
+        case SIGSEGV:
+        case SIGBUS:
+            return profd_error_set(e, PROFD_INTERNAL, "the worker was killed by signal %d: a memory fault", number);
+        case SIGKILL:
+            return profd_error_set(
+                e, PROFD_INTERNAL,
+                "the worker was killed by signal %d: by the kernel, for time or memory, or by an operator", number);
+        default:
+            return profd_error_set(e, PROFD_INTERNAL, "the worker was killed by signal %d", number);
+        }
     }
     struct worker_answer head;
     FAIL_IF(!WIFEXITED(o->wait_status) || WEXITSTATUS(o->wait_status) != 0, e, PROFD_INTERNAL,
@@ -293,7 +305,9 @@ static _Noreturn void broker_loop(int socket, worker_act *act, const struct work
                                                  .instructions = request.instructions == 1},
                                      .limits = *limits};
             /* The answer uses memory, too: of the worker, then of the daemon. */
-            job.limits.memory = request.memory < job.limits.memory ? request.memory : job.limits.memory;
+            if (request.memory < job.limits.memory) {
+                job.limits.memory = request.memory;
+            }
             if (job.limits.memory / 4 < job.limits.answer_bytes) {
                 job.limits.answer_bytes = job.limits.memory / 4;
             }

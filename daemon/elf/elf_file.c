@@ -185,7 +185,9 @@ static enum profd_status check_section_zero(const struct elf_file *f, struct pro
     TRY(elf_file_read(f, 0, &h, sizeof h.narrow, e));
     const bool wide = h.narrow.e_ident[EI_CLASS] == ELFCLASS64, swapped = h.narrow.e_ident[EI_DATA] != HOST_ORDER;
     const size_t entry = wide ? sizeof s.wide : sizeof s.narrow;
-    TRY(wide ? elf_file_read(f, 0, &h, sizeof h.wide, e) : PROFD_OK);
+    if (wide) {
+        TRY(elf_file_read(f, 0, &h, sizeof h.wide, e));
+    }
     uint64_t at = wide ? h.wide.e_shoff : h.narrow.e_shoff;
     at = !swapped ? at : wide ? bswap_64(at) : bswap_32((uint32_t)at);
     if ((wide ? h.wide.e_shnum : h.narrow.e_shnum) != 0 || !elf_file_holds(f, at, entry)) {

@@ -41,7 +41,9 @@ static enum profd_status read_gmon(const struct elf_file *f, const struct elf_fi
     FAIL_IF(g->ends == NULL, e, PROFD_NO_MEMORY, "out of memory for the sections of an executable");
     TRY(look_through(f, SHT_SYMTAB, scratch, &own, &g->linked, e));
     TRY(look_through(f, SHT_DYNSYM, scratch, &imports, &g->linked, e));
-    TRY(debug != NULL ? look_through(debug, SHT_SYMTAB, scratch, &own, &g->linked, e) : PROFD_OK);
+    if (debug != NULL) {
+        TRY(look_through(debug, SHT_SYMTAB, scratch, &own, &g->linked, e));
+    }
     const GElf_Phdr *first = NULL;
     for (uint32_t i = 0; i < f->segment_count; i++) {
         const GElf_Phdr *p = &f->segments[i];
@@ -82,7 +84,9 @@ enum profd_status elf_read_gmon(int executable, int debug, struct arena *a, stru
     if (status == PROFD_OK && debug >= 0) {
         status = elf_file_open(debug, scratch, &other, e);
     }
-    status = status ? status : read_gmon(f, other, a, scratch, &g, e);
+    if (status == PROFD_OK) {
+        status = read_gmon(f, other, a, scratch, &g, e);
+    }
     elf_file_close(f);
     elf_file_close(other);
     arena_free(scratch);

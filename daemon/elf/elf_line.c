@@ -564,7 +564,9 @@ enum profd_status elf_line_read(struct elf_build *b, const struct elf_dwarf *d, 
         table.at = c.at;
         skip(&c, length);
         table.end = c.at;
-        s.damaged += c.failed || !read_header(&s, table, offset, wide ? 8 : 4) || !run_program(&s);
+        if (c.failed || !read_header(&s, table, offset, wide ? 8 : 4) || !run_program(&s)) {
+            s.damaged++;
+        }
     }
     free(s.table.folders.list);
     free(s.table.files.list);

@@ -218,7 +218,9 @@ static bool arm64_slot(const struct slot_decoder *d, uint64_t at, uint64_t *word
         return false;
     }
     uint64_t pages = (uint64_t)((adrp >> 29) & 3) | (uint64_t)((adrp >> 5) & 0x7ffff) << 2;
-    pages |= pages & 0x100000 ? ~UINT64_C(0x1fffff) : 0;
+    if (pages & 0x100000) {
+        pages |= ~UINT64_C(0x1fffff);
+    }
     *word = ((d->s->sh_addr + at) & ~UINT64_C(0xfff)) + (pages << 12) + (uint64_t)((ldr >> 10) & 0xfff) * 8;
     if (at >= 4) {
         memcpy(&before, d->bytes + at - 4, 4);
@@ -261,9 +263,13 @@ enum profd_status elf_plt_read(struct elf_build *b, const struct elf_file *f, st
     uint32_t *code, count = 0;
     uint64_t most = 0, end = 0;
     TRY(elf_imports_read(b, f, &p.imports, e));
-    TRY(p.imports.count != 0 ? elf_file_code(f, b->scratch, &code, &count, e) : PROFD_OK);
+    if (p.imports.count != 0) {
+        TRY(elf_file_code(f, b->scratch, &code, &count, e));
+    }
     for (uint32_t i = 0; i < count; i++) {
-        most += elf_ranges_is_plt(f, &f->sections[code[i]]) ? f->sections[code[i]].sh_size / 4 + 1 : 0;
+        if (elf_ranges_is_plt(f, &f->sections[code[i]])) {
+            most += f->sections[code[i]].sh_size / 4 + 1;
+        }
     }
     FAIL_IF(most > LIMIT_SYMBOLS, e, PROFD_LIMIT,
             "an executable may have at most %u PLT slots; the size of its PLT allows %" PRIu64, LIMIT_SYMBOLS, most);

@@ -25,7 +25,9 @@ static enum profd_status read_code(struct elf_build *b, const struct elf_file *f
     if (!status && options->instructions) {
         status = elf_instructions_new(b, f, &functions, &instructions, e);
     }
-    status = status ? status : elf_file_code(f, b->scratch, &code, count, e);
+    if (!status) {
+        status = elf_file_code(f, b->scratch, &code, count, e);
+    }
     for (uint32_t i = 0; !status && i < *count; i++) {
         const GElf_Shdr *s = &f->sections[code[i]];
         const uint8_t *bytes;
@@ -55,7 +57,9 @@ static enum profd_status open_debug(int debug, const struct elf_build *b, bool h
     FAIL_IF(!has_id, e, PROFD_WRONG_BUILD, "a debug file needs an executable with a build-id; this one has none");
     struct buildid id;
     enum profd_status status = elf_file_open(debug, b->scratch, out, e);
-    status = status ? status : elf_id_from_notes(*out, &id, e);
+    if (!status) {
+        status = elf_id_from_notes(*out, &id, e);
+    }
     FAIL_IF(status == PROFD_NOT_FOUND, e, PROFD_WRONG_BUILD,
             "a debug file must have the build-id %s; this one has none", b->object->id.text);
     if (status) {
@@ -77,12 +81,16 @@ static enum profd_status read_object(struct elf_build *b, const struct elf_file 
     struct sha256_ctx hash;
     uint32_t sections = 0;
     sha256_init(&hash);
-    TRY(debug >= 0 ? open_debug(debug, b, has_id, separate, e) : PROFD_OK);
+    if (debug >= 0) {
+        TRY(open_debug(debug, b, has_id, separate, e));
+    }
     TRY(elf_symbols_read(b, f, *separate, e));
     TRY(elf_ranges_read(b, f, e));
     TRY(elf_plt_read(b, f, &plt, e));
     TRY(read_code(b, f, &plt, options, &hash, &sections, e));
-    TRY(!has_id ? elf_id_from_code(&hash, sections, &o->id, e) : PROFD_OK);
+    if (!has_id) {
+        TRY(elf_id_from_code(&hash, sections, &o->id, e));
+    }
     elf_id_variant(&hash, o, b->names.data, o->variant);
 
     const GElf_Shdr *text = options->text ? elf_file_find(f, ".text") : NULL;
@@ -110,7 +118,9 @@ static enum profd_status read_object(struct elf_build *b, const struct elf_file 
             status = elf_inlined_read(b, &d, e);
         }
         elf_dwarf_close(&d);
-        TRY(status);
+        if (status) {
+            return status;
+        }
     }
     if (options->demangle) {
         elf_demangle_all(b, !options->no_cxx, !options->no_rust);
@@ -145,7 +155,9 @@ enum profd_status elf_read(int executable, int debug, const struct elf_read_opti
     elf_file_close(f);
     /* Freed before the names are copied, so that the tables and two copies of the names never exist together. */
     arena_free(b.scratch);
-    status = status ? status : elf_build_finish(&b, e);
+    if (!status) {
+        status = elf_build_finish(&b, e);
+    }
     if (!status) {
         *out = b.object;
     }

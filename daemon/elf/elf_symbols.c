@@ -63,19 +63,34 @@ void elf_symtab_get(const struct elf_symtab *t, uint32_t i, struct elf_symbol *o
 
 static uint8_t object_bind(uint8_t bind)
 {
-    return bind == STB_GLOBAL       ? OBJECT_BIND_GLOBAL
-           : bind == STB_WEAK       ? OBJECT_BIND_WEAK
-           : bind == STB_GNU_UNIQUE ? OBJECT_BIND_UNIQUE
-                                    : OBJECT_BIND_LOCAL;
+    switch (bind) {
+    case STB_GLOBAL:
+        return OBJECT_BIND_GLOBAL;
+    case STB_WEAK:
+        return OBJECT_BIND_WEAK;
+    case STB_GNU_UNIQUE:
+        return OBJECT_BIND_UNIQUE;
+    default:
+        return OBJECT_BIND_LOCAL;
+    }
 }
 
 static uint8_t object_type(uint8_t type)
 {
-    return type == STT_NOTYPE                                            ? OBJECT_TYPE_NONE
-           : type == STT_OBJECT || type == STT_COMMON || type == STT_TLS ? OBJECT_TYPE_DATA
-           : type == STT_FUNC                                            ? OBJECT_TYPE_FUNCTION
-           : type == STT_GNU_IFUNC                                       ? OBJECT_TYPE_IFUNC
-                                                                         : OBJECT_TYPE_OTHER;
+    switch (type) {
+    case STT_NOTYPE:
+        return OBJECT_TYPE_NONE;
+    case STT_OBJECT:
+    case STT_COMMON:
+    case STT_TLS:
+        return OBJECT_TYPE_DATA;
+    case STT_FUNC:
+        return OBJECT_TYPE_FUNCTION;
+    case STT_GNU_IFUNC:
+        return OBJECT_TYPE_IFUNC;
+    default:
+        return OBJECT_TYPE_OTHER;
+    }
 }
 
 static bool is_executable(const struct elf_file *f, const struct elf_symbol *s)
@@ -126,7 +141,9 @@ static void add_symbol(struct elf_build *b, const struct elf_file *f, const stru
     }
     if (is_executable(f, s)) {
         out->flags |= OBJECT_SYMBOL_EXECUTABLE;
-        o->has_names |= out->type == OBJECT_TYPE_FUNCTION || out->type == OBJECT_TYPE_IFUNC;
+        if (out->type == OBJECT_TYPE_FUNCTION || out->type == OBJECT_TYPE_IFUNC) {
+            o->has_names = true;
+        }
     }
     out->name = elf_build_name(b, s->name, strnlen(s->name, b->name_limit + 1));
     out->demangled = out->name;
@@ -275,7 +292,9 @@ enum profd_status elf_functions_make(struct elf_build *b, struct elf_functions *
         }
         struct elf_function *f = &list[kept - 1];
         f->aliases++;
-        f->end = list[i].end > f->end ? list[i].end : f->end;
+        if (list[i].end > f->end) {
+            f->end = list[i].end;
+        }
         f->cold = f->cold && list[i].cold;
     }
     for (uint32_t i = 0; i < kept; i++) {

@@ -43,7 +43,9 @@ static uint8_t next_byte(struct x86_cursor *c)
 static void skip(struct x86_cursor *c, size_t n)
 {
     c->at += n;
-    c->failed |= c->at > c->n || c->at > 15;
+    if (c->at > c->n || c->at > 15) {
+        c->failed = true;
+    }
 }
 
 /* Reads ModRM, SIB and displacement; returns ModRM. */
@@ -152,7 +154,9 @@ static void skip_vector(struct x86_cursor *c, unsigned map)
     skip_operand(c);
     bool byte = map == 3 || map == 8 || (map == 1 && two_bytes[opcode] == 'B');
     skip(c, byte ? 1 : map == 10 ? 4 : 0);
-    c->failed |= map == 0 || map == 4 || map == 7 || map > 10;
+    if (map == 0 || map == 4 || map == 7 || map > 10) {
+        c->failed = true;
+    }
 }
 
 /* 0x62, 0x8f, 0xc4, 0xc5: the next byte decides between a vector prefix and an older instruction. Returns whether it

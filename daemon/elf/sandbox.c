@@ -108,7 +108,9 @@ enum profd_status sandbox_deny_files(struct profd_error *e)
     if (version == 0) {
         return PROFD_OK;
     }
-    version = version > known ? known : version;
+    if (version > known) {
+        version = known;
+    }
     struct landlock_rules rules = {landlock_versions[version].files, landlock_versions[version].network,
                                    landlock_versions[version].scoped};
     int set = (int)syscall(SYS_landlock_create_ruleset, &rules, landlock_versions[version].size, 0u);

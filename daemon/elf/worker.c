@@ -79,7 +79,9 @@ static enum profd_status take_budget(const struct worker_job *job, struct profd_
     struct sandbox_limits l = {.memory = LIMIT_WORKER_MEMORY + 2 * (text + symbols) + debug,
                                .cpu_seconds =
                                    LIMIT_WORKER_CPU_SECONDS + (text >> 20) * LIMIT_WORKER_CPU_PER_MB_MS / 1000};
-    l.cpu_seconds = l.cpu_seconds > job->limits.cpu_seconds ? job->limits.cpu_seconds : l.cpu_seconds;
+    if (l.cpu_seconds > job->limits.cpu_seconds) {
+        l.cpu_seconds = job->limits.cpu_seconds;
+    }
     sandbox_lower(&l);
     struct worker_answer head = {.magic = WORKER_MAGIC, .budget_seconds = (uint32_t)l.cpu_seconds};
     FAIL_IF(!write_at(0, &head, sizeof head), e, PROFD_INTERNAL, "the worker could not write its answer");

@@ -31,7 +31,9 @@ enum profd_status attach_builds_list(const struct attach_image *image, struct ar
     struct listed_module **sorted = ARENA_ARRAY(a, n, struct listed_module *);
     b.of_module = ARENA_ARRAY(a, n, uint32_t);
     b.build = ARENA_ARRAY(a, n < LIMIT_BUILDS ? n : LIMIT_BUILDS, struct attach_build);
-    TRY(listed && sorted && b.of_module && b.build ? PROFD_OK : profd_no_memory(e));
+    if (!listed || !sorted || !b.of_module || !b.build) {
+        return profd_no_memory(e);
+    }
     for (size_t i = 0; i < n; i++) {
         b.of_module[i] = COUNTS_NOWHERE;
     }
@@ -73,7 +75,9 @@ enum profd_status attach_builds_list(const struct attach_image *image, struct ar
             continue;
         }
         char *name = arena_copy(a, m->name, m->name_size);
-        TRY(name ? PROFD_OK : profd_no_memory(e));
+        if (!name) {
+            return profd_no_memory(e);
+        }
         for (size_t k = 0; k < m->name_size; k++) { /* any bytes become text */
             name[k] = name[k] == 0 ? '?' : name[k];
         }

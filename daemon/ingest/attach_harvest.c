@@ -276,7 +276,9 @@ static enum profd_status attach_upload_validate(const struct attach_delivery *d,
     struct message_build *builds = ARENA_ARRAY(in->arena, d->build_count, struct message_build);
     struct message_label *labels = ARENA_ARRAY(in->arena, d->label_count + 1, struct message_label);
     char *host = arena_copy(in->arena, d->host, strlen(d->host));
-    TRY(builds && labels && host ? PROFD_OK : profd_no_memory(e));
+    if (!builds || !labels || !host) {
+        return profd_no_memory(e);
+    }
     for (size_t i = 0; i < d->build_count; i++) {
         builds[i] = (struct message_build){d->builds[i].id.text, d->builds[i].name};
     }
@@ -335,7 +337,9 @@ static enum profd_status labels_read(struct harvesting *w, struct profd_error *e
     size_t n = 0, at = 0, bytes = 0, name_size;
     const char *name, *value;
     bool bad;
-    TRY(labels ? PROFD_OK : profd_no_memory(e));
+    if (!labels) {
+        return profd_no_memory(e);
+    }
     for (unsigned i = 0; place && i < PLACE_COUNT; i++) {
         if (*place_get_value(place, i)) {
             labels[n] = (struct store_label){place_get_name(i), place_get_value(place, i)};
@@ -365,7 +369,9 @@ static enum profd_status labels_read(struct harvesting *w, struct profd_error *e
         bytes += size;
         labels[n].name = arena_copy(w->in->arena, name, name_size);
         labels[n].value = arena_copy(w->in->arena, value, size - name_size - 1);
-        TRY(labels[n].name && labels[n].value ? PROFD_OK : profd_no_memory(e));
+        if (!labels[n].name || !labels[n].value) {
+            return profd_no_memory(e);
+        }
         n++;
     }
     FAIL_IF(bad, e, PROFD_MALFORMED, "shared counts, labels: no name=value at byte %zu", at);
@@ -518,7 +524,9 @@ static enum profd_status run(struct harvesting *w, struct build_cache *cache, in
     TRY(attach_reading_open(p->memfd, p->size, &w->reading, e));
     FAIL_IF(memcmp(w->reading.image.header.instance, p->summary.instance, sizeof p->summary.instance) != 0, e,
             PROFD_MALFORMED, "shared counts have become those of another instance");
-    TRY(p->snapshot ? attach_snapshot_decode(p->snapshot, p->snapshot_size, &w->before, e) : PROFD_OK);
+    if (p->snapshot) {
+        TRY(attach_snapshot_decode(p->snapshot, p->snapshot_size, &w->before, e));
+    }
     TRY(attach_builds_list(&w->reading.image, w->in->arena, &w->builds, e));
     if (w->builds.count == 0) { /* the program has no row yet, so nothing is counted either */
         *h = (struct attach_harvest){.any = false};

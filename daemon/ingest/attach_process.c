@@ -115,7 +115,9 @@ enum profd_status attach_reading_open(int memfd, uint64_t file_size, struct atta
     enum profd_status status =
         reading.whole ? attach_read_file(memfd, reading.bytes + ATTACH_PAGE, used - ATTACH_PAGE, ATTACH_PAGE, e)
                       : outline_copy(&reading, used, &end, e);
-    status = status ? status : attach_parse(reading.bytes, (size_t)end, &reading.image, e);
+    if (status == PROFD_OK) {
+        status = attach_parse(reading.bytes, (size_t)end, &reading.image, e);
+    }
     if (status == PROFD_OK) {
         *r = reading;
     } else {

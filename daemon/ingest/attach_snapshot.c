@@ -232,7 +232,9 @@ enum profd_status attach_snapshot_decode(const uint8_t *in, size_t n, struct att
     if (status == PROFD_MALFORMED) {
         status = profd_error_wrap(e, PROFD_DAMAGED, "a snapshot of shared counts");
     }
-    status = status ? status : get_all((size_t)raw, &s, e);
+    if (status == PROFD_OK) {
+        status = get_all((size_t)raw, &s, e);
+    }
     if (status == PROFD_OK) {
         *out = s;
     } else {

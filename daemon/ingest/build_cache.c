@@ -118,14 +118,18 @@ enum profd_status build_cache_find_bounds(struct build_cache *cache, uint32_t ui
                                           const struct bounds **bounds, struct profd_error *e)
 {
     struct build_cache_node *node = open_node(cache, uid, build_id);
-    TRY(node ? PROFD_OK : profd_no_memory(e));
+    if (!node) {
+        return profd_no_memory(e);
+    }
     if (!node->asked || node->generation != cache->generation) {
         /* The bounds are copied, because the store lends one at a time. */
         const uint8_t *bytes;
         size_t n = 0;
         TRY(store_get_bounds(cache->store, node->uid, node->id, &bytes, &n, e));
         uint8_t *copy = n > 0 ? malloc(n) : NULL;
-        TRY(n > 0 && !copy ? profd_no_memory(e) : PROFD_OK);
+        if (n > 0 && !copy) {
+            return profd_no_memory(e);
+        }
         cache->bytes += n;
         cache->bytes -= node->size;
         free(node->bytes);
@@ -243,7 +247,9 @@ enum profd_status build_cache_charge(struct build_cache *cache, uint32_t uid, in
         struct profd_error why;
         bool seen = false;
         node = open_node(cache, uid, builds[i].id.text);
-        TRY(node ? PROFD_OK : profd_no_memory(e));
+        if (!node) {
+            return profd_no_memory(e);
+        }
         if (node->named) {
             continue;
         }
@@ -261,7 +267,9 @@ enum profd_status build_cache_charge(struct build_cache *cache, uint32_t uid, in
         return PROFD_OK;
     }
     struct build_cache_allowance *a = open_allowance(cache, uid, received);
-    TRY(a ? PROFD_OK : profd_no_memory(e));
+    if (!a) {
+        return profd_no_memory(e);
+    }
     if (cost > a->left) {
         *retry_after_ms = (uint32_t)((cost - a->left) / LIMIT_BUILDS_PER_HOUR_PER_UID / 1000000u) + 1;
         return profd_error_set(

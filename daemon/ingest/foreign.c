@@ -201,7 +201,9 @@ enum profd_status foreign_add_label(struct foreign *f, struct foreign_text name,
 {
     struct foreign_parts *p = f->parts;
     char *key = arena_copy(p->arena, name.text, name.size), *text = copy_text(p->arena, value, LIMIT_LABEL_VALUE + 1);
-    TRY(key && text ? PROFD_OK : profd_no_memory(e));
+    if (!key || !text) {
+        return profd_no_memory(e);
+    }
     for (size_t i = 0; i < name.size; i++) {
         const char c = key[i];
         const bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'), digit = c >= '0' && c <= '9';
@@ -239,7 +241,9 @@ static enum profd_status take_build(struct foreign_parts *p, const struct buildi
             LIMIT_BUILDS);
     const char *copy = arena_copy(p->arena, id->text, strlen(id->text)),
                *called = copy_text(p->arena, name, FOREIGN_NAME_BYTES);
-    TRY(copy && called ? PROFD_OK : profd_no_memory(e));
+    if (!copy || !called) {
+        return profd_no_memory(e);
+    }
     p->builds[p->build_count] = (struct message_build){copy, called};
     *build = p->build_count++;
     return PROFD_OK;
@@ -273,7 +277,9 @@ static enum profd_status take_type(struct foreign_parts *p, struct foreign_text 
     struct foreign_names_type *t = &p->types[p->type_count];
     const char *copy = copy_text(p->arena, type, SERVICE_BYTES);
     const char *called = copy ? arena_format(p->arena, "%s[%s]", p->service, copy) : NULL;
-    TRY(called ? PROFD_OK : profd_no_memory(e));
+    if (!called) {
+        return profd_no_memory(e);
+    }
     const bool tenant = store_is_tenant(p->head.uid);
     struct sha256_ctx c;
     uint8_t digest[SHA256_DIGEST_SIZE];
@@ -496,7 +502,9 @@ static enum profd_status make_payload(struct foreign *f, struct profd_error *e)
     TRY(make_counts(p, &counts, e));
     enum profd_status status = counts_encode(&counts, &bytes, &size, e);
     counts_done(&counts);
-    TRY(status);
+    if (status) {
+        return status;
+    }
     if (p->head.seed) {
         struct sha256_ctx c;
         sha256_init(&c);

@@ -56,8 +56,12 @@ static enum profd_status store_answer(struct store *s, const struct ingest_objec
     struct object_instruction *nothing;
     uint32_t count;
     enum profd_status status = object_decode(a, o->answer, o->answer_size, &object, e);
-    status = status ? status : object_lines_find(object, a, 0, 0, &none, &count, e);
-    status = status ? status : object_instructions_find(object, a, 0, 0, &nothing, &count, e);
+    if (status == PROFD_OK) {
+        status = object_lines_find(object, a, 0, 0, &none, &count, e);
+    }
+    if (status == PROFD_OK) {
+        status = object_instructions_find(object, a, 0, 0, &nothing, &count, e);
+    }
     if (status != PROFD_OK) {
         return profd_error_wrap(e, status, "what %s about %s", o->host ? "a host said" : "the worker said",
                                 o->name[0] ? o->name : "an executable");

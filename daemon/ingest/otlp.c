@@ -261,7 +261,9 @@ static enum profd_status make_location(struct otlp *o, const Profd__Otlp__Locati
     if (l->mapping_index != 0) {
         m = o->d->mapping_table[l->mapping_index];
     }
-    TRY(m && (l->n_lines == 0 || foreign_text_is(type, "native")) ? take_mapping(o, m, &build, &found, e) : PROFD_OK);
+    if (m && (l->n_lines == 0 || foreign_text_is(type, "native"))) {
+        TRY(take_mapping(o, m, &build, &found, e));
+    }
     if (found) {
         push_frame(o, &(struct foreign_frame){build, l->address});
         return PROFD_OK;
@@ -510,7 +512,9 @@ enum profd_status otlp_read(const struct foreign_request *r, struct foreign_list
             "the request has %zu bytes of JSON, at most %u are taken; send application/x-protobuf", r->size,
             OTLP_JSON_BYTES);
     o.arena = arena_new(OTLP_MEMORY);
-    TRY(o.arena ? PROFD_OK : profd_no_memory(e));
+    if (!o.arena) {
+        return profd_no_memory(e);
+    }
     if (json) {
         status = json_message_decode(&profd__otlp__request__descriptor, (const char *)r->body, r->size,
                                      OTLP_VALUES_MOST, &message, e);

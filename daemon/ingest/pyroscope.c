@@ -110,7 +110,9 @@ static enum profd_status series_begin(const struct push_series *s, const struct 
             stated[l->value.size] = '\0';
         }
     }
-    TRY(r->find_host ? r->find_host(r->context, stated, host, e) : PROFD_OK);
+    if (r->find_host) {
+        TRY(r->find_host(r->context, stated, host, e));
+    }
     TRY(foreign_new(r->names, &head, &f, e));
     TAILQ_INSERT_TAIL(s->out, f, next);
     TRY(r->find_host ? foreign_add_label(f, FOREIGN_TEXT("host"), foreign_text_of(host), e) : PROFD_OK);
@@ -346,7 +348,9 @@ static enum profd_status read_folded(const struct push_series *s, const uint8_t 
         struct foreign_text line = text_of(at, (size_t)((line_end ? line_end : end) - at));
         at += line.size + 1;
         line.size -= line.size > 0 && line.text[line.size - 1] == '\r';
-        TRY(line.size > 0 ? add_line(s, f, &clock, line, counted, number, e) : PROFD_OK);
+        if (line.size > 0) {
+            TRY(add_line(s, f, &clock, line, counted, number, e));
+        }
     }
     return PROFD_OK;
 }
@@ -462,7 +466,9 @@ static enum profd_status read_query(struct push_series *s, struct foreign_text *
     const char *query = strchr(s->request->target, '?'), *at = query ? query + 1 : "";
     char *decoded = arena_take(s->arena, strlen(at) + 1), *to = decoded;
     struct foreign_text rate = FOREIGN_TEXT("");
-    TRY(decoded ? PROFD_OK : profd_no_memory(e));
+    if (!decoded) {
+        return profd_no_memory(e);
+    }
     for (size_t n; *at; at += n + (at[n] == '&')) {
         struct foreign_text key, value;
         n = strcspn(at, "&");
@@ -474,7 +480,9 @@ static enum profd_status read_query(struct push_series *s, struct foreign_text *
             return profd_error_set(e, PROFD_MALFORMED, "%.*s is not a time in seconds since 1970: '%.*s'",
                                    (int)key.size, key.text, shown(value), value.text);
         }
-        TRY(foreign_text_is(key, "name") ? read_name(s, value, e) : PROFD_OK);
+        if (foreign_text_is(key, "name")) {
+            TRY(read_name(s, value, e));
+        }
         *format = foreign_text_is(key, "format") ? value : *format;
         s->spy = foreign_text_is(key, "spyName") ? value : s->spy;
         s->units = foreign_text_is(key, "units") ? value : s->units;

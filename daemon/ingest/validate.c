@@ -39,8 +39,12 @@ static enum profd_status address_check(struct build_cache *cache, const struct s
         builds[i].name = u->builds[i].name;
         status = build_cache_find_bounds(cache, u->uid, u->builds[i].id.text, &builds[i].bounds, e);
     }
-    status = status ? status : bounds_check_counts(builds, u->program, (u->inexact & INEXACT_CALLER_BUCKET) != 0, c, e);
-    status = status ? status : bounds_cut_stacks(builds, c, cut, e);
+    if (status == PROFD_OK) {
+        status = bounds_check_counts(builds, u->program, (u->inexact & INEXACT_CALLER_BUCKET) != 0, c, e);
+    }
+    if (status == PROFD_OK) {
+        status = bounds_cut_stacks(builds, c, cut, e);
+    }
     if (builds != few) {
         free(builds);
     }
@@ -181,7 +185,9 @@ enum profd_status validate_upload(uint32_t uid, int64_t received, const struct m
     const bool near = m->end <= INT64_MAX && (int64_t)m->end >= past && (int64_t)m->end <= future;
     u->end = near ? (int64_t)m->end : received;
     u->start = !near || m->start == 0 || m->start > m->end ? u->end : (int64_t)m->start;
-    u->inexact |= !near || m->start > m->end ? INEXACT_CLOCK : 0;
+    if (!near || m->start > m->end) {
+        u->inexact |= INEXACT_CLOCK;
+    }
     return PROFD_OK;
 }
 
@@ -198,7 +204,9 @@ enum profd_status validate_decoded(struct build_cache *cache, struct store_build
         builds[i].nanoseconds = shares[i].nanoseconds;
         builds[i].calls = shares[i].calls;
     }
-    u->inexact |= saturated || u->ticks >= SUM_MAX || u->calls >= SUM_MAX ? INEXACT_SATURATED : 0;
+    if (saturated || u->ticks >= SUM_MAX || u->calls >= SUM_MAX) {
+        u->inexact |= INEXACT_SATURATED;
+    }
     return PROFD_OK;
 }
 
@@ -234,7 +242,9 @@ enum profd_status validate_counts(struct build_cache *cache, struct store_build 
     enum profd_status status =
         c.sorted ? profd_error_set(e, PROFD_MALFORMED, "the counts of an upload are sorted: those of sums are")
                  : check_stack_ticks(&c, e);
-    status = status ? status : validate_decoded(cache, builds, u, &c, &changed, e);
+    if (status == PROFD_OK) {
+        status = validate_decoded(cache, builds, u, &c, &changed, e);
+    }
     if (status == PROFD_OK && changed) {
         status = counts_encode(&c, cut, &size, e);
     }

@@ -245,7 +245,9 @@ static enum profd_status harvest_resume(struct store *store, struct live_process
     if (!status && attach_get_user(a->process) != a->uid) {
         status = store_get_instance(store, attach_get_user(a->process), a->instance, &generation, &snapshot, &size, e);
     }
-    status = status ? status : attach_resume(a->process, generation, snapshot, size, e);
+    if (!status) {
+        status = attach_resume(a->process, generation, snapshot, size, e);
+    }
     free(snapshot);
     if (!status) {
         a->resume = false;

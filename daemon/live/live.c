@@ -44,7 +44,9 @@ enum profd_status live_new(const struct live_config *config, struct live **out, 
         status = profd_error_set(e, PROFD_NO_MEMORY, "no memory for live processes");
     }
     origin_init(l);
-    status = status ? status : live_open(l, e);
+    if (!status) {
+        status = live_open(l, e);
+    }
     if (status) {
         live_free(l);
         return status;

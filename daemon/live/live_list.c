@@ -18,8 +18,11 @@
 static bool page_seal(int fd, struct attach_page **page)
 {
     const int seals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE | F_SEAL_SEAL;
-    void *at =
-        !ftruncate(fd, ATTACH_PAGE) ? mmap(NULL, ATTACH_PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0) : MAP_FAILED;
+    void *at = MAP_FAILED;
+
+    if (!ftruncate(fd, ATTACH_PAGE)) {
+        at = mmap(NULL, ATTACH_PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    }
     if (at == MAP_FAILED) {
         return false;
     }
@@ -89,7 +92,10 @@ static const char *list_state(const struct live_process *a)
     if (a->dead) {
         return "ended";
     }
-    return a->page && a->page->paused ? "paused" : a->conn ? "counting" : "silent";
+    if (a->page && a->page->paused) {
+        return "paused";
+    }
+    return a->conn ? "counting" : "silent";
 }
 
 /* The process as a row. Its texts belong to the process, but for why. */
@@ -276,7 +282,9 @@ enum profd_status live_control(struct live *l, const struct peer *peer, const st
     char words[400] = "";
     size_t count = 0, at = 0;
 
-    TRY(status);
+    if (status) {
+        return status;
+    }
     for (size_t i = 0; i < selection->selector_count && at + 1 < sizeof words; i++) { /* for messages */
         const struct live_selector *r = &selection->selectors[i];
         const char *kind = r->kind == LIVE_PID ? "process " : r->kind == LIVE_INSTANCE ? "instance " : "label ";

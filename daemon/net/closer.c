@@ -165,7 +165,9 @@ void closer_close(struct closer *c, uint32_t uid, int fd)
         pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
         pthread_attr_setstacksize(&attributes, STACK_BYTES);
         pthread_sigmask(SIG_SETMASK, &all, &before);
-        c->threads += !pthread_create(&id, &attributes, closer_run, c);
+        if (!pthread_create(&id, &attributes, closer_run, c)) {
+            c->threads++;
+        }
         pthread_sigmask(SIG_SETMASK, &before, NULL);
         pthread_attr_destroy(&attributes);
     }

@@ -67,9 +67,14 @@ static size_t bytes_read(struct http_conn *c, void *to, size_t size)
 /* Returns the most bytes that a client may still send after its last answer. */
 static size_t conn_count_late(const struct http_conn *c)
 {
-    return c->parser.head.method == HTTP_METHOD_PUT    ? LIMIT_HTTP_PUT
-           : c->parser.head.method == HTTP_METHOD_POST ? LIMIT_HTTP_POST
-                                                       : HTTP_LINGER_BYTES;
+    switch (c->parser.head.method) {
+    case HTTP_METHOD_PUT:
+        return LIMIT_HTTP_PUT;
+    case HTTP_METHOD_POST:
+        return LIMIT_HTTP_POST;
+    default:
+        return HTTP_LINGER_BYTES;
+    }
 }
 
 /* Writes what the socket takes, and then prepares for the next request. May free the connection. */

@@ -191,7 +191,9 @@ static enum http_parse_result parse_connection(struct http_parser *p, const char
 {
     for (size_t at = 0; at < n;) {
         size_t size = parse_token(text + at, n - at);
-        p->head.close |= size == 5 && strncasecmp(text + at, "close", 5) == 0;
+        if (size == 5 && strncasecmp(text + at, "close", 5) == 0) {
+            p->head.close = true;
+        }
         at += size;
         while (at < n && (text[at] == ' ' || text[at] == '\t')) {
             at++;

@@ -111,5 +111,8 @@ enum peer_process peer_open_process(int fd, uint32_t pid, int *pidfd)
         return PEER_LIVES;
     }
     *pidfd = -1;
-    return errno == ESRCH ? PEER_DEAD : peer_open_number(pid, pidfd);
+    if (errno == ESRCH) {
+        return PEER_DEAD;
+    }
+    return peer_open_number(pid, pidfd);
 }

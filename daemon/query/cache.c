@@ -136,7 +136,9 @@ bool etag_match(const char *if_none_match, const char *etag)
     }
     while (*at != '\0') {
         at += strspn(at, " \t,");
-        at += strncmp(at, "W/", 2) == 0 ? 2 : 0;
+        if (strncmp(at, "W/", 2) == 0) {
+            at += 2;
+        }
         if (*at != '"') {
             return false;
         }

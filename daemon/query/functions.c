@@ -279,9 +279,10 @@ enum profd_status addresses_show(struct job *job, struct profd_error *e)
     struct object_instruction *instructions = NULL;
     if (what.object) {
         status = object_lines_find(what.object, job->arena, f->address, l.end, &lines, &what.line_count, e);
-        status = status ? status
-                        : object_instructions_find(what.object, job->arena, f->address, l.end, &instructions,
-                                                   &what.instruction_count, e);
+        if (!status) {
+            status = object_instructions_find(what.object, job->arena, f->address, l.end, &instructions,
+                                              &what.instruction_count, e);
+        }
     }
     if (what.object && status) {
         return profd_error_wrap(e, status == PROFD_NO_MEMORY ? status : PROFD_DAMAGED, "stored symbols of build %s",
@@ -423,7 +424,9 @@ enum profd_status never_called_show(struct job *job, struct profd_error *e)
     const uint32_t number = find_build_number(&w, w.id.text);
     const struct object *object = number < w.load.profile->build_count ? w.objects[number] : NULL;
     never_called_make(job->arena, w.report, w.id.text, object, &never);
-    TRY(object ? find_files(job, object, &never, e) : PROFD_OK);
+    if (object) {
+        TRY(find_files(job, object, &never, e));
+    }
     const struct render_input in = work_make_input(&w);
     render_never(&in, &never, limit, &job->answer->body);
     return PROFD_OK;
@@ -584,7 +587,9 @@ enum profd_status series_show(struct job *job, struct profd_error *e)
             if (w.options.until > 0 && w.options.until < until) {
                 until = w.options.until;
             }
-            TRY(since < until ? add_step(&s, time, since, until, &used_until, e) : PROFD_OK);
+            if (since < until) {
+                TRY(add_step(&s, time, since, until, &used_until, e));
+            }
         }
         for (uint32_t i = 1; i < s.count; i++) {
             overlap |= s.rows[i].time < s.rows[i - 1].time + s.rows[i - 1].width;

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "core/report.h"
+#include "core/rollup.h"
 #include "core/shares.h"
 #include "proto/sum.h"
 #include "proto/collector.h"
@@ -306,7 +307,9 @@ static enum profd_status mark_unread(struct adding *g, const struct store_living
     uint32_t reasons = 0;
     enum profd_status status = store_get_living(r->store, STORE_UNREAD, &r->scope, &filter, &unread, e);
     const bool all = unread.processes < before->processes;
-    status = status ? status : store_get_marks(r->store, &r->scope, &filter, STORE_OF_ALL, &reasons, e);
+    if (!status) {
+        status = store_get_marks(r->store, &r->scope, &filter, STORE_OF_ALL, &reasons, e);
+    }
     if (status || (before->processes == 0 && reasons == 0)) {
         return status;
     }

@@ -311,7 +311,9 @@ static enum profd_status add_waiting(struct profile_load *l, struct profd_error 
 static enum profd_status add_rolled(struct profile_load *l, const struct store_row *row, uint32_t group,
                                     struct profd_error *e)
 {
-    TRY(arena_used(l->bytes) + row->counts_size > ROLLED_WAITING ? add_waiting(l, e) : PROFD_OK);
+    if (arena_used(l->bytes) + row->counts_size > ROLLED_WAITING) {
+        TRY(add_waiting(l, e));
+    }
     l->waiting = arena_extend(l->arena, l->waiting, l->waiting_count, &l->waiting_capacity, sizeof *l->waiting);
     const char *bytes = arena_copy(l->bytes, (const char *)row->counts, row->counts_size);
     const bool spread = l->shares != ROLLUP_PLAIN && row->spread;

@@ -114,7 +114,9 @@ static enum profd_status options_parse_match(const char *text, bool go, struct a
     m.value = go ? unquote_go(quoted, a) : unquote(quoted, pattern, a);
     FAIL_IF(!m.name || !m.value, e, PROFD_BAD_QUERY, "%s%s: the value must be %s, as in host=\"db1\"",
             go ? "" : "match=", text, go ? "a string of Go" : "in double quotes");
-    TRY(pattern ? store_pattern_compile(a, m.value, &m.pattern, e) : PROFD_OK);
+    if (pattern) {
+        TRY(store_pattern_compile(a, m.value, &m.pattern, e));
+    }
     *out = m;
     return PROFD_OK;
 }

@@ -332,8 +332,12 @@ enum profd_status when_parse_window(const char *since_text, const char *until_te
                                     int64_t *until, struct profd_error *e)
 {
     int64_t first = 0, last = 0;
-    TRY(since_text ? when_parse("since", since_text, now, &first, e) : PROFD_OK);
-    TRY(until_text ? when_parse("until", until_text, now, &last, e) : PROFD_OK);
+    if (since_text) {
+        TRY(when_parse("since", since_text, now, &first, e));
+    }
+    if (until_text) {
+        TRY(when_parse("until", until_text, now, &last, e));
+    }
     FAIL_IF(since_text && until_text && first >= last, e, PROFD_BAD_QUERY, "since=%s is not before until=%s",
             since_text, until_text);
     *since = first;

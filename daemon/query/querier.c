@@ -9,6 +9,7 @@
 
 #include "core/pprof_codec.h"
 #include "core/report.h"
+#include "core/rollup.h"
 #include "proto/collector.h"
 #include "proto/json_message.h"
 #include "proto/label.h"
@@ -644,7 +645,9 @@ static enum profd_status add_group_labels(const struct course_request *q, struct
     for (size_t i = 0; i < q->group_count; i++) {
         const char *name = q->group_by[i];
         const bool service = is_service(name);
-        TRY(service ? add_group_label(r, "service", e) : PROFD_OK);
+        if (service) {
+            TRY(add_group_label(r, "service", e));
+        }
         if (service || label_judge_name(name, strlen(name)) == LABEL_GOOD) {
             TRY(add_group_label(r, service ? "service_name" : name, e));
         }

@@ -274,7 +274,9 @@ enum profd_status work_build_report(struct job *job, struct report_work *w, stru
 enum profd_status work_make_report(struct job *job, struct report_work *w, size_t *limit, struct profd_error *e)
 {
     unsigned long long rows = job->request->http ? LIMIT_HTTP_ROWS : 0;
-    TRY(limit ? params_parse_number(job->params, "limit", 0, UINT32_MAX, &rows, e) : PROFD_OK);
+    if (limit) {
+        TRY(params_parse_number(job->params, "limit", 0, UINT32_MAX, &rows, e));
+    }
     TRY(work_begin(job, false, w, e));
     if (limit) {
         w->options.empty_is_error = true;
@@ -390,7 +392,9 @@ enum profd_status subreport_make(struct subreport *p, struct report_work *w, str
     request.ever = p->ever;
     request.dimension = subreport_dimension(&w->options);
     request.dimension_may_lack = true;
-    TRY(!p->ever ? work_load_ever(&p->job, w, &request.ever, e) : PROFD_OK);
+    if (!p->ever) {
+        TRY(work_load_ever(&p->job, w, &request.ever, e));
+    }
     TRY(go_through(p, request.ever ? request.ever->counts.arc_count : 0, e));
     TRY(report_build(p->job.arena, &request, &w->report, e));
     w->load.provenance.inexact |= w->report->estimated ? (uint32_t)INEXACT_SHARED_BINS : 0;
@@ -614,7 +618,9 @@ enum profd_status report_show(struct job *job, struct profd_error *e)
     TRY(work_find_objects(job, &w, e));
     TRY(work_build_report(job, &w, e));
     struct render_input in = work_make_input(&w);
-    TRY(w.options.format == render_find("otlp") ? add_dimensions(job, &w, &in, e) : PROFD_OK);
+    if (w.options.format == render_find("otlp")) {
+        TRY(add_dimensions(job, &w, &in, e));
+    }
     return render_report(w.options.format, &in, job->arena, &job->answer->body, e);
 }
 

@@ -239,7 +239,9 @@ void query_run(struct store *s, const struct query_request *request, struct quer
     job.arena = arena_new(request->scope.all ? LIMIT_QUERY_MEMORY : LIMIT_QUERY_MEMORY_OWN);
     enum profd_status status = !job.arena ? profd_error_set(&error, PROFD_NO_MEMORY, "no memory for a query")
                                           : params_parse(request->target, &params, &error);
-    status = status ? status : handle(&job, &params, &error);
+    if (!status) {
+        status = handle(&job, &params, &error);
+    }
     if (status == PROFD_NO_MEMORY && job.arena && arena_hit_limit(job.arena)) {
         status = profd_error_set(
             &error, PROFD_LIMIT,

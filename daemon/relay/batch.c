@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "proto/hex.h"
 #include "proto/profd.pb-c.h"
 
 /* Generated structures have no const; packing only reads. */

@@ -176,7 +176,9 @@ static enum profd_status https_explain(struct https *h, CURLcode code, const cha
 
     (void)curl_easy_getinfo(h->easy, CURLINFO_HTTP_CONNECTCODE, &proxy);
     FAIL_IF(taking->too_large, e, PROFD_UNAVAILABLE, "%s: the answer has more than %u bytes", url, HTTPS_ANSWER_MAX);
-    TRY(taking->no_memory || code == CURLE_OUT_OF_MEMORY ? profd_no_memory(e) : PROFD_OK);
+    if (taking->no_memory || code == CURLE_OUT_OF_MEMORY) {
+        return profd_no_memory(e);
+    }
     FAIL_IF(proxy && (proxy < 200 || proxy > 299), e, PROFD_UNAVAILABLE,
             "%s: the proxy refuses the connection: status %ld", url, proxy);
     if (code == CURLE_PEER_FAILED_VERIFICATION) {

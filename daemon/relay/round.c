@@ -57,8 +57,10 @@ uint64_t wait_round(const struct round_pause *p, uint32_t random)
         longest = p->said_ms < DAY_MS ? p->said_ms : DAY_MS;
         return longest > LEAST_MS ? longest : LEAST_MS;
     }
-    return p->kind == ROUND_SAID ? p->said_ms + (p->said_ms / 4 * random >> 32)
-                                 : longest / 2 + (longest / 2 * random >> 32);
+    if (p->kind == ROUND_SAID) {
+        return p->said_ms + (p->said_ms / 4 * random >> 32);
+    }
+    return longest / 2 + (longest / 2 * random >> 32);
 }
 
 #define UPLOADS_PATH "/api/v1/uploads"
@@ -222,7 +224,9 @@ static enum profd_status round_post(struct round *r, struct profd_error *e)
     request.body = body;
     enum profd_status status = https_send(r->https, r->config, &request, &answer, e);
     free(body);
-    TRY(status);
+    if (status) {
+        return status;
+    }
     if (answer.status != 200) {
         status = round_judge(r, &answer, e);
     } else if (strcmp(answer.type, "application/json") != 0) {
@@ -509,7 +513,9 @@ static enum profd_status round_put(struct round *r, const struct buildid *build,
     request.body = bytes;
     enum profd_status status = https_send(r->https, r->config, &request, &answer, e);
     free(bytes);
-    TRY(status);
+    if (status) {
+        return status;
+    }
     r->sent_bytes += request.size;
     if (answer.status < 200 || answer.status > 299) {
         (void)round_judge(r, &answer, refused);
@@ -599,7 +605,9 @@ static enum profd_status round_exchange(struct round *r, struct profd_error *e)
     status = status ? status : round_meet(r, e);
     status = status ? status : round_acknowledge(r, e);
     batch_keep(&r->batch, 0);
-    TRY(status);
+    if (status) {
+        return status;
+    }
     r->fetch.through = r->through = 0;
     /* Put the symbols that the answer asks for, each build once in a round. */
     for (size_t i = 0; i < r->answer.send_count && !status && r->sent_bytes < ROUND_SYMBOL_BYTES; i++) {

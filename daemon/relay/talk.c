@@ -231,7 +231,9 @@ enum profd_status talk_greet(struct stream *s, struct profd_error *e)
                                   .as.hello = {FRAME_VERSION, FRAME_VERSION, "profd-relay " PROFD_VERSION}};
     struct message welcome;
     enum profd_status status = talk_ask(s, &hello, FRAME_WELCOME, &welcome, e);
-    TRY(status);
+    if (status) {
+        return status;
+    }
     if (welcome.as.welcome.version != FRAME_VERSION) {
         status = profd_error_set(e, PROFD_UNKNOWN_VERSION,
                                  "profd chose version %u of the protocol; profd-relay speaks version %d",

@@ -107,7 +107,9 @@ void flame_add(struct flame *f, const struct report *report, unsigned side, stru
         }
         place[i] = find_node(f, n->parent == STACKS_NONE ? base : place[n->parent], text[frame] - 1);
         struct flame_node *node = &f->nodes[place[i]];
-        node->self[side] += node->on_path && node->depth >= f->site_count ? n->self * scale : 0;
+        if (node->on_path && node->depth >= f->site_count) {
+            node->self[side] += n->self * scale;
+        }
     }
 }
 

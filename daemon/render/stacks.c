@@ -368,7 +368,9 @@ static void stacks_derive(const struct report *report, struct arena *a, struct s
         const uint32_t frame = report->order[i];
         const bool member = !(frame & REPORT_CYCLE) && report->functions[frame].cycle != 0;
         const double total = member ? 0 : g.flow->rooted[stacks_flow_entity(g.flow, frame)];
-        cut += total > 0 ? growth_flow(&g, STACKS_NONE, frame, total) : 0;
+        if (total > 0) {
+            cut += growth_flow(&g, STACKS_NONE, frame, total);
+        }
     }
     growth_cut(&g, STACKS_NONE, cut);
     while (g.heap.count > 0) {
@@ -450,6 +452,8 @@ const char *stacks_frame_name(const struct name_list *names, const struct report
     if (frame == STACKS_CUT) {
         return "[paths not followed]";
     }
-    return frame & REPORT_CYCLE ? arena_format(a, "<cycle %u>", report->cycles[frame & ~REPORT_CYCLE].number)
-                                : names->text[frame];
+    if (frame & REPORT_CYCLE) {
+        return arena_format(a, "<cycle %u>", report->cycles[frame & ~REPORT_CYCLE].number);
+    }
+    return names->text[frame];
 }

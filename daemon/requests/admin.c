@@ -984,7 +984,9 @@ static enum profd_status parse_token(const char *const *arguments, struct admin_
     }
     FAIL_IF(t->all && (t->rights & STORE_MAY_WRITE), e, PROFD_USAGE,
             "a token with the right write belongs to one tenant, which owns what it sends, and not to all");
-    TRY(*hosts ? parse_name("the pattern of the names of hosts,", hosts, NAME_CHARACTERS "*?", t->hosts, e) : PROFD_OK);
+    if (*hosts) {
+        TRY(parse_name("the pattern of the names of hosts,", hosts, NAME_CHARACTERS "*?", t->hosts, e));
+    }
     FAIL_IF(*hosts && !(t->rights & STORE_MAY_WRITE), e, PROFD_USAGE,
             "only a token with the right write has a pattern of the names of hosts");
     if (!strncmp(kind, TOKEN_PREFIX, strlen(TOKEN_PREFIX))) {

@@ -373,7 +373,9 @@ enum profd_status intake_reserve(struct intake *n, struct intake_parcel *p, stru
             "%zu bytes of this tenant and %zu of all tenants wait to be stored; a tenant may not have more than is "
             "left for others of %u",
             tenant, n->held_bytes, HELD_MOST);
-    TRY(add_to_share(n, p->host, sizeof p->host, weight) ? PROFD_OK : profd_no_memory(e));
+    if (!add_to_share(n, p->host, sizeof p->host, weight)) {
+        return profd_no_memory(e);
+    }
     if (!add_to_share(n, &p->tenant, sizeof p->tenant, weight)) {
         take_from_share(n, p->host, sizeof p->host, weight);
         return profd_no_memory(e);

@@ -8,6 +8,7 @@
 #include "requests/metrics.h"
 #include "requests/requests.h"
 #include "requests/tokens.h"
+#include "requests/uploads.h"
 #include "tier/fetch.h"
 
 #define READERS 3 /* one user occupies two of them at most */
@@ -443,7 +444,9 @@ enum profd_status query_receive(void *context, struct conn *c, struct conn_frame
         }
     }
     message_done(&m);
-    TRY(status);
+    if (status) {
+        return status;
+    }
     q->conn = conn_get_id(c);
     LIST_INSERT_HEAD(&s->waiting, q, of_waiting);
     q->tag = f->header.tag;

@@ -276,7 +276,9 @@ enum profd_status sync_receive_nack(void *context, struct conn *c, struct conn_f
     enum profd_status status = body_decode(f, &m, e);
 
     (void)context;
-    TRY(status);
+    if (status) {
+        return status;
+    }
     log_write(LOG_LEVEL_INFO, "client complaint", "the client of user %u reports: %s", conn_get_peer(c)->uid,
               m.as.nack.sentence);
     message_done(&m);
@@ -306,7 +308,9 @@ static bool reply_source_make(struct conn_source *source, uint8_t **block, size_
         *size = 0;
         return true;
     }
-    n = n > PIECE_BYTES ? PIECE_BYTES : n;
+    if (n > PIECE_BYTES) {
+        n = PIECE_BYTES;
+    }
     m.as.reply.content_type = m.as.reply.etag = "";
     if (!s->begun) {
         m.as.reply.http_status = (uint32_t)s->page.status;

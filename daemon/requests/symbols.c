@@ -251,7 +251,9 @@ enum profd_status object_receive_decline(void *context, struct conn *c, struct c
     enum profd_status status = body_decode(f, &m, e);
 
     (void)context;
-    TRY(status);
+    if (status) {
+        return status;
+    }
     log_write(LOG_LEVEL_INFO, "executable declined", "user %u cannot send the executable of %s: %s",
               conn_get_peer(c)->uid, m.as.decline.build_id, m.as.decline.reason);
     message_done(&m);
@@ -467,7 +469,9 @@ enum profd_status object_receive(void *context, struct conn *c, struct conn_fram
     enum profd_status status = claim_check(&claim, &uid, e);
     status = status ? status : object_new(s, uid, &m.as.object, &o, e);
     message_done(&m);
-    TRY(status);
+    if (status) {
+        return status;
+    }
     o->executable = conn_frame_take_fd(f, 0);
     o->debug = conn_frame_take_fd(f, 1);
     TRY(object_queue(o, e));
@@ -716,7 +720,9 @@ static enum profd_status parsed_put(struct symbols_put *p, const struct http_req
         status = tokens_find_host(t, host ? host : "", &p->host, e);
     }
     free(target);
-    TRY(status);
+    if (status) {
+        return status;
+    }
     p->size = size > 0 ? (size_t)size : 0;
     p->bytes = malloc(p->size + 1);
     TRY(p->bytes ? PROFD_OK : profd_no_memory(e));

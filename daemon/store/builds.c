@@ -123,7 +123,9 @@ static enum profd_status add_series(struct store *s, struct build_sums *b, sqlit
     if (b->uid_count > 0 && b->uids[b->uid_count - 1] == uid) {
         return PROFD_OK;
     }
-    TRY(LIST_GROW(b->uids, b->uid_count, b->uid_capacity) ? PROFD_OK : profd_no_memory(e));
+    if (!LIST_GROW(b->uids, b->uid_count, b->uid_capacity)) {
+        return profd_no_memory(e);
+    }
     b->uids[b->uid_count++] = uid;
     return PROFD_OK;
 }

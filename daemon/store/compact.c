@@ -71,9 +71,10 @@ enum profd_status folding_add(struct folding *f, const struct folded *row, struc
     out->first = row->first < out->first ? row->first : out->first;
     out->last = row->last > out->last ? row->last : out->last;
     out->inexact |= row->inexact | (saturated ? (uint32_t)INEXACT_SATURATED : 0);
-    TRY(merge_hosts(f->arena, out->hosts, out->host_count, row->hosts, row->host_count, &out->hosts, &out->host_count)
-            ? PROFD_OK
-            : profd_no_memory(e));
+    if (!merge_hosts(f->arena, out->hosts, out->host_count, row->hosts, row->host_count, &out->hosts,
+                     &out->host_count)) {
+        return profd_no_memory(e);
+    }
     return rollup_sum_add(f->sum, &row->counts, &row->spread, e);
 }
 

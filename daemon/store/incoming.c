@@ -301,7 +301,9 @@ static enum profd_status add_counts(struct arriving *a, const struct store_deliv
     sqlite_incoming_sums(in, &one);
     (void)sqlite_batch_number(&a->batch);
     TRY(sqlite_batch_add(&a->batch, &in->upload, series, &one, e));
-    TRY(!a->detail ? sqlite_host_total_add(a->s, series->id, o->host, frozen ? a->late : 0, in, e) : PROFD_OK);
+    if (!a->detail) {
+        TRY(sqlite_host_total_add(a->s, series->id, o->host, frozen ? a->late : 0, in, e));
+    }
     TRY(sqlite_await_objects(a->s, series->id, o->host, e));
     *part = (struct addend_part){.next = addend->parts,
                                  .segment = d->segment,

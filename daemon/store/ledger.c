@@ -30,9 +30,15 @@ void sqlite_sums_add(struct sqlite_sums *to, const struct sqlite_sums *more)
         sum_add(&to->shares[i].calls, more->shares[i].calls, &saturated);
     }
     to->inexact |= more->inexact | (saturated ? (uint32_t)INEXACT_SATURATED : 0);
-    to->first = more->first < to->first ? more->first : to->first;
-    to->last = more->last > to->last ? more->last : to->last;
-    to->raw_since = more->raw_since < to->raw_since ? more->raw_since : to->raw_since;
+    if (more->first < to->first) {
+        to->first = more->first;
+    }
+    if (more->last > to->last) {
+        to->last = more->last;
+    }
+    if (more->raw_since < to->raw_since) {
+        to->raw_since = more->raw_since;
+    }
 }
 
 bool sqlite_sums_subtract(struct sqlite_sums *to, const struct sqlite_sums *part)

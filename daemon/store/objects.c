@@ -235,8 +235,9 @@ enum profd_status store_offer(struct store *s, const struct store_offer *list, s
         const int64_t wait = out[i].wanted                 ? STORE_OFFER_AWAITED
                              : has || o->refused || !taken ? STORE_OFFER_AGAIN
                                                            : STORE_OFFER_ABSENT;
-        status = status ? status
-                        : host_build_set(s, &h, has && !h.stored ? o->hash : NULL, has ? o->size : 0, o->now + wait, e);
+        if (!status) {
+            status = host_build_set(s, &h, has && !h.stored ? o->hash : NULL, has ? o->size : 0, o->now + wait, e);
+        }
     }
     return sqlite_store_end(s, status, e);
 }
@@ -453,7 +454,9 @@ static enum profd_status find_known(struct store *s, uint32_t uid, const char *b
     const uint8_t *bounds = NULL;
     size_t n = 0;
     TRY(sqlite_find(s, SQL_OBJECT_KNOWN, VALUES(TEXT(build_id), INTEGER(uid)), &complete, &known, e));
-    TRY(known ? sqlite_find(s, SQL_BUILD_FIND, VALUES(TEXT(build_id)), &build, &found, e) : PROFD_OK);
+    if (known) {
+        TRY(sqlite_find(s, SQL_BUILD_FIND, VALUES(TEXT(build_id)), &build, &found, e));
+    }
     TRY(found ? sqlite_choose_object(s, build, &senders, &choice, e) : PROFD_OK);
     free(choice.note);
     if (choice.object != 0) {
@@ -512,7 +515,9 @@ static enum profd_status find_dispute(struct store *s, int64_t object, const str
         const int64_t more = sqlite3_column_int64(q, 5);
         int n = snprintf(text, size, "its names are those of host %s, which sent them first; host %s",
                          sqlite_text(q, 1), sqlite_text(q, 3));
-        n += more > 0 ? snprintf(text + n, size - (size_t)n, " (and %lld more)", (long long)more) : 0;
+        if (more > 0) {
+            n += snprintf(text + n, size - (size_t)n, " (and %lld more)", (long long)more);
+        }
         n += snprintf(text + n, size - (size_t)n, " has another content under this build-id");
         if (strcmp(mine, other) != 0 && *mine && *other && strlen(mine) < 32 && strlen(other) < 32) {
             snprintf(text + n, size - (size_t)n, "; they run profd %s and %s, which may read one file differently",
@@ -551,9 +556,10 @@ enum profd_status store_get_object(struct store *s, const struct store_senders *
         status = find_dispute(s, choice.object, of, found.disputed, sizeof found.disputed, e);
     }
     status = status ? status : sqlite_first(s, SQL_OBJECT_GET, VALUES(INTEGER(choice.object)), &q, &row, e);
-    status = status ? status
-             : row  ? sqlite_take_content(s, q, &block, &n, e)
-                    : profd_error_set(e, PROFD_INTERNAL, "object %lld vanished", (long long)choice.object);
+    if (!status) {
+        status = row ? sqlite_take_content(s, q, &block, &n, e)
+                     : profd_error_set(e, PROFD_INTERNAL, "object %lld vanished", (long long)choice.object);
+    }
     sqlite_finish(q);
     status = sqlite_read_end(s, began, status, e);
     *naming = found; /* also if there is no object */

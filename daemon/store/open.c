@@ -512,7 +512,9 @@ static enum profd_status open_writer(struct store *s, struct profd_error *e)
     /* secure_delete: some builds of SQLite write zeros over all that is deleted; the log would grow by as much as a
      * removal frees. */
     TRY(execute(s, "PRAGMA synchronous=FULL; PRAGMA cache_size=-16384; PRAGMA secure_delete=FAST", e));
-    TRY(version < SQLITE_SCHEMA_VERSION ? sqlite_schema_extend(s->db, &sqlite_schema_newest, version, e) : PROFD_OK);
+    if (version < SQLITE_SCHEMA_VERSION) {
+        TRY(sqlite_schema_extend(s->db, &sqlite_schema_newest, version, e));
+    }
     TRY(sqlite_load_state(s, &s->state, e));
 
     /* Commits that an earlier process wrote but did not sync count as committed when the log is read again, and repeats

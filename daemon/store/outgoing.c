@@ -152,7 +152,9 @@ static enum profd_status cut_all(struct cutting *x, const struct counts *c, stru
             }
         }
     }
-    TRY(part.histogram_count > 0 ? cut(x, &part, e) : PROFD_OK);
+    if (part.histogram_count > 0) {
+        TRY(cut(x, &part, e));
+    }
     for (uint32_t i = 0; i < c->arc_count; i += LIMIT_SEGMENT_ROWS) {
         const uint32_t left = c->arc_count - i;
         const struct counts arcs = {.arc_count = left < LIMIT_SEGMENT_ROWS ? left : LIMIT_SEGMENT_ROWS,

@@ -24,7 +24,9 @@ static enum profd_status intern_text(struct store *s, struct hashmap *cache, enu
         TRY(sqlite_run(s, add, VALUES(TEXT(text)), e));
         row = sqlite3_last_insert_rowid(s->db);
     }
-    TRY(hashmap_put(cache, text, strlen(text), &row, sizeof row) ? PROFD_OK : profd_no_memory(e));
+    if (!hashmap_put(cache, text, strlen(text), &row, sizeof row)) {
+        return profd_no_memory(e);
+    }
     *id = row;
     return PROFD_OK;
 }
@@ -95,7 +97,9 @@ enum profd_status sqlite_intern_series(struct store *s, const struct store_uploa
         buffer_add(&s->key, u->builds[i].id.text, strlen(u->builds[i].id.text) + 1);
     }
     labels_encode(u->labels, u->label_count, &s->key);
-    TRY(s->key.failed ? profd_no_memory(e) : PROFD_OK);
+    if (s->key.failed) {
+        return profd_no_memory(e);
+    }
     const struct sqlite_series *cached = hashmap_find(&s->series, s->key.data, s->key.size);
     if (cached) {
         *series = cached;
@@ -221,7 +225,9 @@ enum profd_status sqlite_batch_add(struct sqlite_batch *b, const struct store_up
                                    struct profd_error *e)
 {
     TRY(b->s->relay_settled ? PROFD_OK : sqlite_relay_settle(b->s, e));
-    TRY(b->s->relaying ? sqlite_segment_add(b->s, u, series->id, one, e) : PROFD_OK);
+    if (b->s->relaying) {
+        TRY(sqlite_segment_add(b->s, u, series->id, one, e));
+    }
     const struct hour_key key = {series->id, u->end / SQLITE_HOUR};
     struct sqlite_sums none, *sums = hashmap_find(&b->hours, &key, sizeof key);
     if (!sums) {
@@ -312,7 +318,9 @@ enum profd_status sqlite_batch_flush(struct sqlite_batch *b, struct profd_error 
         batch_touch(b, k.series);
     }
     buffer_add(&b->touched, "]", sizeof "]");
-    TRY(b->touched.failed ? profd_no_memory(e) : PROFD_OK);
+    if (b->touched.failed) {
+        return profd_no_memory(e);
+    }
     for (size_t i = 0; b->touched.size > sizeof "]" && i < sizeof touches / sizeof touches[0]; i++) {
         TRY(sqlite_run(s, touches[i], VALUES(TEXT(b->touched.data), INTEGER(s->state.number)), e));
     }
@@ -612,7 +620,9 @@ static enum profd_status put_harvest(struct sqlite_batch *b, const struct store_
         TRY(sqlite_run(s, SQL_INSTANCE_ADOPT, VALUES(name[1], name[0]), e));
         more -= sqlite3_changes(s->db);
     }
-    TRY(more != 0 ? sqlite_run(s, SQL_INSTANCE_BEAR, VALUES(id, INTEGER(more), INTEGER(before)), e) : PROFD_OK);
+    if (more != 0) {
+        TRY(sqlite_run(s, SQL_INSTANCE_BEAR, VALUES(id, INTEGER(more), INTEGER(before)), e));
+    }
     for (size_t k = 0; k < u->parent_count; k++) {
         const struct sqlite_value parent = BLOB(u->parents + k * STORE_INSTANCE_SIZE, STORE_INSTANCE_SIZE);
         TRY(sqlite_run(s, SQL_INSTANCE_FOUND, VALUES(parent, name[0]), e));

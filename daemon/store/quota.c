@@ -55,7 +55,9 @@ static int64_t row_bytes(sqlite3 *db, column_reader *column, int beside)
 {
     int64_t bytes = SQLITE_ROW_BYTES;
     sqlite3_value *more;
-    bytes += beside > 0 && column(db, beside, &more) == SQLITE_OK ? SQLITE_ROW_BYTES + sqlite3_value_int64(more) : 0;
+    if (beside > 0 && column(db, beside, &more) == SQLITE_OK) {
+        bytes += SQLITE_ROW_BYTES + sqlite3_value_int64(more);
+    }
     const int columns = beside > 0 ? beside : sqlite3_preupdate_count(db);
     for (int i = 0; i < columns; i++) {
         sqlite3_value *v;
@@ -185,7 +187,9 @@ enum profd_status sqlite_count_objects_of(struct store *s, int64_t build, int si
     bool found = true;
     while (found) {
         TRY(sqlite_find(s, SQL_OBJECT_NEXT, VALUES(INTEGER(build), INTEGER(object)), &object, &found, e));
-        TRY(found ? sqlite_count_object(s, object, sign, e) : PROFD_OK);
+        if (found) {
+            TRY(sqlite_count_object(s, object, sign, e));
+        }
     }
     return PROFD_OK;
 }

@@ -24,7 +24,9 @@ static enum profd_status take_series(struct row_selection *r, sqlite3_stmt *q, s
         (!totals && !labels_match(text, n, r->filter->matchers, r->filter->matcher_count))) {
         return PROFD_OK;
     }
-    TRY(LIST_GROW(r->series, r->series_count, r->series_capacity) ? PROFD_OK : profd_no_memory(e));
+    if (!LIST_GROW(r->series, r->series_count, r->series_capacity)) {
+        return profd_no_memory(e);
+    }
     struct series_info *info = &r->series[r->series_count];
     const struct series_info *before = r->series_count > 0 ? info - 1 : NULL;
     char *copy = arena_copy(r->arena, text, n);
@@ -202,7 +204,9 @@ static enum profd_status take_sums(struct row_selection *r, uint32_t series, int
     }
     const struct sqlite_value which[] = {INTEGER(r->series[series].id), INTEGER(level), INTEGER(from), INTEGER(to)};
     const size_t n = sizeof which / sizeof which[0];
-    TRY(!totals ? take_refs(r, series, open_only ? SQL_ROLLUP_IDS_OPEN : SQL_ROLLUP_IDS, which, n, e) : PROFD_OK);
+    if (!totals) {
+        TRY(take_refs(r, series, open_only ? SQL_ROLLUP_IDS_OPEN : SQL_ROLLUP_IDS, which, n, e));
+    }
     /* A sealed hour is in the sum of its day, and a sealed day is in no other sum. */
     return level == SQLITE_LEVEL_DAY || (level == SQLITE_LEVEL_HOUR && !open_only)
                ? take_refs(r, series, SQL_SEALED_IDS, which, n, e)
@@ -232,7 +236,9 @@ static enum profd_status select_rows_of(struct row_selection *r, uint32_t series
         TRY(take_sums(r, series, SQLITE_LEVEL_DAY, false, from, to - 1, e));
         TRY(take_sums(r, series, SQLITE_LEVEL_HOUR, true, 24 * from, 24 * to - 1, e));
         TRY(take_sums(r, series, SQLITE_LEVEL_HOUR, false, first, 24 * from - 1, e));
-        TRY(r->until > 0 ? take_sums(r, series, SQLITE_LEVEL_HOUR, false, 24 * to, last, e) : PROFD_OK);
+        if (r->until > 0) {
+            TRY(take_sums(r, series, SQLITE_LEVEL_HOUR, false, 24 * to, last, e));
+        }
     } else {
         TRY(take_sums(r, series, SQLITE_LEVEL_HOUR, false, first, last, e));
     }
@@ -491,7 +497,9 @@ static enum profd_status take_sealed(struct row_selection *r, const struct row_r
         row.counts = sqlite_blob(q, ARCS, &row.counts_size);
     }
     const bool whole = !info->totals && (r->filter->metadata || row.counts_size > 0);
-    TRY(!begun && !whole && !info->totals ? each(context, &row, e) : PROFD_OK);
+    if (!begun && !whole && !info->totals) {
+        TRY(each(context, &row, e));
+    }
     row.rolled = true;
     row.id = (uint64_t)ref->id | SEALED_ID;
     row.version = stub.block.attempt;

@@ -281,8 +281,12 @@ store_block_read(struct store *s, const struct store_block *block, struct store_
                               .arena = arena_new(0)};
     bool began = false;
     enum profd_status status = sqlite_reading_init(&b.r, s, &any, e);
-    status = status ? status : b.arena ? sqlite_read_begin(s, &began, e) : profd_no_memory(e);
-    status = status ? status : read_block(&b, e);
+    if (status == PROFD_OK) {
+        status = b.arena ? sqlite_read_begin(s, &began, e) : profd_no_memory(e);
+    }
+    if (status == PROFD_OK) {
+        status = read_block(&b, e);
+    }
     status = sqlite_read_end(s, began, status, e);
     sqlite_reading_done(&b.r);
     arena_free(b.arena);

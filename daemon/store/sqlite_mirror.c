@@ -311,8 +311,9 @@ enum profd_status store_mirror_end(struct store *s, const struct store_block *ow
     enum profd_status status = sqlite_run(s, SQL_ADOPT_NUMBER_ADD, NULL, 0, e);
     for (size_t i = 0; i < n && !status; i++) {
         status = sqlite_run(s, SQL_ADOPT_NUMBER, VALUES(INTEGER(own[i].number)), e);
-        status = status ? status
-                        : sqlite_run(s, SQL_ADOPT_ATTEMPT, VALUES(INTEGER(own[i].number), INTEGER(own[i].attempt)), e);
+        if (!status) {
+            status = sqlite_run(s, SQL_ADOPT_ATTEMPT, VALUES(INTEGER(own[i].number), INTEGER(own[i].attempt)), e);
+        }
     }
     status = status ? status : sqlite_run(s, SQL_ADOPT_END, NULL, 0, e);
     return sqlite_write_end(s, status, e);

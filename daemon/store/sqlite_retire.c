@@ -61,8 +61,10 @@ enum profd_status sqlite_series_remove(struct store *s, const struct sqlite_iden
     TRY(sqlite_run(s, SQL_SERIES_REMOVE, VALUES(INTEGER(series->id)), e));
     TRY(sqlite_run(s, SQL_SET_USER_REMOVE, VALUES(INTEGER(series->set), INTEGER(series->uid)), e));
     TRY(sqlite_run(s, SQL_SET_REMOVE, VALUES(INTEGER(series->set)), e));
-    return sqlite3_changes(s->db) > 0 ? sqlite_run(s, SQL_SET_MEMBERS_REMOVE, VALUES(INTEGER(series->set)), e)
-                                      : PROFD_OK;
+    if (sqlite3_changes(s->db) > 0) {
+        TRY(sqlite_run(s, SQL_SET_MEMBERS_REMOVE, VALUES(INTEGER(series->set)), e));
+    }
+    return PROFD_OK;
 }
 
 /* Removes the symbols of a build, and its row if nothing names it. */
@@ -243,7 +245,9 @@ static enum profd_status remove_hours(struct retiring *r, int64_t series, int64_
     TRY(remove_sealed(s, series, from, to, e));
     TRY(sqlite_rollup_remove(s, series, SQLITE_LEVEL_HOUR, from, to, &hours, e));
     TRY(sqlite_rollup_remove(s, series, SQLITE_LEVEL_DAY, from / 24, to / 24, &days, e));
-    TRY(days > 0 ? sqlite_rollup_remove_all(s, series, &all, e) : PROFD_OK);
+    if (days > 0) {
+        TRY(sqlite_rollup_remove_all(s, series, &all, e));
+    }
     TRY(sqlite_run(s, SQL_HOST_TOTAL_REMOVE, VALUES(INTEGER(series), INTEGER(from), INTEGER(to), INTEGER(INT64_MAX)),
                    e));
     TRY(remove_rows(s, SQL_LEDGER_REMOVE, VALUES(INTEGER(series), INTEGER(from), INTEGER(to)), &ignored, e));
@@ -258,7 +262,9 @@ static enum profd_status retire_sums(struct retiring *r, const struct sqlite_ide
     struct sqlite_sums rest;
     bool found;
     enum profd_status status = remove_hours(r, series->id, from, to, e);
-    status = status ? status : sqlite_series_load(r->s, series->id, series->build_count, &rest, &found, e);
+    if (status == PROFD_OK) {
+        status = sqlite_series_load(r->s, series->id, series->build_count, &rest, &found, e);
+    }
     if (status == PROFD_OK && !sqlite_sums_subtract(&rest, gone)) {
         status = sqlite_ledger_sum(r->s, series->id, 0, INT64_MAX, series->build_count, &rest, e);
     }
@@ -266,8 +272,12 @@ static enum profd_status retire_sums(struct retiring *r, const struct sqlite_ide
         status =
             rest.uploads > 0 ? sqlite_series_save(r->s, series->id, &rest, e) : sqlite_series_remove(r->s, series, e);
     }
-    status = status ? status : sqlite_withdraw(&r->gone, series, gone->last, e);
-    status = status ? status : sqlite_centre_removed(r->s, series, gone, e);
+    if (status == PROFD_OK) {
+        status = sqlite_withdraw(&r->gone, series, gone->last, e);
+    }
+    if (status == PROFD_OK) {
+        status = sqlite_centre_removed(r->s, series, gone, e);
+    }
     sqlite_retired_add(&r->s->state, gone);
     r->progress.uploads += gone->uploads;
     return status;
@@ -291,7 +301,9 @@ static enum profd_status retire_series(struct retiring *r, struct arena *a, int6
         TRY(sqlite_find(r->s, SQL_LEDGER_RAW_IN, VALUES(INTEGER(id), INTEGER(from), INTEGER(to)), &many, &found, e));
     }
     bool readable = false;
-    TRY(found ? sqlite_roll_hour(r->s, id, many, &r->budget, &readable, &ignored, e) : PROFD_OK);
+    if (found) {
+        TRY(sqlite_roll_hour(r->s, id, many, &r->budget, &readable, &ignored, e));
+    }
     /* Uploads that cannot be read can still be removed, all at once. */
     return !readable ? retire_sums(r, &series, from, to, &gone, e) : PROFD_OK;
 }
@@ -345,7 +357,10 @@ static enum profd_status remove_symbols(struct retiring *r, int64_t since, bool 
 {
     int64_t build = 0;
     TRY(sqlite_find(r->s, SQL_OBJECT_UNSEEN, VALUES(INTEGER(since)), &build, found, e));
-    return !*found ? PROFD_OK : sqlite_symbols_remove(r->s, build, e);
+    if (!*found) {
+        return PROFD_OK;
+    }
+    return sqlite_symbols_remove(r->s, build, e);
 }
 
 /* The hour and series in the first row of a statement. */
@@ -394,14 +409,20 @@ static enum profd_status retire_of_user(struct retiring *r, int64_t now, bool *f
     int64_t uid = 0, hour = 0, series = 0;
     uint64_t own, total;
     TRY(sqlite_find(r->s, SQL_USER_LARGEST, NULL, 0, &uid, found, e));
-    TRY(*found ? sqlite_users_flush(r->s, e) : PROFD_OK);
-    TRY(*found ? sqlite_get_use(r->s, (uint32_t)uid, &own, &total, e) : PROFD_OK);
+    if (*found) {
+        TRY(sqlite_users_flush(r->s, e));
+    }
+    if (*found) {
+        TRY(sqlite_get_use(r->s, (uint32_t)uid, &own, &total, e));
+    }
     if (!*found) {
         return PROFD_OK;
     }
     const uint64_t most = sqlite_share_most(share, own, total);
     *found = most != UINT64_MAX && own > most - most / SHARE_SPARE;
-    TRY(*found ? find_first(r->s, SQL_USER_OLDEST, VALUES(INTEGER(uid)), &hour, &series, found, e) : PROFD_OK);
+    if (*found) {
+        TRY(find_first(r->s, SQL_USER_OLDEST, VALUES(INTEGER(uid)), &hour, &series, found, e));
+    }
     *found = *found && hour / 24 < now / SQLITE_DAY;
     if (!*found) {
         return PROFD_OK;
@@ -440,8 +461,13 @@ static enum profd_status work_once(struct retiring *r, const struct store_policy
         return sqlite_run(r->s, SQL_BLOCKS_GONE, NULL, 0, e);
     }
     TRY(judge_size(r, policy, now, hour, found, e));
-    TRY(!*found && policy->keep_bytes > 0 ? retire_of_user(r, now, found, e) : PROFD_OK);
-    return !*found && policy->keep_age > 0 ? remove_symbols(r, now - policy->keep_age, found, e) : PROFD_OK;
+    if (!*found && policy->keep_bytes > 0) {
+        TRY(retire_of_user(r, now, found, e));
+    }
+    if (!*found && policy->keep_age > 0) {
+        TRY(remove_symbols(r, now - policy->keep_age, found, e));
+    }
+    return PROFD_OK;
 }
 
 enum profd_status store_retire(struct store *s, const struct store_policy *policy, int64_t now,
@@ -455,8 +481,12 @@ enum profd_status store_retire(struct store *s, const struct store_policy *polic
     while (status == PROFD_OK && found && !doomed && !sqlite_budget_spent(&r.budget)) {
         status = work_once(&r, policy, now, &found, e);
     }
-    status = status ? status : sqlite_withdrawal_apply(r.s, &r.gone, e);
-    status = status ? status : sqlite_run(r.s, SQL_BLOCKS_GONE, NULL, 0, e);
+    if (status == PROFD_OK) {
+        status = sqlite_withdrawal_apply(r.s, &r.gone, e);
+    }
+    if (status == PROFD_OK) {
+        status = sqlite_run(r.s, SQL_BLOCKS_GONE, NULL, 0, e);
+    }
     status = sqlite_upkeep_end(r.s, status, e);
     r.progress.more = found || doomed || r.gone.count > 0; /* builds may be unused only now */
     hashmap_clear(&r.gone);

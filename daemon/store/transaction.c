@@ -200,7 +200,9 @@ enum profd_status sqlite_space_begin(struct store *s, struct profd_error *e)
     }
     TRY(measure(s, &grows, &available, e));
     bool long_log = s->wal_frames >= LOG_MOST * s->log_frames;
-    TRY(long_log || grows > available / 4 ? sqlite_empty_log(s, long_log, e) : PROFD_OK);
+    if (long_log || grows > available / 4) {
+        TRY(sqlite_empty_log(s, long_log, e));
+    }
     FAIL_IF(s->wal_frames >= LOG_MOST * s->log_frames, e, PROFD_BUSY,
             "a report that is being made holds the write-ahead log, which has %lld MiB; at most %lld",
             (long long)s->wal_frames * SQLITE_PAGE >> 20, (long long)LOG_MOST * s->log_frames * SQLITE_PAGE >> 20);

@@ -336,7 +336,9 @@ static enum profd_status perform(struct clickhouse *c, struct buffer *url, const
             "the reply of ClickHouse at %s needs more than the %zu bytes that it may have", c->place,
             c->limits.reply_bytes);
     buffer_add_char(&c->reply, 0);
-    TRY(c->reply.failed ? profd_no_memory(e) : PROFD_OK);
+    if (c->reply.failed) {
+        return profd_no_memory(e);
+    }
     c->reply.size--;
     curl_easy_getinfo(c->curl, CURLINFO_RESPONSE_CODE, &http);
     const char *late = http == 200 ? find_late_error(&c->reply) : NULL;

@@ -233,7 +233,9 @@ static enum profd_status fetch_batch(struct fetch *q, struct clickhouse *handle,
     buffer_init(&statement, STATEMENT_BYTES);
     statement_fetch(&statement, stubs, n, q->part);
     enum profd_status status = clickhouse_read(handle, &statement, &r, e);
-    TRY(status);
+    if (status) {
+        return status;
+    }
     memset(q->seen, 0, n * sizeof *q->seen);
     for (; rows_more(&r) && !status; rows++) {
         status = fetch_row(q, &r, stubs, n, e);

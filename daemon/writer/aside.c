@@ -118,7 +118,9 @@ enum profd_status aside_note(int dir, const char *sentence, bool log, time_t whe
 {
     char kept[ASIDE_NAME_SIZE + sizeof LOG];
     enum profd_status status = choose_name(dir, ASIDE_LOST, when, name, e);
-    TRY(status);
+    if (status) {
+        return status;
+    }
     snprintf(kept, sizeof kept, "%s" LOG, name);
     int fd = openat(dir, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (fd < 0) {

@@ -80,7 +80,9 @@ enum profd_status backup_step(struct backup *b, struct store *store, uint64_t by
     store_backup_end(b->running);
     b->running = NULL;
     status = status ? status : backup_open(b, e);
-    *whole |= !status;
+    if (!status) {
+        *whole = true;
+    }
     return status;
 }
 

@@ -255,7 +255,9 @@ enum profd_status restore_finish(const char *state_dir, bool *restored, char *ke
         status = restore_fail(PROFD_IO, "sync", "the state directory", e);
     }
     close(dir);
-    TRY(status);
+    if (status) {
+        return status;
+    }
     *restored = true;
     snprintf(kept, size, "%s", had ? name : "");
     return PROFD_OK;

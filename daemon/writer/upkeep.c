@@ -152,7 +152,10 @@ uint64_t upkeep_budget(const struct upkeep *u)
 {
     const uint64_t slack = upkeep_slack(u), backlog = upkeep_backlog(u);
 
-    return !u->more[UPKEEP_COMPACT] || backlog <= slack ? 0 : backlog > 2 * slack ? 400 : 100;
+    if (!u->more[UPKEEP_COMPACT] || backlog <= slack) {
+        return 0;
+    }
+    return backlog > 2 * slack ? 400 : 100;
 }
 
 uint64_t upkeep_pause(const struct upkeep *u, bool uploads_wait, bool uploads_came, uint64_t took_ms,
@@ -170,7 +173,9 @@ uint64_t upkeep_pause(const struct upkeep *u, bool uploads_wait, bool uploads_ca
     if (!more) {
         const uint64_t most = uploads_came ? IDLE_MS_BUSY : IDLE_MS_MAX;
 
-        idle = idle > most ? most : idle;
+        if (idle > most) {
+            idle = most;
+        }
         return idle < IDLE_MS_MIN ? IDLE_MS_MIN : idle;
     }
     if (!uploads_wait || upkeep_backlog(u) > slack) {

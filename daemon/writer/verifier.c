@@ -68,7 +68,10 @@ static uint64_t verify_pause(const struct verify *v, uint64_t ms)
         return PAUSE_MS_MAX;
     }
     uint64_t pause = left / (uploads / each + 1);
-    return pause > PAUSE_MS_MAX ? PAUSE_MS_MAX : pause < PAUSE_MS_MIN ? PAUSE_MS_MIN : pause;
+    if (pause > PAUSE_MS_MAX) {
+        return PAUSE_MS_MAX;
+    }
+    return pause < PAUSE_MS_MIN ? PAUSE_MS_MIN : pause;
 }
 
 #define FIRST_MS 30000
