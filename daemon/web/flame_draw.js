@@ -440,7 +440,7 @@ export function textOf(box, look, self) {
     box.cut > 0 ? `including ${look.amount(box.cut)} in boxes that were left out` : "",
     box.inferred ? "not seen on the stack, but named by the call instruction before the next frame" : "",
     box.frame?.kernel ? "code of the kernel" : "",
-    box.name === "[gap]" ? "code without a symbol" : "",
+    box.name?.startsWith("[gap]") ? "code without a symbol" : "",
     box.frame?.module ? `in ${box.frame.module}` : "",
   ].filter(Boolean);
 }

@@ -184,7 +184,7 @@ function bare(name) {
   do depth += { ")": 1, "(": -1 }[text[--at]] ?? 0;
   while (depth > 0 && at > 0);
   const rest = text.slice(0, at);
-  return depth || !rest || rest.endsWith("operator") ? text : rest;
+  return depth || !rest || /(operator| )$/.test(rest) ? text : rest; // "no symbol (library)" has no arguments
 }
 const ANONYMOUS = "(anonymous namespace)";
 /** A name without its result, which only templates have. */

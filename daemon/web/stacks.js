@@ -23,7 +23,7 @@ export function treeOf(answer, label, under) {
     frame.key ??= keyOf(frame);
     frame.module ??= modules.get(frame.build_id) ?? "";
     const parent = boxes[answer.parent[i] + 1];
-    const label = frame.name === "[gap]" ? "no symbol" : frame.name;
+    const label = frame.name.replace(/^\[gap\]/, "no symbol"); // "[gap] (library)" where several have one
     const box = { label, name: frame.full_name ?? frame.name, frame, key: frame.key, parent };
     const times = { self: answer.self_seconds[i], cut: answer.cut[i], value: answer.self_seconds[i] };
     const rest = { level: parent.level + 1, inferred: answer.inferred[i] === 1, children: [] };

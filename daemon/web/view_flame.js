@@ -51,6 +51,9 @@ function modulesOf(rows) {
   return { hueOf, paint };
 }
 
+/** What code without a function of its own is called: "[plt]" is known, only "[gap]" has no symbol. */
+const unnamed = ({ name }) => (name.startsWith("[gap]") ? "no symbol" : name.replace(/ .*/, ""));
+
 /** Which colour is which program or library, with the time of its own functions. */
 function legend({ hueOf }, rows, look) {
   const all = new Map();
@@ -58,7 +61,7 @@ function legend({ hueOf }, rows, look) {
     const hue = hueOf(frame);
     if (hue === undefined && !frame.name.startsWith("[")) continue; // a cycle: its members have the time
     const entry = all.get(hue) ?? all.set(hue, { names: new Set(), time: 0 }).get(hue);
-    entry.names.add(hue === undefined ? "no symbol" : frame.module || "kernel");
+    entry.names.add(hue === undefined ? unnamed(frame) : frame.module || "kernel");
     entry.time += self;
   }
   const entry = ([hue, { names, time }]) => {
