@@ -62,6 +62,11 @@ function load({ instance, cpu_seconds: cpu, age_seconds: age }) {
   return over > 0 ? { share: (all.at(-1).cpu - all[0].cpu) / over, over } : { share: cpu / Math.max(1, age), over: 0 };
 }
 
+/** Where no tick fell, less than that of one tick. */
+function loadText({ share, over }, { rate }) {
+  return share > 0 || !over || !rate ? percent(100 * share) : `<${percent(Math.ceil(1e4 / (rate * over)) / 100)}`;
+}
+
 /** A program; where it has no column, its process tells it from others. */
 function nameCell({ build_id: build, name: path, pid }, state, space) {
   const slim = innerWidth < NARROW;
@@ -76,6 +81,9 @@ function overhead({ overhead: share, overhead_below: below, ticks }) {
   return below === null ? format.percent(100 * share, ticks) : `<${format.percent(Math.ceil(10000 * below) / 100)}`;
 }
 
+/** Whether all processes have one value of a label, so that it tells none apart. */
+const common = (rows, name) => rows.length > 1 && new Set(rows.map((row) => row.labels?.[name])).size === 1;
+
 /** A column for each label: what tells processes apart leaves last. */
 function labelColumns(rows) {
   const rank = (name) => (FIRST.indexOf(name) + 1 || FIRST.length + 1) - FIRST.length - 1;
@@ -85,7 +93,8 @@ function labelColumns(rows) {
     const value = (row) => row.labels?.[name] ?? "";
     const letters = rows.reduce((most, row) => Math.max(most, value(row).length), name.length + 1);
     const cell = (row) => el("span", { title: value(row) }, value(row) || "–");
-    const look = { width: Math.min(14, LETTER * letters + 1.5), rare: FIRST.includes(name) ? 1 : 5 };
+    const rare = FIRST.includes(name) && !common(rows, name) ? 1 : 5;
+    const look = { width: Math.min(14, LETTER * letters + 1.5), rare };
     return column(`label-${name}`, name, { value, cell, ...look });
   });
 }
@@ -117,12 +126,13 @@ function columns(rows, state) {
   };
   const usedCell = (row) => {
     const { share, over } = load(row);
+    const text = loadText({ share, over }, row);
     const when = over ? `in the last ${format.several(Math.round(over), "second", "seconds")}` : "since it started";
-    const about = `${format.seconds(share)} of CPU time per second ${when}; ${format.seconds(row.cpu_seconds)} in all`;
-    return bar(percent(100 * share), (100 * share) / busiest, about);
+    const about = `${text} of one core ${when}; ${format.seconds(row.cpu_seconds)} of CPU time in all`;
+    return bar(text, (100 * share) / busiest, about);
   };
   const busiest = format.largest(rows.map((row) => load(row).share)) || 1;
-  const used = { value: (row) => load(row).share, cell: usedCell, bars: true, width: 8.6, slim: 4.6 };
+  const used = { value: (row) => load(row).share, cell: usedCell, bars: true, width: 8.6, slim: 5.6 };
   const usedHint = "part of one core, while this page is open; at first, since the start. The bar: of the busiest one";
   const trend = ({ instance }) => {
     const rates = (readings.get(instance) ?? []).map(({ rate: now }) => now);
@@ -200,7 +210,11 @@ function show(state, answer, box) {
   };
   list.show();
   const hidden = table.all.filter((c) => c.key.startsWith("label-") && !table.columns.includes(c));
-  const rest = `Labels that have no space here: ${hidden.map((c) => c.title).join(", ")}.`;
+  const [same, other] = [true, false].map((is) => hidden.filter((c) => common(rows, c.title) === is));
+  const rest = [
+    same.length ? `All have ${same.map((c) => `${c.title}=${c.value(rows[0])}`).join(", ")}. ` : "",
+    other.length ? `Labels that have no space here: ${other.map((c) => c.title).join(", ")}.` : "",
+  ];
   const focused =
     box.querySelector(".scroll")?.contains(document.activeElement) &&
     document.activeElement.getAttribute("role") === "grid";
