@@ -25,11 +25,11 @@ const callsText = (row, mark) =>
   mark + format.exact(row, "calls") + (row.self_calls ? `+${format.exact(row, "self_calls")}` : "");
 
 /** Of what has ticks but no calls nothing was counted. Where there is little space, numbers are short. */
-function callsCell(row, mark) {
+function callsCell(row, mark, slim = innerWidth < BESIDE) {
   if (row.calls === 0 && row.self_calls === 0 && row.self_seconds > 0)
     return el("span", { title: "ticks fell into it; no call was counted" }, "–");
   const text = callsText(row, mark);
-  return innerWidth < BESIDE ? el("span", { title: text }, mark + format.short(row.calls)) : text;
+  return slim ? el("span", { title: text }, mark + format.short(row.calls)) : text;
 }
 
 function columns(rows, { first, amount, mark, state, trends }) {
@@ -199,19 +199,22 @@ async function where(pane, rows, { amount, mark, state, trends, signal }) {
     versionOf(build).then((text) => replace(chip, text));
     return chip;
   };
+  const markOf = ({ program }) => (program.inexact_reasons?.includes("sampled") ? "~" : ""); // the others count
+  const calls = (r, own) => callsCell(r, own, innerWidth < NARROW);
   const line = ({ program, ...r }) => {
     const of = r.build_id === program.build_id ? "" : r.build_id;
     const there = to(state, { ...another("report"), build: program.build_id, fn: r.address, of });
     const id = el("code", { title: program.build_id }, program.build_id.slice(0, 8));
     const name = [el("a", there, format.base(program.name)), " ", version(program.build_id), " ", id];
-    return [name, amount(r.self_seconds), amount(r.total_seconds), callsText(r, mark)];
+    return [name, amount(r.self_seconds), amount(r.total_seconds), calls(r, markOf({ program }))];
   };
-  const sum = [el("strong", "Together"), amount(row.self_seconds), amount(row.total_seconds), callsText(row, mark)];
-  const lines = [sum, ...found.sort((a, b) => b.self_seconds - a.self_seconds).map(line)];
   const missing = row.programs - new Set(found.map((r) => r.program.build_id)).size;
+  const all = missing > 0 || found.some(markOf) ? mark : "";
+  const sum = [el("strong", "Together"), amount(row.self_seconds), amount(row.total_seconds), calls(row, all)];
+  const lines = [sum, ...found.sort((a, b) => b.self_seconds - a.self_seconds).map(line)];
   const rest = `${format.several(missing, "build is", "builds are")} not listed: their own reports cannot be read.`;
-  const table = plain("The builds of this sum", [["Build"], ["Self", 1], ["Total", 1], [`${mark}Calls`, 1]], lines);
-  table.className = "arcs";
+  const table = plain("The builds of this sum", [["Build"], ["Self", 1], ["Total", 1], ["Calls", 1]], lines);
+  table.className = "arcs builds";
   const hint = el("p.hint", "A build shows the function's callers and callees in it.");
   const chart = el("section", { "aria-label": "Over time" });
   replace(pane, head, table, missing > 0 ? el("p.hint", rest) : null, hint, chart);
