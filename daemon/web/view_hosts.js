@@ -77,7 +77,7 @@ function columns(rows, state, signal) {
     return numbers(key, title, { value, cell: (host) => ago(time(host), "never"), width: 9, hint });
   };
   const silence = (host) => String(1e9 - host.lag_seconds).padStart(10, "0");
-  const day = { still: true, cell: (host) => dayCell(host, known, signal), width: 11.6, rare: 4 };
+  const day = { still: true, cell: (host) => dayCell(host, known, signal), width: 12, rare: 4 };
   const versions = Map.groupBy(rows, (host) => host.version);
   const usual = [...versions].reduce((a, b) => (b[1].length > a[1].length ? b : a))[0];
   const version = ({ version: own }) =>
