@@ -345,6 +345,9 @@ export async function draw(main, state, signal) {
     slim ? el("p", chip) : null,
   );
   all.fill();
+  const above = new ResizeObserver(() => all.fill()); // what stands above comes later, and pushes the pictures down
+  above.observe(document.getElementById("question"));
+  signal.addEventListener("abort", () => above.disconnect());
   if (state.layout !== "table") for (const flame of all.flames) flame.draw();
   if (slim) all.table.show(["self", "total"], true);
   all.table.restore();
