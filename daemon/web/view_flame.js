@@ -145,7 +145,11 @@ class Stacks {
       this.filter(matcher(this.state.q));
     };
     const told = (box) => this.tell(box, self);
-    const text = (box) => textOf(box, this.look, self);
+    const part = ({ value }) => `${this.look.share(value, top.value)} of the time of ${this.middle.label}`;
+    const text = (box) => {
+      const [name, time, ...rest] = textOf(box, this.look, self);
+      return [name, time, ...(half && box.parent ? [part(box)] : []), ...rest];
+    };
     const menu = (box, event) => this.menu(box, flame, event);
     const { paint } = this.modules;
     const place = { top: boxAt(top, mine(this.state.zoom)), at: mine(this.state.at) };
@@ -209,7 +213,8 @@ class Stacks {
     const flame = this.flames.find((one) => one.drawn.has(box));
     const menu = (event) => this.menu(box, flame, event);
     const rest = box.frame ? [" ", button("More…", menu, { "aria-haspopup": "menu" })] : null;
-    replace(this.detail, textOf(box, this.look, self).join(", "), ways, rest);
+    const text = flame?.text(box) ?? textOf(box, this.look, self);
+    replace(this.detail, text.join(", "), ways, rest);
     for (const flame of this.flames) if (flame.chosen !== box.key) flame.mark(flame.wanted, box.key);
   }
 
