@@ -154,15 +154,16 @@ async function choose(main, state, signal) {
   const c = flat.columns;
   const amount = format.amounts(flat.report.totals.dimension, flat.report.totals);
   const link = (i) => to(state, { fn: c.address[i], of: flat.id(i) === flat.report.build_id ? "" : flat.id(i) });
-  const offer = (name, i) =>
-    el(
-      "li",
-      el("a", { ...link(i), title: name }, format.called(name)),
-      el("span.hint", `self ${amount(c.self_seconds[i])}`),
-    );
+  const whole = flat.report.totals.seconds || 1;
+  const object = (i) => format.base(flat.report.builds[c.build[i]]?.name);
+  const offer = (name, i) => {
+    const part = (100 * c.self_seconds[i]) / whole;
+    const time = bar(`${amount(c.self_seconds[i])}, ${format.share(part, flat.report.totals.ticks)}`, part);
+    return el("li", el("a", { ...link(i), title: name }, format.called(name)), time, el("span.hint", object(i)));
+  };
   const title = el("div.bar.compare", el("h2", "Code of which function?"));
   const about = el("p.hint", "The functions with the most time in their own code:");
-  replace(main, title, about, el("ul.offers", c.name.map(offer)));
+  replace(main, title, about, el("ul.offers.hot", c.name.map(offer)));
 }
 
 /** Reads what was opened before for the files of this answer. */
@@ -367,9 +368,13 @@ function show(main, state, answer) {
   );
   replace(main, box);
   const full = texts && innerWidth < BESIDE; // the text needs the space
-  const left = [beside || full ? "count" : "", full || (beside && (texts || innerWidth < WIDE)) ? "range" : ""];
+  const left = [
+    beside || full ? "count" : "",
+    full || (beside && (texts || innerWidth < WIDE)) ? "range" : "",
+    rows.some((row) => row.calls) ? "" : "calls",
+  ];
   const usual = table.all.map((c) => c.key).filter((key) => !left.includes(key));
-  const few = texts ? ["ticks"] : FEW[form.title];
+  const few = texts ? ["ticks"] : FEW[form.title].filter((key) => !left.includes(key));
   table.show(wide() ? usual : few, !wide() || Boolean(texts && (beside || full)));
   table.filter();
   table.restore();
