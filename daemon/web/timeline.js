@@ -47,6 +47,7 @@ export function axis(step, times) {
 const STILL = 3; // pixels that the pointer may move in a click
 const [LETTER, LINE, EDGES] = [7, 6, 40]; // pixels: of the text of a mark, of its line, and beside a picture
 const HEIGHT = 40; // of a picture, in its own units
+const LEAST = 0.7; // height of a bar of what is little; nothing has none
 const SPIKE = 4; // times the height that nine of ten bars have at most, above which a bar is cut
 const ENOUGH = 12; // bars, of which fewer have no usual height
 
@@ -96,15 +97,15 @@ function versionMarks(range, versions, build) {
 function bars({ from, width }, rows, value, title) {
   const most = ceiling(rows.map(value));
   return rows.map((row) => {
-    const high = most > 0 ? Math.min(1, value(row) / most) * (HEIGHT - 2) : 0;
+    const high = value(row) > 0 ? Math.max(LEAST, Math.min(1, value(row) / most) * (HEIGHT - 2)) : 0;
     const wide = Math.max(1, (row.width ?? width) / width);
     return svg(
       "rect",
       {
         x: (begin(row) - from) / width,
         width: wide - 0.12,
-        y: HEIGHT - Math.max(high, 0.7),
-        height: Math.max(high, 0.7),
+        y: HEIGHT - high,
+        height: high,
         class: value(row) > most ? "cut" : row.exact === false ? "bar-inexact" : "",
       },
       svg("title", title(row)),
