@@ -12,6 +12,7 @@ import { charts, stamp, stepFor, versionsOf } from "./timeline.js";
 import { equals, labelChips, labelsMenu, timeMenu } from "./toolbar.js";
 
 const [FILE, LETTER] = [24, 7]; // pixels of a file's name beside that of its function, and of its letters
+const LEAST = 64; // pixels that a name has beside a file
 const MOST = 1000; // names that are fetched; the daemon sorts, so that these are the first ones
 const AT_ONCE = 8; // programs that are asked for a function
 const STEPS = 16; // of a trend, at most
@@ -36,11 +37,13 @@ function columns(rows, { first, amount, mark, state, trends }) {
   const widest = rows.reduce((most, row) => Math.max(most, callsText(row, mark).length), 0);
   const each = (row) => (row.calls > 0 ? row.self_seconds / row.calls : Number.NaN);
   const name = (row, space) => {
-    const link = { ...to(state, place(row)), tabIndex: -1, title: row.name };
-    const file = row.file && innerWidth >= NARROW ? format.base(row.file) : "";
-    const left = space - (file ? FILE + LETTER * file.length : 0);
+    const whole = row.short_name ?? row.name;
+    const base = innerWidth >= NARROW ? format.base(row.file) : "";
+    const left = space - FILE - LETTER * base.length;
+    const file = left > LEAST && fitted(whole, left) === whole ? base : ""; // the name goes first
+    const title = row.file && !file ? `${row.name}, ${row.file}` : row.name;
     return [
-      el("a", link, fitted(row.short_name ?? row.name, left)),
+      el("a", { ...to(state, place(row)), tabIndex: -1, title }, file ? whole : fitted(whole, space)),
       file ? el("span.chip", { title: row.file }, file) : null,
     ];
   };
