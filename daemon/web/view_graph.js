@@ -244,7 +244,7 @@ export async function draw(main, state, signal) {
     slim ? null : tools,
     sentence(shown, state),
   ];
-  const times = counted(shown.edges, lookOf(graph)) ? "numbers of calls (×)" : "times";
+  const times = counted(all.edges, lookOf(graph)) ? "numbers of calls (×)" : "times";
   const own = `${OWN}${slim ? "" : " and size of letters"}.`;
   const hint = `${own} ${graph.time === "measured" ? MEASURED : DIVIDED} On the lines: ${times}.`;
   // What can be clicked does not touch the picture: boxes that it cuts reach below it.
