@@ -59,13 +59,13 @@ function legend({ hueOf }, rows, look) {
   const all = new Map();
   for (const { frame, self } of rows) {
     const hue = hueOf(frame);
-    if (hue === undefined && !frame.name.startsWith("[")) continue; // a cycle: its members have the time
+    if (hue === undefined && !(self > 0 && frame.name.startsWith("["))) continue; // of a cycle, members have the time
     const entry = all.get(hue) ?? all.set(hue, { names: new Set(), time: 0 }).get(hue);
     entry.names.add(hue === undefined ? unnamed(frame) : frame.module || "kernel");
     entry.time += self;
   }
   const entry = ([hue, { names, time }]) => {
-    const name = names.size > 2 ? `${names.size} others` : [...names].join(", ");
+    const name = hue !== undefined && names.size > 2 ? `${names.size} others` : [...names].join(", ");
     const colour = { style: hue === undefined ? {} : { "--hue": hue } };
     return el("span", { title: [...names].join(", ") }, el("i.swatch", colour), `${name} ${look.percent(time)}`);
   };

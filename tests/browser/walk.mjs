@@ -465,6 +465,7 @@ async function names(page) {
     ["called", ["void std::sort<int*, less<int> >(int*, int*, void (*)(int)) [clone .isra.0]"], "std::sort<…>"],
     ["called", ["f(void (*)(int)) const"], "f"],
     ["called", ["main"], "main"],
+    ["called", ["no symbol (libjson.so)"], "no symbol (libjson.so)"],
   ];
   const shown = await page.evaluate(async (all) => {
     const format = await import(new URL("src/format.js", document.baseURI));
