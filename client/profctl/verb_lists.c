@@ -662,12 +662,12 @@ static enum profd_status functions_prepare(struct list_view *l, struct profd_err
     FAIL_IF(l->format != FORMAT_JSON && row_number(l->answer.whole, "uploads") == 0, e, PROFD_NOTHING,
             "nothing matches: no upload has these labels in this time range");
     if (l->format != FORMAT_JSON) {
-        /* Tells each row whether numbers of calls of the answer are sampled: a member for CSV, and for cell_counted. */
+        /* Whether a row's numbers of calls are sampled becomes a member for CSV, and for cell_counted. */
         json_t *row;
         size_t i;
         json_array_foreach(l->answer.rows, i, row)
         {
-            (void)json_object_set_new(row, "calls_sampled", json_boolean(row_is_sampled(l->answer.whole)));
+            (void)json_object_set_new(row, "calls_sampled", json_boolean(row_is_sampled(row)));
         }
     }
     return PROFD_OK;

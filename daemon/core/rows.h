@@ -110,6 +110,7 @@ struct joined_row {
     uint64_t calls, self_calls;
     uint64_t programs, builds; /* number of programs with it in their reports, and of builds of code that have it */
     double *trend;             /* self seconds of each step; NULL: there are no steps */
+    uint32_t inexact;          /* why numbers of the programs that have it are not exact */
 };
 
 /* What could not be joined by name, and of what everything is the sum. */

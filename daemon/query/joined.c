@@ -126,6 +126,7 @@ void joined_files_merge(const struct joined_files *x, struct joined_row *rows, u
             sum_saturate(&to->self_calls, row->self_calls);
             to->programs += row->programs;
             to->builds += row->builds;
+            to->inexact |= row->inexact;
             for (uint32_t k = 0; k < x->steps; k++) {
                 to->trend[k] += row->trend[k];
             }
@@ -152,6 +153,7 @@ struct joined {
     struct set left_out;  /* (program, build, name) of these */
     struct buffer key;
     struct joined_rest rest;
+    uint32_t inexact; /* of the program that is being added */
 };
 
 /* name NUL file NUL, preceded by a build's number if there is one. */
@@ -203,6 +205,7 @@ static void add_named(struct joined *j, const struct report *r, const struct rep
     sum_saturate(&row->self_calls, f->self_calls);
     row->programs += in_program;
     row->builds += in_place;
+    row->inexact |= j->inexact;
 }
 
 /* Adds the report of the program of that number, with the times that it shows. scratch: what only this call needs.
@@ -573,7 +576,8 @@ enum profd_status joined_list(struct job *job, struct profd_error *e)
             q.last = first || from->last > q.last ? from->last : q.last;
             j.rest.uploads += from->uploads;
             j.rest.processes += from->processes;
-            j.rest.inexact |= from->inexact;
+            j.inexact = from->inexact;
+            j.rest.inexact |= j.inexact;
             TRY(subreport_make(&subreport, &w, e));
             joined_add(&j, w.report, i, subreport.job.arena);
         }

@@ -147,7 +147,8 @@ void render_joined(const struct render_joined *j, struct buffer *out)
 {
 #define F(key, member) JSON_FIELD(struct joined_row, key, member)
     static const struct json_field COUNTS[] = {F("calls", calls), F("self_calls", self_calls), F("programs", programs),
-                                               F("builds", builds)};
+                                               F("builds", builds),
+                                               JSON_AS(struct joined_row, "", inexact, JSON_EXACT)};
 #undef F
 #define F(key, member) JSON_FIELD(struct joined_rest, key, member)
     static const struct json_field SUMS[] = {

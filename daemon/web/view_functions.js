@@ -21,12 +21,15 @@ const FEW_BESIDE = ["self", "total", "calls"]; // beside the builds with a funct
 
 const functionsUrl = (question) => `api/v1/functions?${api.query(question)}`;
 
+/** Before calls of what is sampled in some program. */
+const markOf = (row) => (row.inexact_reasons?.includes("sampled") ? "~" : "");
+
 /** Calls, and those from itself. */
-const callsText = (row, mark) =>
+const callsText = (row, mark = markOf(row)) =>
   mark + format.exact(row, "calls") + (row.self_calls ? `+${format.exact(row, "self_calls")}` : "");
 
 /** Of what has ticks but no calls nothing was counted. Where there is little space, numbers are short. */
-function callsCell(row, mark, slim = innerWidth < BESIDE) {
+function callsCell(row, slim = innerWidth < BESIDE, mark = markOf(row)) {
   if (row.calls === 0 && row.self_calls === 0 && row.self_seconds > 0)
     return el("span", { title: "ticks fell into it; no call was counted" }, "–");
   const text = callsText(row, mark);
@@ -34,8 +37,9 @@ function callsCell(row, mark, slim = innerWidth < BESIDE) {
 }
 
 function columns(rows, { first, amount, mark, state, trends }) {
-  const widest = rows.reduce((most, row) => Math.max(most, callsText(row, mark).length), 0);
-  const each = (row) => (row.calls > 0 ? row.self_seconds / row.calls : Number.NaN);
+  const all = rows.every(markOf) ? mark : "";
+  const widest = rows.reduce((most, row) => Math.max(most, callsText(row).length), 0);
+  const each = (row) => (row.calls > 0 && !markOf(row) ? row.self_seconds / row.calls : Number.NaN);
   const name = (row, space) => {
     const whole = row.short_name ?? row.name;
     const base = innerWidth >= NARROW ? format.base(row.file) : "";
@@ -59,7 +63,7 @@ function columns(rows, { first, amount, mark, state, trends }) {
     return el("span", { title }, builds > 1 ? `${object} ×${builds}` : object);
   };
   const calls = {
-    cell: (row) => callsCell(row, mark),
+    cell: (row) => callsCell(row),
     width: innerWidth < BESIDE ? 7.2 : Math.max(6.2, 0.58 * widest + 2.5),
     hint: mark ? SAMPLED : undefined,
   };
@@ -71,9 +75,9 @@ function columns(rows, { first, amount, mark, state, trends }) {
     numbers("percent", "Self %", { cell: (row) => format.share(row.percent, first.ticks), rare: 1 }),
     numbers("trend", "Trend", { cell: trend, still: true, width: 7.6, hint: "self time over the chosen time" }),
     numbers("total", "Total", time("total_seconds", "total_percent", sum)),
-    numbers("calls", `${mark}Calls`, calls),
+    numbers("calls", `${all}Calls`, calls),
     // of a sampled call no time is known
-    ...(mark ? [] : [numbers("percall", "Self/call", perCall)]),
+    ...(all ? [] : [numbers("percall", "Self/call", perCall)]),
     column("object", "In", { cell: within, width: 9, rare: 3, hint: "the program or library that contains it" }),
   ];
 }
@@ -202,18 +206,16 @@ async function where(pane, rows, { amount, mark, state, trends, signal }) {
     versionOf(build).then((text) => replace(chip, text));
     return chip;
   };
-  const markOf = ({ program }) => (program.inexact_reasons?.includes("sampled") ? "~" : ""); // the others count
-  const calls = (r, own) => callsCell(r, own, innerWidth < NARROW);
+  const calls = (r, of) => callsCell(r, innerWidth < NARROW, markOf(of));
   const line = ({ program, ...r }) => {
     const of = r.build_id === program.build_id ? "" : r.build_id;
     const there = to(state, { ...another("report"), build: program.build_id, fn: r.address, of });
     const id = el("code", { title: program.build_id }, program.build_id.slice(0, 8));
     const name = [el("a", there, format.base(program.name)), " ", version(program.build_id), " ", id];
-    return [name, amount(r.self_seconds), amount(r.total_seconds), calls(r, markOf({ program }))];
+    return [name, amount(r.self_seconds), amount(r.total_seconds), calls(r, program)];
   };
   const missing = row.programs - new Set(found.map((r) => r.program.build_id)).size;
-  const all = missing > 0 || found.some(markOf) ? mark : "";
-  const sum = [el("strong", "Together"), amount(row.self_seconds), amount(row.total_seconds), calls(row, all)];
+  const sum = [el("strong", "Together"), amount(row.self_seconds), amount(row.total_seconds), calls(row, row)];
   const lines = [sum, ...found.sort((a, b) => b.self_seconds - a.self_seconds).map(line)];
   const rest = `${format.several(missing, "build is", "builds are")} not listed: their own reports cannot be read.`;
   const table = plain("The builds of this sum", [["Build"], ["Self", 1], ["Total", 1], ["Calls", 1]], lines);

@@ -242,11 +242,21 @@ async function perCaller(page) {
   point(at > 0 && rows.length > 5 && wrong.length === 0, "table: calls in each call of the callers", wrong);
 }
 
-/** Calls of all programs are sampled at least in part: a time of a sampled call is not known. */
+/** A time of a sampled call is not known; functions of programs that count their calls have one. */
 async function sampled(page) {
   await visit(page, "?view=functions");
   const titles = await page.locator("[role=grid] thead th").allTextContents();
-  point(titles.includes("~Calls") && !titles.includes("Self/call"), "functions: no time per sampled call", titles);
+  const [calls, each] = ["Calls", "Self/call"].map((title) => titles.indexOf(title));
+  const rows = await page
+    .locator("[role=grid] tbody tr[data-at]")
+    .evaluateAll((all, at) => all.map((tr) => at.map((i) => tr.children[i].textContent)), [calls, each]);
+  const marked = rows.filter(([text]) => text.startsWith("~"));
+  const [counted, known] = [rows.filter(([text]) => /^[1-9]/.test(text)), rows.filter(([, time]) => /\d/.test(time))];
+  point(
+    each > 0 && marked.length > 0 && counted.length > 0 && known.length > 0 && marked.every(([, time]) => !/\d/.test(time)),
+    "functions: no time per sampled call, and no mark on calls that were counted",
+    [titles, rows],
+  );
 }
 
 async function phone() {

@@ -237,7 +237,12 @@ async function inCompare(page) {
   await page.locator("#against").focus();
   await tabTo(page, "form:has(#against) button");
   await page.keyboard.press("Enter");
-  await page.locator(`${GRID}[aria-label=Differences] tbody .delta`).first().waitFor();
+  try {
+    await page.locator(`${GRID}[aria-label=Differences] tbody .delta`).first().waitFor();
+  } catch (error) {
+    point(false, "compare: Enter shows what differs", [page.url(), await text(page)]);
+    throw error;
+  }
   await ready(page);
   const verdicts = await page.locator(`${GRID} tbody .delta`).allTextContents();
   point(

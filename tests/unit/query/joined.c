@@ -120,7 +120,8 @@ static void put_program(struct store *s, const char *id, uint32_t sequence)
                                   .counts = bytes,
                                   .counts_size = size,
                                   .ticks = 193,
-                                  .calls = 16};
+                                  .calls = 16,
+                                  .inexact = (uint32_t)INEXACT_SAMPLED};
     cr_assert_eq(store_put_uploads(s, &upload, 1, &outcome, &e), PROFD_OK, "%s", e.sentence);
     free(bytes);
 }
@@ -173,6 +174,9 @@ Test(query_joined, what_does_not_join_is_told_and_nothing_is_lost)
             cr_assert_eq(fleet_number(joined, "not_joined/ambiguous_functions"), 2);
             cr_assert_float_eq(fleet_number(joined, "not_joined/ambiguous_seconds"), 1.77, 1e-9);
             cr_assert_eq(fleet_number(fleet_named(joined, "rows", "b"), "programs"), 1, "the other's is known");
+            cr_assert(json_is_true(json_object_get(fleet_named(joined, "rows", "b"), "exact")));
+            cr_assert_str_eq(fleet_text(fleet_named(joined, "rows", "main"), "inexact_reasons/0"), "sampled");
+            cr_assert(json_is_false(json_object_get(joined, "exact")));
         } else {
             cr_assert_eq(fleet_number(joined, "not_joined/unnamed_builds"), 1);
             cr_assert_gt(fleet_number(joined, "not_joined/unnamed_functions"), 0);

@@ -31,7 +31,7 @@ static uint32_t merge(const char *const reports[][3], uint32_t count, struct joi
         for (; files < 3 && reports[i][files] != NULL; files++) {
             double *trend = ARENA_ARRAY(a, 2, double);
             trend[i % 2] = 1;
-            rows[n++] = (struct joined_row){"hash", reports[i][files], object[i], 1, 2, 1, 0, 1, 1, trend};
+            rows[n++] = (struct joined_row){"hash", reports[i][files], object[i], 1, 2, 1, 0, 1, 1, trend, 0};
         }
         struct report r = report_of(reports[i], files, functions);
         joined_files_add(&x, &r, scratch);
