@@ -42,13 +42,16 @@ const remarks = (host) =>
 
 const there = (host) => ({ ...fleet("functions"), match: [equals("host", host.name)] });
 
-/** The CPU time of a host in the last day, when its row stays in sight. known: promises by host. */
-function dayCell(host, known, signal) {
+/** The CPU time of a host in the last day, when its row stays in sight. known: promises by host. programs: a promise of
+ *  the build-ids of programs, whose time has that of their libraries in it. */
+function dayCell(host, known, programs, signal) {
   const place = el("span.trend");
   const url = `api/v1/load?${api.query({ step: "1h", match: [equals("host", host.name)], limit: "1000" })}`;
-  const ask = () => known.get(host) ?? known.set(host, api.rows(url, 20000, signal)).get(host);
-  const shown = ({ rows }) => {
-    const hours = Array.from({ length: 24 }, (_, i) => rows.reduce((sum, row) => sum + (row.seconds[i] ?? 0), 0));
+  const load = () => Promise.all([api.rows(url, 20000, signal), programs]);
+  const ask = () => known.get(host) ?? known.set(host, load()).get(host);
+  const shown = ([{ rows }, ids]) => {
+    const own = rows.filter((row) => ids.has(row.build_id));
+    const hours = Array.from({ length: 24 }, (_, i) => own.reduce((sum, row) => sum + (row.seconds[i] ?? 0), 0));
     const all = hours.reduce((sum, n) => sum + n, 0);
     replace(place, all > 0 ? [format.seconds(all), spark(hours)] : "–");
   };
@@ -61,6 +64,9 @@ function dayCell(host, known, signal) {
 function columns(rows, state, signal) {
   const slim = innerWidth < NARROW;
   const known = new Map();
+  const ids = ({ rows: builds }) => new Set(builds.filter((b) => b.is_program).map((b) => b.build_id));
+  const programs = api.rows("api/v1/builds?limit=1000", 20000, signal).then(ids);
+  programs.catch(() => {}); // cells that wait for it stay as they are
   const contact = (host) => new Date(Date.now() - 1000 * host.lag_seconds).toISOString();
   const name = (host, space) =>
     el("a", { ...to(state, there(host)), tabIndex: -1, title: `Functions on ${host.name}` }, fitted(host.name, space));
@@ -77,7 +83,7 @@ function columns(rows, state, signal) {
     return numbers(key, title, { value, cell: (host) => ago(time(host), "never"), width: 9, hint });
   };
   const silence = (host) => String(1e9 - host.lag_seconds).padStart(10, "0");
-  const day = { still: true, cell: (host) => dayCell(host, known, signal), width: 12, rare: 4 };
+  const day = { still: true, cell: (host) => dayCell(host, known, programs, signal), width: 12, rare: 4 };
   const versions = Map.groupBy(rows, (host) => host.version);
   const usual = [...versions].reduce((a, b) => (b[1].length > a[1].length ? b : a))[0];
   const version = ({ version: own }) =>

@@ -443,6 +443,12 @@ async function hosts(page) {
   const counts = (await page.locator(".contacts text").allTextContents()).map(Number);
   const all = counts.reduce((a, b) => a + b, 0);
   point(counts.length > 1 && all === rows.length, "hosts: a picture has each once", counts);
+  const query = new URLSearchParams({ match: 'host="zip"', since: "now-1d", limit: "1" });
+  const { seconds } = await get(`api/v1/functions?${query}`);
+  const day = page.locator(`${ROW}:has(a:text-is("zip")) .trend`);
+  await day.locator("svg").waitFor();
+  const shown = (await day.textContent()).trim();
+  point(Math.abs(parseFloat(shown) / seconds - 1) < 0.05, "hosts: the time of a library counts once", [shown, seconds]);
   const name = await page.locator(`${ROW} a`).first().textContent();
   await page.locator(`${ROW} td`).nth(1).click();
   await page.waitForFunction(() => new URLSearchParams(location.search).get("view") === "functions");

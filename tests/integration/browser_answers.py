@@ -34,6 +34,14 @@ def upload_digest(d):
     assert d.ctl("upload", "-e", exe, "-l", "service=spin", gmon).returncode == 0
 
 
+def run_with_library(d):
+    """A program on zip whose time is in a library, liblzma."""
+    text = os.path.join(d.folder, "text")
+    with open(text, "w") as f:
+        f.write("".join(f"{i * i % 1000003}\n" for i in range(600000)))
+    assert d.ctl("run", "-l", "host=zip", "xz", "-k", text).returncode == 0
+
+
 def fill(d):
     """Two versions on four hosts: parse got slower, render is called once more, fresh is new, retired is not called."""
     old, new = build(d.folder, "shop1", "", ""), build(d.folder, "shop2", MORE, "+ fresh(n)")
@@ -45,6 +53,7 @@ def fill(d):
     gmon = set_ticks(profile(d.folder, calc, ["-s", "7", "-n", "20000"], 0), calc, lambda n: 40 + 7 * n)
     assert d.ctl("upload", "-e", calc, "-l", "service=calc", gmon).returncode == 0
     upload_digest(d)
+    run_with_library(d)
     tangle = send_tangle(d)
     pairs = {(f"p{i}", f"p{i ^ 1}"): 2 for i in range(4)}
     send(d, [upload(tangle, 2, {}, pairs, {"service": "tangle", "part": "cold"}, NOW, program="/srv/tangle")])
@@ -52,13 +61,13 @@ def fill(d):
 
 
 def add_hosts(d):
-    """Three hosts of a centre: the first arrives in the future, and so is up to date however long the test takes."""
+    """Four hosts of a centre: two arrive in the future, and so are up to date however long the test takes."""
     d.stop()
     with sqlite3.connect(os.path.join(d.state, "profd.db")) as db:
-        for n, last in enumerate((NOW + 86400, NOW - 3 * 3600, NOW - 5 * 86400)):
+        for n, last in enumerate((NOW + 86400, NOW - 3 * 3600, NOW - 5 * 86400, NOW + 86400)):
             db.execute("INSERT INTO fleet_host (identity, name, first, last, clock, number, restored, tenant, machine, "
                        "version, delivered) VALUES (?, ?, ?, ?, 0, 0, 0, 1, '', '1.0', ?)",
-                       (bytes([n] * 16), f"db{n + 1}", last * 10**9, last * 10**9, last * 10**9))
+                       (bytes([n] * 16), "db1 db2 db3 zip".split()[n], last * 10**9, last * 10**9, last * 10**9))
     db.close()
     d.start()
 
