@@ -145,12 +145,16 @@ function headline(first, amount, mark, state) {
   return el("p.headline", { title }, `${parts.join(", ")}.`);
 }
 
+/** Whether so much is left out that the rows mislead without that sentence beside them. */
+const missesMuch = ({ not_joined: n, seconds }) =>
+  n.programs > 0 || n.unnamed_seconds + n.ambiguous_seconds + n.other_seconds > seconds / 100;
+
 function truth(first, amount, mark) {
   const why = first.exact ? "Exact: no call and no tick was lost on the way." : "Not exact, for these reasons: ";
   return [
     el("p", why, first.inexact_reasons.join(", ")),
     mark ? el("p.warning", { id: "sampled" }, `~ Calls are ${SAMPLED}.`) : null,
-    rest(first, amount),
+    missesMuch(first) ? null : rest(first, amount),
   ];
 }
 
@@ -266,6 +270,7 @@ export async function draw(main, state, signal) {
     main,
     el("div.toolbar", el("h1", "Top functions"), filter, choices, chip),
     headline(first, amount, mark, state),
+    missesMuch(first) ? rest(first, amount) : null,
     rows.length ? el("div.split", table.node, pane) : el("p.empty", "No upload has these labels in this time range."),
   );
   show();
