@@ -3,7 +3,7 @@ import * as api from "./api.js";
 import { versionOf } from "./compare_sides.js";
 import { choice, el, labelled, later, replace, say } from "./dom.js";
 import * as format from "./format.js";
-import { sampled, SAMPLED, truthChip } from "./origin.js";
+import { SAMPLED, truthChip } from "./origin.js";
 import { filled, spark } from "./overview_day.js";
 import { bar } from "./report_columns.js";
 import { another, fleetQuestion, go, to } from "./state.js";
@@ -21,8 +21,8 @@ const FEW_BESIDE = ["self", "total", "calls"]; // beside the builds with a funct
 
 const functionsUrl = (question) => `api/v1/functions?${api.query(question)}`;
 
-/** Before calls of what is sampled in some program. */
-const markOf = (row) => (row.inexact_reasons?.includes("sampled") ? "~" : "");
+/** Before calls that are sampled in some program: of a row, a program, or the whole answer. */
+const markOf = (of) => (of.inexact_reasons?.includes("sampled") ? "~" : "");
 
 /** Calls, and those from itself. */
 const callsText = (row, mark = markOf(row)) =>
@@ -37,7 +37,7 @@ function callsCell(row, slim = innerWidth < BESIDE, mark = markOf(row)) {
 }
 
 function columns(rows, { first, amount, mark, state, trends }) {
-  const all = rows.every(markOf) ? mark : "";
+  const everywhere = rows.every(markOf) ? mark : ""; // then the title has it
   const widest = rows.reduce((most, row) => Math.max(most, callsText(row).length), 0);
   const each = (row) => (row.calls > 0 && !markOf(row) ? row.self_seconds / row.calls : Number.NaN);
   const name = (row, space) => {
@@ -75,9 +75,9 @@ function columns(rows, { first, amount, mark, state, trends }) {
     numbers("percent", "Self %", { cell: (row) => format.share(row.percent, first.ticks), rare: 1 }),
     numbers("trend", "Trend", { cell: trend, still: true, width: 7.6, hint: "self time over the chosen time" }),
     numbers("total", "Total", time("total_seconds", "total_percent", sum)),
-    numbers("calls", `${all}Calls`, calls),
+    numbers("calls", `${everywhere}Calls`, calls),
     // of a sampled call no time is known
-    ...(all ? [] : [numbers("percall", "Self/call", perCall)]),
+    ...(everywhere ? [] : [numbers("percall", "Self/call", perCall)]),
     column("object", "In", { cell: within, width: 9, rare: 3, hint: "the program or library that contains it" }),
   ];
 }
@@ -242,7 +242,7 @@ export async function draw(main, state, signal) {
   const [first, chooser] = await Promise.all([list, services(state, signal)]);
   const { rows, next: more } = first;
   const amount = format.amounts(state.dimension || undefined, first);
-  const mark = sampled({ provenance: first }) ? "~" : "";
+  const mark = markOf(first);
   const pane = el("section.pane", { "aria-label": "Builds", hidden: true });
   let asked = null;
   const trends = () => (asked ??= trendsOf(question, first, signal));

@@ -42,12 +42,12 @@ const remarks = (host) =>
 
 const there = (host) => ({ ...fleet("functions"), match: [equals("host", host.name)] });
 
-/** The CPU time of a host in the last day, when its row stays in sight. known: promises by host. programs: a promise of
- *  the build-ids of programs, whose time has that of their libraries in it. */
+/** The CPU time of a host in the last day, when its row stays in sight. known: promises by host. programs(): a promise
+ *  of the build-ids of programs, whose time has that of their libraries in it. */
 function dayCell(host, known, programs, signal) {
   const place = el("span.trend");
   const url = `api/v1/load?${api.query({ step: "1h", match: [equals("host", host.name)], limit: "1000" })}`;
-  const load = () => Promise.all([api.rows(url, 20000, signal), programs]);
+  const load = () => Promise.all([api.rows(url, 20000, signal), programs()]);
   const ask = () => known.get(host) ?? known.set(host, load()).get(host);
   const shown = ([{ rows }, ids]) => {
     const own = rows.filter((row) => ids.has(row.build_id));
@@ -65,8 +65,8 @@ function columns(rows, state, signal) {
   const slim = innerWidth < NARROW;
   const known = new Map();
   const ids = ({ rows: builds }) => new Set(builds.filter((b) => b.is_program).map((b) => b.build_id));
-  const programs = api.rows("api/v1/builds?limit=1000", 20000, signal).then(ids);
-  programs.catch(() => {}); // cells that wait for it stay as they are
+  let asked = null; // by the first row whose day is shown
+  const programs = () => (asked ??= api.rows("api/v1/builds?limit=1000", 20000, signal).then(ids));
   const contact = (host) => new Date(Date.now() - 1000 * host.lag_seconds).toISOString();
   const name = (host, space) =>
     el("a", { ...to(state, there(host)), tabIndex: -1, title: `Functions on ${host.name}` }, fitted(host.name, space));
